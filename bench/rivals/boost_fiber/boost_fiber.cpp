@@ -1,0 +1,521 @@
+// The Boost.Fiber side of the comparison: one workload a process, one JSON line of results.
+//
+// Every choice is the fastest one that the library offers for the row:
+//   - round_robin and pooled stacks on one worker; work stealing and stacks from malloc on more,
+//     because Boost's stack pool is not thread-safe and a stolen fiber gives its stack back on
+//     another thread than the one that took it;
+//   - idle workers spin. Nothing wakes one that suspends when its neighbour gets work, so that the
+//     suspending form of work stealing computes on one worker only;
+//   - trees are spawned with launch::dispatch: depth first, they need far fewer live stacks. The
+//     floods are spawned with launch::post: with dispatch no two of their fibers would be alive.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/fiber/algo/work_stealing.hpp>
+#include <boost/fiber/all.hpp>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace {
+
+namespace fibers = boost::fibers;
+using Clock = std::chrono::steady_clock;
+using Metrics = std::vector<std::pair<std::string, double>>;  // The primary metric comes first.
+
+constexpr int kExitFailed = 1;
+constexpr int kExitRefused = 3;
+constexpr std::size_t kStackBytes = 64 * 1024;
+constexpr std::int64_t kBatch = 100;
+constexpr std::int64_t kAddsPerTask = 100;
+
+struct Request {
+  int workers = 1;
+  double scale = 1.0;
+
+  // A smoke run still does at least one of everything.
+  std::int64_t count(std::int64_t full) const {
+    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(full) * scale));
+  }
+};
+
+// Says why this subject does not do a workload; it ends the process with kExitRefused.
+struct Refusal : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// ---- Stacks, workers, fibers
+
+// A stack allocator that every fiber carries a copy of. Empty when stacks come from malloc.
+class Stacks {
+ public:
+  explicit Stacks(fibers::pooled_fixedsize_stack* pool) : pool_(pool) {}
+  boost::context::stack_context allocate() {
+    return pool_ != nullptr ? pool_->allocate() : fibers::fixedsize_stack(kStackBytes).allocate();
+  }
+  void deallocate(boost::context::stack_context& stack) noexcept {
+    if (pool_ != nullptr) {
+      pool_->deallocate(stack);
+    } else {
+      fibers::fixedsize_stack(kStackBytes).deallocate(stack);
+    }
+  }
+
+ private:
+  fibers::pooled_fixedsize_stack* pool_;
+};
+
+fibers::pooled_fixedsize_stack* stack_pool = nullptr;  // Set on one worker only, see the top.
+
+// `post` queues the new fiber, `dispatch` runs it at once, before its parent.
+template <typename Body>
+fibers::fiber spawn(fibers::launch launch, Body body) {
+  return fibers::fiber(launch, std::allocator_arg, Stacks(stack_pool), std::move(body));
+}
+
+// The calling thread and `workers - 1` more steal from each other while this object lives.
+class StealingWorkers {
+ public:
+  explicit StealingWorkers(int workers) {
+    for (int i = 1; i < workers; ++i) {
+      threads_.emplace_back([this, workers] { run(workers); });
+    }
+    join_scheduling(workers);
+  }
+  ~StealingWorkers() {
+    {
+      std::unique_lock lock(mutex_);
+      stopped_ = true;
+    }
+    stop_.notify_all();
+    for (std::thread& thread : threads_) thread.join();
+  }
+  StealingWorkers(const StealingWorkers&) = delete;
+  StealingWorkers& operator=(const StealingWorkers&) = delete;
+
+ private:
+  static void join_scheduling(int workers) {
+    if (workers == 1) return;  // The default is round_robin.
+    fibers::use_scheduling_algorithm<fibers::algo::work_stealing>(workers);
+  }
+  void run(int workers) {
+    join_scheduling(workers);
+    std::unique_lock lock(mutex_);
+    stop_.wait(lock, [this] { return stopped_; });
+  }
+
+  fibers::mutex mutex_;
+  fibers::condition_variable stop_;
+  bool stopped_ = false;
+  std::vector<std::thread> threads_;
+};
+
+// Boost.Fiber has no wait group; this is the cheapest one that its parts allow.
+class WaitGroup {
+ public:
+  // Relaxed: it comes before the spawns, which publish it.
+  void add(std::int64_t count) { left_.fetch_add(count, std::memory_order_relaxed); }
+  void done() {
+    // [left] Each release pairs with the acquire of the last one, whose lock then publishes what
+    // all fibers wrote to the waiter.
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+    std::unique_lock lock(mutex_);
+    finished_ = true;
+    all_done_.notify_one();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    all_done_.wait(lock, [this] { return finished_; });
+    finished_ = false;
+  }
+
+ private:
+  std::atomic<std::int64_t> left_{0};
+  fibers::mutex mutex_;
+  fibers::condition_variable all_done_;
+  bool finished_ = false;
+};
+
+// ---- Measuring
+
+template <typename Work>
+double nanoseconds(Work work) {
+  const auto start = Clock::now();
+  work();
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+
+template <typename Work>
+double milliseconds(Work work) {
+  return nanoseconds(work) / 1e6;
+}
+
+// Warms up with a twentieth, then times `units` units of work; the nanoseconds of one.
+template <typename Work>
+double per_unit(std::int64_t units, Work work) {
+  work(std::max<std::int64_t>(1, units / 20));
+  return nanoseconds([&] { work(units); }) / static_cast<double>(units);
+}
+
+// A size that the kernel states in KiB, such as VmRSS; 0 if absent.
+double kernel_bytes(const char* path, std::string_view field) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
+      return std::strtod(line.c_str() + field.size() + 1, nullptr) * 1024;
+    }
+  }
+  return 0;
+}
+
+double cpu_milliseconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto ms = [](const timeval& t) { return t.tv_sec * 1e3 + t.tv_usec / 1e3; };
+  return ms(usage.ru_utime) + ms(usage.ru_stime);
+}
+
+// Guards against a workload that is fast because it does not do its work.
+void expect(const char* what, std::int64_t got, std::int64_t wanted) {
+  if (got == wanted) return;
+  throw std::runtime_error("The " + std::string(what) + " is " + std::to_string(got) +
+                           ", but must be " + std::to_string(wanted) + ".");
+}
+
+// Every started fiber touches two or three pages of its own stack. A machine that would have to
+// swap is of no use to the comparison, nor to whoever else works on it.
+void refuse_if_short_of_memory(std::int64_t alive) {
+  const double needed = static_cast<double>(alive) * 12 * 1024;
+  const double available = kernel_bytes("/proc/meminfo", "MemAvailable");
+  if (needed < available * 0.8) return;
+  throw Refusal("Boost.Fiber needs about " + std::to_string(static_cast<int>(needed / 1e9)) +
+                " GB for this many live fibers, more than is free; try a smaller --scale.");
+}
+
+// ---- Workloads
+
+Metrics spawn_batches(const Request& request) {
+  // Queueing is faster while nobody steals; a fiber that runs at once cannot be fought over.
+  const auto launch = request.workers == 1 ? fibers::launch::post : fibers::launch::dispatch;
+  WaitGroup group;
+  const auto run = [&](std::int64_t batches) {
+    for (std::int64_t batch = 0; batch < batches; ++batch) {
+      group.add(kBatch);
+      for (std::int64_t i = 0; i < kBatch; ++i) spawn(launch, [&] { group.done(); }).detach();
+      group.wait();
+    }
+  };
+  const std::int64_t batches = std::max<std::int64_t>(1, request.count(2'000'000) / kBatch);
+  return {{"ns_per_fiber", per_unit(batches, run) / kBatch}};
+}
+
+Metrics flood(const Request& request, std::int64_t adds) {
+  const std::int64_t count = request.count(1'000'000);
+  refuse_if_short_of_memory(count);
+  std::atomic<std::int64_t> counter{0};
+  WaitGroup group;
+  const auto body = [&counter, &group, adds] {
+    // Relaxed: only the number counts, and the wait group orders it before the check below.
+    for (std::int64_t i = 0; i < adds; ++i) counter.fetch_add(1, std::memory_order_relaxed);
+    group.done();
+  };
+  const double ms = milliseconds([&] {
+    group.add(count);
+    for (std::int64_t i = 0; i < count; ++i) spawn(fibers::launch::post, body).detach();
+    group.wait();
+  });
+  expect("counter", counter.load(std::memory_order_relaxed), count * adds);
+  return {{"ms", ms}};
+}
+
+Metrics flood_adds(const Request& request) { return flood(request, kAddsPerTask); }
+
+Metrics flood_empty(const Request& request) { return flood(request, 0); }
+
+Metrics yield_pair(const Request& request) {
+  if (request.workers != 1) throw Refusal("W2 is defined on one worker.");
+  const auto run = [](std::int64_t rounds) {
+    const auto body = [rounds] {
+      for (std::int64_t i = 0; i < rounds; ++i) boost::this_fiber::yield();
+    };
+    fibers::fiber one = spawn(fibers::launch::post, body);
+    fibers::fiber other = spawn(fibers::launch::post, body);
+    one.join();
+    other.join();
+  };
+  return {{"ns_per_switch", per_unit(request.count(5'000'000), run) / 2}};
+}
+
+Metrics ping_pong(const Request& request) {
+  fibers::unbuffered_channel<std::int64_t> ping;
+  fibers::unbuffered_channel<std::int64_t> pong;
+  fibers::fiber echo = spawn(fibers::launch::post, [&] {
+    for (std::int64_t value : ping) pong.push(value);
+  });
+  const auto run = [&](std::int64_t trips) {
+    for (std::int64_t trip = 0; trip < trips; ++trip) {
+      ping.push(trip);
+      pong.value_pop();
+    }
+  };
+  const double ns = per_unit(request.count(1'000'000), run);
+  ping.close();
+  echo.join();
+  return {{"ns_per_round_trip", ns}};
+}
+
+Metrics buffered_items(const Request& request) {
+  const std::int64_t count = request.count(5'000'000);
+  std::int64_t sum = 0;
+  const auto run = [&](std::int64_t items) {
+    sum = 0;
+    fibers::buffered_channel<std::int64_t> channel(128);
+    fibers::fiber consumer = spawn(fibers::launch::post, [&] {
+      for (std::int64_t item : channel) sum += item;
+    });
+    for (std::int64_t item = 0; item < items; ++item) channel.push(item);
+    channel.close();
+    consumer.join();
+  };
+  const double ns = per_unit(count, run);
+  expect("sum", sum, count * (count - 1) / 2);
+  return {{"ns_per_item", ns}};
+}
+
+Metrics contended_mutex(const Request& request) {
+  constexpr std::int64_t kFibers = 8;
+  const std::int64_t count = request.count(500'000);
+  fibers::mutex mutex;
+  std::int64_t counter = 0;
+  const auto run = [&](std::int64_t each) {
+    counter = 0;
+    std::vector<fibers::fiber> group;
+    for (std::int64_t i = 0; i < kFibers; ++i) {
+      group.push_back(spawn(fibers::launch::post, [&mutex, &counter, each] {
+        for (std::int64_t j = 0; j < each; ++j) {
+          std::unique_lock lock(mutex);
+          ++counter;
+        }
+      }));
+    }
+    for (fibers::fiber& fiber : group) fiber.join();
+  };
+  const double ns = per_unit(count, run) / kFibers;
+  expect("counter", counter, count * kFibers);
+  return {{"ns_per_op", ns}};
+}
+
+using Sums = fibers::buffered_channel<std::int64_t>;
+
+void skynet_node(Sums& result, std::int64_t first, std::int64_t leaves) {
+  if (leaves == 1) {
+    result.push(first);
+    return;
+  }
+  constexpr std::int64_t kChildren = 10;
+  const std::int64_t part = leaves / kChildren;
+  Sums sums(16);  // A power of two that holds all children, as in Boost's own skynet example.
+  for (std::int64_t child = 0; child < kChildren; ++child) {
+    spawn(fibers::launch::dispatch, [&sums, start = first + child * part, part] {
+      skynet_node(sums, start, part);
+    }).detach();
+  }
+  std::int64_t sum = 0;
+  for (std::int64_t child = 0; child < kChildren; ++child) sum += sums.value_pop();
+  result.push(sum);
+}
+
+// The leaves are a power of ten, so that a scaled tree is still 10-ary everywhere.
+Metrics skynet(const Request& request) {
+  std::int64_t leaves = 1;
+  while (leaves * 10 <= request.count(1'000'000)) leaves *= 10;
+  refuse_if_short_of_memory(leaves);
+  std::int64_t sum = 0;
+  const double ms = milliseconds([&] {
+    Sums result(2);
+    spawn(fibers::launch::dispatch, [&] { skynet_node(result, 0, leaves); }).detach();
+    sum = result.value_pop();
+  });
+  expect("sum", sum, leaves * (leaves - 1) / 2);
+  return {{"ms", ms}};
+}
+
+// A fiber counts itself in just before it parks; the pause lets the last ones really park before
+// the memory is read. It is outside both times.
+Metrics park_and_wake(const Request& request, std::int64_t full) {
+  const std::int64_t count = request.count(full);
+  refuse_if_short_of_memory(count);
+  fibers::unbuffered_channel<int> gate;
+  WaitGroup group;
+  std::atomic<std::int64_t> counted{0};
+  const auto body = [&] {
+    counted.fetch_add(1, std::memory_order_relaxed);  // Only a number; nothing is published.
+    int ignored = 0;
+    gate.pop(ignored);
+    group.done();
+  };
+  const double before = kernel_bytes("/proc/self/status", "VmRSS");
+  const double create = milliseconds([&] {
+    group.add(count);
+    for (std::int64_t i = 0; i < count; ++i) spawn(fibers::launch::post, body).detach();
+    while (counted.load(std::memory_order_relaxed) < count) boost::this_fiber::yield();
+  });
+  boost::this_fiber::sleep_for(std::chrono::milliseconds(200));
+  const double bytes = kernel_bytes("/proc/self/status", "VmRSS") - before;
+  const double wake = milliseconds([&] {
+    gate.close();
+    group.wait();
+  });
+  return {{"bytes_per_fiber", bytes / static_cast<double>(count)},
+          {"create_ms", create},
+          {"wake_ms", wake}};
+}
+
+Metrics sleepers(const Request& request, std::int64_t full, int naps) {
+  const std::int64_t count = request.count(full);
+  refuse_if_short_of_memory(count);
+  WaitGroup group;
+  const auto body = [&group, naps] {
+    for (int nap = 0; nap < naps; ++nap) {
+      boost::this_fiber::sleep_for(std::chrono::milliseconds(10));
+    }
+    group.done();
+  };
+  return {{"ms", milliseconds([&] {
+             group.add(count);
+             for (std::int64_t i = 0; i < count; ++i) spawn(fibers::launch::post, body).detach();
+             group.wait();
+           })}};
+}
+
+std::int64_t fib(int n) {
+  if (n < 2) return n;
+  std::int64_t first = 0;
+  fibers::fiber child = spawn(fibers::launch::dispatch, [&first, n] { first = fib(n - 1); });
+  const std::int64_t second = fib(n - 2);
+  child.join();
+  return first + second;
+}
+
+// The count that is scaled is the number of calls, which grows by the golden ratio per step.
+Metrics fork_join_fib(const Request& request) {
+  int n = 27;
+  for (double factor = request.scale; factor < 0.7 && n > 2; factor *= 1.618) --n;
+  std::int64_t value = 0;
+  const double ms = milliseconds([&] { value = fib(n); });
+  std::int64_t a = 0;
+  std::int64_t b = 1;
+  for (int i = 0; i < n; ++i) a = std::exchange(b, a + b);
+  expect("fib", value, a);
+  return {{"ms", ms}};
+}
+
+struct Workload {
+  std::string_view name;
+  std::function<Metrics(const Request&)> run;
+};
+
+const std::vector<Workload>& workloads() {
+  static const std::vector<Workload> all{
+      {"W1", spawn_batches},
+      {"W1b_adds", flood_adds},
+      {"W1b_empty", flood_empty},
+      {"W2", yield_pair},
+      {"W3_pingpong", ping_pong},
+      {"W3_buffered", buffered_items},
+      {"W4", contended_mutex},
+      {"W5", skynet},
+      {"W6_100k", [](const Request& r) { return park_and_wake(r, 100'000); }},
+      {"W6_1m", [](const Request& r) { return park_and_wake(r, 1'000'000); }},
+      {"W7_100k", [](const Request& r) { return sleepers(r, 100'000, 10); }},
+      {"W7_1m", [](const Request& r) { return sleepers(r, 1'000'000, 1); }},
+      {"W10", fork_join_fib},
+  };
+  return all;
+}
+
+// ---- The command line
+
+void print_list() {
+  std::printf("{\"subject\":\"boost_fiber\",\"workloads\":[");
+  const char* separator = "";
+  for (const Workload& workload : workloads()) {
+    std::printf("%s\"%s\"", std::exchange(separator, ","), workload.name.data());
+  }
+  std::printf("],\"pools\":[]}\n");
+}
+
+void print_result(std::string_view name, const Request& request, const Metrics& metrics) {
+  std::printf("{\"subject\":\"boost_fiber\",\"workload\":\"%s\",\"workers\":%d,\"pool\":\"\"",
+              name.data(), request.workers);
+  const char* separator = ",\"metrics\":{";
+  for (const auto& [metric, value] : metrics) {
+    std::printf("%s\"%s\":%.6g", std::exchange(separator, ","), metric.c_str(), value);
+  }
+  std::printf("}}\n");
+}
+
+// The options come after the workload, each with one value.
+Request parse_options(int argc, char** argv) {
+  Request request;
+  for (int i = 2; i < argc; i += 2) {
+    const std::string_view option = argv[i];
+    if (i + 1 == argc) throw std::runtime_error(std::string(option) + " lacks a value.");
+    if (option == "--workers") {
+      request.workers = std::atoi(argv[i + 1]);
+    } else if (option == "--scale") {
+      request.scale = std::atof(argv[i + 1]);
+    } else if (option == "--pool") {
+      throw Refusal("Boost.Fiber has no pools.");
+    } else {
+      throw std::runtime_error("Unknown option " + std::string(option) + ".");
+    }
+  }
+  if (request.workers < 1 || request.scale <= 0) {
+    throw std::runtime_error("Workers and scale are positive.");
+  }
+  return request;
+}
+
+void run(int argc, char** argv) {
+  if (argc < 2) throw std::runtime_error("Usage: boost_fiber WORKLOAD [--workers N] [--scale F].");
+  const std::string_view name = argv[1];
+  if (name == "--list") return print_list();
+  const Request request = parse_options(argc, argv);
+  const auto& all = workloads();
+  const auto found = std::find_if(all.begin(), all.end(), [&](auto& w) { return w.name == name; });
+  if (found == all.end()) throw Refusal("Boost.Fiber does not do " + std::string(name) + ".");
+  fibers::pooled_fixedsize_stack pool(kStackBytes);
+  if (request.workers == 1) stack_pool = &pool;
+  const StealingWorkers workers(request.workers);
+  Metrics metrics = found->run(request);
+  metrics.emplace_back("peak_rss_bytes", kernel_bytes("/proc/self/status", "VmHWM"));
+  metrics.emplace_back("cpu_ms", cpu_milliseconds());
+  print_result(name, request, metrics);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    run(argc, argv);
+  } catch (const Refusal& refusal) {
+    std::fprintf(stderr, "%s\n", refusal.what());
+    return kExitRefused;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return kExitFailed;
+  }
+}

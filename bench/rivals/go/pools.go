@@ -1,0 +1,140 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Jeffail/tunny"
+	"github.com/alitto/pond/v2"
+	"github.com/gammazero/workerpool"
+	"github.com/panjf2000/ants/v2"
+	"github.com/sourcegraph/conc/pool"
+)
+
+// shape is what a workload asks of a pool. A queue of 0 means the library's own default.
+type shape struct {
+	workers int
+	queue   int
+}
+
+// runner is the part of a pool that the workloads use: hand over a task, and later tear down.
+type runner struct {
+	submit func(task func())
+	close  func()
+}
+
+type poolMaker struct {
+	name string
+	make func(shape) (runner, error)
+}
+
+var poolMakers = []poolMaker{
+	{"goroutines", plainGoroutines},
+	{"channel", newChannelPool},
+	{"mortar", newMortar},
+	{"ants", newAnts},
+	{"gammazero", newGammazero},
+	{"tunny", newTunny},
+	{"pond", newPond},
+	{"conc", newConc},
+}
+
+func poolNames() []string {
+	names := make([]string, 0, len(poolMakers))
+	for _, maker := range poolMakers {
+		names = append(names, maker.name)
+	}
+	return names
+}
+
+func isPoolWorkload(name string) bool { return strings.HasPrefix(name, "W8") }
+
+func newPool(name string, asked shape) (runner, error) {
+	for _, maker := range poolMakers {
+		if maker.name == name {
+			return maker.make(asked)
+		}
+	}
+	return runner{}, refusal{fmt.Sprintf("The Go rival does not know the pool %q.", name)}
+}
+
+func plainGoroutines(shape) (runner, error) {
+	return runner{submit: func(task func()) { go task() }, close: func() {}}, nil
+}
+
+// newChannelPool is what a Go programmer writes without a library: all workers start at once and
+// read one buffered channel.
+func newChannelPool(asked shape) (runner, error) {
+	queue := asked.queue
+	if queue == 0 {
+		queue = asked.workers
+	}
+	tasks := make(chan func(), queue)
+	var group sync.WaitGroup
+	for range asked.workers {
+		group.Go(func() {
+			for task := range tasks {
+				task()
+			}
+		})
+	}
+	closePool := func() {
+		close(tasks)
+		group.Wait()
+	}
+	return runner{submit: func(task func()) { tasks <- task }, close: closePool}, nil
+}
+
+// newMortar keeps the name in the list, so that the missing pool is a line and not a silent gap.
+func newMortar(shape) (runner, error) {
+	return runner{}, refusal{"The Go module proxy refuses to serve github.com/wazsmwazsm/mortar, so it is not in this build."}
+}
+
+// newAnts takes the options of ants' own benchmarks: a long expiry, so that no worker is purged
+// in the middle of a measurement.
+func newAnts(asked shape) (runner, error) {
+	workers, err := ants.NewPool(asked.workers, ants.WithExpiryDuration(10*time.Second))
+	if err != nil {
+		return runner{}, err
+	}
+	submit := func(task func()) {
+		// A blocking pool refuses a task only after Release, which comes after the last one.
+		if err := workers.Submit(task); err != nil {
+			panic(err)
+		}
+	}
+	return runner{submit: submit, close: workers.Release}, nil
+}
+
+func newGammazero(asked shape) (runner, error) {
+	workers := workerpool.New(asked.workers)
+	return runner{submit: workers.Submit, close: workers.StopWait}, nil
+}
+
+// newTunny submits synchronously, the only way that tunny has: a submitter waits for each task.
+func newTunny(asked shape) (runner, error) {
+	workers := tunny.NewCallback(asked.workers)
+	return runner{submit: func(task func()) { workers.Process(task) }, close: workers.Close}, nil
+}
+
+func newPond(asked shape) (runner, error) {
+	options := []pond.Option{}
+	if asked.queue > 0 {
+		options = append(options, pond.WithQueueSize(asked.queue))
+	}
+	workers := pond.NewPool(asked.workers, options...)
+	submit := func(task func()) {
+		// Go is pond's cheapest call: no future is made. It fails only after the pool has stopped.
+		if err := workers.Go(task); err != nil {
+			panic(err)
+		}
+	}
+	return runner{submit: submit, close: workers.StopAndWait}, nil
+}
+
+func newConc(asked shape) (runner, error) {
+	workers := pool.New().WithMaxGoroutines(asked.workers)
+	return runner{submit: workers.Go, close: workers.Wait}, nil
+}

@@ -1,0 +1,207 @@
+// Typed queues between fibers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+enum class ChannelStatus : std::uint8_t {
+  ok,          // The value was sent or received.
+  closed,      // Closed; when receiving, also drained.
+  would_wait,  // Nothing could be done without parking (try_ forms).
+  timed_out,   // The deadline passed first.
+};
+
+// A FIFO of T with `capacity` places; 0 makes it unbuffered: a send then meets a receive.
+// Any number of senders and receivers, fibers and plain threads, served first come, first served.
+// A value goes straight from a sender to a waiting receiver.
+// close() works as in Go, except that sending on a closed channel is a returned status.
+// Synchronizes: a send with the receive of its value; on an unbuffered channel also the receive
+// with the return of the send; close() with a receive that reports closed.
+// Invariants, under lock_
+//   I1  Receivers wait only while the buffer is empty and no sender waits.
+//   I2  Senders wait only while the buffer is full and no receiver waits.
+//   I3  Nobody waits once closed_ is set.
+template <class T>
+class Channel {
+  static_assert(std::is_nothrow_move_constructible_v<T>,
+                "a channel moves values between stacks, which must not fail half way");
+
+ public:
+  explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
+    if (capacity > kMaxCapacity) throw std::invalid_argument("weft::Channel: capacity too large");
+    if (capacity > 0) buffer_ = std::make_unique<Place[]>(capacity);
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  // Nobody may be waiting any more. Values still inside are destroyed.
+  ~Channel() {
+    while (count_ > 0) drop_front();
+  }
+
+  // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
+  bool send(T value) { return send_until(value, Deadline::never()) == ChannelStatus::ok; }
+  // As send(), until the deadline at most. `value` is moved from only when the result is ok.
+  [[nodiscard]] ChannelStatus send_until(T& value, Deadline deadline) {
+    lock_.lock();
+    const ChannelStatus status = send_now(value);
+    if (status != ChannelStatus::would_wait) return status;
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    if (!detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, deadline)) {
+      return ChannelStatus::timed_out;
+    }
+    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
+    return send_until(value, Deadline::after(duration));
+  }
+  // Never parks. `value` is moved from only when the result is ok.
+  [[nodiscard]] ChannelStatus try_send(T& value) {
+    lock_.lock();
+    const ChannelStatus status = send_now(value);
+    if (status == ChannelStatus::would_wait) lock_.unlock();
+    return status;
+  }
+
+  // Parks until there is a value. Empty when the channel is closed and drained.
+  [[nodiscard]] std::optional<T> receive() {
+    std::optional<T> value;
+    (void)receive_until(value, Deadline::never());
+    return value;
+  }
+  // As receive(), until the deadline at most. `value` is set exactly when the result is ok.
+  [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value, Deadline deadline) {
+    value.reset();
+    lock_.lock();
+    const ChannelStatus status = receive_now(value);
+    if (status != ChannelStatus::would_wait) return status;
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    if (!detail::wait_in_until(receivers_, lock_, self, detail::WaitReason::channel_receive,
+                               deadline)) {
+      return ChannelStatus::timed_out;
+    }
+    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
+                                          std::chrono::duration<Rep, Period> duration) {
+    return receive_until(value, Deadline::after(duration));
+  }
+  // Never parks.
+  [[nodiscard]] ChannelStatus try_receive(std::optional<T>& value) {
+    value.reset();
+    lock_.lock();
+    const ChannelStatus status = receive_now(value);
+    if (status == ChannelStatus::would_wait) lock_.unlock();
+    return status;
+  }
+
+  // No more sends; values inside can still be received. Wakes all that wait. Closing twice is
+  // allowed; true for the call that closed it.
+  bool close() noexcept {
+    lock_.lock();
+    const bool closed_now = !std::exchange(closed_, true);
+    detail::Waiter* waiting_receivers = receivers_.claim_all();
+    detail::Waiter* waiting_senders = senders_.claim_all();
+    lock_.unlock();
+    detail::wake_chain(waiting_receivers);
+    detail::wake_chain(waiting_senders);
+    return closed_now;
+  }
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  // Values inside; may be stale when it returns.
+  [[nodiscard]] std::size_t size_hint() noexcept {
+    lock_.lock();
+    const std::size_t count = count_;
+    lock_.unlock();
+    return count;
+  }
+  [[nodiscard]] bool is_closed_hint() noexcept {
+    lock_.lock();
+    const bool closed = closed_;
+    lock_.unlock();
+    return closed;
+  }
+
+ private:
+  static constexpr std::size_t kMaxCapacity = SIZE_MAX / 2 / sizeof(T);
+  union Place {
+    Place() noexcept {}
+    ~Place() {}
+    T value;
+  };
+
+  // The lock is held; it is released unless the result is would_wait.
+  ChannelStatus send_now(T& value) {
+    if (closed_) return unlocked(ChannelStatus::closed);
+    if (detail::Waiter* receiver = receivers_.claim_front()) {
+      lock_.unlock();
+      // Nobody else can reach a claimed waiter, so the value is moved outside the lock.
+      static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value));
+      return granted(*receiver);
+    }
+    if (count_ == capacity_) return ChannelStatus::would_wait;
+    push_back(std::move(value));
+    return unlocked(ChannelStatus::ok);
+  }
+  ChannelStatus receive_now(std::optional<T>& value) {
+    if (count_ > 0) {
+      value.emplace(std::move(buffer_[head_].value));
+      drop_front();
+      detail::Waiter* sender = senders_.claim_front();
+      if (sender == nullptr) return unlocked(ChannelStatus::ok);
+      push_back(std::move(*static_cast<T*>(sender->slot)));
+      lock_.unlock();
+      return granted(*sender);
+    }
+    if (detail::Waiter* sender = senders_.claim_front()) {
+      lock_.unlock();
+      value.emplace(std::move(*static_cast<T*>(sender->slot)));
+      return granted(*sender);
+    }
+    return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
+  }
+
+  ChannelStatus unlocked(ChannelStatus status) noexcept {
+    lock_.unlock();
+    return status;
+  }
+  static ChannelStatus granted(detail::Waiter& waiter) noexcept {
+    waiter.granted = true;
+    detail::wake(waiter.waker);
+    return ChannelStatus::ok;
+  }
+  void push_back(T&& value) noexcept {
+    std::size_t index = head_ + count_;
+    if (index >= capacity_) index -= capacity_;
+    ::new (static_cast<void*>(std::addressof(buffer_[index].value))) T(std::move(value));
+    ++count_;
+  }
+  void drop_front() noexcept {
+    buffer_[head_].value.~T();
+    if (++head_ == capacity_) head_ = 0;
+    --count_;
+  }
+
+  detail::SpinLock lock_;
+  bool closed_ = false;
+  std::size_t head_ = 0;
+  std::size_t count_ = 0;
+  const std::size_t capacity_;
+  std::unique_ptr<Place[]> buffer_;
+  detail::WaitList senders_;
+  detail::WaitList receivers_;
+};
+
+}  // namespace weft

@@ -1,0 +1,69 @@
+// A point in monotonic time up to which a caller is ready to wait.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+
+namespace weft {
+
+// Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
+// move it. Durations that would overflow become never().
+class Deadline {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  [[nodiscard]] static constexpr Deadline never() noexcept {
+    return Deadline(std::numeric_limits<std::int64_t>::max());
+  }
+  // Already past: waiting until then only looks.
+  [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
+  [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
+    return Deadline(monotonic);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
+    return after_nanoseconds(saturate(duration));
+  }
+  template <class Duration>
+  [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return Deadline(saturate(time.time_since_epoch()));
+  }
+  // Other clocks are read once, now: a later step of that clock does not move the deadline.
+  template <class OtherClock, class Duration>
+  [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
+    return after(time - OtherClock::now());
+  }
+
+  [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
+    return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+  }
+  [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
+  [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
+  [[nodiscard]] bool passed() const noexcept {
+    return !is_never() && nanoseconds_ <= now_nanoseconds();
+  }
+  friend constexpr auto operator<=>(Deadline, Deadline) noexcept = default;
+
+ private:
+  constexpr explicit Deadline(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
+
+  [[nodiscard]] static Deadline after_nanoseconds(std::int64_t duration) noexcept {
+    const std::int64_t now = now_nanoseconds();
+    if (duration > never().nanoseconds_ - now) return never();
+    return Deadline(duration < 0 ? 0 : now + duration);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] static constexpr std::int64_t saturate(
+      std::chrono::duration<Rep, Period> duration) noexcept {
+    // Compared as seconds in floating point, which cannot overflow: 292 years fit in 63 bits.
+    const double seconds = std::chrono::duration<double>(duration).count();
+    if (seconds > 9.2e9) return never().nanoseconds_;
+    if (!(seconds > 0)) return 0;
+    return std::chrono::ceil<std::chrono::nanoseconds>(duration).count();
+  }
+
+  std::int64_t nanoseconds_;
+};
+
+}  // namespace weft

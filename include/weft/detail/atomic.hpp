@@ -1,0 +1,89 @@
+// Atomics whose every access names its memory order.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <type_traits>
+
+#ifdef WEFT_MODEL
+#include "tests/model/model_atomic.hpp"
+#endif
+
+namespace weft::detail {
+
+inline constexpr std::memory_order relaxed = std::memory_order_relaxed;
+inline constexpr std::memory_order acquire = std::memory_order_acquire;
+inline constexpr std::memory_order release = std::memory_order_release;
+inline constexpr std::memory_order acq_rel = std::memory_order_acq_rel;
+inline constexpr std::memory_order seq_cst = std::memory_order_seq_cst;
+
+#ifdef WEFT_MODEL
+
+// The model build swaps the shim, so that the model checker explores the production source.
+template <class T>
+using Atomic = model::Atomic<T>;
+using model::full_fence;
+using model::pause_cpu;
+
+#else
+
+// std::atomic without the parts that hide an order: no defaults, no operators, no conversions.
+template <class T>
+class Atomic {
+ public:
+  constexpr Atomic() noexcept = default;
+  constexpr explicit Atomic(T initial) noexcept : value_(initial) {}
+  Atomic(const Atomic&) = delete;
+  Atomic& operator=(const Atomic&) = delete;
+
+  [[nodiscard]] T load(std::memory_order order) const noexcept { return value_.load(order); }
+  void store(T desired, std::memory_order order) noexcept { value_.store(desired, order); }
+  T exchange(T desired, std::memory_order order) noexcept {
+    return value_.exchange(desired, order);
+  }
+  [[nodiscard]] bool compare_exchange_weak(T& expected, T desired, std::memory_order success,
+                                           std::memory_order failure) noexcept {
+    return value_.compare_exchange_weak(expected, desired, success, failure);
+  }
+  [[nodiscard]] bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
+                                             std::memory_order failure) noexcept {
+    return value_.compare_exchange_strong(expected, desired, success, failure);
+  }
+  T fetch_add(T operand, std::memory_order order) noexcept {
+    return value_.fetch_add(operand, order);
+  }
+  T fetch_sub(T operand, std::memory_order order) noexcept {
+    return value_.fetch_sub(operand, order);
+  }
+  T fetch_or(T operand, std::memory_order order) noexcept {
+    return value_.fetch_or(operand, order);
+  }
+  T fetch_and(T operand, std::memory_order order) noexcept {
+    return value_.fetch_and(operand, order);
+  }
+
+  // The value's own address, for system calls that wait on it. 32-bit values only.
+  [[nodiscard]] std::uint32_t* futex_address() noexcept
+      requires(sizeof(T) == sizeof(std::uint32_t)) {
+    return reinterpret_cast<std::uint32_t*>(&value_);
+  }
+
+ private:
+  std::atomic<T> value_{};
+};
+
+// Orders every earlier access before every later one; the partner is named where it is called.
+inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+// Tells the processor that this is a spin loop.
+inline void pause_cpu() noexcept {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+#endif
+
+}  // namespace weft::detail

@@ -1,0 +1,112 @@
+// The waist: the one door between what runs fibers and what fibers do.
+//
+// Everything above (sync, net, pool, channels, join handles) is built from these functions and
+// sees neither workers nor queues; the scheduler implements them.
+#pragma once
+
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/task.hpp>
+#include <weft/spawn_options.hpp>
+
+namespace weft::detail {
+
+// What to do on the other side of the switch, once the parked fiber's registers are saved.
+// Because a waiter is published only here, a wake can never come before its park.
+// `argument` must not point into the parking stack, unless the call's last access to it comes
+// before the waiter is published.
+struct After {
+  void (*call)(void* argument) noexcept;
+  void* argument;
+};
+
+// Why a fiber is parked; shown in dumps.
+enum class WaitReason : std::uint8_t {
+  none,
+  yield,
+  sleep,
+  join,
+  mutex,
+  condition_variable,
+  wait_group,
+  semaphore,
+  channel_send,
+  channel_receive,
+  pool_submit,
+  pool_idle,
+  pool_wait,
+  readable,
+  writable,
+  blocking,
+};
+[[nodiscard]] const char* to_string(WaitReason reason) noexcept;
+
+// Who is to be woken: a fiber, or a plain thread that called the library. A wake is a debt owed
+// exactly once per park: whoever takes the waiter out of its list (or wins its Claim) pays it.
+class Waker {
+ public:
+  Waker() noexcept = default;
+  [[nodiscard]] static Waker of_fiber(void* fiber) noexcept {
+    return Waker(reinterpret_cast<std::uintptr_t>(fiber));
+  }
+  [[nodiscard]] static Waker of_thread(void* thread) noexcept {
+    return Waker(reinterpret_cast<std::uintptr_t>(thread) | kThreadBit);
+  }
+  [[nodiscard]] bool is_thread() const noexcept { return (bits_ & kThreadBit) != 0; }
+  [[nodiscard]] void* target() const noexcept {
+    return reinterpret_cast<void*>(bits_ & ~kThreadBit);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
+
+ private:
+  static constexpr std::uintptr_t kThreadBit = 1;
+  explicit Waker(std::uintptr_t bits) noexcept : bits_(bits) {}
+  std::uintptr_t bits_ = 0;
+};
+
+// Decides, once, which of several parties ends a wait: a notifier, the clock, a stop request.
+// It lives on the waiting stack; who loses must not touch the waiter any more, except under the
+// lock of the structure that holds it.
+// Order
+//   [claim]  try_claim (acq_rel) -> winner (acquire): what the winner wrote before is visible.
+class Claim {
+ public:
+  enum Winner : std::uint32_t { kNobody, kNotifier, kClock };
+
+  [[nodiscard]] bool try_claim(Winner who) noexcept {
+    std::uint32_t expected = kNobody;
+    return winner_.compare_exchange_strong(expected, who, acq_rel, relaxed);  // [claim]
+  }
+  [[nodiscard]] Winner winner() const noexcept {
+    return static_cast<Winner>(winner_.load(acquire));  // [claim]
+  }
+
+ private:
+  Atomic<std::uint32_t> winner_{kNobody};
+};
+
+// Makes a new fiber runnable. From a fiber: on its worker's queue. From a plain thread: on the
+// shared queue of the current runtime. Never parks.
+// Throws std::system_error (Errc::no_runtime, too_many_fibers) or std::bad_alloc.
+void spawn(Task task, const SpawnOptions& options);
+
+// The fiber or plain thread that is calling.
+[[nodiscard]] Waker current() noexcept;
+
+// Parks the caller: saves its registers, runs other fibers, and returns after wake(). `after`
+// runs exactly once, on the other side. A plain thread runs `after` itself, then sleeps.
+void park(After after, WaitReason reason) noexcept;
+
+// As park(), but the clock takes part: at `deadline` it tries to win `claim`, and if it wins,
+// wakes the caller. Returns claim.winner(). Whoever else may wake the caller must claim first.
+Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
+
+// Makes a parked fiber or thread runnable. Call it exactly once per park. From any thread.
+// Synchronizes with the return of the park.
+void wake(Waker waker) noexcept;
+
+// Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
+void yield() noexcept;
+
+}  // namespace weft::detail

@@ -1,0 +1,29 @@
+// The errors of the library, as std::error_code values.
+#pragma once
+
+#include <system_error>
+
+namespace weft {
+
+enum class Errc {
+  no_runtime = 1,      // A plain thread called a function that needs a Runtime; there is none.
+  too_many_fibers,     // RuntimeOptions::max_fibers records are in use.
+  invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
+  closed,              // The channel, pool or socket is closed.
+  full,                // Nothing could be accepted without waiting.
+  timed_out,           // The deadline passed first.
+  empty_task,          // The callable to run is empty.
+  too_many_waiting,    // The pool's max_blocked submitters are waiting already.
+  end_of_stream,       // The peer closed its side of the connection.
+};
+
+[[nodiscard]] const std::error_category& error_category() noexcept;
+
+[[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+}  // namespace weft
+
+template <>
+struct std::is_error_code_enum<weft::Errc> : std::true_type {};

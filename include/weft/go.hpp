@@ -1,0 +1,116 @@
+// Starting fibers.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/join_state.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/error.hpp>
+#include <weft/spawn_options.hpp>
+
+namespace weft {
+
+// Starts a detached fiber that runs `callable` once. From fibers and plain threads; never parks.
+// From a plain thread it goes to the process's current Runtime.
+// An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the process
+// with the fiber's stack intact, as for std::thread.
+// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) and what
+// copying the callable throws; nothing has been started then.
+// Synchronizes: the call comes before the start of `callable`.
+template <std::invocable F>
+void go(F&& callable) {
+  detail::spawn(detail::Task(std::forward<F>(callable)), SpawnOptions{});
+}
+template <std::invocable F>
+void go(const SpawnOptions& options, F&& callable) {
+  detail::spawn(detail::Task(std::forward<F>(callable)), options);
+}
+
+// Waits for one fiber and takes its result. Move-only; used by one party at a time.
+// Destroying or overwriting a handle that was neither joined nor detached joins first, so that
+// what the fiber refers to stays alive; its result or exception is then dropped.
+template <class T>
+class JoinHandle {
+ public:
+  JoinHandle() noexcept = default;
+  JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  JoinHandle& operator=(JoinHandle&& other) noexcept {
+    if (this != &other) {
+      finish();
+      state_ = std::exchange(other.state_, nullptr);
+    }
+    return *this;
+  }
+  ~JoinHandle() { finish(); }
+
+  // False after join() or detach(), and for a handle made empty.
+  [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
+  // True once the fiber has finished; joining will then not park. Never parks.
+  [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
+
+  // Parks until the fiber has finished; returns its result or throws its exception. Requires
+  // joinable(). From fibers and plain threads. The end of the fiber synchronizes with the return.
+  T join() {
+    state_->join();
+    const Release release{std::exchange(state_, nullptr)};
+    return release.state->take();
+  }
+
+  // Parks until the fiber has finished or the time is up; true when it has finished.
+  [[nodiscard]] bool wait_until(Deadline deadline) noexcept { return state_->join_until(deadline); }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return wait_until(Deadline::after(duration));
+  }
+
+  // Lets the fiber go on alone; its result, or its exception, is dropped.
+  void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
+
+ private:
+  template <std::invocable F>
+  friend auto spawn(const SpawnOptions& options, F&& callable)
+      -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>>;
+
+  using State = detail::JoinState<T>;
+  struct Release {
+    State* state;
+    ~Release() {
+      if (state != nullptr && state->release_reference()) delete state;
+    }
+  };
+
+  explicit JoinHandle(State* state) noexcept : state_(state) {}
+
+  void finish() noexcept {
+    if (state_ == nullptr) return;
+    state_->join();
+    detach();
+  }
+
+  State* state_ = nullptr;
+};
+
+// Starts a fiber that can be joined. As go(), but an exception that leaves `callable` is kept for
+// join().
+template <std::invocable F>
+[[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)
+    -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {
+  using Result = std::invoke_result_t<std::decay_t<F>&>;
+  auto state = std::make_unique<detail::JoinState<Result>>();
+  detail::spawn(
+      [state = state.get(), callable = std::decay_t<F>(std::forward<F>(callable))]() mutable {
+        state->run(callable);
+        if (state->release_reference()) delete state;
+      },
+      options);
+  return JoinHandle<Result>(state.release());
+}
+template <std::invocable F>
+[[nodiscard]] auto spawn(F&& callable) -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {
+  return spawn(SpawnOptions{}, std::forward<F>(callable));
+}
+
+}  // namespace weft

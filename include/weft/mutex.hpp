@@ -1,0 +1,67 @@
+// Mutual exclusion between fibers.
+#pragma once
+
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+// A mutex that parks the fiber instead of blocking the thread. Meets TimedLockable, so
+// std::unique_lock and std::scoped_lock work. Not recursive. Any fiber or plain thread may call;
+// a fiber may unlock on another thread than it locked on.
+// Fairness: a running party may overtake a waiter once; a waiter that was overtaken is handed the
+// mutex next. unlock() synchronizes with the next lock().
+// Invariants
+//   I1  state_ has kLocked set exactly while somebody owns the mutex.
+//   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set
+//       for an empty list, which costs the next unlock a look.
+// Order
+//   [mutex]  unlock clears kLocked (release) -> lock sets it (acquire).
+class Mutex {
+ public:
+  Mutex() noexcept = default;
+  Mutex(const Mutex&) = delete;
+  Mutex& operator=(const Mutex&) = delete;
+
+  // Parks until the mutex is the caller's.
+  void lock() noexcept {
+    std::uint32_t expected = 0;
+    if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
+                                        detail::relaxed)) [[unlikely]] {
+      (void)lock_contended(Deadline::never());
+    }
+  }
+  // Never parks.
+  [[nodiscard]] bool try_lock() noexcept;
+  // False when the time was up first.
+  [[nodiscard]] bool try_lock_until(Deadline deadline) noexcept;
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock_until(Deadline::after(duration));
+  }
+  template <class Clock, class Duration>
+  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+    return try_lock_until(Deadline::at(time));
+  }
+  // By the owner only; unlocking a mutex that is not locked ends the process with a report.
+  void unlock() noexcept {
+    std::uint32_t expected = kLocked;
+    if (!state_.compare_exchange_strong(expected, 0, detail::release,  // [mutex]
+                                        detail::relaxed)) [[unlikely]] {
+      unlock_contended();
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kLocked = 1;
+  static constexpr std::uint32_t kWaiters = 2;
+
+  [[nodiscard]] bool lock_contended(Deadline deadline) noexcept;
+  [[nodiscard]] bool spin() noexcept;
+  void unlock_contended() noexcept;
+
+  detail::Atomic<std::uint32_t> state_{0};
+  detail::SpinLock waiters_lock_;
+  detail::WaitList waiters_;
+};
+
+}  // namespace weft

@@ -1,0 +1,117 @@
+// The birth and death of what runs fibers.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <type_traits>
+#include <utility>
+#include <weft/go.hpp>
+
+namespace weft {
+
+struct RuntimeOptions {
+  // Worker threads. 0: the variable WEFT_WORKERS if set, else one per usable processor (affinity
+  // mask and cgroup quota respected). At most 1024; more throws std::invalid_argument.
+  unsigned workers = 0;
+  // Bytes of stack of a fiber that asks for none; as SpawnOptions::stack_size. 0 means 64 KiB.
+  std::size_t stack_size = 0;
+  // The most fibers that may exist at once; spawning beyond throws Errc::too_many_fibers.
+  // Counted in blocks of a few hundred, so the limit is met to within workers x 1024.
+  std::size_t max_fibers = std::size_t{1} << 26;
+  // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate)
+  // with the throwing stack intact.
+  std::function<void(std::exception_ptr)> on_exception = {};
+  // Report stack overflows of fibers: installs a SIGSEGV and SIGBUS handler that forwards all
+  // other faults to the handler that was there before.
+  bool report_overflow = true;
+};
+
+// Sums over all workers; each figure is exact when nothing runs, and close otherwise.
+struct RuntimeStats {
+  unsigned workers = 0;
+  std::uint64_t spawned = 0;          // Fibers ever spawned.
+  std::uint64_t finished = 0;         // Fibers that have ended.
+  std::uint64_t live = 0;             // spawned - finished.
+  std::uint64_t switches = 0;         // Times a worker went on to another fiber.
+  std::uint64_t steals = 0;           // Times a worker took fibers from another.
+  std::uint64_t worker_sleeps = 0;    // Times a worker went to sleep.
+  std::uint64_t worker_wakeups = 0;   // Times a worker was woken for new work.
+  std::uint64_t stacks_carved = 0;    // Stacks that have been set up, in use or not.
+  std::uint64_t stacks_resident = 0;  // Of those, the ones whose memory has not been given back.
+  std::uint64_t record_bytes = 0;     // Memory of fiber records.
+};
+
+namespace scheduler {
+class Scheduler;
+}
+
+// Owns worker threads and everything that fibers need. While it exists it is the process's
+// current runtime, to which plain threads spawn; the newest one is current if there are several.
+class Runtime {
+ public:
+  // Starts the workers. Throws std::invalid_argument naming the option, or std::system_error
+  // when the system refuses a thread or memory.
+  explicit Runtime(const RuntimeOptions& options = {});
+  // Parks the calling plain thread until every fiber has ended, then stops the workers.
+  // Must not be called from a fiber of this runtime.
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // As weft::go and weft::spawn, but always to this runtime. From fibers and plain threads.
+  template <std::invocable F>
+  void go(F&& callable) {
+    spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
+  }
+
+  // Runs `main` as a fiber and waits for its result. From a plain thread.
+  template <std::invocable F>
+  auto run(F&& main) -> std::invoke_result_t<F&> {
+    using Result = std::invoke_result_t<F&>;
+    detail::JoinState<Result> state;
+    spawn_here([&state, &main] { state.run(main); }, SpawnOptions{.name = "main"});
+    state.join();
+    return state.take();
+  }
+
+  // Waits until every fiber has ended, at most so long. False when some are left; they are then
+  // listed on stderr with their states. From a plain thread. Fibers may still be spawned later.
+  [[nodiscard]] bool wait_idle_until(Deadline deadline);
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_idle_until(Deadline::after(duration));
+  }
+
+  [[nodiscard]] unsigned workers() const noexcept;
+  [[nodiscard]] RuntimeStats stats() const noexcept;
+  // Writes one line per living fiber: id, name, state, what it waits for.
+  void dump(std::ostream& out) const;
+  // Gives memory of unused stacks and records back to the system now, rather than after a while
+  // of idleness.
+  void trim() noexcept;
+
+ private:
+  void spawn_here(detail::Task task, const SpawnOptions& options);
+
+  std::unique_ptr<scheduler::Scheduler> scheduler_;
+};
+
+// Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its
+// result or throws its exception. From a plain thread.
+template <std::invocable F>
+auto run(F&& main) -> std::invoke_result_t<F&> {
+  Runtime runtime;
+  return runtime.run(std::forward<F>(main));
+}
+template <std::invocable F>
+auto run(const RuntimeOptions& options, F&& main) -> std::invoke_result_t<F&> {
+  Runtime runtime(options);
+  return runtime.run(std::forward<F>(main));
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// What a fiber can say and ask about itself.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <weft/deadline.hpp>
+
+namespace weft::this_fiber {
+
+// Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
+void yield() noexcept;
+
+// Parks until the deadline has passed; never returns early. From fibers and plain threads.
+void sleep_until(Deadline deadline) noexcept;
+template <class Rep, class Period>
+void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
+  sleep_until(Deadline::after(duration));
+}
+template <class Clock, class Duration>
+void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
+  sleep_until(Deadline::at(time));
+}
+
+// Unique in the process among all fibers ever started; 0 on a plain thread.
+[[nodiscard]] std::uint64_t id() noexcept;
+
+// The calling fiber's name; empty on a plain thread. Valid until the fiber ends or is renamed.
+[[nodiscard]] std::string_view name() noexcept;
+// Copies the first 31 characters. Does nothing on a plain thread.
+void set_name(std::string_view name) noexcept;
+
+// True when called from a fiber, false from a plain thread.
+[[nodiscard]] bool is_fiber() noexcept;
+
+}  // namespace weft::this_fiber

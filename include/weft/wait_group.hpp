@@ -1,0 +1,53 @@
+// Waiting until a number of things are done.
+#pragma once
+
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+// Go's sync.WaitGroup. add() before the work is spawned, done() at its end, wait() for all.
+// It may be destroyed as soon as wait() has returned, and used again then.
+// done() synchronizes with the return of the wait() that it ends.
+// Invariants
+//   I1  word_ = 2 * count + (1 if a waiter may be in the list).
+//   I2  The waiter bit is set and cleared under waiters_lock_ only.
+//   I3  Whoever brings the count to 0 with the bit set wakes all, and touches nothing afterwards
+//       but the lock that a waiter on its fast path must take before it returns.
+// Order
+//   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
+class WaitGroup {
+ public:
+  WaitGroup() noexcept = default;
+  WaitGroup(const WaitGroup&) = delete;
+  WaitGroup& operator=(const WaitGroup&) = delete;
+
+  // Relaxed: the spawn that follows publishes it to the fiber that will call done().
+  void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
+
+  // More calls than were added end the process with a report.
+  void done() noexcept {
+    const std::uint64_t before = word_.fetch_sub(2, detail::acq_rel);  // [count]
+    if (before - 2 <= 1 || before < 2) [[unlikely]]
+      reached_zero(before);
+  }
+
+  // Parks until the count is 0. From fibers and plain threads.
+  void wait() noexcept { (void)wait_until(Deadline::never()); }
+  // False when the time was up first.
+  [[nodiscard]] bool wait_until(Deadline deadline) noexcept;
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return wait_until(Deadline::after(duration));
+  }
+
+ private:
+  static constexpr std::uint64_t kWaiters = 1;
+
+  void reached_zero(std::uint64_t before) noexcept;
+
+  detail::Atomic<std::uint64_t> word_{0};
+  detail::SpinLock waiters_lock_;
+  detail::WaitList waiters_;
+};
+
+}  // namespace weft
