@@ -57,6 +57,8 @@ class Mutex {
 
   [[nodiscard]] bool lock_contended(Deadline deadline) noexcept;
   [[nodiscard]] bool spin() noexcept;
+  [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
+                                   Deadline deadline) noexcept;
   void unlock_contended() noexcept;
 
   detail::Atomic<std::uint32_t> state_{0};

@@ -10,8 +10,7 @@ struct SpawnOptions {
   // Bytes, rounded up to 16 KiB times a power of two; 0 means the runtime's default (64 KiB).
   // At most 16 MiB; more throws std::system_error (Errc::invalid_stack_size).
   std::size_t stack_size = 0;
-  // Shown in dumps and overflow reports; the first 31 characters are copied when it starts, so
-  // the text must outlive that moment (a literal does).
+  // Shown in dumps and overflow reports; the first 31 characters are copied by the call.
   std::string_view name = {};
 };
 

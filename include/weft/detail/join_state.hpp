@@ -11,30 +11,41 @@
 namespace weft::detail {
 
 // The untyped core: whether the fiber has finished, and who waits for that.
-// Invariants
-//   I1  word_ is kRunning, kFinished, or the address of the one parked joiner.
-//   I2  references_ counts the fiber and the handle; the last one out deletes the state.
+// Invariant: references_ counts the fiber and the handle; the last one out deletes the state.
 // Order
-//   [finish]  finish exchanges word_ (acq_rel) -> done, join (acquire): the result is visible;
-//             the joiner's publishing exchange (acq_rel) -> finish: the joiner's waker is visible.
-//   [refs]    release_reference (acq_rel, both sides): the last one sees all uses of the other.
+//   [refs]  release_reference (acq_rel, both sides): the last one sees all uses of the other.
 class JoinCore {
  public:
   JoinCore() = default;
   JoinCore(const JoinCore&) = delete;
   JoinCore& operator=(const JoinCore&) = delete;
 
-  [[nodiscard]] bool done() const noexcept { return word_.load(acquire) == kFinished; }  // [finish]
-
-  // By the fiber, once, after it has stored its outcome.
-  void finish() noexcept {
-    const std::uintptr_t before = word_.exchange(kFinished, acq_rel);  // [finish]
-    if (before != kRunning) wake_joiner(before);
+  [[nodiscard]] bool done() noexcept {
+    lock_.lock();
+    const bool finished = finished_;
+    lock_.unlock();
+    return finished;
   }
-  // By the one handle. Parks until finish().
-  void join() noexcept;
-  // By the one handle. False when the deadline passed first; it may be called again.
-  [[nodiscard]] bool join_until(Deadline deadline) noexcept;
+  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: a joiner
+  // that owns the state may destroy it at once.
+  void finish() noexcept {
+    lock_.lock();
+    finished_ = true;
+    Waiter* joiners = waiters_.claim_all();
+    lock_.unlock();
+    wake_chain(joiners);
+  }
+  // Parks until finish(), or until the deadline; false when that passed first.
+  [[nodiscard]] bool wait_until(Deadline deadline) noexcept {
+    lock_.lock();
+    if (finished_) {
+      lock_.unlock();
+      return true;
+    }
+    Waiter self;
+    return wait_in_until(waiters_, lock_, self, WaitReason::join, deadline);
+  }
+  void join() noexcept { (void)wait_until(Deadline::never()); }
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
@@ -42,15 +53,10 @@ class JoinCore {
   }
 
  private:
-  static constexpr std::uintptr_t kRunning = 0;
-  static constexpr std::uintptr_t kFinished = 1;
-
-  struct Joiner;
-  static void publish(void* joiner) noexcept;
-  static void wake_joiner(std::uintptr_t joiner) noexcept;
-
-  Atomic<std::uintptr_t> word_{kRunning};
+  SpinLock lock_;
+  bool finished_ = false;
   Atomic<std::uint32_t> references_{2};
+  WaitList waiters_;
 };
 
 // The outcome of a fiber: a value or the exception that ended it.

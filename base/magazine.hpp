@@ -1,0 +1,75 @@
+// Free objects of one owner, exchanged with a shared store a chain at a time.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+namespace weft::base {
+
+// A LIFO of objects linked through T::next, held as two chains of at most `size` objects. The
+// second chain keeps an owner that gives and takes around a chain's end from going to the shared
+// store every time. One owner, no synchronization.
+// Invariants
+//   I1  count_ objects are in loaded_; spare_ is empty or has exactly `size`.
+template <class T>
+class Magazine {
+ public:
+  explicit Magazine(std::uint32_t size) noexcept : size_(size) {}
+
+  // The object given last, or null when both chains are empty.
+  [[nodiscard]] T* take() noexcept {
+    if (loaded_ == nullptr) [[unlikely]] {
+      if (spare_ == nullptr) return nullptr;
+      loaded_ = std::exchange(spare_, nullptr);
+      count_ = size_;
+    }
+    --count_;
+    return std::exchange(loaded_, loaded_->next);
+  }
+
+  // Keeps `object`. When both chains are full, one is returned for the shared store, else null.
+  [[nodiscard]] T* give(T& object) noexcept {
+    T* surplus = nullptr;
+    if (count_ == size_) [[unlikely]] {
+      surplus = std::exchange(spare_, loaded_);
+      loaded_ = nullptr;
+      count_ = 0;
+    }
+    object.next = loaded_;
+    loaded_ = &object;
+    ++count_;
+    return surplus;
+  }
+
+  // Takes over a chain of `count` objects, at most `size`. Requires that take() returned null.
+  void refill(T* chain, std::uint32_t count) noexcept {
+    loaded_ = chain;
+    count_ = count;
+  }
+
+  // All objects, as one or two chains through `visit(chain)`; the magazine is empty then.
+  template <class Visit>
+  void drain(Visit visit) noexcept {
+    if (T* chain = std::exchange(loaded_, nullptr)) visit(chain);
+    if (T* chain = std::exchange(spare_, nullptr)) visit(chain);
+    count_ = 0;
+  }
+
+  [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
+
+ private:
+  std::uint32_t size_;
+  std::uint32_t count_ = 0;
+  T* loaded_ = nullptr;
+  T* spare_ = nullptr;
+};
+
+// How many objects are linked from `chain`.
+template <class T>
+[[nodiscard]] std::uint32_t chain_length(const T* chain) noexcept {
+  std::uint32_t length = 0;
+  for (; chain != nullptr; chain = chain->next) ++length;
+  return length;
+}
+
+}  // namespace weft::base

@@ -1,0 +1,37 @@
+#include "base/panic.hpp"
+
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::base {
+
+namespace {
+
+// Order
+//   [hook]  set_panic_hook stores (release) -> panic exchanges (acq_rel): the hook's code is ready,
+//           and a panic inside the hook finds none.
+detail::Atomic<void (*)() noexcept> panic_hook{nullptr};
+
+}  // namespace
+
+void set_panic_hook(void (*hook)() noexcept) noexcept {
+  panic_hook.store(hook, detail::release);  // [hook]
+}
+
+void panic(const char* sentence, const char* file, int line) noexcept {
+  char text[512];
+  const int length = std::snprintf(text, sizeof text, "weft: %s (%s:%d)\n", sentence, file, line);
+  if (length > 0) {
+    const auto bytes = static_cast<std::size_t>(length);
+    // Nothing can be done about a stderr that cannot be written.
+    (void)!::write(STDERR_FILENO, text, bytes < sizeof text ? bytes : sizeof text - 1);
+  }
+  if (auto* hook = panic_hook.exchange(nullptr, detail::acq_rel)) hook();  // [hook]
+  std::abort();
+}
+
+}  // namespace weft::base

@@ -1,0 +1,19 @@
+// The end of a process that has been misused.
+#pragma once
+
+namespace weft::base {
+
+// Writes `weft: sentence` with the place to stderr, then the fiber dump if a runtime has set a
+// hook, and aborts. From any thread, also with locks held: the report uses write(2) only.
+[[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept;
+
+// Called once by panic() before it aborts.
+void set_panic_hook(void (*hook)() noexcept) noexcept;
+
+}  // namespace weft::base
+
+// Always on. `sentence` says what the caller did wrong.
+#define WEFT_CHECK(condition, sentence)              \
+  (__builtin_expect(static_cast<bool>(condition), 1) \
+       ? static_cast<void>(0)                        \
+       : ::weft::base::panic(sentence, __FILE__, __LINE__))

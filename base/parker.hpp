@@ -1,0 +1,46 @@
+// One thread that sleeps until it is told to go on.
+#pragma once
+
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::base {
+
+// Remembers one unpark: an unpark before the park makes the park return at once.
+// The owner parks; anyone unparks. An owner may also sleep elsewhere, say in epoll_wait, and is
+// then interrupted there by whoever unparks it.
+// Order
+//   [token]  unpark exchanges kToken (acq_rel) -> the owner exchanges it away (acquire):
+//            everything before the unpark is visible after the park.
+class Parker {
+ public:
+  // True when unparked, false when the deadline passed first. Owner only.
+  bool park_until(Deadline deadline) noexcept;
+  // True when the owner sleeps elsewhere: the caller must interrupt it there.
+  bool unpark() noexcept;
+
+  // Announces that the owner is about to sleep elsewhere. False when it has been unparked
+  // already; it must not sleep then. Owner only.
+  [[nodiscard]] bool begin_elsewhere() noexcept;
+  // True when it has been unparked. Owner only, after begin_elsewhere() returned true.
+  bool end_elsewhere() noexcept;
+
+ private:
+  static constexpr std::uint32_t kEmpty = 0;
+  static constexpr std::uint32_t kSleeping = 1;
+  static constexpr std::uint32_t kElsewhere = 2;
+  static constexpr std::uint32_t kToken = 3;
+
+  [[nodiscard]] bool announce(std::uint32_t where) noexcept;
+
+  detail::Atomic<std::uint32_t> state_{kEmpty};
+};
+
+// Sleeps in the kernel while *address == expected, until woken or the deadline. May return early.
+void futex_wait(detail::Atomic<std::uint32_t>& word, std::uint32_t expected,
+                Deadline deadline) noexcept;
+void futex_wake_one(detail::Atomic<std::uint32_t>& word) noexcept;
+void futex_wake_all(detail::Atomic<std::uint32_t>& word) noexcept;
+
+}  // namespace weft::base

@@ -1,0 +1,85 @@
+#include "base/thread.hpp"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+
+namespace weft::base {
+
+namespace {
+
+unsigned affinity_count() noexcept {
+  // A machine may have more processors than a cpu_set_t has bits, hence the growing set.
+  for (int capacity = CPU_SETSIZE; capacity <= (1 << 20); capacity *= 2) {
+    const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+        CPU_ALLOC(static_cast<std::size_t>(capacity)), [](cpu_set_t* held) { CPU_FREE(held); });
+    if (set == nullptr) break;
+    const std::size_t bytes = CPU_ALLOC_SIZE(static_cast<std::size_t>(capacity));
+    if (sched_getaffinity(0, bytes, set.get()) == 0) {
+      return static_cast<unsigned>(CPU_COUNT_S(bytes, set.get()));
+    }
+  }
+  return 1;
+}
+
+unsigned read_quota(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  return std::getline(file, line) ? parse_cpu_quota(line.c_str()) : 0;
+}
+
+// The smallest quota on the path from this process's cgroup (v2) to the root; 0 for none.
+unsigned cgroup_quota() {
+  std::ifstream membership("/proc/self/cgroup");
+  std::string line;
+  unsigned smallest = 0;
+  while (std::getline(membership, line)) {
+    if (line.rfind("0::", 0) != 0) continue;
+    std::string path = line.substr(3);
+    for (;;) {
+      const unsigned quota = read_quota("/sys/fs/cgroup" + path + "/cpu.max");
+      if (quota > 0) smallest = smallest == 0 ? quota : std::min(smallest, quota);
+      const auto slash = path.find_last_of('/');
+      if (path.empty() || slash == std::string::npos) break;
+      path.resize(slash);
+    }
+  }
+  return smallest;
+}
+
+}  // namespace
+
+unsigned parse_cpu_quota(const char* text) noexcept {
+  long long quota = 0;
+  long long period = 0;
+  if (std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
+  return static_cast<unsigned>(std::max((quota + period - 1) / period, 1LL));
+}
+
+unsigned usable_processors() noexcept {
+  const unsigned processors = std::max(affinity_count(), 1U);
+  try {
+    const unsigned quota = cgroup_quota();
+    return quota == 0 ? processors : std::min(processors, quota);
+  } catch (const std::exception&) {
+    return processors;  // Out of memory while reading the limit: the mask alone is still right.
+  }
+}
+
+void set_thread_name(const char* name) noexcept {
+  char shortened[16] = {};
+  std::strncpy(shortened, name, sizeof shortened - 1);
+  // A name is decoration: a thread without one works.
+  (void)pthread_setname_np(pthread_self(), shortened);
+}
+
+void yield_processor() noexcept { (void)sched_yield(); }
+
+}  // namespace weft::base

@@ -1,0 +1,21 @@
+// What the library asks of operating-system threads.
+#pragma once
+
+#include <cstdint>
+
+namespace weft::base {
+
+// Processors this process may use: the affinity mask, limited by the cgroup's quota (rounded
+// up). At least 1.
+[[nodiscard]] unsigned usable_processors() noexcept;
+
+// The first 15 characters, shown by ps, top and gdb.
+void set_thread_name(const char* name) noexcept;
+
+// Lets another thread have this processor.
+void yield_processor() noexcept;
+
+// Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
+[[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;
+
+}  // namespace weft::base
