@@ -1,0 +1,13 @@
+#include "fibers/exception_state.hpp"
+
+#include <cxxabi.h>
+
+#include <cerrno>
+
+namespace weft::fibers {
+
+ThreadState ThreadState::of_this_thread() noexcept {
+  return {reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals()), &errno};
+}
+
+}  // namespace weft::fibers

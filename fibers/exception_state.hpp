@@ -1,0 +1,25 @@
+// The thread-local state that belongs to a stack rather than to a thread.
+#pragma once
+
+#include <cstring>
+
+namespace weft::fibers {
+
+// The C++ runtime's per-thread exception globals: the stack of caught exceptions and the number of
+// uncaught ones. Two fibers parked inside catch blocks would rethrow each other's exceptions if
+// these 16 bytes were not swapped with the stacks. The layout is fixed by the Itanium C++ ABI.
+struct ExceptionState {
+  void* caught = nullptr;
+  unsigned uncaught = 0;
+};
+
+// Where the calling thread keeps its exception globals and its errno. Looked up once per worker
+// thread: compilers take both addresses for constant and would keep them across a switch.
+struct ThreadState {
+  ExceptionState* exceptions;
+  int* error;
+
+  [[nodiscard]] static ThreadState of_this_thread() noexcept;
+};
+
+}  // namespace weft::fibers

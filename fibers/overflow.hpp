@@ -1,0 +1,30 @@
+// The report of a stack that was too small.
+#pragma once
+
+#include "fibers/stack_space.hpp"
+
+namespace weft::fibers {
+
+// Installs the SIGSEGV and SIGBUS handler, once per process. A fault in a fiber's guard ends
+// the process with `fiber 17 'name' overflowed its 64 KiB stack`; every other fault goes to the
+// handler that was there before. Throws std::system_error.
+void install_overflow_report();
+
+// Lets the handler know the space; at most 64 spaces at a time, more go unreported.
+void watch_for_overflow(const StackSpace& space) noexcept;
+void unwatch_for_overflow(const StackSpace& space) noexcept;
+
+// The stack on which the handler runs; every worker thread needs one, as its fiber's has no room.
+class SignalStack {
+ public:
+  // Throws std::system_error.
+  SignalStack();
+  ~SignalStack();
+  SignalStack(const SignalStack&) = delete;
+  SignalStack& operator=(const SignalStack&) = delete;
+
+ private:
+  void* memory_;
+};
+
+}  // namespace weft::fibers

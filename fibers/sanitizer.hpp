@@ -1,0 +1,95 @@
+// What the sanitizers must be told about stacks. Empty in other builds.
+#pragma once
+
+#include <cstddef>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define WEFT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ASAN 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_TSAN 1
+#endif
+#endif
+
+#ifdef WEFT_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef WEFT_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace weft::fibers {
+
+#if defined(WEFT_ASAN) || defined(WEFT_TSAN)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// One stack as the sanitizers see it.
+class SanitizerStack {
+ public:
+  // A fresh or reused stack of [bottom, bottom + size).
+  void create([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) noexcept {
+#ifdef WEFT_ASAN
+    bottom_ = bottom;
+    size_ = size;
+    __asan_unpoison_memory_region(bottom, size);
+#endif
+#ifdef WEFT_TSAN
+    fiber_ = __tsan_create_fiber(0);
+#endif
+  }
+  // The calling thread's own stack.
+  void adopt_thread() noexcept {
+#ifdef WEFT_TSAN
+    fiber_ = __tsan_get_current_fiber();
+#endif
+  }
+  void destroy() noexcept {
+#ifdef WEFT_TSAN
+    __tsan_destroy_fiber(fiber_);
+#endif
+  }
+
+  // By the one that leaves, last thing before the jump.
+  void leave_for([[maybe_unused]] SanitizerStack& to) noexcept {
+#ifdef WEFT_ASAN
+    __sanitizer_start_switch_fiber(&fake_stack_, to.bottom_, to.size_);
+#endif
+#ifdef WEFT_TSAN
+#ifdef WEFT_TSAN_NO_SYNC
+    __tsan_switch_to_fiber(to.fiber_, __tsan_switch_to_fiber_no_sync);
+#else
+    __tsan_switch_to_fiber(to.fiber_, 0);
+#endif
+#endif
+  }
+  // By the one that arrives, first thing after the jump. Learns the bounds of `from`, which a
+  // thread's own stack does not know before.
+  void arrive_from([[maybe_unused]] SanitizerStack& from) noexcept {
+#ifdef WEFT_ASAN
+    __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
+#endif
+  }
+
+ private:
+#ifdef WEFT_ASAN
+  void* fake_stack_ = nullptr;
+  const void* bottom_ = nullptr;
+  std::size_t size_ = 0;
+#endif
+#ifdef WEFT_TSAN
+  void* fiber_ = nullptr;
+#endif
+};
+
+}  // namespace weft::fibers

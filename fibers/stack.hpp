@@ -1,0 +1,52 @@
+// A stack and what is kept of a fiber while it does not run.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+#include "fibers/context.hpp"
+#include "fibers/exception_state.hpp"
+#include "fibers/sanitizer.hpp"
+
+namespace weft::fibers {
+
+struct Fiber;
+
+// Stacks come in sizes of 16 KiB times a power of two.
+inline constexpr std::size_t kSmallestStack = std::size_t{16} << 10;
+inline constexpr unsigned kStackSizes = 11;
+inline constexpr std::size_t kLargestStack = kSmallestStack << (kStackSizes - 1);
+inline constexpr unsigned kDefaultSizeClass = 2;
+
+[[nodiscard]] constexpr std::size_t stack_bytes(unsigned size_class) noexcept {
+  return kSmallestStack << size_class;
+}
+// The smallest class of at least `bytes`; kStackSizes when there is none.
+[[nodiscard]] constexpr unsigned size_class_of(std::size_t bytes) noexcept {
+  unsigned size_class = 0;
+  while (size_class < kStackSizes && stack_bytes(size_class) < bytes) ++size_class;
+  return size_class;
+}
+
+// The header of a stack, at the top of its own memory: the page it stands in is touched by every
+// fiber that runs there, so what a started fiber needs beyond its record costs no memory.
+// A worker has one more, for the stack its thread was born with.
+// Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
+// fiber's waker.
+struct Stack {
+  Context context = nullptr;  // Where to go on; null while somebody runs here.
+  Fiber* fiber = nullptr;     // Bound to it; null when free.
+  Stack* next = nullptr;      // In the list of free stacks it is in.
+  ExceptionState exceptions;
+  int saved_errno = 0;
+  std::uint32_t index = 0;  // Position among the stacks of its size.
+  std::uint8_t size_class = 0;
+  // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
+  detail::Atomic<std::uint64_t> fiber_id{0};
+  std::array<char, 32> name{};
+  [[no_unique_address]] SanitizerStack sanitizer;
+};
+
+}  // namespace weft::fibers

@@ -1,0 +1,60 @@
+#include "fibers/stack_pool.hpp"
+
+#include <utility>
+
+namespace weft::fibers {
+
+namespace {
+
+template <std::size_t... kClasses>
+std::array<base::Magazine<Stack>, kStackSizes> make_magazines(std::index_sequence<kClasses...>) {
+  return {base::Magazine<Stack>(stacks_per_chain(kClasses))...};
+}
+
+}  // namespace
+
+Stack* StackDepot::take_chain(unsigned size_class) noexcept {
+  if (Stack* chain = warm_[size_class].take()) return chain;
+  return space_.take(size_class, stacks_per_chain(size_class));
+}
+
+void StackDepot::give_chain(Stack* chain) noexcept {
+  if (!warm_[chain->size_class].give(chain)) space_.cool(chain);
+}
+
+bool StackDepot::trim(unsigned chains) noexcept {
+  for (Depot<Stack>& warm : warm_) {
+    while (Stack* chain = warm.take()) {
+      space_.cool(chain);
+      if (--chains == 0) return true;
+    }
+  }
+  return false;
+}
+
+bool StackDepot::has_warm_hint() const noexcept {
+  for (const Depot<Stack>& warm : warm_) {
+    if (warm.count_hint() > 0) return true;
+  }
+  return false;
+}
+
+StackPool::StackPool(StackDepot& depot) noexcept
+    : depot_(depot), magazines_(make_magazines(std::make_index_sequence<kStackSizes>())) {}
+
+StackPool::~StackPool() {
+  for (auto& magazine : magazines_) {
+    magazine.drain([this](Stack* chain) { depot_.give_chain(chain); });
+  }
+}
+
+Stack* StackPool::take(unsigned size_class) noexcept {
+  if (Stack* stack = take_hot(size_class)) return stack;
+  Stack* chain = depot_.take_chain(size_class);
+  if (chain == nullptr) return nullptr;
+  // A chain may be short when memory ran out, so it is counted.
+  magazines_[size_class].refill(chain, base::chain_length(chain));
+  return take_hot(size_class);
+}
+
+}  // namespace weft::fibers

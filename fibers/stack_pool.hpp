@@ -1,0 +1,65 @@
+// Free stacks, close at hand.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "base/magazine.hpp"
+#include "fibers/depot.hpp"
+#include "fibers/stack_space.hpp"
+
+namespace weft::fibers {
+
+// Chains of larger stacks are shorter: an idle worker should not sit on many megabytes.
+[[nodiscard]] constexpr std::uint32_t stacks_per_chain(unsigned size_class) noexcept {
+  return size_class <= kDefaultSizeClass ? 32 : 4;
+}
+
+// The free stacks that all workers share. Their memory is kept for a while, because a burst
+// is often followed by another, and given back by trim().
+class StackDepot {
+ public:
+  explicit StackDepot(void (*entry)(Arrival)) noexcept : space_(entry) {}
+
+  // A chain of one size from the warm stacks, else from the space; null when there is no memory.
+  [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
+  void give_chain(Stack* chain) noexcept;
+
+  // Gives back the memory of up to `chains` warm chains. True when more are left to give back.
+  bool trim(unsigned chains) noexcept;
+  [[nodiscard]] bool has_warm_hint() const noexcept;
+
+  [[nodiscard]] StackSpace& space() noexcept { return space_; }
+
+ private:
+  StackSpace space_;
+  std::array<Depot<Stack>, kStackSizes> warm_;
+};
+
+// The free stacks of one worker; the one given last, still hot in the cache, is taken first.
+// Owner: the worker's thread.
+class StackPool {
+ public:
+  explicit StackPool(StackDepot& depot) noexcept;
+  // Returns the stacks to the depot.
+  ~StackPool();
+  StackPool(const StackPool&) = delete;
+  StackPool& operator=(const StackPool&) = delete;
+
+  // Never makes a system call. Null when this worker has none at hand.
+  [[nodiscard]] Stack* take_hot(unsigned size_class) noexcept {
+    return magazines_[size_class].take();
+  }
+  // From the depot if need be; null when the system gives no more.
+  [[nodiscard]] Stack* take(unsigned size_class) noexcept;
+
+  void give(Stack& stack) noexcept {
+    if (Stack* surplus = magazines_[stack.size_class].give(stack)) depot_.give_chain(surplus);
+  }
+
+ private:
+  StackDepot& depot_;
+  std::array<base::Magazine<Stack>, kStackSizes> magazines_;
+};
+
+}  // namespace weft::fibers

@@ -1,0 +1,201 @@
+#include "fibers/stack_space.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <new>
+
+namespace weft::fibers {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+
+namespace {
+
+constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL, newer than the headers of Debian 12.
+constexpr std::size_t kGuardBytes = 4096;
+constexpr std::size_t kPage = 4096;
+
+// Address space is plentiful but not under a sanitizer, which shadows all of it.
+constexpr std::size_t kReservedBytes =
+    kSanitized ? (std::size_t{8} << 30) : (std::size_t{512} << 30);
+constexpr std::size_t kExtension = std::size_t{32} << 20;
+
+// Stacks start at slightly different offsets in their pages: with one offset for all, the busiest
+// lines of every stack would compete for the same few sets of the first-level cache.
+constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
+
+constexpr std::size_t stride(unsigned size_class) noexcept {
+  return stack_bytes(size_class) + kGuardBytes;
+}
+char* top_of(char* base, unsigned size_class, std::size_t index) noexcept {
+  return base + (index + 1) * stride(size_class);
+}
+Stack* header_of(char* base, unsigned size_class, std::size_t index) noexcept {
+  constexpr std::size_t kHeader = (sizeof(Stack) + 63) / 64 * 64;
+  return reinterpret_cast<Stack*>(top_of(base, size_class, index) - color(index) - kHeader);
+}
+
+// Whether the kernel knows lightweight guards, and whether this memory may have them.
+GuardKind probe_guards() noexcept {
+  void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (page == MAP_FAILED) return GuardKind::protection;
+  const bool works = madvise(page, kPage, kGuardInstall) == 0;
+  munmap(page, kPage);
+  return works ? GuardKind::lightweight : GuardKind::protection;
+}
+
+}  // namespace
+
+StackSpace::StackSpace(void (*entry)(Arrival)) noexcept
+    : entry_(entry), guard_kind_(probe_guards()) {}
+
+StackSpace::~StackSpace() {
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    Range& range = ranges_[size_class];
+    char* base = range.base.load(relaxed);  // Relaxed: the destructor is alone.
+    if (base == nullptr) continue;
+    if constexpr (kSanitized) {
+      std::vector<bool> is_cold(range.carved);
+      for (const std::uint32_t index : range.cold) is_cold[index] = true;
+      for (std::size_t index = 0; index < range.carved; ++index) {
+        if (!is_cold[index]) header_of(base, size_class, index)->sanitizer.destroy();
+      }
+    }
+    munmap(base, range.limit * stride(size_class));
+  }
+}
+
+bool StackSpace::reserve(Range& range, unsigned size_class) {
+  // A limit on address space (ulimit -v) may refuse the usual size; a smaller range still works.
+  for (std::size_t bytes = kReservedBytes; bytes >= 16 * stride(size_class); bytes /= 2) {
+    const std::size_t count = bytes / stride(size_class);
+    void* base = mmap(nullptr, count * stride(size_class), PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED) continue;
+    // Best effort: a huge page under a stack would cost 2 MiB where one page is enough.
+    (void)madvise(base, count * stride(size_class), MADV_NOHUGEPAGE);
+    range.limit = count;
+    range.base.store(static_cast<char*>(base), release);  // [range]
+    return true;
+  }
+  return false;
+}
+
+bool StackSpace::extend(Range& range, unsigned size_class) {
+  const std::size_t wanted = std::max<std::size_t>(kExtension / stride(size_class), 4);
+  const std::size_t count = std::min(wanted, range.limit - range.usable);
+  if (count == 0) return false;
+  // Room for every index beforehand: cooling a stack must not fail.
+  try {
+    if (range.cold.capacity() < range.usable + count) {
+      range.cold.reserve((range.usable + count) * 2);
+    }
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  char* start = range.base.load(relaxed) + range.usable * stride(size_class);
+  if (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) return false;
+  range.usable += count;
+  return true;
+}
+
+bool StackSpace::install_guard(char* guard) noexcept {
+  if (guard_kind_ == GuardKind::lightweight) {
+    if (madvise(guard, kGuardBytes, kGuardInstall) == 0) return true;
+    // Locked memory (mlockall) refuses guards: unlock the page and try once more.
+    if (munlock(guard, kGuardBytes) == 0 && madvise(guard, kGuardBytes, kGuardInstall) == 0) {
+      return true;
+    }
+  }
+  return mprotect(guard, kGuardBytes, PROT_NONE) == 0;
+}
+
+Stack* StackSpace::construct(Range& range, unsigned size_class, std::size_t index) noexcept {
+  // Relaxed: under the mutex, which also published it.
+  char* base = range.base.load(relaxed);
+  Stack* header = header_of(base, size_class, index);
+  char* lowest = top_of(base, size_class, index) - stack_bytes(size_class);
+  auto* stack = ::new (static_cast<void*>(header)) Stack;
+  stack->index = static_cast<std::uint32_t>(index);
+  stack->size_class = static_cast<std::uint8_t>(size_class);
+  const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
+  stack->sanitizer.create(lowest, size);
+  stack->context = make_context(header, size, entry_);
+  return stack;
+}
+
+Stack* StackSpace::take(unsigned size_class, unsigned count) {
+  const std::lock_guard lock(mutex_);
+  Range& range = ranges_[size_class];
+  if (range.limit == 0 && !reserve(range, size_class)) return nullptr;
+  Stack* chain = nullptr;
+  for (; count > 0; --count) {
+    std::size_t index = range.carved;
+    if (!range.cold.empty()) {
+      index = range.cold.back();
+      range.cold.pop_back();
+    } else {
+      if (range.carved == range.usable && !extend(range, size_class)) break;
+      char* guard = range.base.load(relaxed) + index * stride(size_class);
+      if (!install_guard(guard)) break;
+      ++range.carved;
+    }
+    Stack* stack = construct(range, size_class, index);
+    stack->next = chain;
+    chain = stack;
+  }
+  return chain;
+}
+
+void StackSpace::cool(Stack* chain) noexcept {
+  const std::lock_guard lock(mutex_);
+  while (chain != nullptr) {
+    Stack& stack = *chain;
+    chain = stack.next;
+    Range& range = ranges_[stack.size_class];
+    const std::uint32_t index = stack.index;
+    const std::size_t bytes = stack_bytes(stack.size_class);
+    char* lowest = lowest_byte(stack);
+    stack.sanitizer.destroy();
+    (void)madvise(lowest, bytes, MADV_DONTNEED);
+    range.cold.push_back(index);
+  }
+}
+
+StackSpace::Counts StackSpace::counts() noexcept {
+  const std::lock_guard lock(mutex_);
+  Counts counts;
+  for (const Range& range : ranges_) {
+    counts.carved += range.carved;
+    counts.cold += range.cold.size();
+  }
+  return counts;
+}
+
+char* StackSpace::lowest_byte(const Stack& stack) noexcept {
+  const auto header = reinterpret_cast<std::uintptr_t>(&stack);
+  const std::uintptr_t top =
+      (header + sizeof(Stack) + color(stack.index) + kPage - 1) & ~(kPage - 1);
+  return reinterpret_cast<char*>(top - stack_bytes(stack.size_class));
+}
+
+bool StackSpace::in_guard(const Stack& stack, const void* address) noexcept {
+  const char* lowest = lowest_byte(stack);
+  return address < lowest && address >= lowest - kGuardBytes;
+}
+
+Stack* StackSpace::find(const void* address) const noexcept {
+  const auto* byte = static_cast<const char*>(address);
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    char* base = ranges_[size_class].base.load(acquire);  // [range]
+    if (base == nullptr || byte < base) continue;
+    const std::size_t index = static_cast<std::size_t>(byte - base) / stride(size_class);
+    if (index < ranges_[size_class].limit) return header_of(base, size_class, index);
+  }
+  return nullptr;
+}
+
+}  // namespace weft::fibers

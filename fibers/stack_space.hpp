@@ -1,0 +1,77 @@
+// Where stacks come from.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+#include <weft/detail/atomic.hpp>
+
+#include "fibers/stack.hpp"
+
+namespace weft::fibers {
+
+// How the page below a stack is made to fault.
+enum class GuardKind : std::uint8_t {
+  lightweight,  // madvise(MADV_GUARD_INSTALL), Linux 6.13 and later: no mapping of its own.
+  protection,   // mprotect(PROT_NONE): two mappings a stack, of which the kernel allows 65 530.
+};
+
+// One address range per stack size, reserved whole and made usable piece by piece, in which every
+// stack has a guard below it. Stacks are never unmapped one by one: a free stack whose memory has
+// been given back is cold, and is handed out again before a new one is carved.
+// Any thread may call; a mutex guards everything, as no hot path comes here.
+// Invariants, per range
+//   I1  Stacks [0, carved) have their guards; those above have never been used.
+//   I2  A cold stack is in `cold`, its pages are gone, and nobody refers to it.
+class StackSpace {
+ public:
+  // `entry` is where every new stack starts; it must call arrive() first.
+  explicit StackSpace(void (*entry)(Arrival)) noexcept;
+  ~StackSpace();
+  StackSpace(const StackSpace&) = delete;
+  StackSpace& operator=(const StackSpace&) = delete;
+
+  // Up to `count` stacks of the size, linked through `next`; null when the system refuses memory or
+  // mappings, or the range is used up. Cold ones first.
+  [[nodiscard]] Stack* take(unsigned size_class, unsigned count);
+  // Gives the memory of a chain of free stacks back to the system and keeps their addresses.
+  void cool(Stack* chain) noexcept;
+
+  struct Counts {
+    std::uint64_t carved = 0;
+    std::uint64_t cold = 0;
+  };
+  [[nodiscard]] Counts counts() noexcept;
+  [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
+
+  // The stack in whose guard or memory `address` lies, or null. Takes no lock, because the
+  // overflow report calls it from a signal handler.
+  [[nodiscard]] Stack* find(const void* address) const noexcept;
+  [[nodiscard]] static bool in_guard(const Stack& stack, const void* address) noexcept;
+  [[nodiscard]] static char* lowest_byte(const Stack& stack) noexcept;
+
+ private:
+  struct Range {
+    // Order
+    //   [range]  reserve stores (release) -> find loads (acquire): `limit` is set by then.
+    detail::Atomic<char*> base{nullptr};
+    std::size_t limit = 0;   // Stacks that fit in the reservation.
+    std::size_t usable = 0;  // Stacks whose pages may be touched.
+    std::size_t carved = 0;
+    std::vector<std::uint32_t> cold;
+  };
+
+  [[nodiscard]] bool reserve(Range& range, unsigned size_class);
+  [[nodiscard]] bool extend(Range& range, unsigned size_class);
+  [[nodiscard]] bool install_guard(char* guard) noexcept;
+  [[nodiscard]] Stack* construct(Range& range, unsigned size_class, std::size_t index) noexcept;
+
+  void (*entry_)(Arrival);
+  GuardKind guard_kind_;
+  std::mutex mutex_;
+  std::array<Range, kStackSizes> ranges_;
+};
+
+}  // namespace weft::fibers

@@ -1,0 +1,41 @@
+// The one way from one stack to another.
+#pragma once
+
+#include <weft/detail/task.hpp>
+
+#include "fibers/stack.hpp"
+
+namespace weft::fibers {
+
+// What the one who leaves asks to be done once its registers are saved.
+struct Departure {
+  Stack* from;
+  void (*after)(void* argument) noexcept;
+  void* argument;
+};
+
+// First thing on every arrival, also on a fresh stack: files the context of the one who left, then
+// does what it asked for. The departure is copied first, because once its `after` has run, the
+// one who left may be running again elsewhere and its stack frame may be gone.
+inline void arrive(Arrival arrival, Stack& here) noexcept {
+  const Departure departure = *static_cast<Departure*>(arrival.data);
+  here.sanitizer.arrive_from(departure.from->sanitizer);
+  departure.from->context = arrival.fctx;
+  departure.after(departure.argument);
+}
+
+// Leaves `from`, the calling stack, for `to`, which nobody runs on; returns when somebody switches
+// back to `from`, perhaps on another thread. `after` runs on `to`, exactly once.
+// `thread` is the calling thread's; exceptions and errno travel with the stacks.
+inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
+                      void (*after)(void*) noexcept, void* argument) noexcept {
+  Departure departure{&from, after, argument};
+  from.exceptions = *thread.exceptions;
+  from.saved_errno = *thread.error;
+  *thread.exceptions = to.exceptions;
+  *thread.error = to.saved_errno;
+  from.sanitizer.leave_for(to.sanitizer);
+  arrive(jump(to.context, &departure), from);
+}
+
+}  // namespace weft::fibers
