@@ -1,0 +1,33 @@
+// Which worker the calling thread is.
+#pragma once
+
+namespace weft::scheduler {
+class Worker;
+}
+
+// Set once by each worker thread. Read by current_worker() only: a compiler may keep the address
+// of a thread_local across a switch, after which it belongs to another thread.
+extern "C" __thread weft::scheduler::Worker* weft_current_worker;
+
+namespace weft::scheduler {
+
+// The worker of the calling thread now, or nullptr on a plain thread. Never keep it across
+// anything that may switch.
+#if defined(__x86_64__)
+[[nodiscard]] inline Worker* current_worker() noexcept {
+  Worker* worker;
+  // Volatile and with a clobber: every call reads the thread register anew.
+  asm volatile(
+      "movq weft_current_worker@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(worker)
+      :
+      : "memory");
+  return worker;
+}
+#else
+// Not inlined, so that its thread-pointer arithmetic cannot be shared between calls.
+[[nodiscard]] Worker* current_worker() noexcept;
+#endif
+
+}  // namespace weft::scheduler

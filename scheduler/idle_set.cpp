@@ -1,0 +1,64 @@
+#include "scheduler/idle_set.hpp"
+
+#include <bit>
+
+namespace weft::scheduler {
+
+using detail::full_fence;
+using detail::relaxed;
+using detail::seq_cst;
+
+bool IdleSet::anyone_asleep() const noexcept {
+  for (unsigned i = 0; i < words_; ++i) {
+    if (bits_[i].load(relaxed) != 0) return true;
+  }
+  return false;
+}
+
+int IdleSet::choose_sleeper() noexcept {
+  for (unsigned i = 0; i < words_; ++i) {
+    std::uint64_t word = bits_[i].load(relaxed);
+    while (word != 0) {
+      const std::uint64_t bit = word & (~word + 1);
+      word = bits_[i].fetch_and(~bit, seq_cst);  // [idle]
+      if ((word & bit) != 0) return static_cast<int>(i * 64) + std::countr_zero(bit);
+    }
+  }
+  return kNobody;
+}
+
+int IdleSet::work_added() noexcept {
+  while (wants_wake_hint()) {
+    std::uint32_t expected = 0;
+    if (!searching_.compare_exchange_strong(expected, 1, seq_cst, relaxed))
+      return kNobody;  // [idle]
+    const int chosen = choose_sleeper();
+    if (chosen != kNobody) return chosen;
+    // The sleepers woke by themselves. Whoever added work while we seemed to search has relied on
+    // us, so we look again once we no longer count.
+    (void)end_search();
+    full_fence();  // [idle]
+  }
+  return kNobody;
+}
+
+bool IdleSet::try_begin_search() noexcept {
+  std::uint32_t searching = searching_.load(relaxed);
+  do {
+    // Half of the workers at most: more would only take turns at the same queues.
+    if (searching * 2 >= workers_ && searching > 0) return false;
+  } while (
+      !searching_.compare_exchange_weak(searching, searching + 1, seq_cst, relaxed));  // [idle]
+  return true;
+}
+
+void IdleSet::begin_sleep(unsigned worker) noexcept {
+  bits_[worker / 64].fetch_or(std::uint64_t{1} << (worker % 64), seq_cst);  // [idle]
+}
+
+bool IdleSet::try_end_sleep(unsigned worker) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << (worker % 64);
+  return (bits_[worker / 64].fetch_and(~bit, seq_cst) & bit) != 0;  // [idle]
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,68 @@
+// Which workers sleep and which look for work. The protocol and its proof: README.md here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+#include "base/cache_line.hpp"
+
+namespace weft::scheduler {
+
+// A worker is busy, searching or asleep. At most one searcher is woken per new work: while
+// somebody searches, nobody is woken, and the last searcher who finds work looks whether there
+// is more.
+// Invariants
+//   I1  A worker's bit is set exactly while it sleeps and nobody has chosen to wake it.
+//   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
+//       run yet.
+//   I3  Whoever lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
+// Order
+//   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
+//           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
+//           last searcher). One of the two sees the other. Both fences are seq_cst.
+class IdleSet {
+ public:
+  static constexpr unsigned kMaxWorkers = 1024;
+  static constexpr int kNobody = -1;
+
+  explicit IdleSet(unsigned workers) noexcept : words_((workers + 63) / 64), workers_(workers) {}
+
+  // Cheap look before work_added(): whether somebody should be woken for new work.
+  [[nodiscard]] bool wants_wake_hint() const noexcept {
+    // Relaxed: a stale answer is repaired as README.md says.
+    return searching_.load(detail::relaxed) == 0 && anyone_asleep();
+  }
+  [[nodiscard]] bool anyone_asleep() const noexcept;
+  [[nodiscard]] bool someone_searches_hint() const noexcept {
+    return searching_.load(detail::relaxed) != 0;
+  }
+
+  // After work has been made visible, and a full fence where README.md asks for one: the worker
+  // that the caller must unpark, who counts as searching from now on, or kNobody.
+  [[nodiscard]] int work_added() noexcept;
+
+  // By a worker out of work. False when enough others search; it may then sleep at once.
+  [[nodiscard]] bool try_begin_search() noexcept;
+  // By a searcher that has found work or gives up. True for the last one.
+  [[nodiscard]] bool end_search() noexcept {
+    return searching_.fetch_sub(1, detail::seq_cst) == 1;  // [idle]
+  }
+
+  void begin_sleep(unsigned worker) noexcept;
+  // By the sleeper itself. False when a waker has chosen it: it is searching then, and its unpark
+  // is under way.
+  [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
+
+ private:
+  using Word = detail::Atomic<std::uint64_t>;
+
+  [[nodiscard]] int choose_sleeper() noexcept;
+
+  alignas(base::kCacheLine) detail::Atomic<std::uint32_t> searching_{0};
+  unsigned words_;
+  unsigned workers_;
+  alignas(base::kCacheLine) std::array<Word, kMaxWorkers / 64> bits_{};
+};
+
+}  // namespace weft::scheduler

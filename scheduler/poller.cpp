@@ -1,0 +1,399 @@
+#include "scheduler/poller.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <memory>
+#include <new>
+
+#include "base/panic.hpp"
+
+namespace weft::scheduler {
+
+using detail::acq_rel;
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+using detail::seq_cst;
+
+namespace {
+
+constexpr const char* kTwoWaiters =
+    "two parties wait for the same direction of one descriptor: one may read and one may write";
+
+// What the eventfd's events carry; no record has this index.
+constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
+
+constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
+constexpr std::uint32_t kHangUpEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+
+}  // namespace
+
+// One wait of one party; lives on its stack.
+struct IoDirection::Waiter {
+  IoDirection* direction;
+  detail::Waker waker;
+  bool timed;
+  detail::Claim claim{};
+  WaitOutcome outcome = WaitOutcome::ready;  // Written by who wins the claim, before the wake.
+  detail::Atomic<bool> let_go{false};        // Set by a deliverer that lost the claim.
+};
+
+WaitOutcome IoDirection::wait(Deadline deadline, detail::WaitReason reason) noexcept {
+  if (take_edge()) return WaitOutcome::ready;
+  const std::uintptr_t word = word_.load(acquire);  // [edge]
+  if (word == kClosed) return WaitOutcome::closed;
+  WEFT_CHECK(word == kIdle || word == kReady, kTwoWaiters);
+  // Read after take_edge(): a deadline set later leaves an edge that ends the wait below.
+  const Deadline until = std::min(deadline, this->deadline());
+  if (until.passed()) return WaitOutcome::timed_out;
+
+  lucky_calls_.store(0, relaxed);  // Relaxed: see turn_is_over().
+  Waiter self{this, detail::current(), !until.is_never()};
+  const detail::After after{&IoDirection::publish, &self};
+  if (!self.timed) {
+    detail::park(after, reason);
+    return self.outcome;
+  }
+  if (detail::park_until(after, reason, until, self.claim) == detail::Claim::kNotifier) {
+    return self.outcome;
+  }
+  withdraw(self);
+  return WaitOutcome::timed_out;
+}
+
+// Runs once the waiting party's registers are saved. After the exchange that publishes the waiter
+// it is not touched again. If an edge came first, it is delivered here.
+void IoDirection::publish(void* argument) noexcept {
+  Waiter& waiter = *static_cast<Waiter*>(argument);
+  IoDirection& direction = *waiter.direction;
+  const auto address = reinterpret_cast<std::uintptr_t>(argument);
+  std::uintptr_t expected = kIdle;
+  while (!direction.word_.compare_exchange_weak(expected, address, acq_rel,  // [waiter]
+                                                acquire)) {                  // [edge]
+    if (expected == kClosed) {
+      direction.deliver(waiter, WaitOutcome::closed);
+      return;
+    }
+    if (expected == kReady && direction.take_edge()) {
+      direction.deliver(waiter, WaitOutcome::ready);
+      return;
+    }
+    WEFT_CHECK(expected == kIdle || expected == kReady, kTwoWaiters);
+    expected = kIdle;
+  }
+}
+
+// By who has made the waiter unreachable for all others but its own party.
+bool IoDirection::deliver(Waiter& waiter, WaitOutcome outcome) noexcept {
+  if (waiter.timed && !waiter.claim.try_claim(detail::Claim::kNotifier)) {
+    // The clock was first. The edge stays for the next wait, unless somebody has closed, or left
+    // an edge too; then there is nothing to add.
+    std::uintptr_t expected = kIdle;
+    if (outcome == WaitOutcome::ready) {
+      (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]
+    }
+    waiter.let_go.store(true, release);  // [let_go]
+    return false;
+  }
+  waiter.outcome = outcome;
+  detail::wake(waiter.waker);
+  return true;
+}
+
+// By a party that the clock woke: makes sure that nobody looks at its waiter any more.
+void IoDirection::withdraw(Waiter& waiter) noexcept {
+  const auto address = reinterpret_cast<std::uintptr_t>(&waiter);
+  for (;;) {
+    std::uintptr_t expected = address;
+    // Relaxed on failure: nothing is read through another value of the word.
+    if (word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) return;  // [waiter]
+    if (waiter.let_go.load(acquire)) return;                                       // [let_go]
+    // A deliverer is between its exchange and let_go, a few instructions away.
+    detail::yield();
+  }
+}
+
+bool IoDirection::take_edge() noexcept {
+  std::uintptr_t expected = kReady;
+  // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
+  return word_.load(relaxed) == kReady &&
+         word_.compare_exchange_strong(expected, kIdle, seq_cst, relaxed);  // [edge] [look]
+}
+
+bool IoDirection::worth_trying() noexcept {
+  // Remembered, as the caller may have to give up before it tries.
+  if (take_edge()) set_drained(false);
+  return !drained_.load(relaxed) || hung_up_.load(relaxed);
+}
+
+bool IoDirection::notify() noexcept {
+  std::uintptr_t word = word_.load(relaxed);  // Relaxed: the exchange below decides.
+  for (;;) {
+    if (word == kReady || word == kClosed) return false;  // [look]
+    const std::uintptr_t next = word == kIdle ? kReady : kIdle;
+    if (word_.compare_exchange_weak(word, next, acq_rel, relaxed)) break;  // [edge] [waiter]
+  }
+  return word != kIdle && deliver(*reinterpret_cast<Waiter*>(word), WaitOutcome::ready);
+}
+
+void IoDirection::close() noexcept {
+  const std::uintptr_t word = word_.exchange(kClosed, acq_rel);  // [waiter]
+  if (word > kClosed) (void)deliver(*reinterpret_cast<Waiter*>(word), WaitOutcome::closed);
+}
+
+void IoDirection::set_deadline(Deadline deadline) noexcept {
+  deadline_.store(deadline.nanoseconds(), relaxed);  // Relaxed: published by [edge] below.
+  // Even if the word is kReady already it is written, so that who takes that edge away sees the
+  // new deadline.
+  word_.fetch_or(0, acq_rel);  // [edge]
+  (void)notify();
+}
+
+void IoDirection::reset() noexcept {
+  // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
+  deadline_.store(Deadline::never().nanoseconds(), relaxed);
+  drained_.store(false, relaxed);
+  hung_up_.store(false, relaxed);
+  lucky_calls_.store(0, relaxed);
+  word_.store(kIdle, relaxed);
+}
+
+bool IoHandle::enter() noexcept {
+  std::uint32_t state = state_.load(relaxed);  // Relaxed: the exchange decides.
+  do {
+    if ((state & kClosing) != 0) return false;
+  } while (!state_.compare_exchange_weak(state, state + kUse, acquire, relaxed));
+  return true;
+}
+
+void IoHandle::leave() noexcept {
+  const std::uint32_t before = state_.fetch_sub(kUse, acq_rel);  // [use]
+  if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
+    finish_close();
+}
+
+bool IoHandle::close() noexcept {
+  std::uint32_t state = state_.load(relaxed);  // Relaxed: the exchange decides.
+  do {
+    if ((state & kClosing) != 0) return false;
+    // Closing counts as a call, so that the record keeps its descriptor until both are woken.
+  } while (!state_.compare_exchange_weak(state, (state | kClosing) + kUse, acq_rel, relaxed));
+  read_.close();
+  write_.close();
+  leave();
+  return true;
+}
+
+bool IoHandle::is_closed_hint() const noexcept {
+  return (state_.load(relaxed) & kClosing) != 0;  // Relaxed: a hint.
+}
+
+void IoHandle::finish_close() noexcept {
+  poller_->deregister(descriptor_);
+  const std::uint32_t before = state_.fetch_or(kGone, acq_rel);  // [owner]
+  if ((before & kOwned) == 0) poller_->give_record(*this);
+}
+
+void IoHandle::disown() noexcept {
+  const std::uint32_t before = state_.fetch_and(~kOwned, acq_rel);  // [owner]
+  if ((before & kGone) != 0) poller_->give_record(*this);
+}
+
+std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) noexcept {
+  if (generation_.load(relaxed) != generation) return 0;  // Meant for an earlier descriptor.
+  if ((events & kHangUpEvents) != 0) {
+    read_.set_hung_up();
+    write_.set_hung_up();
+  }
+  std::size_t woken = 0;
+  if ((events & kReadEvents) != 0 && read_.notify()) ++woken;
+  if ((events & kWriteEvents) != 0 && write_.notify()) ++woken;
+  return woken;
+}
+
+Poller::Poller() {
+  epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0) throw std::system_error(last_error(), "weft: epoll_create1");
+  interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  // Level-triggered: an interrupt that only a looking worker has seen stays for those who sleep.
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.u64 = kInterruptKey;
+  if (interrupt_ < 0 || ::epoll_ctl(epoll_, EPOLL_CTL_ADD, interrupt_, &event) != 0) {
+    const std::error_code error = last_error();
+    if (interrupt_ >= 0) ::close(interrupt_);
+    ::close(epoll_);
+    throw std::system_error(error, "weft: eventfd");
+  }
+}
+
+Poller::~Poller() {
+  WEFT_CHECK(!watches_anything(), "a socket outlives the runtime that it belongs to");
+  ::close(interrupt_);
+  ::close(epoll_);
+  for (auto& slab : slabs_) delete[] slab.load(acquire);  // [slab]
+}
+
+std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
+  const bool looks_only = deadline == Deadline::past();
+  if (looks_only && !watches_anything()) return 0;
+  const std::size_t count = fetch(deadline, buffer);
+  if (count == 0) return 0;
+  detail::full_fence();  // [look]
+  std::size_t woken = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t key = buffer.events[i].data.u64;
+    if (key == kInterruptKey) {
+      if (!looks_only) clear_interrupt();
+      continue;
+    }
+    IoHandle* handle = find(static_cast<std::uint32_t>(key));
+    woken += handle->deliver(buffer.events[i].events, static_cast<std::uint32_t>(key >> 32));
+  }
+  return woken;
+}
+
+// Kept apart, and never inlined: the address of errno must not be remembered by a caller that
+// goes on on another thread.
+[[gnu::noinline]] std::size_t Poller::fetch(Deadline deadline, PollBuffer& buffer) noexcept {
+  constexpr int kCapacity = static_cast<int>(PollBuffer::kEvents);
+  epoll_event* events = buffer.events.data();
+  if (deadline == Deadline::past() || deadline.is_never()) {
+    const int count = ::epoll_wait(epoll_, events, kCapacity, deadline.is_never() ? -1 : 0);
+    return count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  const std::int64_t left =
+      std::max<std::int64_t>(0, deadline.nanoseconds() - Deadline::now_nanoseconds());
+#ifdef SYS_epoll_pwait2
+  if (!milliseconds_only_.load(relaxed)) {
+    const timespec timeout{static_cast<std::time_t>(left / 1'000'000'000), left % 1'000'000'000};
+    const long count =
+        ::syscall(SYS_epoll_pwait2, epoll_, events, kCapacity, &timeout, nullptr, std::size_t{0});
+    if (count >= 0) return static_cast<std::size_t>(count);
+    // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
+    if (errno != ENOSYS && errno != EPERM) return 0;
+    milliseconds_only_.store(true, relaxed);
+  }
+#endif
+  // Rounded up: waking early would only make the caller come back at once.
+  const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX);
+  const int count = ::epoll_wait(epoll_, events, kCapacity, static_cast<int>(milliseconds));
+  return count > 0 ? static_cast<std::size_t>(count) : 0;
+}
+
+void Poller::interrupt() noexcept {
+  if (interrupt_pending_.exchange(true, acq_rel)) return;  // [interrupt]
+  const std::uint64_t one = 1;
+  // It can fail only if the counter is full, and then the eventfd is readable anyway.
+  [[maybe_unused]] const ssize_t written = ::write(interrupt_, &one, sizeof one);
+}
+
+void Poller::clear_interrupt() noexcept {
+  // Read first: an interrupt that comes in between finds the flag set, and writes nothing that
+  // this read could swallow; its caller's work is seen through the exchange.
+  std::uint64_t count = 0;
+  [[maybe_unused]] const ssize_t taken = ::read(interrupt_, &count, sizeof count);
+  interrupt_pending_.exchange(false, acq_rel);  // [interrupt]
+}
+
+[[gnu::noinline]] std::error_code Poller::add(int descriptor, IoHandle*& handle) noexcept {
+  IoHandle* taken = take_record();
+  if (taken == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  IoHandle& record = *taken;
+  record.read_.reset();
+  record.write_.reset();
+  record.descriptor_ = descriptor;
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.data.u64 =
+      std::uint64_t{record.generation_.load(relaxed)} << 32 | std::uint64_t{record.index_};
+  const bool first = watched_.fetch_add(1, relaxed) == 0;  // Relaxed: see watches_anything().
+  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    const std::error_code error = last_error();
+    watched_.fetch_sub(1, relaxed);
+    give_record(record);
+    return error;
+  }
+  // Relaxed: the caller publishes the handle; events do not look at the state.
+  record.state_.store(IoHandle::kOwned, relaxed);
+  if (first) poller_started();
+  handle = &record;
+  return {};
+}
+
+void Poller::remove(IoHandle& handle) noexcept {
+  (void)handle.close();
+  handle.disown();
+}
+
+void Poller::deregister(int descriptor) noexcept {
+  // Explicitly, because a forked child that holds the descriptor too would keep it registered.
+  epoll_event unused{};
+  (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &unused);
+  // Not retried on EINTR: Linux has released the number by then, and it may be in use again.
+  (void)::close(descriptor);
+  watched_.fetch_sub(1, relaxed);  // Relaxed: see watches_anything().
+}
+
+IoHandle* Poller::find(std::uint32_t index) const noexcept {
+  // Slab k holds 2^(k + kFirstSlabBits) records; shifted by the first slab's size, an index's
+  // highest bit says in which slab it is.
+  const std::uint64_t shifted = std::uint64_t{index} + (std::uint64_t{1} << kFirstSlabBits);
+  const auto bits = static_cast<std::size_t>(std::bit_width(shifted)) - 1;
+  IoHandle* slab = slabs_[bits - kFirstSlabBits].load(acquire);  // [slab]
+  return slab + (shifted - (std::uint64_t{1} << bits));
+}
+
+IoHandle* Poller::take_record() noexcept {
+  for (;;) {
+    free_lock_.lock();
+    IoHandle* record = free_;
+    if (record != nullptr) free_ = record->next_free_;
+    const std::size_t slab = slab_count_;
+    free_lock_.unlock();
+    if (record != nullptr) return record;
+    if (!grow(slab)) return nullptr;
+  }
+}
+
+// Adds slab number `slab`, unless somebody else has done so meanwhile. False: out of memory.
+bool Poller::grow(std::size_t slab) noexcept {
+  if (slab == kSlabs) return false;
+  const std::size_t size = std::size_t{1} << (slab + kFirstSlabBits);
+  std::unique_ptr<IoHandle[]> records(new (std::nothrow) IoHandle[size]);
+  if (records == nullptr) return false;
+  for (std::size_t i = 0; i < size; ++i) {
+    records[i].poller_ = this;
+    records[i].index_ = static_cast<std::uint32_t>(size - (std::size_t{1} << kFirstSlabBits) + i);
+    records[i].next_free_ = i + 1 < size ? &records[i + 1] : nullptr;
+  }
+  free_lock_.lock();
+  if (slab == slab_count_) {
+    records[size - 1].next_free_ = free_;
+    free_ = &records[0];
+    slabs_[slab].store(records.release(), release);  // [slab]
+    ++slab_count_;
+  }
+  free_lock_.unlock();
+  return true;
+}
+
+void Poller::give_record(IoHandle& handle) noexcept {
+  handle.generation_.fetch_add(1, relaxed);
+  free_lock_.lock();
+  handle.next_free_ = free_;
+  free_ = &handle;
+  free_lock_.unlock();
+}
+
+}  // namespace weft::scheduler

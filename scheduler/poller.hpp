@@ -1,0 +1,258 @@
+// Waiting for the kernel: which descriptors can be read or written, and who waits for that.
+#pragma once
+
+#include <sys/epoll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <system_error>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "base/cache_line.hpp"
+
+namespace weft::scheduler {
+
+class Poller;
+
+enum class WaitOutcome : std::uint8_t {
+  ready,      // Something may have happened: try the system call again. May be a false alarm.
+  timed_out,  // The deadline passed first.
+  closed,     // The descriptor was closed, before the wait or during it.
+};
+
+// One direction of a descriptor: whether an edge has come that nobody has looked at, and which
+// party waits for one. At most one party waits at a time; a second one ends the process.
+// A waiter lives on the parked stack. Who swaps its address out of word_ delivers to it; the
+// waiting party leaves only once that is over, so nobody ever reads a stack that is gone.
+// Invariants
+//   I1  word_ is kIdle, kReady, kClosed or the address of one parked Waiter.
+//   I2  kClosed is final until reset().
+//   I3  Who replaces an address either wins the waiter's claim and wakes its party, or lets it go;
+//       nobody touches the waiter after either.
+// Order
+//   [edge]     notify stores kReady (acq_rel) -> take_edge, publish take it away (acquire): what
+//              the notifier saw (a hang-up, a new deadline) is visible.
+//   [waiter]   publish stores the address (acq_rel) -> notify, close swap it out (acq_rel): the
+//              waiter's fields are visible.
+//   [let_go]   deliver stores let_go (release) -> withdraw loads it (acquire): the deliverer has
+//              finished with the waiter.
+//   [look]     The poller's full_fence after it fetched events, before it skips a word that is
+//              kReady already <-> the seq_cst exchange in take_edge, before the system call: a
+//              skipped edge is always seen by the system call that follows.
+class IoDirection {
+ public:
+  // Parks until an edge comes, or returns at once if one came since the last look.
+  WaitOutcome wait(Deadline deadline, detail::WaitReason reason) noexcept;
+  // Before a system call, which will see all that the edges so far were about: forgets them.
+  // False when no edge has come since set_drained(true): then the call would find nothing.
+  [[nodiscard]] bool worth_trying() noexcept;
+  // Whether the last system call took all there was. By the party that reads or writes.
+  void set_drained(bool drained) noexcept {
+    // Relaxed here and in worth_trying: only a hint, edges decide.
+    if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
+  }
+
+  // Wakes the waiting party, or remembers the edge. True if it woke somebody. From any thread.
+  bool notify() noexcept;
+  // Ends this wait and all later ones. From any thread.
+  void close() noexcept;
+  // Bounds all later waits and the one going on. From any thread.
+  void set_deadline(Deadline deadline) noexcept;
+  [[nodiscard]] Deadline deadline() const noexcept {
+    // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
+    return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
+  }
+  // Counts calls that did not have to wait. True now and then: the caller has had its turn and
+  // should let other fibers go first. By the party that reads or writes.
+  [[nodiscard]] bool turn_is_over() noexcept {
+    // Relaxed: one party at a time counts.
+    const std::uint32_t calls = lucky_calls_.load(detail::relaxed) + 1;
+    lucky_calls_.store(calls % kTurn, detail::relaxed);
+    return calls == kTurn;
+  }
+  // The peer is gone or half gone: from now on it is always worth trying. By the poller.
+  void set_hung_up() noexcept {
+    // Relaxed: [edge] of the notify that follows makes it visible.
+    if (!hung_up_.load(detail::relaxed)) hung_up_.store(true, detail::relaxed);
+  }
+  // Ready for a new descriptor. By who takes the record from the free list.
+  void reset() noexcept;
+
+ private:
+  struct Waiter;
+  static constexpr std::uintptr_t kIdle = 0;
+  static constexpr std::uintptr_t kReady = 1;
+  static constexpr std::uintptr_t kClosed = 2;
+  static constexpr std::uint32_t kTurn = 64;  // System calls: some tens of microseconds.
+
+  [[nodiscard]] bool take_edge() noexcept;
+  static void publish(void* waiter) noexcept;
+  bool deliver(Waiter& waiter, WaitOutcome outcome) noexcept;
+  void withdraw(Waiter& waiter) noexcept;
+
+  detail::Atomic<std::uintptr_t> word_{kIdle};
+  detail::Atomic<std::int64_t> deadline_{Deadline::never().nanoseconds()};
+  detail::Atomic<std::uint32_t> lucky_calls_{0};
+  detail::Atomic<bool> drained_{false};
+  detail::Atomic<bool> hung_up_{false};
+};
+
+// One registered descriptor. It stays open while a call uses it, even if it is closed meanwhile,
+// so a call never reads from a stranger that was given the same number.
+// Records are never freed before their Poller: a late event finds at worst a record that serves
+// another descriptor, and there is no more than a false alarm.
+// Invariants
+//   I1  state_ = kUse * calls going on + flags; no call begins once kClosing is set.
+//   I2  The last call to end after kClosing closes the descriptor and sets kGone.
+//   I3  The record returns to the free list once, when kGone is set and kOwned is not.
+// Order
+//   [use]    leave subtracts (acq_rel) -> the last leave (acq_rel): all calls are over before the
+//            descriptor is closed.
+//   [owner]  disown clears kOwned (acq_rel), finish_close sets kGone (acq_rel) -> whichever comes
+//            second sees all that the first did.
+class alignas(base::kCacheLine) IoHandle {
+ public:
+  // Opens a call that uses the descriptor; false once it is closed. From any thread.
+  [[nodiscard]] bool enter() noexcept;
+  void leave() noexcept;
+  // Valid between enter() and leave(), or while nobody closes.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+  [[nodiscard]] WaitOutcome wait_readable(Deadline deadline) noexcept {
+    return read_.wait(deadline, detail::WaitReason::readable);
+  }
+  [[nodiscard]] WaitOutcome wait_writable(Deadline deadline) noexcept {
+    return write_.wait(deadline, detail::WaitReason::writable);
+  }
+  [[nodiscard]] IoDirection& read() noexcept { return read_; }
+  [[nodiscard]] IoDirection& write() noexcept { return write_; }
+
+  // Wakes all that wait with WaitOutcome::closed; the descriptor is closed when the last call has
+  // left. False if it was closed before. From any thread.
+  bool close() noexcept;
+  [[nodiscard]] bool is_closed_hint() const noexcept;
+  [[nodiscard]] Poller& poller() const noexcept { return *poller_; }
+
+ private:
+  friend class Poller;
+  static constexpr std::uint32_t kClosing = 1;
+  static constexpr std::uint32_t kOwned = 2;
+  static constexpr std::uint32_t kGone = 4;
+  static constexpr std::uint32_t kUse = 8;
+
+  void finish_close() noexcept;
+  void disown() noexcept;
+  std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;
+
+  IoDirection read_;
+  IoDirection write_;
+  detail::Atomic<std::uint32_t> state_{kClosing | kGone};
+  // Relaxed everywhere: a stale value lets a false alarm through, and nothing worse.
+  detail::Atomic<std::uint32_t> generation_{0};
+  Poller* poller_ = nullptr;
+  std::uint32_t index_ = 0;
+  int descriptor_ = -1;
+  IoHandle* next_free_ = nullptr;  // Guarded by the poller's free_lock_.
+};
+
+// Keeps a handle's descriptor open for a scope.
+class IoUse {
+ public:
+  explicit IoUse(IoHandle* handle) noexcept
+      : handle_(handle != nullptr && handle->enter() ? handle : nullptr) {}
+  IoUse(const IoUse&) = delete;
+  IoUse& operator=(const IoUse&) = delete;
+  ~IoUse() {
+    if (handle_ != nullptr) handle_->leave();
+  }
+  // False: the handle is closed, or there is none.
+  [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
+  IoHandle* operator->() const noexcept { return handle_; }
+  IoHandle& operator*() const noexcept { return *handle_; }
+
+ private:
+  IoHandle* handle_;
+};
+
+// Where one call of Poller::wait() receives events. Each worker has its own.
+struct PollBuffer {
+  static constexpr std::size_t kEvents = 128;
+  std::array<epoll_event, kEvents> events;
+};
+
+// One epoll instance. Descriptors are registered once, edge-triggered, for both directions.
+// Any number of workers may be in wait(); one of them is enough.
+// Invariants
+//   I1  While interrupt_pending_ is set the eventfd is readable, or about to be written, or a
+//       worker has just read it, will clear the flag, and then looks for work.
+//   I2  A record is on the free list exactly while no descriptor uses it.
+// Order
+//   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it
+//                returns: what was published before the interrupt is visible to who was sleeping.
+//   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
+class Poller {
+ public:
+  // Throws std::system_error when the system refuses the epoll instance or the eventfd.
+  Poller();
+  // No descriptor may be registered any more; a socket that outlives its runtime ends the process.
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // By a worker. Blocks until events come, interrupt() is called or the deadline passes, makes
+  // the fibers that waited for the events runnable, and returns how many it woke. It may return
+  // 0 early. Deadline::past() only looks, and leaves a pending interrupt to those who sleep.
+  [[nodiscard]] std::size_t wait(Deadline deadline, PollBuffer& buffer) noexcept;
+  // Makes one wait() that blocks, or else the next one that would, return. From any thread.
+  void interrupt() noexcept;
+  // Whether any descriptor is registered.
+  [[nodiscard]] bool watches_anything() const noexcept {
+    // Relaxed: a hint; poller_started() reaches a worker that saw 0 just before.
+    return watched_.load(detail::relaxed) != 0;
+  }
+
+  // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When
+  // it fails the descriptor remains the caller's. From any thread.
+  [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept;
+  // Closes the handle and gives its record back once no call uses it. By its owner, once.
+  void remove(IoHandle& handle) noexcept;
+
+ private:
+  friend class IoHandle;
+  static constexpr std::uint32_t kFirstSlabBits = 6;
+  static constexpr std::size_t kSlabs = 26;  // Doubling in size: 2^32 records in all.
+
+  std::size_t fetch(Deadline deadline, PollBuffer& buffer) noexcept;
+  void clear_interrupt() noexcept;
+  [[nodiscard]] IoHandle* find(std::uint32_t index) const noexcept;
+  [[nodiscard]] IoHandle* take_record() noexcept;
+  [[nodiscard]] bool grow(std::size_t slab) noexcept;
+  void give_record(IoHandle& handle) noexcept;
+  void deregister(int descriptor) noexcept;
+
+  int epoll_ = -1;
+  int interrupt_ = -1;
+  detail::Atomic<bool> interrupt_pending_{false};
+  // Relaxed: once set it stays set, and until then a system call more is made.
+  detail::Atomic<bool> milliseconds_only_{false};
+  detail::Atomic<std::uint32_t> watched_{0};
+
+  detail::SpinLock free_lock_;
+  IoHandle* free_ = nullptr;    // Guarded by free_lock_.
+  std::size_t slab_count_ = 0;  // Guarded by free_lock_.
+  std::array<detail::Atomic<IoHandle*>, kSlabs> slabs_{};
+};
+
+// The poller of the calling fiber's scheduler, or of the current runtime for a plain thread.
+// Throws std::system_error (Errc::no_runtime). Defined by the scheduler.
+[[nodiscard]] Poller& current_poller();
+
+// Called when `watches_anything()` has become true: a worker that sleeps elsewhere should come and
+// sleep in the poller. Does nothing without a scheduler. Defined by the scheduler.
+void poller_started() noexcept;
+
+}  // namespace weft::scheduler

@@ -1,0 +1,60 @@
+#include "scheduler/run_queue.hpp"
+
+namespace weft::scheduler {
+
+using detail::acq_rel;
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+using fibers::Fiber;
+
+bool RunQueue::push(Fiber& fiber) noexcept {
+  const std::uint32_t tail = tail_.load(relaxed);  // Relaxed: the owner is its only writer.
+  if (tail - head_.load(acquire) == kCapacity) return false;  // [head]
+  slots_[slot_of(tail)].store(&fiber, relaxed);
+  tail_.store(tail + 1, release);  // [tail]
+  return true;
+}
+
+Fiber* RunQueue::pop() noexcept {
+  const std::uint32_t tail = tail_.load(relaxed);
+  std::uint32_t head = head_.load(relaxed);
+  while (head != tail) {
+    Fiber* fiber = slots_[slot_of(head)].load(relaxed);
+    if (head_.compare_exchange_weak(head, head + 1, release, relaxed)) return fiber;  // [head]
+  }
+  return nullptr;
+}
+
+bool RunQueue::spill_half(Spilled& spilled) noexcept {
+  std::uint32_t head = head_.load(acquire);  // [head]
+  if (tail_.load(relaxed) - head != kCapacity) return false;
+  for (std::uint32_t i = 0; i < spilled.size(); ++i) {
+    spilled[i] = slots_[slot_of(head + i)].load(relaxed);
+  }
+  const auto count = static_cast<std::uint32_t>(spilled.size());
+  return head_.compare_exchange_strong(head, head + count, release, relaxed);  // [head]
+}
+
+Fiber* RunQueue::steal_half(RunQueue& into) noexcept {
+  const std::uint32_t into_tail = into.tail_.load(relaxed);
+  std::uint32_t head = head_.load(acquire);  // [head]
+  for (;;) {
+    const std::uint32_t size = tail_.load(acquire) - head;  // [tail]
+    // The counters are read at two moments, so they may seem to be too far apart.
+    if (size == 0 || size > kCapacity) return nullptr;
+    const std::uint32_t count = size - size / 2;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Fiber* fiber = slots_[slot_of(head + i)].load(relaxed);
+      into.slots_[slot_of(into_tail + i)].store(fiber, relaxed);
+    }
+    if (head_.compare_exchange_strong(head, head + count, acq_rel, acquire)) {  // [head]
+      // The last one moved is run by the thief; the others become visible to other thieves.
+      Fiber* to_run = into.slots_[slot_of(into_tail + count - 1)].load(relaxed);
+      into.tail_.store(into_tail + count - 1, release);  // [tail]
+      return to_run;
+    }
+  }
+}
+
+}  // namespace weft::scheduler

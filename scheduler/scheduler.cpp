@@ -1,0 +1,217 @@
+#include "scheduler/scheduler.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "scheduler/current_worker.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using detail::release;
+using detail::seq_cst;
+using fibers::Fiber;
+using fibers::FiberState;
+
+namespace {
+
+detail::Atomic<Scheduler*> current_scheduler{nullptr};
+
+// A task that names its fiber first. Too large for a record, so names cost an allocation.
+class NamedTask {
+ public:
+  NamedTask(std::string_view name, detail::Task task) : task_(std::move(task)) {
+    std::copy_n(name.data(), std::min(name.size(), sizeof name_ - 1), name_);
+  }
+  void operator()() {
+    this_fiber::set_name(name_);
+    task_.run();
+  }
+
+ private:
+  char name_[32] = {};
+  detail::Task task_;
+};
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerOptions options)
+    : options_(std::move(options)),
+      stacks_(&Worker::stack_main),
+      fibers_(this, options_.max_fibers),
+      idle_(options_.workers),
+      outside_fibers_(fibers_) {
+  workers_.reserve(options_.workers);
+  for (unsigned i = 0; i < options_.workers; ++i) {
+    workers_.push_back(std::make_unique<Worker>(*this, i));
+  }
+  previous_ = current_scheduler.exchange(this, detail::acq_rel);  // [current]
+  try {
+    for (auto& worker : workers_) {
+      threads_.emplace_back([&worker = *worker, &scheduler = *this] {
+        const fibers::SignalStack signal_stack;
+        (void)scheduler;
+        worker.run();
+      });
+    }
+  } catch (...) {
+    stop();
+    throw;
+  }
+}
+
+Scheduler::~Scheduler() { stop(); }
+
+void Scheduler::stop() noexcept {
+  stopping_.store(true, seq_cst);  // [idle]
+  full_fence();
+  for (auto& worker : workers_) worker->unpark();
+  for (auto& thread : threads_) thread.join();
+  current_scheduler.store(previous_, release);  // [current]
+}
+
+Scheduler* Scheduler::current() noexcept { return current_scheduler.load(acquire); }  // [current]
+
+unsigned Scheduler::size_class_for(std::size_t stack_size) const {
+  if (stack_size == 0) return options_.size_class;
+  const unsigned size_class = fibers::size_class_of(stack_size);
+  if (size_class < fibers::kStackSizes) return size_class;
+  throw std::system_error(make_error_code(Errc::invalid_stack_size),
+                          "weft: SpawnOptions::stack_size = " + std::to_string(stack_size) +
+                              ", at most " + std::to_string(fibers::kLargestStack));
+}
+
+void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
+  const unsigned size_class = size_class_for(options.stack_size);
+  if (!options.name.empty()) task = NamedTask(options.name, std::move(task));
+  if (runs_on_this_thread()) {
+    current_worker()->spawn(std::move(task), size_class);
+  } else {
+    spawn_from_outside(std::move(task), size_class);
+  }
+}
+
+void Scheduler::spawn_from_outside(detail::Task&& task, unsigned size_class) {
+  Fiber* fiber = nullptr;
+  {
+    const std::lock_guard lock(outside_mutex_);
+    fiber = outside_fibers_.take();
+  }
+  if (fiber == nullptr) throw_too_many_fibers();
+  fiber->task = std::move(task);
+  fiber->size_class = static_cast<std::uint8_t>(size_class);
+  spawned_outside_.fetch_add(1, release);  // [outside]
+  make_ready_from_outside(*fiber);
+}
+
+void Scheduler::throw_too_many_fibers() const {
+  throw std::system_error(
+      make_error_code(Errc::too_many_fibers),
+      "weft: RuntimeOptions::max_fibers = " + std::to_string(options_.max_fibers));
+}
+
+void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
+  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  inject_queue_.push(fiber);
+  full_fence();  // [idle]
+  wake_one();
+  // The searcher that naps would find it too, but only when its nap is over.
+  if (Worker* napping = napper_.load(relaxed)) napping->unpark();
+}
+
+void Scheduler::wake_one() noexcept {
+  const int chosen = idle_.work_added();
+  if (chosen != IdleSet::kNobody) workers_[static_cast<unsigned>(chosen)]->unpark_for_work();
+}
+
+bool Scheduler::has_work_hint() const noexcept {
+  return !inject_queue_.empty_hint() ||
+         std::any_of(workers_.begin(), workers_.end(),
+                     [](const auto& worker) { return worker->has_work_hint(); });
+}
+
+bool Scheduler::stopping() const noexcept {
+  return stopping_.load(acquire);  // [idle]
+}
+
+bool Scheduler::try_own_poller() noexcept {
+  // Relaxed look first, so that many sleepers do not fight for the line.
+  return !poller_owned_.load(relaxed) && !poller_owned_.exchange(true, acquire);  // [poller]
+}
+
+void Scheduler::disown_poller() noexcept { poller_owned_.store(false, release); }  // [poller]
+
+// Finished fibers are summed before spawned ones: both only grow, so when the sums are equal,
+// there was a moment in between at which nothing was alive.
+std::uint64_t Scheduler::live() const noexcept {
+  std::uint64_t finished = 0;
+  for (const auto& worker : workers_) finished += worker->counters().finished.get();
+  return spawned() - finished;
+}
+
+std::uint64_t Scheduler::spawned() const noexcept {
+  std::uint64_t sum = spawned_outside_.load(acquire);  // [outside]
+  for (const auto& worker : workers_) sum += worker->counters().spawned.get();
+  return sum;
+}
+
+bool Scheduler::runs_on_this_thread() const noexcept {
+  Worker* worker = current_worker();
+  return worker != nullptr && &worker->scheduler() == this;
+}
+
+void Scheduler::trim() noexcept {
+  while (stacks_.trim(std::numeric_limits<unsigned>::max())) {
+  }
+  try {
+    fibers_.trim();
+  } catch (const std::bad_alloc&) {
+    // Sorting records by slab needs memory; without it they stay where they are.
+  }
+}
+
+// By a worker about to sleep, after a full fence.
+void Scheduler::worker_sleeps() noexcept {
+  if (draining_.load(relaxed) == 0) return;  // [drain], by the fence in Worker::sleep
+  drain_epoch_.fetch_add(1, release);        // [drain]
+  base::futex_wake_all(drain_epoch_);
+}
+
+bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
+  draining_.fetch_add(1, seq_cst);  // [drain]
+  bool idle = false;
+  for (;;) {
+    const std::uint32_t epoch = drain_epoch_.load(acquire);  // [drain]
+    full_fence();                                            // [drain]
+    idle = live() == 0;
+    if (idle || deadline.passed()) break;
+    base::futex_wait(drain_epoch_, epoch, deadline);
+  }
+  draining_.fetch_sub(1, relaxed);
+  return idle;
+}
+
+Poller& current_poller() {
+  if (Worker* worker = current_worker()) return worker->scheduler().poller();
+  if (Scheduler* scheduler = Scheduler::current()) return scheduler->poller();
+  throw std::system_error(make_error_code(Errc::no_runtime), "weft: no Runtime exists");
+}
+
+void poller_started() noexcept {
+  Worker* worker = current_worker();
+  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
+  if (scheduler == nullptr) return;
+  full_fence();  // [idle]
+  scheduler->wake_one();
+}
+
+}  // namespace weft::scheduler

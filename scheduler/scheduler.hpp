@@ -1,0 +1,113 @@
+// All workers and what they share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/detail/task.hpp>
+#include <weft/spawn_options.hpp>
+
+#include "fibers/fiber_store.hpp"
+#include "fibers/overflow.hpp"
+#include "fibers/stack_pool.hpp"
+#include "scheduler/idle_set.hpp"
+#include "scheduler/inject_queue.hpp"
+#include "scheduler/poller.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::scheduler {
+
+struct SchedulerOptions {
+  unsigned workers = 1;
+  unsigned size_class = fibers::kDefaultSizeClass;
+  std::size_t max_fibers = 0;
+  std::function<void(std::exception_ptr)> on_exception;
+};
+
+// Order
+//   [current]   the constructor stores current_ (release) -> current() loads (acquire): the
+//               scheduler is complete.
+//   [outside]   spawn_from_outside counts (release) -> live loads (acquire), as [count] in Worker.
+//   [poller]    disown_poller (release) -> try_own_poller (acquire): one worker at a time blocks
+//               in the poller.
+//   [drain]     wait_idle_until raises draining_; full_fence; live() is read, against: a worker
+//               counts its last fiber; full_fence; draining_ is read. One sees the other.
+class Scheduler {
+ public:
+  // Starts the worker threads. Throws std::system_error.
+  explicit Scheduler(SchedulerOptions options);
+  // Stops the workers. No fiber may be left: wait_idle_until() first.
+  ~Scheduler();
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  // The newest scheduler, or nullptr.
+  [[nodiscard]] static Scheduler* current() noexcept;
+
+  // From any thread. Throws as detail::spawn().
+  void spawn(detail::Task&& task, const SpawnOptions& options);
+  // From any thread that is not one of its workers.
+  void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
+
+  // From a plain thread: waits until no fiber is left. False when the deadline passed first.
+  [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept;
+  // Fibers spawned and not finished. Exact when nothing runs.
+  [[nodiscard]] std::uint64_t live() const noexcept;
+  [[nodiscard]] std::uint64_t spawned() const noexcept;
+  [[nodiscard]] bool runs_on_this_thread() const noexcept;
+  // Gives the memory of free stacks and records in the shared stores back. From any thread.
+  void trim() noexcept;
+
+  // For workers.
+  [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] bool stopping() const noexcept;
+  void wake_one() noexcept;
+  void worker_sleeps() noexcept;
+  [[nodiscard]] bool try_own_poller() noexcept;
+  void disown_poller() noexcept;
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const noexcept {
+    return workers_;
+  }
+  [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }
+  [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
+  [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
+  [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
+  [[nodiscard]] Poller& poller() noexcept { return poller_; }
+  // The searcher that naps, or nullptr; see README.md.
+  [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
+
+  [[noreturn]] void throw_too_many_fibers() const;
+
+ private:
+  void stop() noexcept;
+  [[nodiscard]] unsigned size_class_for(std::size_t stack_size) const;
+  void spawn_from_outside(detail::Task&& task, unsigned size_class);
+
+  const SchedulerOptions options_;
+  fibers::StackDepot stacks_;
+  fibers::FiberStore fibers_;
+  InjectQueue inject_queue_;
+  Poller poller_;
+  IdleSet idle_;
+  detail::Atomic<Worker*> napper_{nullptr};
+  detail::Atomic<bool> poller_owned_{false};
+  detail::Atomic<bool> stopping_{false};
+  detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
+  detail::Atomic<std::uint32_t> drain_epoch_{0};
+  std::mutex outside_mutex_;  // Guards outside_fibers_: plain threads may block.
+  fibers::FiberCache outside_fibers_;
+  detail::Atomic<std::uint64_t> spawned_outside_{0};
+  Scheduler* previous_ = nullptr;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace weft::scheduler

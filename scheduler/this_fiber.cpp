@@ -1,0 +1,51 @@
+#include <weft/this_fiber.hpp>
+
+#include <algorithm>
+#include <weft/detail/waist.hpp>
+
+#include "scheduler/current_worker.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::this_fiber {
+
+namespace {
+
+// The stack header of the calling fiber; nullptr on a plain thread.
+fibers::Stack* current_stack() noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  return worker == nullptr ? nullptr : worker->current_fiber()->stack;
+}
+
+}  // namespace
+
+void yield() noexcept { detail::yield(); }
+
+void sleep_until(Deadline deadline) noexcept {
+  if (deadline.passed()) return;
+  // Nobody but the clock knows of this claim.
+  detail::Claim claim;
+  (void)detail::park_until({[](void*) noexcept {}, nullptr}, detail::WaitReason::sleep, deadline,
+                           claim);
+}
+
+std::uint64_t id() noexcept {
+  const fibers::Stack* stack = current_stack();
+  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
+}
+
+std::string_view name() noexcept {
+  const fibers::Stack* stack = current_stack();
+  return stack == nullptr ? std::string_view{} : std::string_view(stack->name.data());
+}
+
+void set_name(std::string_view name) noexcept {
+  fibers::Stack* stack = current_stack();
+  if (stack == nullptr) return;
+  const std::size_t length = std::min(name.size(), stack->name.size() - 1);
+  std::copy_n(name.data(), length, stack->name.data());
+  stack->name[length] = '\0';
+}
+
+bool is_fiber() noexcept { return scheduler::current_worker() != nullptr; }
+
+}  // namespace weft::this_fiber

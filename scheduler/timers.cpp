@@ -1,0 +1,119 @@
+#include "scheduler/timers.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+namespace weft::scheduler {
+
+using detail::relaxed;
+
+namespace {
+
+// The first tick that is not before the deadline, so that nothing fires early.
+std::uint64_t tick_of(Deadline deadline) noexcept {
+  const auto nanoseconds = static_cast<std::uint64_t>(deadline.nanoseconds());
+  return (nanoseconds >> Timers::kTickShift) + 1;
+}
+
+}  // namespace
+
+void Timers::link(Timer& timer) noexcept {
+  const std::uint64_t difference = timer.tick ^ now_;
+  const unsigned highest = static_cast<unsigned>(std::bit_width(difference | 1)) - 1;
+  const unsigned level = std::min(highest / kSlotBits, kLevels - 1);
+  const auto slot = static_cast<unsigned>(timer.tick >> (level * kSlotBits)) % kSlots;
+  timer.level = static_cast<std::uint8_t>(level);
+  timer.slot = static_cast<std::uint8_t>(slot);
+  timer.linked = true;
+  timer.previous = nullptr;
+  timer.next = slots_[level][slot];
+  if (timer.next != nullptr) timer.next->previous = &timer;
+  slots_[level][slot] = &timer;
+  occupied_[level] |= std::uint64_t{1} << slot;
+}
+
+void Timers::unlink(Timer& timer) noexcept {
+  if (timer.previous != nullptr) {
+    timer.previous->next = timer.next;
+  } else {
+    slots_[timer.level][timer.slot] = timer.next;
+    if (timer.next == nullptr) occupied_[timer.level] &= ~(std::uint64_t{1} << timer.slot);
+  }
+  if (timer.next != nullptr) timer.next->previous = timer.previous;
+  timer.linked = false;
+}
+
+void Timers::add(Timer& timer, Deadline deadline) noexcept {
+  const std::lock_guard guard(lock_);
+  timer.home = this;
+  timer.tick = std::max(tick_of(deadline), now_ + 1);
+  link(timer);
+  if (timer.tick < next_tick_.load(relaxed)) {
+    // A timer on a higher level must move down before it is due, so we look at its slot's start.
+    const unsigned shift = timer.level * kSlotBits;
+    next_tick_.store(timer.tick >> shift << shift, relaxed);
+  }
+}
+
+void Timers::cancel(Timer& timer) noexcept {
+  const std::lock_guard guard(lock_);
+  if (timer.linked) unlink(timer);
+}
+
+Timers::Next Timers::find_next() const noexcept {
+  for (unsigned level = 0; level < kLevels; ++level) {
+    const unsigned shift = level * kSlotBits;
+    const auto here = static_cast<unsigned>(now_ >> shift) % kSlots;
+    // Slots after the current one; by I1 no earlier slot is occupied.
+    const std::uint64_t later =
+        here == kSlots - 1 ? 0 : occupied_[level] >> (here + 1) << (here + 1);
+    if (later == 0) continue;
+    const std::uint64_t block = now_ >> shift >> kSlotBits << kSlotBits;
+    return {(block | static_cast<unsigned>(std::countr_zero(later))) << shift, level};
+  }
+  return {kNoTick, 0};
+}
+
+Timer* Timers::take_slot(unsigned level, unsigned slot) noexcept {
+  occupied_[level] &= ~(std::uint64_t{1} << slot);
+  return std::exchange(slots_[level][slot], nullptr);
+}
+
+Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
+  const std::uint64_t until = static_cast<std::uint64_t>(now_nanoseconds) >> kTickShift;
+  Timer* expired = nullptr;
+  const std::lock_guard guard(lock_);
+  Next next = find_next();
+  for (; next.tick <= until; next = find_next()) {
+    now_ = next.tick;
+    const auto slot = static_cast<unsigned>(now_ >> (next.level * kSlotBits)) % kSlots;
+    for (Timer* timer = take_slot(next.level, slot); timer != nullptr;) {
+      Timer* following = timer->next;
+      // The next one stands on another fiber's stack, most likely out of the cache.
+      __builtin_prefetch(following);
+      if (timer->tick > now_) {
+        link(*timer);  // Moves down, to the level of what is left of its time.
+      } else {
+        timer->linked = false;
+        if (timer->claim == nullptr || timer->claim->try_claim(detail::Claim::kClock)) {
+          timer->next = expired;
+          expired = timer;
+        }
+      }
+      timer = following;
+    }
+  }
+  now_ = std::max(now_, std::min(until, next.tick - 1));
+  next_tick_.store(next.tick, relaxed);
+  return expired;
+}
+
+Deadline Timers::next_hint() const noexcept {
+  const std::uint64_t tick = next_tick_.load(relaxed);
+  if (tick >= kNoTick >> kTickShift) return Deadline::never();
+  return Deadline::at_nanoseconds(static_cast<std::int64_t>(tick << kTickShift));
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,161 @@
+// The waist, implemented: each function first asks whether a fiber or a plain thread calls.
+#include <weft/detail/waist.hpp>
+
+#include <system_error>
+#include <utility>
+#include <weft/error.hpp>
+
+#include "base/parker.hpp"
+#include "base/thread.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::detail {
+
+using fibers::Fiber;
+using scheduler::current_worker;
+using scheduler::Scheduler;
+using scheduler::Worker;
+
+namespace {
+
+// Where a plain thread sleeps. Fibers never come here: they may move between threads.
+[[gnu::noinline]] base::Parker& thread_parker() noexcept {
+  thread_local base::Parker parker;
+  return parker;
+}
+
+// A timed park in flight; lives on the parked stack.
+struct TimedPark {
+  After after;
+  Deadline deadline;
+  scheduler::Timer timer;
+
+  // On the other side of the switch. Once the timer is added the fiber may go on elsewhere, so
+  // what comes after it uses nothing of this object.
+  static void start(void* timed_park) noexcept {
+    auto* self = static_cast<TimedPark*>(timed_park);
+    const After after = self->after;
+    current_worker()->add_timer(self->timer, self->deadline);
+    after.call(after.argument);
+  }
+};
+
+Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) noexcept {
+  after.call(after.argument);
+  base::Parker& parker = thread_parker();
+  if (!parker.park_until(deadline)) {
+    if (claim.try_claim(Claim::kClock)) return Claim::kClock;
+    // A notifier was faster: its wake is under way and must not be left for the next park.
+    (void)parker.park_until(Deadline::never());
+  }
+  return claim.winner();
+}
+
+}  // namespace
+
+void spawn(Task task, const SpawnOptions& options) {
+  Worker* worker = current_worker();
+  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
+  if (scheduler == nullptr) {
+    throw std::system_error(make_error_code(Errc::no_runtime),
+                            "weft: a plain thread spawned a fiber, but no Runtime exists");
+  }
+  scheduler->spawn(std::move(task), options);
+}
+
+Waker current() noexcept {
+  if (Worker* worker = current_worker()) return Waker::of_fiber(worker->current_fiber());
+  return Waker::of_thread(&thread_parker());
+}
+
+void park(After after, WaitReason reason) noexcept {
+  if (Worker* worker = current_worker()) {
+    worker->park(after, reason);
+    return;
+  }
+  after.call(after.argument);
+  (void)thread_parker().park_until(Deadline::never());
+}
+
+Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
+  Worker* worker = current_worker();
+  if (worker == nullptr) return park_thread_until(after, deadline, claim);
+  if (deadline.is_never()) {
+    worker->park(after, reason);
+    return claim.winner();
+  }
+  TimedPark timed{after, deadline, {}};
+  timed.timer.waker = Waker::of_fiber(worker->current_fiber());
+  timed.timer.claim = &claim;
+  worker->park({&TimedPark::start, &timed}, reason);
+  const Claim::Winner winner = claim.winner();
+  if (winner != Claim::kClock) timed.timer.home->cancel(timed.timer);
+  return winner;
+}
+
+void wake(Waker waker) noexcept {
+  if (waker.is_thread()) {
+    // A plain thread never sleeps elsewhere, so there is nobody to interrupt.
+    (void)static_cast<base::Parker*>(waker.target())->unpark();
+    return;
+  }
+  auto& fiber = *static_cast<Fiber*>(waker.target());
+  auto* owner = static_cast<Scheduler*>(fibers::Slab::of(fiber).owner);
+  Worker* worker = current_worker();
+  if (worker == nullptr || &worker->scheduler() != owner) {
+    owner->make_ready_from_outside(fiber);
+  } else if (worker->current_fiber() == nullptr) {
+    worker->make_ready_last(fiber);  // The poller wakes many at once, in the order of events.
+  } else {
+    worker->make_ready(fiber);
+  }
+}
+
+void yield() noexcept {
+  if (Worker* worker = current_worker()) {
+    worker->yield();
+  } else {
+    base::yield_processor();
+  }
+}
+
+const char* to_string(WaitReason reason) noexcept {
+  switch (reason) {
+    case WaitReason::none:
+      return "none";
+    case WaitReason::yield:
+      return "yield";
+    case WaitReason::sleep:
+      return "sleep";
+    case WaitReason::join:
+      return "join";
+    case WaitReason::mutex:
+      return "mutex";
+    case WaitReason::condition_variable:
+      return "condition variable";
+    case WaitReason::wait_group:
+      return "wait group";
+    case WaitReason::semaphore:
+      return "semaphore";
+    case WaitReason::channel_send:
+      return "channel send";
+    case WaitReason::channel_receive:
+      return "channel receive";
+    case WaitReason::pool_submit:
+      return "pool submit";
+    case WaitReason::pool_idle:
+      return "pool idle";
+    case WaitReason::pool_wait:
+      return "pool wait";
+    case WaitReason::readable:
+      return "readable";
+    case WaitReason::writable:
+      return "writable";
+    case WaitReason::blocking:
+      return "blocking";
+  }
+  return "unknown";
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,229 @@
+// From fiber to fiber: what runs on the fibers' own stacks.
+#include "scheduler/worker.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "scheduler/current_worker.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::After;
+using detail::relaxed;
+using detail::release;
+using fibers::Fiber;
+using fibers::FiberState;
+using fibers::Stack;
+
+namespace {
+
+// Every so many decisions a worker looks at what it would otherwise never get to: the shared
+// queue, old overflow, timers and descriptors. A prime, so that it does not fall into step with
+// a program's own period.
+constexpr std::uint32_t kFairnessPeriod = 61;
+
+// The fiber woken last may push others back this often in a row.
+constexpr std::uint32_t kSlotRunsInARow = 3;
+
+constexpr After kNothing{[](void*) noexcept {}, nullptr};
+
+}  // namespace
+
+Worker::Worker(Scheduler& scheduler, unsigned index)
+    : timers_(Deadline::now_nanoseconds()),
+      scheduler_(scheduler),
+      index_(index),
+      next_fiber_id_(index + 1),
+      stacks_(scheduler.stacks()),
+      fibers_(scheduler.fibers()),
+      random_((index + 1) * 0x9E3779B97F4A7C15ULL),
+      looks_(scheduler.options().workers) {}
+
+void Worker::spawn(detail::Task&& task, unsigned size_class) {
+  // Thieves only make the queue shorter, so after this push() cannot throw.
+  if (queue_.size_hint() >= RunQueue::kCapacity) overflow_.make_room();
+  Fiber* fiber = fibers_.take();
+  if (fiber == nullptr) scheduler_.throw_too_many_fibers();
+  fiber->task = std::move(task);
+  fiber->size_class = static_cast<std::uint8_t>(size_class);
+  fiber->state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
+  counters_.spawned.add_one();
+  push(*fiber);
+  announce_work();
+}
+
+void Worker::push(Fiber& fiber) {
+  while (!queue_.push(fiber)) [[unlikely]] spill();
+}
+
+void Worker::spill() {
+  overflow_.make_room();
+  RunQueue::Spilled spilled;
+  if (!queue_.spill_half(spilled)) return;
+  for (std::size_t i = 0; i + 1 < spilled.size(); ++i) spilled[i]->next = spilled[i + 1];
+  spilled.back()->next = nullptr;
+  overflow_.push_newest(*spilled.front());
+}
+
+void Worker::announce_work() noexcept {
+  if (scheduler_.idle().wants_wake_hint()) [[unlikely]]
+    scheduler_.wake_one();
+}
+
+void Worker::make_ready(Fiber& fiber) noexcept {
+  fiber.state.store(FiberState::ready, relaxed);
+  if (slot_.load(relaxed) == nullptr) {
+    slot_.store(&fiber, release);                                           // [slot]
+  } else if (Fiber* displaced = slot_.exchange(&fiber, detail::acq_rel)) {  // [slot]
+    push(*displaced);
+  }
+  announce_work();
+}
+
+void Worker::make_ready_last(Fiber& fiber) noexcept {
+  fiber.state.store(FiberState::ready, relaxed);
+  push(fiber);
+  announce_work();
+}
+
+// Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
+Fiber* Worker::take_next() noexcept {
+  if (++tick_ % kFairnessPeriod == 0) [[unlikely]]
+    return nullptr;
+  if (slot_.load(relaxed) != nullptr) {
+    if (Fiber* fiber = slot_.exchange(nullptr, acquire)) {  // [slot]
+      if (slot_runs_++ < kSlotRunsInARow) return fiber;
+      push(*fiber);
+    }
+  }
+  slot_runs_ = 0;
+  return queue_.pop();
+}
+
+void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
+  fiber.stack = &stack;
+  stack.fiber = &fiber;
+  stack.exceptions = {};
+  stack.name[0] = '\0';
+  // Relaxed: for dumps.
+  stack.fiber_id.store(next_fiber_id_, relaxed);
+  next_fiber_id_ += scheduler_.options().workers;
+}
+
+// The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
+Stack* Worker::resume_point(Fiber& next) noexcept {
+  if (next.stack == nullptr) {
+    Stack* stack = stacks_.take_hot(next.size_class);
+    if (stack == nullptr) return nullptr;
+    bind(next, *stack);
+  }
+  return next.stack;
+}
+
+// Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
+void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
+  counters_.switches.add_one();
+  Stack* to = next == nullptr ? nullptr : resume_point(*next);
+  if (to == nullptr) {
+    handed_over_ = next;
+    current_ = nullptr;
+    to = &idle_stack_;
+  } else {
+    current_ = next;
+    next->state.store(FiberState::running, relaxed);
+  }
+  fibers::switch_to(thread_, from, *to, after.call, after.argument);
+}
+
+void Worker::park(After after, detail::WaitReason reason) noexcept {
+  Fiber& fiber = *current_;
+  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
+  fiber.state.store(FiberState::parked, relaxed);
+  leave(*fiber.stack, take_next(), after);
+}
+
+void Worker::yield() noexcept {
+  Fiber& fiber = *current_;
+  Fiber* next = take_next();
+  if (next == nullptr && !has_work_hint() && scheduler_.inject_queue().empty_hint() &&
+      tick_ % kFairnessPeriod != 0) {
+    return;
+  }
+  fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::yield), relaxed);
+  leave(*fiber.stack, next,
+        {[](void* yielded) noexcept {
+           current_worker()->make_ready_last(*static_cast<Fiber*>(yielded));
+         },
+         &fiber});
+}
+
+void Worker::run_task(Fiber& fiber) {
+  const auto& handler = scheduler_.options().on_exception;
+  if (!handler) {
+    // No catch clause: an exception finds no handler, and the process ends with the throwing
+    // stack intact for the debugger.
+    fiber.task.run();
+    return;
+  }
+  try {
+    fiber.task.run();
+  } catch (...) {
+    handler(std::current_exception());
+  }
+}
+
+// Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
+// hand, since it can run on the same hot stack without a switch; else when this stack is taken
+// again, perhaps by another worker.
+Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
+  Worker& worker = *current_worker();
+  fiber.stack = nullptr;
+  here.fiber = nullptr;
+  fiber.state.store(FiberState::free, relaxed);
+  worker.fibers_.give(fiber);
+  worker.counters_.finished.add_one();
+  Fiber* next = worker.take_next();
+  if (next != nullptr && next->stack == nullptr && next->size_class == here.size_class) {
+    worker.bind(*next, here);
+    worker.current_ = next;
+    next->state.store(FiberState::running, relaxed);
+    worker.counters_.switches.add_one();
+    return *next;
+  }
+  worker.leave(
+      here, next,
+      {[](void* stack) noexcept { current_worker()->stacks_.give(*static_cast<Stack*>(stack)); },
+       &here});
+  return *here.fiber;
+}
+
+void Worker::stack_main(fibers::Arrival arrival) {
+#if defined(__x86_64__)
+  // Tells unwinders that this is the outermost frame.
+  asm volatile(".cfi_undefined rip");
+#elif defined(__aarch64__)
+  asm volatile(".cfi_undefined x30");
+#endif
+  Stack& here = *current_worker()->current_->stack;
+  fibers::arrive(arrival, here);
+  for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
+    current_worker()->run_task(*fiber);
+  }
+}
+
+void Worker::unpark() noexcept {
+  if (parker_.unpark()) scheduler_.poller().interrupt();
+}
+
+void Worker::unpark_for_work() noexcept {
+  wakeups_.fetch_add(1, relaxed);
+  unpark();
+}
+
+bool Worker::has_work_hint() const noexcept {
+  return queue_.size_hint() != 0 || slot_.load(relaxed) != nullptr || overflow_.size_hint() != 0;
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,161 @@
+// One OS thread that runs fibers.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+#include <weft/detail/task.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "base/cache_line.hpp"
+#include "base/parker.hpp"
+#include "base/random.hpp"
+#include "fibers/fiber_store.hpp"
+#include "fibers/stack_pool.hpp"
+#include "fibers/switch.hpp"
+#include "scheduler/overflow_queue.hpp"
+#include "scheduler/poller.hpp"
+#include "scheduler/run_queue.hpp"
+#include "scheduler/timers.hpp"
+
+namespace weft::scheduler {
+
+class Scheduler;
+
+// What one worker has done. Written by the worker, read by anyone.
+// Order
+//   [count]  add_one stores (release) -> Scheduler::live loads by get (acquire): a fiber that is
+//            counted as finished was counted as spawned before.
+class Counter {
+ public:
+  void add_one() noexcept {
+    // Relaxed load: the worker is the only writer.
+    value_.store(value_.load(detail::relaxed) + 1, detail::release);  // [count]
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(detail::acquire);  // [count]
+  }
+
+ private:
+  detail::Atomic<std::uint64_t> value_{0};
+};
+
+struct WorkerCounters {
+  Counter spawned;
+  Counter finished;
+  Counter switches;
+  Counter steals;
+  Counter sleeps;
+};
+
+// Runs fibers one after the other: the one woken last (the slot), then its queue, then what did
+// not fit there, then what came from outside, then what it can steal; else it sleeps.
+// A fiber that parks or ends goes straight to the next one if that is at hand; for everything
+// else (fairness, timers, polling, stealing, sleeping) it switches to the idle stack, the one the
+// thread was born with.
+// Owner: all members belong to the worker's thread unless they say otherwise.
+class Worker {
+ public:
+  Worker(Scheduler& scheduler, unsigned index);
+  ~Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  // The thread's whole life. Returns when the scheduler stops.
+  void run() noexcept;
+
+  // By the fiber that runs here.
+  // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
+  void spawn(detail::Task&& task, unsigned size_class);
+  void park(detail::After after, detail::WaitReason reason) noexcept;
+  void yield() noexcept;
+  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
+
+  // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
+  // because what it waits for is hot. make_ready_last: after all that is ready.
+  void make_ready(fibers::Fiber& fiber) noexcept;
+  void make_ready_last(fibers::Fiber& fiber) noexcept;
+  void add_timer(Timer& timer, Deadline deadline) noexcept { timers_.add(timer, deadline); }
+
+  // From any thread.
+  void unpark() noexcept;
+  void unpark_for_work() noexcept;
+  [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
+  [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
+
+  // Where every stack begins.
+  static void stack_main(fibers::Arrival arrival);
+
+ private:
+  // What a thief remembers of a victim, to tell work that waits from work that is being done.
+  struct Look {
+    std::int64_t time = 0;
+    std::uint32_t head = 0;
+    std::uint64_t switches = 0;
+    fibers::Fiber* slot = nullptr;
+  };
+
+  // worker.cpp: from fiber to fiber.
+  [[nodiscard]] fibers::Fiber* take_next() noexcept;
+  [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
+  void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;
+  void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
+  [[nodiscard]] static fibers::Fiber& end_fiber(fibers::Fiber& fiber, fibers::Stack& here) noexcept;
+  void run_task(fibers::Fiber& fiber);
+  void push(fibers::Fiber& fiber);
+  void spill();
+  void announce_work() noexcept;
+
+  // worker_idle.cpp: on the idle stack.
+  [[nodiscard]] fibers::Fiber* find_work() noexcept;
+  [[nodiscard]] fibers::Fiber* take_waiting() noexcept;
+  void look_around() noexcept;
+  [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
+  void enter(fibers::Fiber& fiber) noexcept;
+  void out_of_stacks(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] bool sleep() noexcept;
+  [[nodiscard]] bool block_until(Deadline deadline) noexcept;
+  [[nodiscard]] Deadline sleep_limit(bool napped) noexcept;
+
+  // worker_search.cpp: as a thief.
+  [[nodiscard]] fibers::Fiber* search() noexcept;
+  [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
+  void end_search() noexcept;
+  [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
+  [[nodiscard]] fibers::Fiber* steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
+  [[nodiscard]] fibers::Fiber* adopt_chain(fibers::Fiber* chain) noexcept;
+  [[nodiscard]] bool others_make_progress() noexcept;
+
+  // Read and written by thieves too.
+  RunQueue queue_;
+  // The fiber woken last. Relaxed loads only look; whoever takes it exchanges.
+  // Order
+  //   [slot]  make_ready stores or exchanges (release) -> whoever takes exchanges (acquire).
+  alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> slot_{nullptr};
+  OverflowQueue overflow_;
+  Timers timers_;
+  base::Parker parker_;
+  detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
+
+  alignas(base::kCacheLine) Scheduler& scheduler_;
+  const unsigned index_;
+  fibers::ThreadState thread_{};
+  fibers::Fiber* current_ = nullptr;      // Null on the idle stack.
+  fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
+  std::uint32_t slot_runs_ = 0;
+  bool searching_ = false;
+  bool warned_of_stacks_ = false;
+  std::uint64_t next_fiber_id_;
+  std::int64_t last_poll_ = 0;
+  std::uint32_t tick_ = 0;  // Counts scheduling decisions.
+  fibers::Stack idle_stack_;
+  fibers::StackPool stacks_;
+  fibers::FiberCache fibers_;
+  base::Random random_;
+  std::vector<Look> looks_;
+  PollBuffer poll_buffer_;
+  WorkerCounters counters_;
+};
+
+}  // namespace weft::scheduler

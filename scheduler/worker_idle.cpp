@@ -1,0 +1,187 @@
+// Between fibers: what a worker does on its idle stack.
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "base/thread.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/worker.hpp"
+
+extern "C" {
+__thread weft::scheduler::Worker* weft_current_worker = nullptr;
+}
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::FiberState;
+using fibers::Stack;
+
+#if !defined(__x86_64__)
+[[gnu::noinline]] Worker* current_worker() noexcept {
+  Worker* worker = weft_current_worker;
+  asm volatile("" : "+r"(worker) : : "memory");
+  return worker;
+}
+#endif
+
+namespace {
+
+// The first sleep of an idle worker is short; README.md says what that is good for.
+constexpr std::int64_t kFirstSleep = 1'000'000;
+// How long unused stacks keep their memory, and how much of it is given back at a time.
+constexpr std::int64_t kTrimInterval = 100'000'000;
+constexpr unsigned kTrimChains = 256;
+// A busy worker looks at the descriptors no more often than this.
+constexpr std::int64_t kPollInterval = 20'000;
+
+}  // namespace
+
+void Worker::run() noexcept {
+  weft_current_worker = this;
+  thread_ = fibers::ThreadState::of_this_thread();
+  idle_stack_.sanitizer.adopt_thread();
+  char name[16];
+  (void)std::snprintf(name, sizeof name, "weft-%u", index_);
+  base::set_thread_name(name);
+  while (Fiber* fiber = find_work()) {
+    if (searching_) end_search();
+    enter(*fiber);
+  }
+  weft_current_worker = nullptr;
+}
+
+void Worker::enter(Fiber& fiber) noexcept {
+  if (fiber.stack == nullptr) {
+    Stack* stack = stacks_.take(fiber.size_class);
+    if (stack == nullptr) return out_of_stacks(fiber);
+    bind(fiber, *stack);
+  }
+  current_ = &fiber;
+  fiber.state.store(FiberState::running, relaxed);
+  counters_.switches.add_one();
+  fibers::switch_to(
+      thread_, idle_stack_, *fiber.stack, [](void*) noexcept {}, nullptr);
+}
+
+// The system refuses memory or mappings. The fiber goes to the back of the queue: those that run
+// now will give stacks back when they end.
+void Worker::out_of_stacks(Fiber& fiber) noexcept {
+  if (!std::exchange(warned_of_stacks_, true)) {
+    const auto counts = scheduler_.stacks().space().counts();
+    (void)std::fprintf(
+        stderr,
+        "weft: no stack of %zu KiB to be had: %llu are set up and the system refuses "
+        "more (memory, ulimit -v or vm.max_map_count); new fibers wait until "
+        "others end\n",
+        fibers::stack_bytes(fiber.size_class) >> 10,
+        static_cast<unsigned long long>(counts.carved));
+  }
+  make_ready_last(fiber);
+  // Nothing tells when the system will have memory again, hence a pause instead of a wait.
+  (void)block_until(Deadline::after(std::chrono::milliseconds(1)));
+}
+
+// What is at hand without asking others.
+Fiber* Worker::take_waiting() noexcept {
+  if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
+  if (Fiber* fiber = take_next()) return fiber;
+  // Null may have meant that it is time to look around, which has just been done.
+  if (Fiber* fiber = take_next()) return fiber;
+  return adopt_chain(overflow_.take_newest());
+}
+
+// The fair share of everything that local work would keep waiting for ever.
+void Worker::look_around() noexcept {
+  if (Fiber* fiber = scheduler_.inject_queue().pop()) push(*fiber);
+  if (Fiber* fiber = overflow_.take_oldest_fiber()) push(*fiber);
+  const std::int64_t now = Deadline::now_nanoseconds();
+  if (timers_.due_hint(now)) (void)run_timers(timers_, now);
+  if (scheduler_.poller().watches_anything() && now - last_poll_ > kPollInterval) {
+    last_poll_ = now;
+    (void)scheduler_.poller().wait(Deadline::past(), poll_buffer_);
+  }
+}
+
+std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
+  std::size_t woken = 0;
+  for (Timer* timer = timers.expire(now); timer != nullptr; ++woken) {
+    // Read before the wake: the timer stands on the stack of the fiber that goes on then.
+    Timer* next = timer->next;
+    make_ready_last(*static_cast<Fiber*>(timer->waker.target()));
+    timer = next;
+  }
+  return woken;
+}
+
+// The next fiber to run, whatever it takes; nullptr when the scheduler stops.
+Fiber* Worker::find_work() noexcept {
+  for (;;) {
+    look_around();
+    if (Fiber* fiber = take_waiting()) return fiber;
+    if (Fiber* fiber = scheduler_.inject_queue().pop()) return fiber;
+    last_poll_ = 0;
+    look_around();
+    if (has_work_hint()) continue;
+    if (Fiber* fiber = search()) return fiber;
+    if (!sleep()) return nullptr;
+  }
+}
+
+// When a sleeper must look again by itself.
+Deadline Worker::sleep_limit(bool napped) noexcept {
+  const Deadline timer = timers_.next_hint();
+  const std::int64_t now = Deadline::now_nanoseconds();
+  if (!napped) return std::min(timer, Deadline::at_nanoseconds(now + kFirstSleep));
+  if (!scheduler_.stacks().has_warm_hint()) return timer;
+  return std::min(timer, Deadline::at_nanoseconds(now + kTrimInterval));
+}
+
+// Sleeps in the poller if it is free and watches anything, else on the futex. True when unparked
+// or when the poller made fibers runnable.
+bool Worker::block_until(Deadline deadline) noexcept {
+  if (!scheduler_.poller().watches_anything() || !scheduler_.try_own_poller()) {
+    return parker_.park_until(deadline);
+  }
+  bool unparked = true;
+  std::size_t woken = 0;
+  if (parker_.begin_elsewhere()) {
+    woken = scheduler_.poller().wait(deadline, poll_buffer_);
+    unparked = parker_.end_elsewhere();
+  }
+  scheduler_.disown_poller();
+  return unparked || woken > 0;
+}
+
+// Sleeps until there may be work. False when the scheduler stops.
+bool Worker::sleep() noexcept {
+  IdleSet& idle = scheduler_.idle();
+  for (bool napped = false;; napped = true) {
+    if (scheduler_.stopping()) return false;
+    idle.begin_sleep(index_);
+    if (std::exchange(searching_, false)) (void)idle.end_search();
+    full_fence();  // [idle]
+    scheduler_.worker_sleeps();
+    // A searcher, if there is one, looks at the other workers' queues after this; so they are its
+    // affair, and a worker that may not search need not wait for them to be empty.
+    const bool work = !scheduler_.inject_queue().empty_hint() ||
+                      (!idle.someone_searches_hint() && scheduler_.has_work_hint());
+    const bool awake = work || scheduler_.stopping() || block_until(sleep_limit(napped));
+    if (!idle.try_end_sleep(index_)) {
+      // Chosen by a waker, whose unpark is here or on its way; one that has come for another
+      // reason may have been taken for it, and then only ends the next sleep early.
+      if (!awake) (void)parker_.park_until(Deadline::never());
+      searching_ = true;
+      return true;
+    }
+    if (awake || timers_.due_hint(Deadline::now_nanoseconds())) return true;
+    if (napped && scheduler_.stacks().has_warm_hint()) (void)scheduler_.stacks().trim(kTrimChains);
+    counters_.sleeps.add_one();
+  }
+}
+
+}  // namespace weft::scheduler
