@@ -1,0 +1,109 @@
+#include <weft/mutex.hpp>
+
+#include <mutex>
+
+#include "base/panic.hpp"
+
+namespace weft {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+using detail::Waiter;
+
+namespace {
+
+// Some tens of nanoseconds at a time: as long as a short critical section on another worker. A
+// longer wait is better spent running other fibers.
+constexpr int kSpins = 40;
+
+}  // namespace
+
+bool Mutex::try_lock() noexcept {
+  std::uint32_t state = state_.load(relaxed);
+  // With kWaiters set a free mutex may still be taken: see the fairness rule.
+  while ((state & kLocked) == 0) {
+    if (state_.compare_exchange_weak(state, state | kLocked, acquire, relaxed))
+      return true;  // [mutex]
+  }
+  return false;
+}
+
+bool Mutex::try_lock_until(Deadline deadline) noexcept {
+  return try_lock() || lock_contended(deadline);
+}
+
+// Spinning pays only while the owner runs on another worker and nobody waits already.
+bool Mutex::spin() noexcept {
+  for (int i = 0; i < kSpins; ++i) {
+    const std::uint32_t state = state_.load(relaxed);
+    if ((state & kWaiters) != 0) return false;
+    if ((state & kLocked) == 0 && try_lock()) return true;
+    detail::pause_cpu();
+  }
+  return false;
+}
+
+bool Mutex::lock_contended(Deadline deadline) noexcept {
+  if (spin()) return true;
+  Waiter self;
+  for (bool woken = false;; woken = true) {
+    waiters_lock_.lock();
+    const std::uint32_t before = state_.fetch_or(kLocked | kWaiters, acquire);  // [mutex]
+    if ((before & kLocked) == 0) {
+      if (waiters_.empty()) state_.fetch_and(~kWaiters, relaxed);
+      waiters_lock_.unlock();
+      return true;
+    }
+    if (deadline.passed()) {
+      waiters_lock_.unlock();
+      return false;
+    }
+    // Who was overtaken stands first in the row again, and asks to be handed the mutex.
+    self.amount = woken ? 1 : 0;
+    if (!wait_for_turn(self, woken, deadline)) return false;
+    if (self.granted) return true;
+  }
+}
+
+// The waiters' lock is held. False when the time was up.
+bool Mutex::wait_for_turn(Waiter& self, bool overtaken, Deadline deadline) noexcept {
+  detail::Claim claim;
+  self.waker = detail::current();
+  self.claim = deadline.is_never() ? nullptr : &claim;
+  if (overtaken) {
+    waiters_.push_front(self);
+  } else {
+    waiters_.push_back(self);
+  }
+  const detail::After unlock = detail::unlock_after(waiters_lock_);
+  if (self.claim == nullptr) {
+    detail::park(unlock, detail::WaitReason::mutex);
+    return true;
+  }
+  if (detail::park_until(unlock, detail::WaitReason::mutex, deadline, claim) ==
+      detail::Claim::kNotifier) {
+    return true;
+  }
+  const std::lock_guard guard(waiters_lock_);
+  if (self.linked) waiters_.erase(self);
+  return false;
+}
+
+void Mutex::unlock_contended() noexcept {
+  waiters_lock_.lock();
+  WEFT_CHECK((state_.load(relaxed) & kLocked) != 0, "a mutex that is not locked was unlocked");
+  Waiter* next = waiters_.claim_front();
+  const std::uint32_t waiters = waiters_.empty() ? 0 : kWaiters;
+  if (next != nullptr && next->amount == 1) {
+    // It was overtaken before, so the mutex passes to it without becoming free.
+    next->granted = true;
+    state_.store(kLocked | waiters, relaxed);
+  } else {
+    state_.store(waiters, release);  // [mutex]
+  }
+  waiters_lock_.unlock();
+  if (next != nullptr) detail::wake(next->waker);
+}
+
+}  // namespace weft
