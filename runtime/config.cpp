@@ -1,0 +1,66 @@
+#include "runtime/config.hpp"
+
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/thread.hpp"
+
+namespace weft::runtime {
+
+namespace {
+
+[[noreturn]] void refuse(std::string what, std::size_t most) {
+  what += ", at most ";
+  what += std::to_string(most);
+  throw std::invalid_argument(what);
+}
+
+}  // namespace
+
+unsigned parse_workers(const char* text) {
+  unsigned workers = 0;
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, workers);
+  if (error != std::errc{} || stop != end || workers == 0 || workers > kMaxWorkers) {
+    std::string what = "WEFT_WORKERS is '";
+    what += text;
+    what += "' but must be a number, at least 1";
+    refuse(std::move(what), kMaxWorkers);
+  }
+  return workers;
+}
+
+namespace {
+
+unsigned resolve_workers(unsigned asked) {
+  if (asked > kMaxWorkers) {
+    refuse("RuntimeOptions::workers = " + std::to_string(asked), kMaxWorkers);
+  }
+  if (asked != 0) return asked;
+  const char* text = std::getenv("WEFT_WORKERS");
+  if (text != nullptr) return parse_workers(text);
+  return std::min(base::usable_processors(), kMaxWorkers);
+}
+
+unsigned resolve_size_class(std::size_t bytes) {
+  if (bytes == 0) return fibers::kDefaultSizeClass;
+  const unsigned size_class = fibers::size_class_of(bytes);
+  if (size_class < fibers::kStackSizes) return size_class;
+  refuse("RuntimeOptions::stack_size = " + std::to_string(bytes), fibers::kLargestStack);
+}
+
+}  // namespace
+
+scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
+  if (options.max_fibers == 0) {
+    throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
+  }
+  return {resolve_workers(options.workers), resolve_size_class(options.stack_size),
+          options.max_fibers, options.on_exception};
+}
+
+}  // namespace weft::runtime

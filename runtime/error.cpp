@@ -1,0 +1,44 @@
+#include <weft/error.hpp>
+
+#include <string>
+
+namespace weft {
+
+namespace {
+
+class Category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "weft"; }
+  [[nodiscard]] std::string message(int code) const override {
+    switch (static_cast<Errc>(code)) {
+      case Errc::no_runtime:
+        return "no Runtime exists";
+      case Errc::too_many_fibers:
+        return "too many fibers";
+      case Errc::invalid_stack_size:
+        return "invalid stack size";
+      case Errc::closed:
+        return "closed";
+      case Errc::full:
+        return "full";
+      case Errc::timed_out:
+        return "timed out";
+      case Errc::empty_task:
+        return "the task is empty";
+      case Errc::too_many_waiting:
+        return "too many are waiting already";
+      case Errc::end_of_stream:
+        return "end of stream";
+    }
+    return "unknown weft error";
+  }
+};
+
+}  // namespace
+
+const std::error_category& error_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+#include <weft/runtime.hpp>
+
+#include <ostream>
+
+#include "base/panic.hpp"
+#include "fibers/overflow.hpp"
+#include "runtime/config.hpp"
+#include "runtime/dump.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft {
+
+Runtime::Runtime(const RuntimeOptions& options)
+    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {
+  if (!options.report_overflow) return;
+  fibers::install_overflow_report();
+  fibers::watch_for_overflow(scheduler_->stacks().space());
+}
+
+Runtime::~Runtime() {
+  WEFT_CHECK(!scheduler_->runs_on_this_thread(),
+             "a Runtime was destroyed by one of its own fibers, which it would wait for");
+  (void)scheduler_->wait_idle_until(Deadline::never());
+  fibers::unwatch_for_overflow(scheduler_->stacks().space());
+}
+
+void Runtime::spawn_here(detail::Task task, const SpawnOptions& options) {
+  scheduler_->spawn(std::move(task), options);
+}
+
+bool Runtime::wait_idle_until(Deadline deadline) {
+  if (scheduler_->wait_idle_until(deadline)) return true;
+  runtime::dump_to_stderr(*scheduler_);
+  return false;
+}
+
+unsigned Runtime::workers() const noexcept {
+  return static_cast<unsigned>(scheduler_->workers().size());
+}
+
+RuntimeStats Runtime::stats() const noexcept {
+  RuntimeStats stats;
+  stats.workers = workers();
+  for (const auto& worker : scheduler_->workers()) {
+    const scheduler::WorkerCounters& counters = worker->counters();
+    stats.finished += counters.finished.get();
+    stats.switches += counters.switches.get();
+    stats.steals += counters.steals.get();
+    stats.worker_sleeps += counters.sleeps.get();
+    stats.worker_wakeups += worker->wakeups();
+  }
+  stats.spawned = scheduler_->spawned();
+  stats.live = stats.spawned - stats.finished;
+  const auto stacks = scheduler_->stacks().space().counts();
+  stats.stacks_carved = stacks.carved;
+  stats.stacks_resident = stacks.carved - stacks.cold;
+  stats.record_bytes = scheduler_->fibers().bytes();
+  return stats;
+}
+
+void Runtime::dump(std::ostream& out) const { runtime::dump(*scheduler_, out); }
+
+void Runtime::trim() noexcept { scheduler_->trim(); }
+
+}  // namespace weft
