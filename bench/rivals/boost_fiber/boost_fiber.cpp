@@ -1,15 +1,17 @@
 // The Boost.Fiber side of the comparison: one workload a process, one JSON line of results.
 //
 // Every choice is the fastest one that the library offers for the row:
-//   - round_robin and pooled stacks on one worker; work stealing and stacks from malloc on more,
-//     because Boost's stack pool is not thread-safe and a stolen fiber gives its stack back on
-//     another thread than the one that took it;
+//   - round_robin on one worker, work stealing on more;
+//   - stacks from malloc, told to keep what is freed: else it gives the memory of every batch back
+//     to the kernel. Boost's stack pool is faster still where few fibers live, but writes to every
+//     stack when it grows, which floods pay for; and it is not thread-safe, while a stolen fiber
+//     gives its stack back on another thread than the one that took it;
 //   - idle workers spin. Nothing wakes one that suspends when its neighbour gets work, so that the
 //     suspending form of work stealing computes on one worker only;
 //   - trees are spawned with launch::dispatch: depth first, they need far fewer live stacks. The
 //     floods are spawned with launch::post: with dispatch no two of their fibers would be alive.
 
-#include <sys/resource.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +21,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -28,32 +29,18 @@
 #include <utility>
 #include <vector>
 
+#include "measure.hpp"
+
 namespace {
 
 namespace fibers = boost::fibers;
-using Clock = std::chrono::steady_clock;
-using Metrics = std::vector<std::pair<std::string, double>>;  // The primary metric comes first.
+using namespace rivals;
 
 constexpr int kExitFailed = 1;
 constexpr int kExitRefused = 3;
 constexpr std::size_t kStackBytes = 64 * 1024;
 constexpr std::int64_t kBatch = 100;
 constexpr std::int64_t kAddsPerTask = 100;
-
-struct Request {
-  int workers = 1;
-  double scale = 1.0;
-
-  // A smoke run still does at least one of everything.
-  std::int64_t count(std::int64_t full) const {
-    return std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(full) * scale));
-  }
-};
-
-// Says why this subject does not do a workload; it ends the process with kExitRefused.
-struct Refusal : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
 
 // ---- Stacks, workers, fibers
 
@@ -76,7 +63,7 @@ class Stacks {
   fibers::pooled_fixedsize_stack* pool_;
 };
 
-fibers::pooled_fixedsize_stack* stack_pool = nullptr;  // Set on one worker only, see the top.
+fibers::pooled_fixedsize_stack* stack_pool = nullptr;  // Null where malloc is better.
 
 // `post` queues the new fiber, `dispatch` runs it at once, before its parent.
 template <typename Body>
@@ -147,73 +134,16 @@ class WaitGroup {
   bool finished_ = false;
 };
 
-// ---- Measuring
-
-template <typename Work>
-double nanoseconds(Work work) {
-  const auto start = Clock::now();
-  work();
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
-}
-
-template <typename Work>
-double milliseconds(Work work) {
-  return nanoseconds(work) / 1e6;
-}
-
-// Warms up with a twentieth, then times `units` units of work; the nanoseconds of one.
-template <typename Work>
-double per_unit(std::int64_t units, Work work) {
-  work(std::max<std::int64_t>(1, units / 20));
-  return nanoseconds([&] { work(units); }) / static_cast<double>(units);
-}
-
-// A size that the kernel states in KiB, such as VmRSS; 0 if absent.
-double kernel_bytes(const char* path, std::string_view field) {
-  std::ifstream file(path);
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.size() > field.size() && line.starts_with(field) && line[field.size()] == ':') {
-      return std::strtod(line.c_str() + field.size() + 1, nullptr) * 1024;
-    }
-  }
-  return 0;
-}
-
-double cpu_milliseconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto ms = [](const timeval& t) { return t.tv_sec * 1e3 + t.tv_usec / 1e3; };
-  return ms(usage.ru_utime) + ms(usage.ru_stime);
-}
-
-// Guards against a workload that is fast because it does not do its work.
-void expect(const char* what, std::int64_t got, std::int64_t wanted) {
-  if (got == wanted) return;
-  throw std::runtime_error("The " + std::string(what) + " is " + std::to_string(got) +
-                           ", but must be " + std::to_string(wanted) + ".");
-}
-
-// Every started fiber touches two or three pages of its own stack. A machine that would have to
-// swap is of no use to the comparison, nor to whoever else works on it.
-void refuse_if_short_of_memory(std::int64_t alive) {
-  const double needed = static_cast<double>(alive) * 12 * 1024;
-  const double available = kernel_bytes("/proc/meminfo", "MemAvailable");
-  if (needed < available * 0.8) return;
-  throw Refusal("Boost.Fiber needs about " + std::to_string(static_cast<int>(needed / 1e9)) +
-                " GB for this many live fibers, more than is free; try a smaller --scale.");
-}
-
 // ---- Workloads
 
 Metrics spawn_batches(const Request& request) {
-  // Queueing is faster while nobody steals; a fiber that runs at once cannot be fought over.
-  const auto launch = request.workers == 1 ? fibers::launch::post : fibers::launch::dispatch;
   WaitGroup group;
   const auto run = [&](std::int64_t batches) {
     for (std::int64_t batch = 0; batch < batches; ++batch) {
       group.add(kBatch);
-      for (std::int64_t i = 0; i < kBatch; ++i) spawn(launch, [&] { group.done(); }).detach();
+      for (std::int64_t i = 0; i < kBatch; ++i) {
+        spawn(fibers::launch::post, [&] { group.done(); }).detach();
+      }
       group.wait();
     }
   };
@@ -422,26 +352,29 @@ Metrics fork_join_fib(const Request& request) {
   return {{"ms", ms}};
 }
 
+enum class StackSource { pool, malloc };
+
 struct Workload {
   std::string_view name;
+  StackSource stacks;  // On one worker; with more it is always malloc.
   std::function<Metrics(const Request&)> run;
 };
 
 const std::vector<Workload>& workloads() {
   static const std::vector<Workload> all{
-      {"W1", spawn_batches},
-      {"W1b_adds", flood_adds},
-      {"W1b_empty", flood_empty},
-      {"W2", yield_pair},
-      {"W3_pingpong", ping_pong},
-      {"W3_buffered", buffered_items},
-      {"W4", contended_mutex},
-      {"W5", skynet},
-      {"W6_100k", [](const Request& r) { return park_and_wake(r, 100'000); }},
-      {"W6_1m", [](const Request& r) { return park_and_wake(r, 1'000'000); }},
-      {"W7_100k", [](const Request& r) { return sleepers(r, 100'000, 10); }},
-      {"W7_1m", [](const Request& r) { return sleepers(r, 1'000'000, 1); }},
-      {"W10", fork_join_fib},
+      {"W1", StackSource::pool, spawn_batches},
+      {"W1b_adds", StackSource::malloc, flood_adds},
+      {"W1b_empty", StackSource::malloc, flood_empty},
+      {"W2", StackSource::pool, yield_pair},
+      {"W3_pingpong", StackSource::pool, ping_pong},
+      {"W3_buffered", StackSource::pool, buffered_items},
+      {"W4", StackSource::pool, contended_mutex},
+      {"W5", StackSource::malloc, skynet},
+      {"W6_100k", StackSource::malloc, [](const Request& r) { return park_and_wake(r, 100'000); }},
+      {"W6_1m", StackSource::malloc, [](const Request& r) { return park_and_wake(r, 1'000'000); }},
+      {"W7_100k", StackSource::malloc, [](const Request& r) { return sleepers(r, 100'000, 10); }},
+      {"W7_1m", StackSource::malloc, [](const Request& r) { return sleepers(r, 1'000'000, 1); }},
+      {"W10", StackSource::malloc, fork_join_fib},
   };
   return all;
 }
@@ -498,7 +431,8 @@ void run(int argc, char** argv) {
   const auto found = std::find_if(all.begin(), all.end(), [&](auto& w) { return w.name == name; });
   if (found == all.end()) throw Refusal("Boost.Fiber does not do " + std::string(name) + ".");
   fibers::pooled_fixedsize_stack pool(kStackBytes);
-  if (request.workers == 1) stack_pool = &pool;
+  if (request.workers == 1 && found->stacks == StackSource::pool) stack_pool = &pool;
+  mallopt(M_TRIM_THRESHOLD, -1);  // Never.
   const StealingWorkers workers(request.workers);
   Metrics metrics = found->run(request);
   metrics.emplace_back("peak_rss_bytes", kernel_bytes("/proc/self/status", "VmHWM"));

@@ -45,6 +45,7 @@ var workloads = []workload{
 	{"W1", spawnBatches},
 	{"W1b_adds", floodAdds},
 	{"W1b_empty", floodEmpty},
+	{"adds_alone", addsAlone},
 	{"W2", yieldPair},
 	{"W3_pingpong", pingPong},
 	{"W3_buffered", bufferedItems},

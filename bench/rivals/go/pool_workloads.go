@@ -42,7 +42,7 @@ func poolAdds(r request) (metrics, error) {
 // W8c. The suite of ants.
 func poolSleeps(r request) (metrics, error) {
 	if r.pool == "tunny" {
-		return nil, refusal{"A tunny submitter waits for its task: one submitter runs one sleep at a time."}
+		return nil, refusal{"A tunny submitter waits for its task, so one submitter runs one sleep at a time."}
 	}
 	asked := shape{workers: r.count(50_000)}
 	nap := func() { time.Sleep(10 * time.Millisecond) }

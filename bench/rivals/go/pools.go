@@ -89,7 +89,7 @@ func newChannelPool(asked shape) (runner, error) {
 
 // newMortar keeps the name in the list, so that the missing pool is a line and not a silent gap.
 func newMortar(shape) (runner, error) {
-	return runner{}, refusal{"The Go module proxy refuses to serve github.com/wazsmwazsm/mortar, so it is not in this build."}
+	return runner{}, refusal{"mortar is not in this build: the Go module proxy refuses to serve it."}
 }
 
 // newAnts takes the options of ants' own benchmarks: a long expiry, so that no worker is purged

@@ -58,6 +58,19 @@ func floodEmpty(r request) (metrics, error) {
 	return flood(r.count(1_000_000), func() {}), nil
 }
 
+// addsAlone is the floor of W1b_adds and W8b: their adds without any goroutine around them.
+func addsAlone(r request) (metrics, error) {
+	var counter atomic.Int64
+	count := r.count(1_000_000)
+	elapsed := timed(func() {
+		for range count {
+			addMany(&counter)
+		}
+	})
+	measured := metrics{"ms": milliseconds(elapsed)}
+	return measured, expect("counter", counter.Load(), int64(count)*addsPerTask)
+}
+
 func addMany(counter *atomic.Int64) {
 	for range addsPerTask {
 		counter.Add(1)

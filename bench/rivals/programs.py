@@ -1,0 +1,74 @@
+"""Where the programs of the comparison come from: weft's is built by meson, the rivals' here."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+
+RIVALS = pathlib.Path(__file__).resolve().parent
+BUILD_TIMEOUT_S = 600
+
+
+class Unavailable(Exception):
+    """Says in one sentence why a subject cannot take part."""
+
+
+def last_line(text):
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else "no message"
+
+
+def build(command, **options):
+    """Runs a compiler; its last line is the reason when it fails."""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, **options
+        )
+    except subprocess.TimeoutExpired as late:
+        raise Unavailable(f"its build took more than {BUILD_TIMEOUT_S} s") from late
+    if done.returncode != 0:
+        raise Unavailable(f"its build failed: {last_line(done.stderr)}")
+
+
+def weft_program(build_dir):
+    program = build_dir / "bench" / "weft_workloads"
+    if not program.exists():
+        raise Unavailable(f"{program} does not exist; build it with meson or pass --build-dir")
+    return program
+
+
+def go_tool():
+    # The second place is where Go's own installer puts it, often without touching PATH.
+    return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
+
+
+def go_program(build_dir):
+    if go_tool() is None:
+        raise Unavailable("no Go toolchain found")
+    program = build_dir / "bench" / "rivals" / "go"
+    # The rivals are no part of the repository's version, which Go would ask git for.
+    command = [go_tool(), "build", "-buildvcs=false", "-o", str(program), "."]
+    environment = dict(os.environ, GOFLAGS="-mod=mod")
+    build(command, cwd=RIVALS / "go", env=environment)
+    return program
+
+
+def cxx_tool():
+    return shutil.which(os.environ.get("CXX", "g++"))
+
+
+def boost_fiber_program(build_dir):
+    if cxx_tool() is None:
+        raise Unavailable("no C++ compiler found")
+    probe = [cxx_tool(), "-E", "-x", "c++", "-include", "boost/fiber/fiber.hpp", "/dev/null"]
+    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+        raise Unavailable("no Boost.Fiber headers found")
+    program = build_dir / "bench" / "rivals" / "boost_fiber"
+    flags = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread"]
+    source = RIVALS / "boost_fiber" / "boost_fiber.cpp"
+    libraries = ["-lboost_fiber", "-lboost_context"]
+    build([cxx_tool(), *flags, str(source), "-o", str(program), *libraries])
+    return program
+
+
+PROGRAMS = {"weft": weft_program, "go": go_program, "boost_fiber": boost_fiber_program}
