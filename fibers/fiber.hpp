@@ -21,8 +21,9 @@ enum class FiberState : std::uint8_t {
 // Records live in slabs that are never unmapped while the runtime exists, so a stale pointer in a
 // queue that is being stolen from can be read, though not used.
 struct Fiber {
-  Fiber* next = nullptr;   // In a batch, a store or another list.
-  Stack* stack = nullptr;  // Bound when it first runs.
+  Fiber* next = nullptr;  // In a batch, a store or another list.
+  // Bound when it first runs, null before. Relaxed: the owner's; dumps read it, perhaps stale.
+  detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};
   std::uint8_t size_class = kDefaultSizeClass;

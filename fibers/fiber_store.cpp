@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <new>
-#include <unordered_map>
 
 namespace weft::fibers {
 
@@ -26,6 +25,7 @@ FiberStore::~FiberStore() {
 void FiberStore::reserve_slabs() {
   const std::size_t total = (reservations_.size() + 1) * kReservationSlabs;
   if (slabs_.capacity() < total) slabs_.reserve(total * 2);
+  if (sorted_.capacity() < total) sorted_.reserve(total * 2);
   if (empty_slabs_.capacity() < total) empty_slabs_.reserve(total * 2);
   reservations_.reserve(reservations_.size() + 1);
   void* start = mmap(nullptr, 2 * kReservationBytes, PROT_READ | PROT_WRITE,
@@ -49,13 +49,14 @@ void FiberStore::reserve_slabs() {
 
 void FiberStore::open_slab() {
   if (empty_slabs_.empty()) reserve_slabs();
-  Slab* slab = empty_slabs_.back();
+  open_ = ::new (static_cast<void*>(empty_slabs_.back())) Slab;
   empty_slabs_.pop_back();
-  slab->owner = owner_;
+  open_->owner = owner_;
+  open_->position = slabs_.size();
   for (std::size_t i = 0; i < Slab::kFibers; ++i) {
-    ::new (static_cast<void*>(slab->fibers() + i)) Fiber;
+    ::new (static_cast<void*>(open_->fibers() + i)) Fiber;
   }
-  slabs_.push_back(slab);
+  slabs_.push_back(open_);
   carved_ = 0;
 }
 
@@ -63,7 +64,7 @@ void FiberStore::open_slab() {
 Fiber* FiberStore::carve_chain() {
   if (carved_ == Slab::kFibers) open_slab();
   const std::size_t end = std::min<std::size_t>(carved_ + kFibersPerChain, Slab::kFibers);
-  Fiber* fibers = slabs_.back()->fibers();
+  Fiber* fibers = open_->fibers();
   Fiber* chain = nullptr;
   for (std::size_t i = end; i-- > carved_;) {
     fibers[i].next = chain;
@@ -76,6 +77,7 @@ Fiber* FiberStore::carve_chain() {
 Fiber* FiberStore::take_chain() {
   if (Fiber* chain = depot_.take()) return chain;
   const std::lock_guard lock(mutex_);
+  if (!sorted_.empty()) return take_sorted_chain();
   const std::size_t handed_out = slabs_.size() * Slab::kFibers + carved_ - Slab::kFibers;
   if (handed_out + kFibersPerChain > max_fibers_ + Slab::kFibers) return nullptr;
   return carve_chain();
@@ -86,32 +88,54 @@ void FiberStore::give_chain(Fiber* chain) noexcept {
   (void)!depot_.give(chain);
 }
 
-void FiberStore::trim() {
-  std::vector<Fiber*> free;
-  while (Fiber* chain = depot_.take()) {
-    for (; chain != nullptr; chain = chain->next) free.push_back(chain);
-  }
+bool FiberStore::trim(unsigned chains) {
   const std::lock_guard lock(mutex_);
-  std::unordered_map<Slab*, std::size_t> free_in;
-  for (Fiber* fiber : free) ++free_in[&Slab::of(*fiber)];
-  // The slab at the back is still being carved.
-  const auto is_unused = [&](Slab* slab) {
-    const auto found = free_in.find(slab);
-    return slab != slabs_.back() && found != free_in.end() && found->second == Slab::kFibers;
-  };
-  base::Magazine<Fiber> chains(kFibersPerChain);
-  for (Fiber* fiber : free) {
-    if (is_unused(&Slab::of(*fiber))) continue;
-    if (Fiber* full = chains.give(*fiber)) give_chain(full);
+  for (; chains > 0; --chains) {
+    if (!has_surplus_hint()) return false;
+    Fiber* chain = depot_.take();
+    while (chain != nullptr) {
+      Fiber* following = chain->next;
+      sort(*chain);
+      chain = following;
+    }
   }
-  chains.drain([this](Fiber* chain) { give_chain(chain); });
-  for (Slab*& slab : slabs_) {
-    if (!is_unused(slab)) continue;
-    (void)madvise(slab, kSlabBytes, MADV_DONTNEED);
-    empty_slabs_.push_back(slab);
-    slab = nullptr;
+  return has_surplus_hint();
+}
+
+void FiberStore::sort(Fiber& fiber) noexcept {
+  Slab& slab = Slab::of(fiber);
+  if (slab.sorted_count == 0) {
+    slab.sorted_position = sorted_.size();
+    sorted_.push_back(&slab);  // There is room for all slabs: see reserve_slabs().
   }
-  std::erase(slabs_, nullptr);
+  fiber.next = slab.sorted;
+  slab.sorted = &fiber;
+  if (++slab.sorted_count == Slab::kFibers && &slab != open_) retire(slab);
+}
+
+void FiberStore::retire(Slab& slab) noexcept {
+  sorted_.back()->sorted_position = slab.sorted_position;
+  sorted_[slab.sorted_position] = sorted_.back();
+  sorted_.pop_back();
+  slabs_.back()->position = slab.position;
+  slabs_[slab.position] = slabs_.back();
+  slabs_.pop_back();
+  (void)madvise(&slab, kSlabBytes, MADV_DONTNEED);
+  empty_slabs_.push_back(&slab);
+}
+
+Fiber* FiberStore::take_sorted_chain() noexcept {
+  Slab& slab = *sorted_.back();
+  Fiber* chain = nullptr;
+  for (std::uint32_t i = 0; i < kFibersPerChain && slab.sorted_count > 0; ++i) {
+    Fiber* fiber = slab.sorted;
+    slab.sorted = fiber->next;
+    --slab.sorted_count;
+    fiber->next = chain;
+    chain = fiber;
+  }
+  if (slab.sorted_count == 0) sorted_.pop_back();
+  return chain;
 }
 
 std::size_t FiberStore::bytes() noexcept {

@@ -52,12 +52,11 @@ class Line {
   std::size_t length_ = 0;
 };
 
-Stack* overflowed_stack(const void* address) noexcept {
+const Stack* overflowed_stack(const void* address, std::size_t& stack_size) noexcept {
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
     if (space == nullptr) continue;
-    Stack* stack = space->find(address);
-    if (stack != nullptr && StackSpace::in_guard(*stack, address)) return stack;
+    if (const Stack* stack = space->find_overflowed(address, stack_size)) return stack;
   }
   return nullptr;
 }
@@ -75,10 +74,11 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  if (const Stack* stack = overflowed_stack(info->si_addr)) {
+  std::size_t stack_size = 0;
+  if (const Stack* stack = overflowed_stack(info->si_addr, stack_size)) {
     Line line;
-    line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '" << stack->name.data()
-         << "' overflowed its " << (stack_bytes(stack->size_class) >> 10)
+    line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data()
+         << "' overflowed its " << (stack_size >> 10)
          << " KiB stack; give it more with SpawnOptions::stack_size\n";
     line.write_to_stderr();
     signal(number, SIG_DFL);

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <weft/detail/atomic.hpp>
 
 #include "fibers/context.hpp"
@@ -30,6 +31,34 @@ inline constexpr unsigned kDefaultSizeClass = 2;
   return size_class;
 }
 
+// Up to 31 characters. Written by the fiber; others may read it meanwhile and see a mixture, hence
+// the relaxed single-byte accesses.
+class FiberName {
+ public:
+  static constexpr std::size_t kMostCharacters = 31;
+
+  void assign(std::string_view name) noexcept {
+    const std::size_t length = name.size() < kMostCharacters ? name.size() : kMostCharacters;
+    for (std::size_t i = 0; i < length; ++i) __atomic_store_n(&text_[i], name[i], __ATOMIC_RELAXED);
+    __atomic_store_n(&text_[length], '\0', __ATOMIC_RELAXED);
+  }
+  void clear() noexcept { __atomic_store_n(&text_[0], '\0', __ATOMIC_RELAXED); }
+  // For the fiber itself: valid until the name changes.
+  [[nodiscard]] std::string_view view() const noexcept { return text_.data(); }
+  // For others.
+  using Copy = std::array<char, kMostCharacters + 1>;
+  [[nodiscard]] Copy copy() const noexcept {
+    Copy copy{};
+    for (std::size_t i = 0; i < kMostCharacters; ++i) {
+      copy[i] = __atomic_load_n(&text_[i], __ATOMIC_RELAXED);
+    }
+    return copy;
+  }
+
+ private:
+  Copy text_{};
+};
+
 // The header of a stack, at the top of its own memory: the page it stands in is touched by every
 // fiber that runs there, so what a started fiber needs beyond its record costs no memory.
 // A worker has one more, for the stack its thread was born with.
@@ -45,7 +74,7 @@ struct Stack {
   std::uint8_t size_class = 0;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
-  std::array<char, 32> name{};
+  FiberName name;
   [[no_unique_address]] SanitizerStack sanitizer;
 };
 

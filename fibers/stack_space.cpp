@@ -58,9 +58,10 @@ StackSpace::~StackSpace() {
     char* base = range.base.load(relaxed);  // Relaxed: the destructor is alone.
     if (base == nullptr) continue;
     if constexpr (kSanitized) {
-      std::vector<bool> is_cold(range.carved);
+      const std::size_t carved = range.carved.load(relaxed);
+      std::vector<bool> is_cold(carved);
       for (const std::uint32_t index : range.cold) is_cold[index] = true;
-      for (std::size_t index = 0; index < range.carved; ++index) {
+      for (std::size_t index = 0; index < carved; ++index) {
         if (!is_cold[index]) header_of(base, size_class, index)->sanitizer.destroy();
       }
     }
@@ -78,7 +79,7 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     // Best effort: a huge page under a stack would cost 2 MiB where one page is enough.
     (void)madvise(base, count * stride(size_class), MADV_NOHUGEPAGE);
     range.limit = count;
-    range.base.store(static_cast<char*>(base), release);  // [range]
+    range.base.store(static_cast<char*>(base), relaxed);  // Relaxed: [range] publishes it.
     return true;
   }
   return false;
@@ -133,15 +134,15 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   if (range.limit == 0 && !reserve(range, size_class)) return nullptr;
   Stack* chain = nullptr;
   for (; count > 0; --count) {
-    std::size_t index = range.carved;
+    std::size_t index = range.carved.load(relaxed);
     if (!range.cold.empty()) {
       index = range.cold.back();
       range.cold.pop_back();
     } else {
-      if (range.carved == range.usable && !extend(range, size_class)) break;
+      if (index == range.usable && !extend(range, size_class)) break;
       char* guard = range.base.load(relaxed) + index * stride(size_class);
       if (!install_guard(guard)) break;
-      ++range.carved;
+      range.carved.store(index + 1, release);  // [range]
     }
     Stack* stack = construct(range, size_class, index);
     stack->next = chain;
@@ -169,7 +170,7 @@ StackSpace::Counts StackSpace::counts() noexcept {
   const std::lock_guard lock(mutex_);
   Counts counts;
   for (const Range& range : ranges_) {
-    counts.carved += range.carved;
+    counts.carved += range.carved.load(relaxed);
     counts.cold += range.cold.size();
   }
   return counts;
@@ -182,18 +183,18 @@ char* StackSpace::lowest_byte(const Stack& stack) noexcept {
   return reinterpret_cast<char*>(top - stack_bytes(stack.size_class));
 }
 
-bool StackSpace::in_guard(const Stack& stack, const void* address) noexcept {
-  const char* lowest = lowest_byte(stack);
-  return address < lowest && address >= lowest - kGuardBytes;
-}
-
-Stack* StackSpace::find(const void* address) const noexcept {
+const Stack* StackSpace::find_overflowed(const void* address,
+                                         std::size_t& stack_size) const noexcept {
   const auto* byte = static_cast<const char*>(address);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
-    char* base = ranges_[size_class].base.load(acquire);  // [range]
-    if (base == nullptr || byte < base) continue;
-    const std::size_t index = static_cast<std::size_t>(byte - base) / stride(size_class);
-    if (index < ranges_[size_class].limit) return header_of(base, size_class, index);
+    const std::size_t carved = ranges_[size_class].carved.load(acquire);  // [range]
+    if (carved == 0) continue;
+    char* base = ranges_[size_class].base.load(relaxed);
+    if (byte < base || byte >= base + carved * stride(size_class)) continue;
+    const auto offset = static_cast<std::size_t>(byte - base);
+    if (offset % stride(size_class) >= kGuardBytes) return nullptr;
+    stack_size = stack_bytes(size_class);
+    return header_of(base, size_class, offset / stride(size_class));
   }
   return nullptr;
 }

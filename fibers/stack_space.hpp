@@ -46,20 +46,21 @@ class StackSpace {
   [[nodiscard]] Counts counts() noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 
-  // The stack in whose guard or memory `address` lies, or null. Takes no lock, because the
-  // overflow report calls it from a signal handler.
-  [[nodiscard]] Stack* find(const void* address) const noexcept;
-  [[nodiscard]] static bool in_guard(const Stack& stack, const void* address) noexcept;
+  // The stack in whose guard `address` lies, or null. Takes no lock, because the overflow report
+  // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
+  [[nodiscard]] const Stack* find_overflowed(const void* address,
+                                             std::size_t& stack_size) const noexcept;
   [[nodiscard]] static char* lowest_byte(const Stack& stack) noexcept;
 
  private:
   struct Range {
     // Order
-    //   [range]  reserve stores (release) -> find loads (acquire): `limit` is set by then.
+    //   [range]  take stores carved (release) -> find_overflowed loads it (acquire): the base is
+    //            set and the pages may be touched.
     detail::Atomic<char*> base{nullptr};
     std::size_t limit = 0;   // Stacks that fit in the reservation.
     std::size_t usable = 0;  // Stacks whose pages may be touched.
-    std::size_t carved = 0;
+    detail::Atomic<std::size_t> carved{0};
     std::vector<std::uint32_t> cold;
   };
 

@@ -15,11 +15,16 @@ using fibers::FiberState;
 // More lines than anybody reads; the heading has the whole number.
 constexpr std::size_t kMostLines = 200;
 
-// Relaxed throughout: a dump shows what was written some time ago, and says so.
-// The stack's id and name are not read: a running fiber may end, and its stack be given back to
-// the system, at any moment.
+// Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
+// its stack be given back; its memory stays mapped, so at worst a 0 or another fiber's name is
+// read.
 void describe(const Fiber& fiber, std::ostream& out) {
-  out << "  fiber " << static_cast<const void*>(&fiber);
+  out << "  fiber ";
+  if (const fibers::Stack* stack = fiber.stack.load(relaxed)) {
+    out << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data() << '\'';
+  } else {
+    out << "(not started)";
+  }
   switch (fiber.state.load(relaxed)) {
     case FiberState::free:
       out << " has ended";

@@ -10,6 +10,7 @@
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 
 namespace weft::scheduler {
@@ -25,6 +26,39 @@ using fibers::FiberState;
 namespace {
 
 detail::Atomic<Scheduler*> current_scheduler{nullptr};
+
+// All schedulers, the newest at the back; guards the choice of the current one.
+std::mutex registry_mutex;
+std::vector<Scheduler*> registry;
+
+void enter_registry(Scheduler& scheduler) {
+  const std::lock_guard lock(registry_mutex);
+  registry.push_back(&scheduler);
+  current_scheduler.store(&scheduler, release);  // [current]
+}
+
+void leave_registry(Scheduler& scheduler) noexcept {
+  const std::lock_guard lock(registry_mutex);
+  std::erase(registry, &scheduler);
+  current_scheduler.store(registry.empty() ? nullptr : registry.back(), release);  // [current]
+}
+
+// Keeps a scheduler alive while a thread that is not one of its workers is inside: the fiber that
+// it makes runnable may be the last one, whose end lets the scheduler be destroyed.
+// Order: [visit] the visitor leaves (release) -> the destructor reads 0 (acquire).
+class Visit {
+ public:
+  explicit Visit(detail::Atomic<std::uint32_t>& visitors) noexcept : visitors_(visitors) {
+    // Relaxed: something that the caller holds, a parked fiber for one, keeps it alive until here.
+    visitors_.fetch_add(1, relaxed);
+  }
+  ~Visit() { visitors_.fetch_sub(1, release); }  // [visit]
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+
+ private:
+  detail::Atomic<std::uint32_t>& visitors_;
+};
 
 // A task that names its fiber first. Too large for a record, so names cost an allocation.
 class NamedTask {
@@ -54,7 +88,7 @@ Scheduler::Scheduler(SchedulerOptions options)
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*this, i));
   }
-  previous_ = current_scheduler.exchange(this, detail::acq_rel);  // [current]
+  enter_registry(*this);
   try {
     for (auto& worker : workers_) {
       threads_.emplace_back([&worker = *worker, &scheduler = *this] {
@@ -76,7 +110,8 @@ void Scheduler::stop() noexcept {
   full_fence();
   for (auto& worker : workers_) worker->unpark();
   for (auto& thread : threads_) thread.join();
-  current_scheduler.store(previous_, release);  // [current]
+  leave_registry(*this);
+  while (visitors_.load(acquire) != 0) base::yield_processor();  // [visit]
 }
 
 Scheduler* Scheduler::current() noexcept { return current_scheduler.load(acquire); }  // [current]
@@ -101,6 +136,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
 }
 
 void Scheduler::spawn_from_outside(detail::Task&& task, unsigned size_class) {
+  const Visit visit(visitors_);
   Fiber* fiber = nullptr;
   {
     const std::lock_guard lock(outside_mutex_);
@@ -120,6 +156,7 @@ void Scheduler::throw_too_many_fibers() const {
 }
 
 void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
+  const Visit visit(visitors_);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
   inject_queue_.push(fiber);
   full_fence();  // [idle]
@@ -170,13 +207,21 @@ bool Scheduler::runs_on_this_thread() const noexcept {
 }
 
 void Scheduler::trim() noexcept {
-  while (stacks_.trim(std::numeric_limits<unsigned>::max())) {
+  while (trim_some()) {
   }
-  try {
-    fibers_.trim();
-  } catch (const std::bad_alloc&) {
-    // Sorting records by slab needs memory; without it they stay where they are.
-  }
+}
+
+bool Scheduler::has_surplus_hint() const noexcept {
+  return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
+}
+
+// A fraction of a millisecond's worth.
+bool Scheduler::trim_some() noexcept {
+  constexpr unsigned kStackChains = 8;
+  constexpr unsigned kFiberChains = 16;
+  const bool more_stacks = stacks_.trim(kStackChains);
+  const bool more_fibers = fibers_.trim(kFiberChains);
+  return more_stacks || more_fibers;
 }
 
 // By a worker about to sleep, after a full fence.

@@ -31,8 +31,8 @@ struct SchedulerOptions {
 };
 
 // Order
-//   [current]   the constructor stores current_ (release) -> current() loads (acquire): the
-//               scheduler is complete.
+//   [current]   the registry stores the current scheduler (release) -> current() loads
+//               (acquire): the scheduler is complete.
 //   [outside]   spawn_from_outside counts (release) -> live loads (acquire), as [count] in Worker.
 //   [poller]    disown_poller (release) -> try_own_poller (acquire): one worker at a time blocks
 //               in the poller.
@@ -63,6 +63,9 @@ class Scheduler {
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
   // Gives the memory of free stacks and records in the shared stores back. From any thread.
   void trim() noexcept;
+  // One step of it; true when more is left to do.
+  bool trim_some() noexcept;
+  [[nodiscard]] bool has_surplus_hint() const noexcept;
 
   // For workers.
   [[nodiscard]] bool has_work_hint() const noexcept;
@@ -105,7 +108,7 @@ class Scheduler {
   std::mutex outside_mutex_;  // Guards outside_fibers_: plain threads may block.
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
-  Scheduler* previous_ = nullptr;
+  detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
 };

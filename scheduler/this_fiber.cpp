@@ -1,6 +1,5 @@
 #include <weft/this_fiber.hpp>
 
-#include <algorithm>
 #include <weft/detail/waist.hpp>
 
 #include "scheduler/current_worker.hpp"
@@ -13,7 +12,7 @@ namespace {
 // The stack header of the calling fiber; nullptr on a plain thread.
 fibers::Stack* current_stack() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  return worker == nullptr ? nullptr : worker->current_fiber()->stack;
+  return worker == nullptr ? nullptr : worker->current_fiber()->stack.load(detail::relaxed);
 }
 
 }  // namespace
@@ -35,15 +34,11 @@ std::uint64_t id() noexcept {
 
 std::string_view name() noexcept {
   const fibers::Stack* stack = current_stack();
-  return stack == nullptr ? std::string_view{} : std::string_view(stack->name.data());
+  return stack == nullptr ? std::string_view{} : stack->name.view();
 }
 
 void set_name(std::string_view name) noexcept {
-  fibers::Stack* stack = current_stack();
-  if (stack == nullptr) return;
-  const std::size_t length = std::min(name.size(), stack->name.size() - 1);
-  std::copy_n(name.data(), length, stack->name.data());
-  stack->name[length] = '\0';
+  if (fibers::Stack* stack = current_stack()) stack->name.assign(name);
 }
 
 bool is_fiber() noexcept { return scheduler::current_worker() != nullptr; }

@@ -19,15 +19,18 @@ using fibers::Stack;
 
 namespace {
 
-// Every so many decisions a worker looks at what it would otherwise never get to: the shared
-// queue, old overflow, timers and descriptors. A prime, so that it does not fall into step with
-// a program's own period.
-constexpr std::uint32_t kFairnessPeriod = 61;
+// Workers number fibers from blocks of their own, so that a start touches nothing shared.
+constexpr std::uint64_t kIdBlock = 1 << 16;
+
+// The first of a block of ids that no worker of the process has had. Never a multiple of
+// kIdBlock, which means that a block is used up; so never 0 either.
+std::uint64_t take_id_block() noexcept {
+  static detail::Atomic<std::uint64_t> blocks{0};
+  return blocks.fetch_add(1, relaxed) * kIdBlock + 1;  // Relaxed: only distinctness matters.
+}
 
 // The fiber woken last may push others back this often in a row.
 constexpr std::uint32_t kSlotRunsInARow = 3;
-
-constexpr After kNothing{[](void*) noexcept {}, nullptr};
 
 }  // namespace
 
@@ -35,7 +38,6 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
     : timers_(Deadline::now_nanoseconds()),
       scheduler_(scheduler),
       index_(index),
-      next_fiber_id_(index + 1),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1) * 0x9E3779B97F4A7C15ULL),
@@ -103,23 +105,20 @@ Fiber* Worker::take_next() noexcept {
 }
 
 void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
-  fiber.stack = &stack;
+  fiber.stack.store(&stack, relaxed);
   stack.fiber = &fiber;
   stack.exceptions = {};
-  stack.name[0] = '\0';
-  // Relaxed: for dumps.
-  stack.fiber_id.store(next_fiber_id_, relaxed);
-  next_fiber_id_ += scheduler_.options().workers;
+  stack.name.clear();
+  if (next_fiber_id_ % kIdBlock == 0) next_fiber_id_ = take_id_block();
+  stack.fiber_id.store(next_fiber_id_++, relaxed);  // Relaxed: for dumps.
 }
 
 // The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
 Stack* Worker::resume_point(Fiber& next) noexcept {
-  if (next.stack == nullptr) {
-    Stack* stack = stacks_.take_hot(next.size_class);
-    if (stack == nullptr) return nullptr;
-    bind(next, *stack);
-  }
-  return next.stack;
+  if (Stack* stack = next.stack.load(relaxed)) return stack;
+  Stack* stack = stacks_.take_hot(next.size_class);
+  if (stack != nullptr) bind(next, *stack);
+  return stack;
 }
 
 // Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
@@ -141,7 +140,7 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_;
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
-  leave(*fiber.stack, take_next(), after);
+  leave(*fiber.stack.load(relaxed), take_next(), after);
 }
 
 void Worker::yield() noexcept {
@@ -152,7 +151,7 @@ void Worker::yield() noexcept {
     return;
   }
   fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::yield), relaxed);
-  leave(*fiber.stack, next,
+  leave(*fiber.stack.load(relaxed), next,
         {[](void* yielded) noexcept {
            current_worker()->make_ready_last(*static_cast<Fiber*>(yielded));
          },
@@ -179,13 +178,14 @@ void Worker::run_task(Fiber& fiber) {
 // again, perhaps by another worker.
 Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   Worker& worker = *current_worker();
-  fiber.stack = nullptr;
+  fiber.stack.store(nullptr, relaxed);
   here.fiber = nullptr;
   fiber.state.store(FiberState::free, relaxed);
   worker.fibers_.give(fiber);
   worker.counters_.finished.add_one();
   Fiber* next = worker.take_next();
-  if (next != nullptr && next->stack == nullptr && next->size_class == here.size_class) {
+  if (next != nullptr && next->stack.load(relaxed) == nullptr &&
+      next->size_class == here.size_class) {
     worker.bind(*next, here);
     worker.current_ = next;
     next->state.store(FiberState::running, relaxed);
@@ -206,7 +206,7 @@ void Worker::stack_main(fibers::Arrival arrival) {
 #elif defined(__aarch64__)
   asm volatile(".cfi_undefined x30");
 #endif
-  Stack& here = *current_worker()->current_->stack;
+  Stack& here = *current_worker()->current_->stack.load(relaxed);
   fibers::arrive(arrival, here);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     current_worker()->run_task(*fiber);

@@ -88,6 +88,11 @@ class Worker {
   static void stack_main(fibers::Arrival arrival);
 
  private:
+  // Every so many decisions a worker looks at what it would otherwise never get to: the shared
+  // queue, old overflow, timers and descriptors. A prime, so that it does not fall into step with
+  // a program's own period.
+  static constexpr std::uint32_t kFairnessPeriod = 61;
+
   // What a thief remembers of a victim, to tell work that waits from work that is being done.
   struct Look {
     std::int64_t time = 0;
@@ -110,13 +115,15 @@ class Worker {
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
   [[nodiscard]] fibers::Fiber* take_waiting() noexcept;
-  void look_around() noexcept;
+  void take_fair_share() noexcept;
+  void run_events() noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] bool sleep() noexcept;
   [[nodiscard]] bool block_until(Deadline deadline) noexcept;
   [[nodiscard]] Deadline sleep_limit(bool napped) noexcept;
+  void give_memory_back() noexcept;
 
   // worker_search.cpp: as a thief.
   [[nodiscard]] fibers::Fiber* search() noexcept;
@@ -146,7 +153,7 @@ class Worker {
   std::uint32_t slot_runs_ = 0;
   bool searching_ = false;
   bool warned_of_stacks_ = false;
-  std::uint64_t next_fiber_id_;
+  std::uint64_t next_fiber_id_ = 0;
   std::int64_t last_poll_ = 0;
   std::uint32_t tick_ = 0;  // Counts scheduling decisions.
   fibers::Stack idle_stack_;

@@ -33,9 +33,8 @@ namespace {
 
 // The first sleep of an idle worker is short; README.md says what that is good for.
 constexpr std::int64_t kFirstSleep = 1'000'000;
-// How long unused stacks keep their memory, and how much of it is given back at a time.
-constexpr std::int64_t kTrimInterval = 100'000'000;
-constexpr unsigned kTrimChains = 256;
+// How long a worker sleeps before it gives the memory of unused stacks and records back.
+constexpr std::int64_t kTrimDelay = 100'000'000;
 // A busy worker looks at the descriptors no more often than this.
 constexpr std::int64_t kPollInterval = 20'000;
 
@@ -56,8 +55,9 @@ void Worker::run() noexcept {
 }
 
 void Worker::enter(Fiber& fiber) noexcept {
-  if (fiber.stack == nullptr) {
-    Stack* stack = stacks_.take(fiber.size_class);
+  Stack* stack = fiber.stack.load(relaxed);
+  if (stack == nullptr) {
+    stack = stacks_.take(fiber.size_class);
     if (stack == nullptr) return out_of_stacks(fiber);
     bind(fiber, *stack);
   }
@@ -65,7 +65,7 @@ void Worker::enter(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::running, relaxed);
   counters_.switches.add_one();
   fibers::switch_to(
-      thread_, idle_stack_, *fiber.stack, [](void*) noexcept {}, nullptr);
+      thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
 }
 
 // The system refuses memory or mappings. The fiber goes to the back of the queue: those that run
@@ -95,10 +95,14 @@ Fiber* Worker::take_waiting() noexcept {
   return adopt_chain(overflow_.take_newest());
 }
 
-// The fair share of everything that local work would keep waiting for ever.
-void Worker::look_around() noexcept {
+// What local work would keep waiting for ever: one fiber of each shared or old queue.
+void Worker::take_fair_share() noexcept {
   if (Fiber* fiber = scheduler_.inject_queue().pop()) push(*fiber);
   if (Fiber* fiber = overflow_.take_oldest_fiber()) push(*fiber);
+}
+
+// Timers that are due, and descriptors if it is time to look at them.
+void Worker::run_events() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
   if (scheduler_.poller().watches_anything() && now - last_poll_ > kPollInterval) {
@@ -121,11 +125,12 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
 // The next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
-    look_around();
+    if (tick_ % kFairnessPeriod == 0) take_fair_share();
+    run_events();
     if (Fiber* fiber = take_waiting()) return fiber;
     if (Fiber* fiber = scheduler_.inject_queue().pop()) return fiber;
-    last_poll_ = 0;
-    look_around();
+    last_poll_ = 0;  // Out of work, so the descriptors are looked at whenever it was last done.
+    run_events();
     if (has_work_hint()) continue;
     if (Fiber* fiber = search()) return fiber;
     if (!sleep()) return nullptr;
@@ -137,8 +142,8 @@ Deadline Worker::sleep_limit(bool napped) noexcept {
   const Deadline timer = timers_.next_hint();
   const std::int64_t now = Deadline::now_nanoseconds();
   if (!napped) return std::min(timer, Deadline::at_nanoseconds(now + kFirstSleep));
-  if (!scheduler_.stacks().has_warm_hint()) return timer;
-  return std::min(timer, Deadline::at_nanoseconds(now + kTrimInterval));
+  if (!scheduler_.has_surplus_hint()) return timer;
+  return std::min(timer, Deadline::at_nanoseconds(now + kTrimDelay));
 }
 
 // Sleeps in the poller if it is free and watches anything, else on the futex. True when unparked
@@ -155,6 +160,15 @@ bool Worker::block_until(Deadline deadline) noexcept {
   }
   scheduler_.disown_poller();
   return unparked || woken > 0;
+}
+
+// In small steps, until all is given back or there is something better to do: while it is at
+// this, nobody would wake this worker.
+void Worker::give_memory_back() noexcept {
+  while (!scheduler_.has_work_hint() && !scheduler_.stopping() &&
+         !timers_.due_hint(Deadline::now_nanoseconds())) {
+    if (!scheduler_.trim_some()) return;
+  }
 }
 
 // Sleeps until there may be work. False when the scheduler stops.
@@ -179,7 +193,7 @@ bool Worker::sleep() noexcept {
       return true;
     }
     if (awake || timers_.due_hint(Deadline::now_nanoseconds())) return true;
-    if (napped && scheduler_.stacks().has_warm_hint()) (void)scheduler_.stacks().trim(kTrimChains);
+    if (napped) give_memory_back();
     counters_.sleeps.add_one();
   }
 }

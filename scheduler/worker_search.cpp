@@ -17,11 +17,12 @@ namespace {
 
 // Nanoseconds. A searcher looks this long before it naps or sleeps: several times what a
 // wake-up of a sleeping thread costs.
-constexpr std::int64_t kSearchTime = 20'000;
-// Two looks at a victim must be this far apart to tell waiting work from work in progress.
-constexpr std::int64_t kLookInterval = 1'000;
-// Work that its owner will have reached within this time is left to it: moving it costs more.
+constexpr std::int64_t kSearchTime = 30'000;
+// Work that its owner will have reached within this time is left to it: moving it costs more. Two
+// looks at a victim must be as far apart to tell waiting work from work in progress.
 constexpr std::int64_t kWorthStealing = 5'000;
+// What a victim was doing so long ago says nothing about its pace now.
+constexpr std::int64_t kLookIsOld = 1'000'000;
 constexpr std::int64_t kShortestNap = 50'000;
 constexpr std::int64_t kLongestNap = 1'000'000;
 
@@ -45,12 +46,11 @@ Fiber* Worker::adopt_chain(Fiber* chain) noexcept {
 Fiber* Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
   if (Fiber* chain = victim.overflow_.take_oldest()) return adopt_chain(chain);
   const std::int64_t elapsed = now - look.time;
-  if (elapsed < kLookInterval) return nullptr;
+  if (elapsed < kWorthStealing) return nullptr;
   const Look before =
       std::exchange(look, Look{now, victim.queue_.head_hint(), victim.counters_.switches.get(),
                                victim.slot_.load(relaxed)});
-  // The first look after a long time says nothing about progress.
-  if (elapsed > 1000 * kLookInterval) return nullptr;
+  if (elapsed > kLookIsOld) return nullptr;
   const std::uint32_t size = victim.queue_.size_hint();
   const std::uint32_t taken = look.head - before.head;
   // At the pace just seen the victim needs size * elapsed / taken for what it has.
@@ -58,8 +58,8 @@ Fiber* Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept
                       static_cast<std::int64_t>(size) * elapsed) {
     if (Fiber* fiber = victim.queue_.steal_half(queue_)) return fiber;
   }
-  const bool slot_waits = look.slot != nullptr && look.slot == before.slot &&
-                          look.switches == before.switches && elapsed >= kWorthStealing;
+  const bool slot_waits =
+      look.slot != nullptr && look.slot == before.slot && look.switches == before.switches;
   return slot_waits ? victim.slot_.exchange(nullptr, acquire) : nullptr;  // [slot]
 }
 
@@ -76,7 +76,7 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
       return fiber;
     }
     // A victim that computes for long does not get to its timers.
-    if (victim.timers_.due_hint(now - kLookInterval) && run_timers(victim.timers_, now) > 0) {
+    if (victim.timers_.due_hint(now - kWorthStealing) && run_timers(victim.timers_, now) > 0) {
       return queue_.pop();
     }
   }

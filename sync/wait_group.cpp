@@ -8,19 +8,46 @@ using detail::acquire;
 using detail::relaxed;
 using detail::Waiter;
 
+// Every wait takes the lock, also when the count is 0: the done() that brought it there may still
+// be inside, and must have left before the caller may destroy the group.
 bool WaitGroup::wait_until(Deadline deadline) noexcept {
-  if (word_.load(acquire) == 0) return true;  // [count]
   waiters_lock_.lock();
   // Setting the bit and finding the count at 0 exclude each other, so no last done() is missed.
   const std::uint64_t before = word_.fetch_or(kWaiters, acquire);  // [count]
-  if (before <= kWaiters) {
-    if (waiters_.empty()) word_.fetch_and(~kWaiters, relaxed);
+  if (before == 0) {
+    word_.fetch_and(~kWaiters, relaxed);
     waiters_lock_.unlock();
     return true;
   }
+  // With the count at 0 and the bit set, a done() is on its way to the lock: it ends this wait.
+  if (before == kWaiters) deadline = Deadline::never();
   Waiter self;
-  return detail::wait_in_until(waiters_, waiters_lock_, self, detail::WaitReason::wait_group,
-                               deadline);
+  if (detail::wait_in_until(waiters_, waiters_lock_, self, detail::WaitReason::wait_group,
+                            deadline)) {
+    return true;
+  }
+  return stop_waiting();
+}
+
+// After a timeout: the bit must not outlive the last waiter, or a done() would come to a group that
+// nobody keeps alive for it. True when such a done() is under way already: it is waited for.
+bool WaitGroup::stop_waiting() noexcept {
+  waiters_lock_.lock();
+  std::uint64_t word = word_.load(relaxed);
+  while (word > kWaiters) {
+    if (!waiters_.empty() ||
+        word_.compare_exchange_weak(word, word & ~kWaiters, relaxed, relaxed)) {
+      waiters_lock_.unlock();
+      return false;
+    }
+  }
+  if (word == kWaiters) {
+    Waiter self;
+    detail::wait_in(waiters_, waiters_lock_, self, detail::WaitReason::wait_group);
+  } else {
+    waiters_lock_.unlock();
+  }
+  return true;
 }
 
 void WaitGroup::reached_zero(std::uint64_t before) noexcept {

@@ -18,8 +18,9 @@ class Deadline {
   }
   // Already past: waiting until then only looks.
   [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
+  // Moments before the clock's beginning count as past().
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
-    return Deadline(monotonic);
+    return Deadline(monotonic < 0 ? 0 : monotonic);
   }
   template <class Rep, class Period>
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/join_state.hpp>
@@ -60,7 +61,7 @@ class JoinHandle {
   }
 
   // Parks until the fiber has finished or the time is up; true when it has finished.
-  [[nodiscard]] bool wait_until(Deadline deadline) noexcept { return state_->join_until(deadline); }
+  [[nodiscard]] bool wait_until(Deadline deadline) noexcept { return state_->wait_until(deadline); }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
@@ -100,9 +101,13 @@ template <std::invocable F>
     -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {
   using Result = std::invoke_result_t<std::decay_t<F>&>;
   auto state = std::make_unique<detail::JoinState<Result>>();
+  // Optional, because the callable and all it holds must be gone before a joiner goes on.
   detail::spawn(
-      [state = state.get(), callable = std::decay_t<F>(std::forward<F>(callable))]() mutable {
-        state->run(callable);
+      [state = state.get(),
+       callable = std::optional<std::decay_t<F>>(std::forward<F>(callable))]() mutable {
+        state->store_outcome(*callable);
+        callable.reset();
+        state->finish();
         if (state->release_reference()) delete state;
       },
       options);

@@ -74,7 +74,12 @@ class Runtime {
   auto run(F&& main) -> std::invoke_result_t<F&> {
     using Result = std::invoke_result_t<F&>;
     detail::JoinState<Result> state;
-    spawn_here([&state, &main] { state.run(main); }, SpawnOptions{.name = "main"});
+    spawn_here(
+        [&state, &main] {
+          state.store_outcome(main);
+          state.finish();
+        },
+        SpawnOptions{.name = "main"});
     state.join();
     return state.take();
   }

@@ -11,8 +11,8 @@ namespace weft {
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
-//   I3  Whoever brings the count to 0 with the bit set wakes all, and touches nothing afterwards
-//       but the lock that a waiter on its fast path must take before it returns.
+//   I3  Whoever brings the count to 0 with the bit set comes to the lock, wakes all and clears the
+//       bit; while the bit is set, at least one waiter stays and keeps the group alive for it.
 // Order
 //   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
 class WaitGroup {
@@ -43,6 +43,7 @@ class WaitGroup {
  private:
   static constexpr std::uint64_t kWaiters = 1;
 
+  [[nodiscard]] bool stop_waiting() noexcept;
   void reached_zero(std::uint64_t before) noexcept;
 
   detail::Atomic<std::uint64_t> word_{0};

@@ -65,8 +65,9 @@ class JoinState : public JoinCore {
   using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 
  public:
+  // Keeps what `callable` returns or throws. finish() must follow.
   template <class F>
-  void run(F& callable) noexcept {
+  void store_outcome(F& callable) noexcept {
     try {
       if constexpr (std::is_void_v<T>) {
         callable();
@@ -77,7 +78,6 @@ class JoinState : public JoinCore {
     } catch (...) {
       exception_ = std::current_exception();
     }
-    finish();
   }
 
   // Requires done(). Moves the value out, or throws the fiber's exception.
