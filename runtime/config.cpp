@@ -13,9 +13,11 @@ namespace weft::runtime {
 
 namespace {
 
-[[noreturn]] void refuse(std::string what, std::size_t most) {
-  what += ", at most ";
-  what += std::to_string(most);
+// Appended piece by piece: g++ 12 warns falsely about sums of strings (its bug 105651).
+[[noreturn]] void refuse(const char* option, const std::string& value, std::size_t most) {
+  std::string what(option);
+  what.append(" = ").append(value).append(", must be a number, at most ");
+  what.append(std::to_string(most));
   throw std::invalid_argument(what);
 }
 
@@ -26,10 +28,7 @@ unsigned parse_workers(const char* text) {
   const char* end = text + std::strlen(text);
   const auto [stop, error] = std::from_chars(text, end, workers);
   if (error != std::errc{} || stop != end || workers == 0 || workers > kMaxWorkers) {
-    std::string what = "WEFT_WORKERS is '";
-    what += text;
-    what += "' but must be a number, at least 1";
-    refuse(std::move(what), kMaxWorkers);
+    refuse("WEFT_WORKERS", text, kMaxWorkers);
   }
   return workers;
 }
@@ -38,7 +37,7 @@ namespace {
 
 unsigned resolve_workers(unsigned asked) {
   if (asked > kMaxWorkers) {
-    refuse("RuntimeOptions::workers = " + std::to_string(asked), kMaxWorkers);
+    refuse("RuntimeOptions::workers", std::to_string(asked), kMaxWorkers);
   }
   if (asked != 0) return asked;
   const char* text = std::getenv("WEFT_WORKERS");
@@ -50,7 +49,7 @@ unsigned resolve_size_class(std::size_t bytes) {
   if (bytes == 0) return fibers::kDefaultSizeClass;
   const unsigned size_class = fibers::size_class_of(bytes);
   if (size_class < fibers::kStackSizes) return size_class;
-  refuse("RuntimeOptions::stack_size = " + std::to_string(bytes), fibers::kLargestStack);
+  refuse("RuntimeOptions::stack_size", std::to_string(bytes), fibers::kLargestStack);
 }
 
 }  // namespace
