@@ -148,14 +148,15 @@ class alignas(base::kCacheLine) IoHandle {
   void disown() noexcept;
   std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;
 
+  // The first six are what reading, writing and events need: one cache line.
   IoDirection read_;
   IoDirection write_;
   detail::Atomic<std::uint32_t> state_{kClosing | kGone};
   // Relaxed everywhere: a stale value lets a false alarm through, and nothing worse.
   detail::Atomic<std::uint32_t> generation_{0};
-  Poller* poller_ = nullptr;
-  std::uint32_t index_ = 0;
   int descriptor_ = -1;
+  std::uint32_t index_ = 0;
+  Poller* poller_ = nullptr;
   IoHandle* next_free_ = nullptr;  // Guarded by the poller's free_lock_.
 };
 

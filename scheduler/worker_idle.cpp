@@ -192,6 +192,12 @@ bool Worker::sleep() noexcept {
       searching_ = true;
       return true;
     }
+    if (work) {
+      // Others may have added more while this worker counted as searching, and woken nobody: it
+      // takes the search up again, and the end of it includes the look for more. If it may not,
+      // somebody else searches and will look.
+      searching_ = idle.try_begin_search();
+    }
     if (awake || timers_.due_hint(Deadline::now_nanoseconds())) return true;
     if (napped) give_memory_back();
     counters_.sleeps.add_one();

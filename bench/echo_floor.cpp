@@ -1,0 +1,183 @@
+// How much of the time of an echo server is the kernel's? One thread over epoll, edge-triggered,
+// no fibers: what bench/compare_echo measures weft's echo server against.
+//
+//   echo_floor --port 7777
+#include <arpa/inet.h>
+#include <fmt/core.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <unordered_map>
+#include <vector>
+
+namespace {
+
+int check(int result, const char* what) {
+  if (result < 0) throw std::system_error(errno, std::system_category(), what);
+  return result;
+}
+
+constexpr std::uint32_t kHangUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+
+// One connection, and what could not be sent yet.
+struct Connection {
+  int descriptor;
+  std::vector<char> unsent;
+};
+
+class EchoFloor {
+ public:
+  explicit EchoFloor(std::uint16_t port)
+      : epoll_(check(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+        listener_(
+            check(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket")) {
+    const int on = 1;
+    check(::setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on), "SO_REUSEADDR");
+    check(::setsockopt(listener_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on), "TCP_NODELAY");
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    check(::bind(listener_, generic, size), "bind");
+    check(::listen(listener_, 4096), "listen");
+    check(::getsockname(listener_, generic, &size), "getsockname");
+    port_ = ntohs(address.sin_port);
+
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    check(::sigprocmask(SIG_BLOCK, &signals, nullptr), "sigprocmask");
+    signals_ = check(::signalfd(-1, &signals, SFD_CLOEXEC), "signalfd");
+    watch(signals_, EPOLLIN, &signals_);
+    watch(listener_, EPOLLIN, &listener_);
+  }
+
+  [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
+
+  // Until SIGINT or SIGTERM.
+  void serve() {
+    std::array<epoll_event, 128> events;
+    for (;;) {
+      const int count = ::epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), -1);
+      if (count < 0 && errno != EINTR) check(count, "epoll_wait");
+      for (int i = 0; i < count; ++i) {
+        const epoll_event event = events[static_cast<std::size_t>(i)];
+        void* who = event.data.ptr;
+        if (who == &signals_) return;
+        if (who == &listener_) {
+          accept_all();
+        } else {
+          echo(*static_cast<Connection*>(who), (event.events & kHangUp) != 0);
+        }
+      }
+    }
+  }
+
+  void print_summary() const {
+    fmt::print("connections {}\nrequests {}\nrefusals 0\n", connections_count_, requests_);
+  }
+
+ private:
+  void watch(int descriptor, std::uint32_t what, void* who) {
+    epoll_event event{};
+    event.events = what;
+    event.data.ptr = who;
+    check(::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event), "epoll_ctl");
+  }
+
+  void accept_all() {
+    for (;;) {
+      const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+      if (descriptor < 0) return;
+      auto connection = std::make_unique<Connection>(Connection{descriptor, {}});
+      watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, connection.get());
+      connections_[descriptor] = std::move(connection);
+      ++connections_count_;
+    }
+  }
+
+  void close(Connection& connection) {
+    const int descriptor = connection.descriptor;
+    connections_.erase(descriptor);
+    ::close(descriptor);
+  }
+
+  // As much as the kernel takes. False if the connection is broken.
+  static bool send(Connection& connection, const char* data, std::size_t size, std::size_t& sent) {
+    const ssize_t result = ::send(connection.descriptor, data, size, MSG_NOSIGNAL);
+    sent = result > 0 ? static_cast<std::size_t>(result) : 0;
+    return result >= 0 || errno == EAGAIN;
+  }
+
+  void echo(Connection& connection, bool hung_up) {
+    std::size_t sent = 0;
+    if (!connection.unsent.empty()) {
+      if (!send(connection, connection.unsent.data(), connection.unsent.size(), sent)) {
+        return close(connection);
+      }
+      connection.unsent.erase(connection.unsent.begin(),
+                              connection.unsent.begin() + static_cast<std::ptrdiff_t>(sent));
+      if (!connection.unsent.empty()) return;
+    }
+    std::array<char, 4096> buffer;
+    for (;;) {
+      const ssize_t result = ::recv(connection.descriptor, buffer.data(), buffer.size(), 0);
+      if (result < 0 && errno == EAGAIN) return;
+      if (result <= 0) return close(connection);
+      const auto received = static_cast<std::size_t>(result);
+      ++requests_;
+      if (!send(connection, buffer.data(), received, sent)) return close(connection);
+      if (sent < received) {
+        connection.unsent.assign(buffer.begin() + static_cast<std::ptrdiff_t>(sent),
+                                 buffer.begin() + result);
+        return;
+      }
+      // A short read has emptied the socket: more will make an edge. Only the end of the stream
+      // may have come with this one.
+      if (received < buffer.size() && !hung_up) return;
+    }
+  }
+
+  int epoll_;
+  int listener_;
+  int signals_ = -1;
+  std::uint16_t port_ = 0;
+  std::unordered_map<int, std::unique_ptr<Connection>> connections_;
+  std::uint64_t connections_count_ = 0;
+  std::uint64_t requests_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint16_t port = 7777;
+  CLI::App app("Sends back what it is sent, with as little around the system calls as can be.");
+  app.add_option("--port", port, "port of 127.0.0.1; 0 lets the system choose")
+      ->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
+  try {
+    EchoFloor server(port);
+    fmt::print("listening on 127.0.0.1:{}\n", server.port());
+    std::fflush(stdout);
+    server.serve();
+    server.print_summary();
+  } catch (const std::system_error& error) {
+    fmt::print(stderr, "echo_floor: {}\n", error.what());
+    return 1;
+  }
+}

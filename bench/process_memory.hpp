@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+namespace weft::bench {
+
+// Bytes, from /proc/self/status: "VmRSS" now, "VmHWM" at most so far.
+[[nodiscard]] inline double process_memory(const std::string& field) {
+  std::ifstream status("/proc/self/status");
+  std::string name;
+  std::string rest;
+  while (status >> name && std::getline(status, rest)) {
+    if (name == field + ":") return std::stod(rest) * 1024;
+  }
+  throw std::runtime_error("no " + field + " in /proc/self/status");
+}
+
+}  // namespace weft::bench

@@ -1,0 +1,3 @@
+module weft/bench/go_echo
+
+go 1.21

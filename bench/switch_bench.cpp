@@ -1,0 +1,34 @@
+// What does it cost to go from one fiber to another?
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "bench/fiber_benchmark.hpp"
+
+namespace weft::bench {
+namespace {
+
+void yield_between_two(benchmark::State& state) {
+  in_fiber(state, [&] {
+    bool stop = false;
+    auto partner = spawn([&stop] {
+      while (!stop) this_fiber::yield();
+    });
+    for (auto _ : state) this_fiber::yield();
+    stop = true;
+    partner.join();
+  });
+  // Each of the main fiber's yields is answered by one of the partner's.
+  state.SetItemsProcessed(2 * state.iterations());
+}
+// One worker only: on two, nobody would have to switch.
+BENCHMARK(yield_between_two)->ArgName("workers")->Arg(1)->UseRealTime();
+
+void yield_alone(benchmark::State& state) {
+  in_fiber(state, [&] {
+    for (auto _ : state) this_fiber::yield();
+  });
+}
+BENCHMARK(yield_alone)->ArgName("workers")->Arg(1)->UseRealTime();
+
+}  // namespace
+}  // namespace weft::bench

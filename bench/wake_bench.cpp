@@ -1,0 +1,49 @@
+// How long does it take until a woken fiber runs?
+#include <weft/go.hpp>
+#include <weft/semaphore.hpp>
+
+#include "bench/fiber_benchmark.hpp"
+
+namespace weft::bench {
+namespace {
+
+// A fiber wakes a fiber and is woken by it.
+void fiber_wakes_fiber(benchmark::State& state) {
+  in_fiber(state, [&] {
+    Semaphore ping(0);
+    Semaphore pong(0);
+    bool stop = false;
+    auto partner = spawn([&] {
+      for (ping.acquire(); !stop; ping.acquire()) pong.release();
+    });
+    for (auto _ : state) {
+      ping.release();
+      pong.acquire();
+    }
+    stop = true;
+    ping.release();
+    partner.join();
+  });
+}
+WEFT_FIBER_BENCHMARK(fiber_wakes_fiber);
+
+// A plain thread wakes a fiber of an otherwise idle runtime, and is woken by it.
+void thread_wakes_fiber(benchmark::State& state) {
+  Runtime runtime({.workers = static_cast<unsigned>(state.range(0))});
+  Semaphore ping(0);
+  Semaphore pong(0);
+  bool stop = false;
+  runtime.go([&] {
+    for (ping.acquire(); !stop; ping.acquire()) pong.release();
+  });
+  for (auto _ : state) {
+    ping.release();
+    pong.acquire();
+  }
+  stop = true;
+  ping.release();
+}
+WEFT_FIBER_BENCHMARK(thread_wakes_fiber);
+
+}  // namespace
+}  // namespace weft::bench

@@ -1,0 +1,132 @@
+// weft's side of the comparison: one workload a process, one JSON line of results.
+// bench/README.md describes the workloads and this contract.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <weft/runtime.hpp>
+
+#include "bench/process_memory.hpp"
+#include "bench/workload.hpp"
+
+namespace weft::bench {
+
+namespace {
+
+constexpr int kExitRefused = 3;
+
+struct Workload {
+  const char* name;
+  std::function<Metrics(const Request&)> run;
+};
+
+const std::vector<Workload>& workloads() {
+  static const std::vector<Workload> all = {
+      {"W1", spawn_batches},
+      {"W1b_adds", flood_adds},
+      {"W1b_empty", flood_empty},
+      {"adds_alone", adds_alone},
+      {"W2", yield_pair},
+      {"W3_pingpong", ping_pong},
+      {"W3_buffered", buffered_items},
+      {"W4", contended_mutex},
+      {"W5", skynet},
+      {"W6_100k", [](const Request& request) { return park_and_wake(request, 100'000); }},
+      {"W6_1m", [](const Request& request) { return park_and_wake(request, 1'000'000); }},
+      {"W7_100k", [](const Request& request) { return sleepers(request, 100'000, 10); }},
+      {"W7_1m", [](const Request& request) { return sleepers(request, 1'000'000, 1); }},
+      {"W8a", pool_batches},
+      {"W8b", pool_adds},
+      {"W8c", pool_sleeps},
+      {"W8d_1", [](const Request& request) { return pool_no_ops(request, 1); }},
+      {"W8d_8", [](const Request& request) { return pool_no_ops(request, 8); }},
+      {"W10", fork_join_fib},
+  };
+  return all;
+}
+
+const std::vector<std::string> kPools = {"fiber_pool", "bare"};
+
+bool is_pool_workload(const std::string& name) { return name.rfind("W8", 0) == 0; }
+
+void print_list() {
+  nlohmann::json names = nlohmann::json::array();
+  for (const Workload& workload : workloads()) names.push_back(workload.name);
+  std::cout << nlohmann::json{{"subject", "weft"}, {"workloads", names}, {"pools", kPools}}
+            << std::endl;
+}
+
+double cpu_milliseconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto in_milliseconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
+  };
+  return in_milliseconds(usage.ru_utime) + in_milliseconds(usage.ru_stime);
+}
+
+void run_and_print(const Workload& workload, const Request& request) {
+  RuntimeOptions options;
+  options.workers = request.workers;
+  Metrics metrics = run(options, [&] { return workload.run(request); });
+  metrics["peak_rss_bytes"] = process_memory("VmHWM");
+  metrics["cpu_ms"] = cpu_milliseconds();
+  std::cout << nlohmann::json{{"subject", "weft"},
+                              {"workload", workload.name},
+                              {"workers", request.workers},
+                              {"pool", request.pool},
+                              {"metrics", metrics}}
+            << std::endl;
+}
+
+int refuse(const std::string& sentence) {
+  std::cerr << sentence << '\n';
+  return kExitRefused;
+}
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs one workload of the comparison and prints one JSON line.");
+  Request request;
+  std::string name;
+  bool list = false;
+  app.add_option("workload", name, "One of those that --list prints");
+  app.add_option("--workers", request.workers, "Worker threads")->check(CLI::Range(1, 1024));
+  app.add_option("--scale", request.scale, "Multiplies the counts")->check(CLI::Range(1e-9, 1e3));
+  app.add_option("--pool", request.pool, "For W8: fiber_pool or bare")
+      ->check(CLI::IsMember(kPools));
+  app.add_flag("--list", list, "Print the workloads and pools");
+  CLI11_PARSE(app, argc, argv);
+  if (list) {
+    print_list();
+    return 0;
+  }
+  if (request.pool.empty() && is_pool_workload(name)) request.pool = kPools.front();
+  if (!request.pool.empty() && !is_pool_workload(name)) {
+    return refuse(name + " is not a pool workload: it takes no --pool.");
+  }
+  for (const Workload& workload : workloads()) {
+    if (workload.name != name) continue;
+    try {
+      run_and_print(workload, request);
+      return 0;
+    } catch (const Refusal& refusal) {
+      return refuse(refusal.what());
+    }
+  }
+  return refuse("weft does not know the workload '" + name + "'.");
+}
+
+}  // namespace
+
+}  // namespace weft::bench
+
+int main(int argc, char** argv) {
+  try {
+    return weft::bench::main(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,79 @@
+// What the workloads of weft_workloads share.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace weft::bench {
+
+// What the command line asks for.
+struct Request {
+  unsigned workers = 1;
+  double scale = 1;
+  std::string pool;
+
+  // A workload's full count, scaled; a smoke run still does at least one of everything.
+  [[nodiscard]] std::size_t count(std::size_t full) const {
+    return std::max<std::size_t>(1, static_cast<std::size_t>(static_cast<double>(full) * scale));
+  }
+};
+
+using Metrics = std::map<std::string, double>;
+
+// A combination that makes no sense here.
+class Refusal : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+using Clock = std::chrono::steady_clock;
+
+[[nodiscard]] inline double nanoseconds_since(Clock::time_point start) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+}
+[[nodiscard]] inline double milliseconds_since(Clock::time_point start) {
+  return nanoseconds_since(start) / 1e6;
+}
+
+// Nanoseconds per unit of `run(count)`, after a warm-up with a twentieth of the count.
+template <class Run>
+[[nodiscard]] double per_unit(std::size_t count, Run run) {
+  run(std::max<std::size_t>(1, count / 20));
+  const auto start = Clock::now();
+  run(count);
+  return nanoseconds_since(start) / static_cast<double>(count);
+}
+
+inline void expect(const char* what, std::int64_t found, std::int64_t expected) {
+  if (found == expected) return;
+  throw std::runtime_error(std::string(what) + " is " + std::to_string(found) + ", not " +
+                           std::to_string(expected));
+}
+
+// Each runs as the main fiber of a runtime.
+Metrics spawn_batches(const Request& request);
+Metrics flood_adds(const Request& request);
+Metrics flood_empty(const Request& request);
+Metrics adds_alone(const Request& request);
+Metrics yield_pair(const Request& request);
+Metrics ping_pong(const Request& request);
+Metrics buffered_items(const Request& request);
+Metrics contended_mutex(const Request& request);
+Metrics skynet(const Request& request);
+Metrics park_and_wake(const Request& request, std::size_t fibers);
+Metrics sleepers(const Request& request, std::size_t fibers, int sleeps);
+Metrics fork_join_fib(const Request& request);
+Metrics pool_batches(const Request& request);
+Metrics pool_adds(const Request& request);
+Metrics pool_sleeps(const Request& request);
+Metrics pool_no_ops(const Request& request, std::size_t submitters);
+
+inline constexpr int kAddsPerTask = 100;
+
+}  // namespace weft::bench
