@@ -31,32 +31,33 @@ inline constexpr unsigned kDefaultSizeClass = 2;
   return size_class;
 }
 
-// Up to 31 characters. Written by the fiber; others may read it meanwhile and see a mixture, hence
-// the relaxed single-byte accesses.
+// Up to 31 characters. Relaxed: written by the fiber, and read by dumps, which may see a mixture
+// of an old and a new name.
 class FiberName {
  public:
   static constexpr std::size_t kMostCharacters = 31;
 
   void assign(std::string_view name) noexcept {
     const std::size_t length = name.size() < kMostCharacters ? name.size() : kMostCharacters;
-    for (std::size_t i = 0; i < length; ++i) __atomic_store_n(&text_[i], name[i], __ATOMIC_RELAXED);
-    __atomic_store_n(&text_[length], '\0', __ATOMIC_RELAXED);
+    for (std::size_t i = 0; i < length; ++i) text_[i].store(name[i], detail::relaxed);
+    text_[length].store('\0', detail::relaxed);
   }
-  void clear() noexcept { __atomic_store_n(&text_[0], '\0', __ATOMIC_RELAXED); }
+  void clear() noexcept { text_[0].store('\0', detail::relaxed); }
   // For the fiber itself: valid until the name changes.
-  [[nodiscard]] std::string_view view() const noexcept { return text_.data(); }
+  [[nodiscard]] std::string_view view() const noexcept {
+    static_assert(sizeof(detail::Atomic<char>) == sizeof(char));
+    return reinterpret_cast<const char*>(text_.data());
+  }
   // For others.
   using Copy = std::array<char, kMostCharacters + 1>;
   [[nodiscard]] Copy copy() const noexcept {
     Copy copy{};
-    for (std::size_t i = 0; i < kMostCharacters; ++i) {
-      copy[i] = __atomic_load_n(&text_[i], __ATOMIC_RELAXED);
-    }
+    for (std::size_t i = 0; i < kMostCharacters; ++i) copy[i] = text_[i].load(detail::relaxed);
     return copy;
   }
 
  private:
-  Copy text_{};
+  std::array<detail::Atomic<char>, kMostCharacters + 1> text_{};
 };
 
 // The header of a stack, at the top of its own memory: the page it stands in is touched by every

@@ -59,7 +59,7 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
     throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
   }
   return {resolve_workers(options.workers), resolve_size_class(options.stack_size),
-          options.max_fibers, options.on_exception};
+          options.max_fibers, options.on_exception, options.report_overflow};
 }
 
 }  // namespace weft::runtime

@@ -3,7 +3,6 @@
 #include <ostream>
 
 #include "base/panic.hpp"
-#include "fibers/overflow.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
 #include "scheduler/scheduler.hpp"
@@ -11,20 +10,15 @@
 namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {
-  if (!options.report_overflow) return;
-  fibers::install_overflow_report();
-  fibers::watch_for_overflow(scheduler_->stacks().space());
-}
+    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {}
 
 Runtime::~Runtime() {
   WEFT_CHECK(!scheduler_->runs_on_this_thread(),
              "a Runtime was destroyed by one of its own fibers, which it would wait for");
   (void)scheduler_->wait_idle_until(Deadline::never());
-  fibers::unwatch_for_overflow(scheduler_->stacks().space());
 }
 
-void Runtime::spawn_here(detail::Task task, const SpawnOptions& options) {
+void Runtime::spawn_here(detail::Task&& task, const SpawnOptions& options) {
   scheduler_->spawn(std::move(task), options);
 }
 

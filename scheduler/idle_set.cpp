@@ -8,13 +8,6 @@ using detail::full_fence;
 using detail::relaxed;
 using detail::seq_cst;
 
-bool IdleSet::anyone_asleep() const noexcept {
-  for (unsigned i = 0; i < words_; ++i) {
-    if (bits_[i].load(relaxed) != 0) return true;
-  }
-  return false;
-}
-
 int IdleSet::choose_sleeper() noexcept {
   for (unsigned i = 0; i < words_; ++i) {
     std::uint64_t word = bits_[i].load(relaxed);

@@ -33,7 +33,11 @@ class IdleSet {
     // Relaxed: a stale answer is repaired as README.md says.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
   }
-  [[nodiscard]] bool anyone_asleep() const noexcept;
+  [[nodiscard]] bool anyone_asleep() const noexcept {
+    std::uint64_t asleep = bits_[0].load(detail::relaxed);
+    for (unsigned i = 1; i < words_; ++i) asleep |= bits_[i].load(detail::relaxed);
+    return asleep != 0;
+  }
   [[nodiscard]] bool someone_searches_hint() const noexcept {
     return searching_.load(detail::relaxed) != 0;
   }

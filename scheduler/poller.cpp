@@ -11,6 +11,7 @@
 #include <ctime>
 #include <memory>
 #include <new>
+#include <span>
 
 #include "base/panic.hpp"
 
@@ -128,6 +129,11 @@ bool IoDirection::take_edge() noexcept {
   // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
   return word_.load(relaxed) == kReady &&
          word_.compare_exchange_strong(expected, kIdle, seq_cst, relaxed);  // [edge] [look]
+}
+
+void IoDirection::prefetch_waiter() const noexcept {
+  const std::uintptr_t word = word_.load(relaxed);  // Relaxed: the address is not followed.
+  if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
 }
 
 bool IoDirection::worth_trying() noexcept {
@@ -250,21 +256,21 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
   const std::size_t count = fetch(deadline, buffer);
   if (count == 0) return 0;
   detail::full_fence();  // [look]
-  // With many connections nothing of one that was quiet is in a cache any more: fetched all at
-  // once, the records arrive while the first ones are at work.
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = buffer.events[i].data.u64;
-    if (key != kInterruptKey) __builtin_prefetch(find(static_cast<std::uint32_t>(key)), 1);
+  // With many connections nothing of one that was quiet is in a cache any more. Records and
+  // waiters are fetched ahead, all at once, so that they arrive while others are at work.
+  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+    if (IoHandle* handle = find(event)) __builtin_prefetch(handle, 1);
+  }
+  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+    if (IoHandle* handle = find(event)) handle->read_.prefetch_waiter();
   }
   std::size_t woken = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint64_t key = buffer.events[i].data.u64;
-    if (key == kInterruptKey) {
-      if (!looks_only) clear_interrupt();
-      continue;
+  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+    if (IoHandle* handle = find(event)) {
+      woken += handle->deliver(event.events, static_cast<std::uint32_t>(event.data.u64 >> 32));
+    } else if (!looks_only) {
+      clear_interrupt();
     }
-    IoHandle* handle = find(static_cast<std::uint32_t>(key));
-    woken += handle->deliver(buffer.events[i].events, static_cast<std::uint32_t>(key >> 32));
   }
   return woken;
 }
@@ -274,17 +280,17 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
 [[gnu::noinline]] std::size_t Poller::fetch(Deadline deadline, PollBuffer& buffer) noexcept {
   constexpr int kCapacity = static_cast<int>(PollBuffer::kEvents);
   epoll_event* events = buffer.events.data();
-  if (deadline == Deadline::past() || deadline.is_never()) {
-    const int count = ::epoll_wait(epoll_, events, kCapacity, deadline.is_never() ? -1 : 0);
-    return count > 0 ? static_cast<std::size_t>(count) : 0;
-  }
   const std::int64_t left =
-      std::max<std::int64_t>(0, deadline.nanoseconds() - Deadline::now_nanoseconds());
+      deadline == Deadline::past()
+          ? 0
+          : std::max<std::int64_t>(0, deadline.nanoseconds() - Deadline::now_nanoseconds());
+  // Straight to the kernel: the C library's function is a point of thread cancellation, which
+  // costs every call two locked instructions.
 #ifdef SYS_epoll_pwait2
   if (!milliseconds_only_.load(relaxed)) {
     const timespec timeout{static_cast<std::time_t>(left / 1'000'000'000), left % 1'000'000'000};
-    const long count =
-        ::syscall(SYS_epoll_pwait2, epoll_, events, kCapacity, &timeout, nullptr, std::size_t{0});
+    const long count = ::syscall(SYS_epoll_pwait2, epoll_, events, kCapacity,
+                                 deadline.is_never() ? nullptr : &timeout, nullptr, std::size_t{0});
     if (count >= 0) return static_cast<std::size_t>(count);
     // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
     if (errno != ENOSYS && errno != EPERM) return 0;
@@ -293,7 +299,8 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
 #endif
   // Rounded up: waking early would only make the caller come back at once.
   const std::int64_t milliseconds = std::min<std::int64_t>((left + 999'999) / 1'000'000, INT_MAX);
-  const int count = ::epoll_wait(epoll_, events, kCapacity, static_cast<int>(milliseconds));
+  const int count = ::epoll_wait(epoll_, events, kCapacity,
+                                 deadline.is_never() ? -1 : static_cast<int>(milliseconds));
   return count > 0 ? static_cast<std::size_t>(count) : 0;
 }
 
@@ -351,11 +358,14 @@ void Poller::deregister(int descriptor) noexcept {
   watched_.fetch_sub(1, relaxed);  // Relaxed: see watches_anything().
 }
 
-IoHandle* Poller::find(std::uint32_t index) const noexcept {
+// Null for the eventfd.
+IoHandle* Poller::find(const epoll_event& event) const noexcept {
+  if (event.data.u64 == kInterruptKey) return nullptr;
+  const auto index = static_cast<std::uint32_t>(event.data.u64);
   // Slab k holds 2^(k + kFirstSlabBits) records; shifted by the first slab's size, an index's
   // highest bit says in which slab it is.
   const std::uint64_t shifted = std::uint64_t{index} + (std::uint64_t{1} << kFirstSlabBits);
-  const auto bits = static_cast<std::size_t>(std::bit_width(shifted)) - 1;
+  const auto bits = static_cast<std::uint32_t>(std::bit_width(shifted)) - 1;
   IoHandle* slab = slabs_[bits - kFirstSlabBits].load(acquire);  // [slab]
   return slab + (shifted - (std::uint64_t{1} << bits));
 }

@@ -79,6 +79,8 @@ class IoDirection {
     // Relaxed: [edge] of the notify that follows makes it visible.
     if (!hung_up_.load(detail::relaxed)) hung_up_.store(true, detail::relaxed);
   }
+  // Brings the waiter, if there is one, near this processor: it will be delivered to soon.
+  void prefetch_waiter() const noexcept;
   // Ready for a new descriptor. By who takes the record from the free list.
   void reset() noexcept;
 
@@ -229,7 +231,7 @@ class Poller {
 
   std::size_t fetch(Deadline deadline, PollBuffer& buffer) noexcept;
   void clear_interrupt() noexcept;
-  [[nodiscard]] IoHandle* find(std::uint32_t index) const noexcept;
+  [[nodiscard]] IoHandle* find(const epoll_event& event) const noexcept;
   [[nodiscard]] IoHandle* take_record() noexcept;
   [[nodiscard]] bool grow(std::size_t slab) noexcept;
   void give_record(IoHandle& handle) noexcept;

@@ -8,24 +8,6 @@ using detail::relaxed;
 using detail::release;
 using fibers::Fiber;
 
-bool RunQueue::push(Fiber& fiber) noexcept {
-  const std::uint32_t tail = tail_.load(relaxed);  // Relaxed: the owner is its only writer.
-  if (tail - head_.load(acquire) == kCapacity) return false;  // [head]
-  slots_[slot_of(tail)].store(&fiber, relaxed);
-  tail_.store(tail + 1, release);  // [tail]
-  return true;
-}
-
-Fiber* RunQueue::pop() noexcept {
-  const std::uint32_t tail = tail_.load(relaxed);
-  std::uint32_t head = head_.load(relaxed);
-  while (head != tail) {
-    Fiber* fiber = slots_[slot_of(head)].load(relaxed);
-    if (head_.compare_exchange_weak(head, head + 1, release, relaxed)) return fiber;  // [head]
-  }
-  return nullptr;
-}
-
 bool RunQueue::spill_half(Spilled& spilled) noexcept {
   std::uint32_t head = head_.load(acquire);  // [head]
   if (tail_.load(relaxed) - head != kCapacity) return false;

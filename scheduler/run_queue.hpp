@@ -58,4 +58,25 @@ class RunQueue {
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
+// Here, so that the worker's inner loop has them inline.
+inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
+  const std::uint32_t tail = tail_.load(detail::relaxed);             // Relaxed: its only writer.
+  if (tail - head_.load(detail::acquire) == kCapacity) return false;  // [head]
+  slots_[slot_of(tail)].store(&fiber, detail::relaxed);
+  tail_.store(tail + 1, detail::release);  // [tail]
+  return true;
+}
+
+inline fibers::Fiber* RunQueue::pop() noexcept {
+  const std::uint32_t tail = tail_.load(detail::relaxed);
+  std::uint32_t head = head_.load(detail::relaxed);
+  while (head != tail) {
+    fibers::Fiber* fiber = slots_[slot_of(head)].load(detail::relaxed);
+    if (head_.compare_exchange_weak(head, head + 1, detail::release, detail::relaxed)) {  // [head]
+      return fiber;
+    }
+  }
+  return nullptr;
+}
+
 }  // namespace weft::scheduler

@@ -88,12 +88,15 @@ Scheduler::Scheduler(SchedulerOptions options)
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*this, i));
   }
+  if (options_.report_overflow) {
+    fibers::install_overflow_report();
+    fibers::watch_for_overflow(stacks_.space());
+  }
   enter_registry(*this);
   try {
     for (auto& worker : workers_) {
-      threads_.emplace_back([&worker = *worker, &scheduler = *this] {
+      threads_.emplace_back([&worker = *worker] {
         const fibers::SignalStack signal_stack;
-        (void)scheduler;
         worker.run();
       });
     }
@@ -107,26 +110,27 @@ Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::stop() noexcept {
   stopping_.store(true, seq_cst);  // [idle]
-  full_fence();
+  full_fence();                    // [idle]
   for (auto& worker : workers_) worker->unpark();
   for (auto& thread : threads_) thread.join();
   leave_registry(*this);
+  fibers::unwatch_for_overflow(stacks_.space());
   while (visitors_.load(acquire) != 0) base::yield_processor();  // [visit]
 }
 
 Scheduler* Scheduler::current() noexcept { return current_scheduler.load(acquire); }  // [current]
 
-unsigned Scheduler::size_class_for(std::size_t stack_size) const {
-  if (stack_size == 0) return options_.size_class;
+std::uint8_t Scheduler::size_class_for(std::size_t stack_size) const {
+  if (stack_size == 0) return static_cast<std::uint8_t>(options_.size_class);
   const unsigned size_class = fibers::size_class_of(stack_size);
-  if (size_class < fibers::kStackSizes) return size_class;
+  if (size_class < fibers::kStackSizes) return static_cast<std::uint8_t>(size_class);
   throw std::system_error(make_error_code(Errc::invalid_stack_size),
                           "weft: SpawnOptions::stack_size = " + std::to_string(stack_size) +
                               ", at most " + std::to_string(fibers::kLargestStack));
 }
 
 void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
-  const unsigned size_class = size_class_for(options.stack_size);
+  const std::uint8_t size_class = size_class_for(options.stack_size);
   if (!options.name.empty()) task = NamedTask(options.name, std::move(task));
   if (runs_on_this_thread()) {
     current_worker()->spawn(std::move(task), size_class);
@@ -135,7 +139,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
   }
 }
 
-void Scheduler::spawn_from_outside(detail::Task&& task, unsigned size_class) {
+void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class) {
   const Visit visit(visitors_);
   Fiber* fiber = nullptr;
   {
@@ -144,7 +148,7 @@ void Scheduler::spawn_from_outside(detail::Task&& task, unsigned size_class) {
   }
   if (fiber == nullptr) throw_too_many_fibers();
   fiber->task = std::move(task);
-  fiber->size_class = static_cast<std::uint8_t>(size_class);
+  fiber->size_class = size_class;
   spawned_outside_.fetch_add(1, release);  // [outside]
   make_ready_from_outside(*fiber);
 }

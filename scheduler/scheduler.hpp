@@ -28,6 +28,7 @@ struct SchedulerOptions {
   unsigned size_class = fibers::kDefaultSizeClass;
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
+  bool report_overflow = true;
 };
 
 // Order
@@ -91,8 +92,8 @@ class Scheduler {
 
  private:
   void stop() noexcept;
-  [[nodiscard]] unsigned size_class_for(std::size_t stack_size) const;
-  void spawn_from_outside(detail::Task&& task, unsigned size_class);
+  [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
+  void spawn_from_outside(detail::Task&& task, std::uint8_t size_class);
 
   const SchedulerOptions options_;
   fibers::StackDepot stacks_;

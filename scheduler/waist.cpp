@@ -54,14 +54,27 @@ Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) no
 
 }  // namespace
 
-void spawn(Task task, const SpawnOptions& options) {
-  Worker* worker = current_worker();
-  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
-  if (scheduler == nullptr) {
-    throw std::system_error(make_error_code(Errc::no_runtime),
-                            "weft: a plain thread spawned a fiber, but no Runtime exists");
+namespace {
+
+Scheduler& scheduler_for_spawn() {
+  if (Worker* worker = current_worker()) return worker->scheduler();
+  if (Scheduler* scheduler = Scheduler::current()) return *scheduler;
+  throw std::system_error(make_error_code(Errc::no_runtime),
+                          "weft: a plain thread spawned a fiber, but no Runtime exists");
+}
+
+}  // namespace
+
+void spawn(Task&& task) {
+  if (Worker* worker = current_worker()) [[likely]] {
+    worker->spawn(std::move(task));
+  } else {
+    scheduler_for_spawn().spawn(std::move(task), {});
   }
-  scheduler->spawn(std::move(task), options);
+}
+
+void spawn(Task&& task, const SpawnOptions& options) {
+  scheduler_for_spawn().spawn(std::move(task), options);
 }
 
 Waker current() noexcept {

@@ -38,18 +38,19 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
     : timers_(Deadline::now_nanoseconds()),
       scheduler_(scheduler),
       index_(index),
+      default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.options().workers) {}
 
-void Worker::spawn(detail::Task&& task, unsigned size_class) {
+void Worker::spawn(detail::Task&& task, std::uint8_t size_class) {
   // Thieves only make the queue shorter, so after this push() cannot throw.
   if (queue_.size_hint() >= RunQueue::kCapacity) overflow_.make_room();
   Fiber* fiber = fibers_.take();
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
   fiber->task = std::move(task);
-  fiber->size_class = static_cast<std::uint8_t>(size_class);
+  fiber->size_class = size_class;
   fiber->state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
   counters_.spawned.add_one();
   push(*fiber);

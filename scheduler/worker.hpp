@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waist.hpp>
@@ -65,7 +66,8 @@ class Worker {
 
   // By the fiber that runs here.
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
-  void spawn(detail::Task&& task, unsigned size_class);
+  void spawn(detail::Task&& task) { spawn(std::move(task), default_size_class_); }
+  void spawn(detail::Task&& task, std::uint8_t size_class);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
@@ -147,6 +149,7 @@ class Worker {
 
   alignas(base::kCacheLine) Scheduler& scheduler_;
   const unsigned index_;
+  const std::uint8_t default_size_class_;
   fibers::ThreadState thread_{};
   fibers::Fiber* current_ = nullptr;      // Null on the idle stack.
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.

@@ -11,6 +11,9 @@ using detail::relaxed;
 using detail::release;
 using detail::Waiter;
 
+// Relaxed throughout this file: loads of state_ only look before a compare-exchange decides, and
+// changes of kWaiters are made under waiters_lock_, which orders them.
+
 namespace {
 
 // Some tens of nanoseconds at a time: as long as a short critical section on another worker. A

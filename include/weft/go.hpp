@@ -23,7 +23,7 @@ namespace weft {
 // Synchronizes: the call comes before the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {
-  detail::spawn(detail::Task(std::forward<F>(callable)), SpawnOptions{});
+  detail::spawn(detail::Task(std::forward<F>(callable)));
 }
 template <std::invocable F>
 void go(const SpawnOptions& options, F&& callable) {

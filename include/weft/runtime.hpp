@@ -101,7 +101,7 @@ class Runtime {
   void trim() noexcept;
 
  private:
-  void spawn_here(detail::Task task, const SpawnOptions& options);
+  void spawn_here(detail::Task&& task, const SpawnOptions& options);
 
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };

@@ -88,8 +88,10 @@ class Claim {
 
 // Makes a new fiber runnable. From a fiber: on its worker's queue. From a plain thread: on the
 // shared queue of the current runtime. Never parks.
-// Throws std::system_error (Errc::no_runtime, too_many_fibers) or std::bad_alloc.
-void spawn(Task task, const SpawnOptions& options);
+// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or
+// std::bad_alloc; `task` has not been moved from then.
+void spawn(Task&& task);
+void spawn(Task&& task, const SpawnOptions& options);
 
 // The fiber or plain thread that is calling.
 [[nodiscard]] Waker current() noexcept;
