@@ -79,4 +79,14 @@ struct Stack {
   [[no_unique_address]] SanitizerStack sanitizer;
 };
 
+// Fetches what resuming a parked fiber will touch: the header and the last frames below it, all in
+// one page. Worth it where many cold fibers are about to run one after the other.
+inline void prefetch(const Stack* stack) noexcept {
+  if (stack == nullptr) return;
+  const char* header = reinterpret_cast<const char*>(stack);
+  for (std::ptrdiff_t offset = -448; offset < std::ptrdiff_t{sizeof(Stack)}; offset += 64) {
+    __builtin_prefetch(header + offset);
+  }
+}
+
 }  // namespace weft::fibers

@@ -93,8 +93,10 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
 
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
 Fiber* Worker::take_next() noexcept {
-  if (++tick_ % kFairnessPeriod == 0) [[unlikely]]
+  if (++tick_ % kFairnessPeriod == 0) [[unlikely]] {
+    fair_share_due_ = true;
     return nullptr;
+  }
   if (slot_.load(relaxed) != nullptr) {
     if (Fiber* fiber = slot_.exchange(nullptr, acquire)) {  // [slot]
       if (slot_runs_++ < kSlotRunsInARow) return fiber;
@@ -148,7 +150,7 @@ void Worker::yield() noexcept {
   Fiber& fiber = *current_;
   Fiber* next = take_next();
   if (next == nullptr && !has_work_hint() && scheduler_.inject_queue().empty_hint() &&
-      tick_ % kFairnessPeriod != 0) {
+      !fair_share_due_) {
     return;
   }
   fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::yield), relaxed);

@@ -116,8 +116,8 @@ class Worker {
 
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  [[nodiscard]] fibers::Fiber* take_waiting() noexcept;
   void take_fair_share() noexcept;
+  void refill() noexcept;
   void run_events() noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
@@ -133,7 +133,7 @@ class Worker {
   void end_search() noexcept;
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
   [[nodiscard]] fibers::Fiber* steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
-  [[nodiscard]] fibers::Fiber* adopt_chain(fibers::Fiber* chain) noexcept;
+  void adopt_chain(fibers::Fiber* chain) noexcept;
   [[nodiscard]] bool others_make_progress() noexcept;
 
   // Read and written by thieves too.
@@ -155,6 +155,7 @@ class Worker {
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   std::uint32_t slot_runs_ = 0;
   bool searching_ = false;
+  bool fair_share_due_ = false;
   bool warned_of_stacks_ = false;
   std::uint64_t next_fiber_id_ = 0;
   std::int64_t last_poll_ = 0;

@@ -35,6 +35,8 @@ namespace {
 constexpr std::int64_t kFirstSleep = 1'000'000;
 // How long a worker sleeps before it gives the memory of unused stacks and records back.
 constexpr std::int64_t kTrimDelay = 100'000'000;
+// A queue shorter than this takes a chain of the overflow in, which then surely fits.
+constexpr std::uint32_t kRefillBelow = RunQueue::kCapacity / 4;
 // A busy worker looks at the descriptors no more often than this.
 constexpr std::int64_t kPollInterval = 20'000;
 
@@ -86,19 +88,16 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
   (void)block_until(Deadline::after(std::chrono::milliseconds(1)));
 }
 
-// What is at hand without asking others.
-Fiber* Worker::take_waiting() noexcept {
-  if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
-  if (Fiber* fiber = take_next()) return fiber;
-  // Null may have meant that it is time to look around, which has just been done.
-  if (Fiber* fiber = take_next()) return fiber;
-  return adopt_chain(overflow_.take_newest());
-}
-
 // What local work would keep waiting for ever: one fiber of each shared or old queue.
 void Worker::take_fair_share() noexcept {
+  fair_share_due_ = false;
   if (Fiber* fiber = scheduler_.inject_queue().pop()) push(*fiber);
   if (Fiber* fiber = overflow_.take_oldest_fiber()) push(*fiber);
+}
+
+// Overflow counts as ready as the queue: a fiber that only yields must not keep it waiting.
+void Worker::refill() noexcept {
+  if (queue_.size_hint() < kRefillBelow) adopt_chain(overflow_.take_newest());
 }
 
 // Timers that are due, and descriptors if it is time to look at them.
@@ -125,9 +124,12 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
 // The next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
-    if (tick_ % kFairnessPeriod == 0) take_fair_share();
+    if (fair_share_due_) take_fair_share();
     run_events();
-    if (Fiber* fiber = take_waiting()) return fiber;
+    refill();
+    if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
+    if (Fiber* fiber = take_next()) return fiber;
+    if (fair_share_due_) continue;
     if (Fiber* fiber = scheduler_.inject_queue().pop()) return fiber;
     last_poll_ = 0;  // Out of work, so the descriptors are looked at whenever it was last done.
     run_events();

@@ -32,19 +32,21 @@ void spin_between_looks() noexcept {
 
 }  // namespace
 
-// Takes a chain over into the queue, which must be empty, and returns one of it to run.
-Fiber* Worker::adopt_chain(Fiber* chain) noexcept {
-  if (chain == nullptr) return nullptr;
-  for (Fiber* fiber = chain->next; fiber != nullptr;) {
-    Fiber* following = fiber->next;
-    push(*fiber);
-    fiber = following;
+// Takes a chain, or nothing, over into the queue.
+void Worker::adopt_chain(Fiber* chain) noexcept {
+  while (chain != nullptr) {
+    Fiber* following = chain->next;
+    fibers::prefetch(chain->stack.load(relaxed));
+    push(*chain);
+    chain = following;
   }
-  return chain;
 }
 
 Fiber* Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
-  if (Fiber* chain = victim.overflow_.take_oldest()) return adopt_chain(chain);
+  if (Fiber* chain = victim.overflow_.take_oldest()) {
+    adopt_chain(chain);
+    return queue_.pop();
+  }
   const std::int64_t elapsed = now - look.time;
   if (elapsed < kWorthStealing) return nullptr;
   const Look before =
