@@ -33,10 +33,10 @@ bool WaitGroup::wait_until(Deadline deadline) noexcept {
 // nobody keeps alive for it. True when such a done() is under way already: it is waited for.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
-  std::uint64_t word = word_.load(relaxed);
+  std::uint64_t word = word_.load(acquire);  // [count]
   while (word > kWaiters) {
-    if (!waiters_.empty() ||
-        word_.compare_exchange_weak(word, word & ~kWaiters, relaxed, relaxed)) {
+    if (!waiters_.empty() || word_.compare_exchange_weak(word, word & ~kWaiters, relaxed,
+                                                         acquire)) {  // [count]
       waiters_lock_.unlock();
       return false;
     }
