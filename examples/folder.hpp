@@ -1,0 +1,30 @@
+// What is in a folder, and what of it may be hashed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace examples {
+
+enum class Kind : std::uint8_t { file, folder, other };  // other: links, sockets, devices, pipes.
+enum class Links : std::uint8_t { follow, refuse };
+
+struct Entry {
+  std::string path;
+  Kind kind = Kind::other;
+};
+
+// What `path` names now; the next moment it may be gone.
+[[nodiscard]] std::pair<Kind, std::error_code> kind_of(const std::string& path, Links links);
+
+// The entries except . and .. in no special order. After an error those read until then.
+[[nodiscard]] std::pair<std::vector<Entry>, std::error_code> entries_of(const std::string& folder);
+
+// Lets the process open as many files as it is allowed to; returns how many.
+std::size_t raise_descriptor_limit();
+
+}  // namespace examples

@@ -1,0 +1,48 @@
+// The first program to read: a runtime, fibers, a channel and a join handle.
+//
+//   hello
+//   hello --fibers 1000
+#include <fmt/core.h>
+
+#include <string>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+// Runs in a fiber: whoever calls weft functions that wait is parked, and its thread goes on with
+// another fiber.
+int greet(unsigned fibers) {
+  weft::Channel<std::string> greetings;
+  for (unsigned i = 0; i < fibers; ++i) {
+    weft::go([&greetings, i] { (void)greetings.send(fmt::format("hello from fiber {}", i)); });
+  }
+
+  // A fiber with a result. The channel is unbuffered: each send above waits for a receive here.
+  auto printer = weft::spawn([&greetings, fibers] {
+    std::size_t letters = 0;
+    for (unsigned i = 0; i < fibers; ++i) {
+      const std::string greeting = greetings.receive().value();
+      letters += greeting.size();
+      fmt::print("{}\n", greeting);
+    }
+    return letters;
+  });
+  fmt::print("{} letters\n", printer.join());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  unsigned fibers = 3;
+  CLI::App app("Some fibers send greetings over a channel, and one prints them.", "hello");
+  app.add_option("--fibers", fibers, "fibers that send a greeting")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv,
+                                 [&] { return weft::run([&] { return greet(fibers); }); });
+}

@@ -1,0 +1,133 @@
+// Three stages with bounded channels between them: one fiber makes numbers, many work on them
+// (fan-out), one collects the results (fan-in). A stage that is too fast parks when the channel
+// before the next stage is full: back pressure, so memory stays bounded however long it runs.
+//
+//   pipeline --items 1000000 --fibers 16 --capacity 32
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/wait_group.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+struct Options {
+  std::uint64_t items = 200'000;
+  unsigned fibers = 8;
+  std::size_t capacity = 16;
+  unsigned workers = 0;
+};
+
+// The work: how many steps n -> n / 2 or 3 n + 1 lead from `start` to 1.
+struct Chain {
+  std::uint64_t start = 0;
+  unsigned steps = 0;
+};
+
+Chain chain_from(std::uint64_t start) {
+  Chain chain{.start = start};
+  for (std::uint64_t n = start; n != 1; ++chain.steps) n = n % 2 == 0 ? n / 2 : 3 * n + 1;
+  return chain;
+}
+
+// Of two equally long ones the one with the smaller start, so that the order of arrival does not
+// matter.
+Chain longer(const Chain& left, const Chain& right) {
+  if (left.steps != right.steps) return left.steps > right.steps ? left : right;
+  return left.start < right.start ? left : right;
+}
+
+struct Outcome {
+  Chain longest;
+  std::uint64_t received = 0;
+  std::size_t most_queued = 0;
+};
+
+Outcome run_pipeline(const Options& options) {
+  weft::Channel<std::uint64_t> numbers(options.capacity);
+  weft::Channel<Chain> chains(options.capacity);
+
+  weft::go([&] {
+    for (std::uint64_t start = 1; start <= options.items; ++start) (void)numbers.send(start);
+    numbers.close();  // The workers drain it, and then see the end.
+  });
+
+  weft::WaitGroup working;
+  for (unsigned i = 0; i < options.fibers; ++i) {
+    working.add();
+    weft::go([&] {
+      while (const auto start = numbers.receive()) (void)chains.send(chain_from(*start));
+      working.done();
+    });
+  }
+  // The last worker out closes the door: only then is it sure that nobody sends any more.
+  auto closer = weft::spawn([&] {
+    working.wait();
+    chains.close();
+  });
+
+  Outcome outcome;
+  while (const auto chain = chains.receive()) {
+    outcome.longest = longer(outcome.longest, *chain);
+    ++outcome.received;
+    outcome.most_queued = std::max(outcome.most_queued, numbers.size_hint());
+  }
+  closer.join();
+  return outcome;
+}
+
+// The same with a plain loop, to check the result.
+Chain longest_by_loop(std::uint64_t items) {
+  Chain longest;
+  for (std::uint64_t start = 1; start <= items; ++start) {
+    longest = longer(longest, chain_from(start));
+  }
+  return longest;
+}
+
+int run(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = weft::run(weft::RuntimeOptions{.workers = options.workers},
+                                    [&] { return run_pipeline(options); });
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const Chain expected = longest_by_loop(options.items);
+  if (outcome.received != options.items || outcome.longest.start != expected.start ||
+      outcome.most_queued > options.capacity) {
+    throw std::logic_error("the pipeline and a plain loop disagree");
+  }
+  fmt::print("{} items through {} fibers in {:.3f} s\n", outcome.received, options.fibers,
+             elapsed.count());
+  fmt::print("longest chain: from {} in {} steps; a plain loop finds the same\n",
+             outcome.longest.start, outcome.longest.steps);
+  fmt::print("at most {} numbers waited in the first channel, whose capacity is {}\n",
+             outcome.most_queued, options.capacity);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("A pipeline of fibers with fan-out, fan-in and back pressure.", "pipeline");
+  app.add_option("--items", options.items, "numbers that go through")
+      ->check(CLI::Range(1, 100'000'000))
+      ->capture_default_str();
+  app.add_option("--fibers", options.fibers, "fibers of the middle stage")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--capacity", options.capacity, "places of a channel; 0: unbuffered")
+      ->check(CLI::Range(0, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+}
