@@ -53,6 +53,10 @@ class IdleSet {
     return searching_.fetch_sub(1, detail::seq_cst) == 1;  // [idle]
   }
 
+  // May be stale when it returns.
+  [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
+    return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
+  }
   void begin_sleep(unsigned worker) noexcept;
   // By the sleeper itself. False when a waker has chosen it: it is searching then, and its unpark
   // is under way.

@@ -21,7 +21,6 @@ using detail::acq_rel;
 using detail::acquire;
 using detail::relaxed;
 using detail::release;
-using detail::seq_cst;
 
 namespace {
 
@@ -127,13 +126,12 @@ void IoDirection::withdraw(Waiter& waiter) noexcept {
 bool IoDirection::take_edge() noexcept {
   std::uintptr_t expected = kReady;
   // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
-  return word_.load(relaxed) == kReady &&
-         word_.compare_exchange_strong(expected, kIdle, seq_cst, relaxed);  // [edge] [look]
-}
-
-void IoDirection::prefetch_waiter() const noexcept {
-  const std::uintptr_t word = word_.load(relaxed);  // Relaxed: the address is not followed.
-  if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
+  if (word_.load(relaxed) != kReady ||
+      !word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) {  // [edge]
+    return false;
+  }
+  detail::full_fence();  // [look]
+  return true;
 }
 
 bool IoDirection::worth_trying() noexcept {
@@ -165,43 +163,13 @@ void IoDirection::set_deadline(Deadline deadline) noexcept {
   (void)notify();
 }
 
-void IoDirection::reset() noexcept {
-  // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
-  deadline_.store(Deadline::never().nanoseconds(), relaxed);
-  drained_.store(false, relaxed);
-  hung_up_.store(false, relaxed);
-  lucky_calls_.store(0, relaxed);
-  word_.store(kIdle, relaxed);
-}
-
-bool IoHandle::enter() noexcept {
-  std::uint32_t state = state_.load(relaxed);  // Relaxed: the exchange decides.
-  do {
-    if ((state & kClosing) != 0) return false;
-  } while (!state_.compare_exchange_weak(state, state + kUse, acquire, relaxed));
-  return true;
-}
-
-void IoHandle::leave() noexcept {
-  const std::uint32_t before = state_.fetch_sub(kUse, acq_rel);  // [use]
-  if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
-    finish_close();
-}
-
 bool IoHandle::close() noexcept {
-  std::uint32_t state = state_.load(relaxed);  // Relaxed: the exchange decides.
-  do {
-    if ((state & kClosing) != 0) return false;
-    // Closing counts as a call, so that the record keeps its descriptor until both are woken.
-  } while (!state_.compare_exchange_weak(state, (state | kClosing) + kUse, acq_rel, relaxed));
+  // Closing counts as a call, so that the record keeps its descriptor until both are woken.
+  if (!begin(kClosing)) return false;
   read_.close();
   write_.close();
   leave();
   return true;
-}
-
-bool IoHandle::is_closed_hint() const noexcept {
-  return (state_.load(relaxed) & kClosing) != 0;  // Relaxed: a hint.
 }
 
 void IoHandle::finish_close() noexcept {

@@ -40,9 +40,9 @@ enum class WaitOutcome : std::uint8_t {
 //              waiter's fields are visible.
 //   [let_go]   deliver stores let_go (release) -> withdraw loads it (acquire): the deliverer has
 //              finished with the waiter.
-//   [look]     The poller's full_fence after it fetched events, before it skips a word that is
-//              kReady already <-> the seq_cst exchange in take_edge, before the system call: a
-//              skipped edge is always seen by the system call that follows.
+//   [look]     full_fence in Poller::wait, after it fetched events and before it passes over a word
+//              that is kReady already <-> full_fence in take_edge, after it took the edge away and
+//              before the system call: that call sees what the event passed over was about.
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one came since the last look.
@@ -80,9 +80,19 @@ class IoDirection {
     if (!hung_up_.load(detail::relaxed)) hung_up_.store(true, detail::relaxed);
   }
   // Brings the waiter, if there is one, near this processor: it will be delivered to soon.
-  void prefetch_waiter() const noexcept;
+  void prefetch_waiter() const noexcept {
+    const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
+    if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
+  }
   // Ready for a new descriptor. By who takes the record from the free list.
-  void reset() noexcept;
+  void reset() noexcept {
+    // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
+    deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
+    drained_.store(false, detail::relaxed);
+    hung_up_.store(false, detail::relaxed);
+    lucky_calls_.store(0, detail::relaxed);
+    word_.store(kIdle, detail::relaxed);
+  }
 
  private:
   struct Waiter;
@@ -119,8 +129,12 @@ class IoDirection {
 class alignas(base::kCacheLine) IoHandle {
  public:
   // Opens a call that uses the descriptor; false once it is closed. From any thread.
-  [[nodiscard]] bool enter() noexcept;
-  void leave() noexcept;
+  [[nodiscard]] bool enter() noexcept { return begin(0); }
+  void leave() noexcept {
+    const std::uint32_t before = state_.fetch_sub(kUse, detail::acq_rel);  // [use]
+    if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
+      finish_close();
+  }
   // Valid between enter() and leave(), or while nobody closes.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
@@ -136,7 +150,9 @@ class alignas(base::kCacheLine) IoHandle {
   // Wakes all that wait with WaitOutcome::closed; the descriptor is closed when the last call has
   // left. False if it was closed before. From any thread.
   bool close() noexcept;
-  [[nodiscard]] bool is_closed_hint() const noexcept;
+  [[nodiscard]] bool is_closed_hint() const noexcept {
+    return (state_.load(detail::relaxed) & kClosing) != 0;  // Relaxed: a hint.
+  }
   [[nodiscard]] Poller& poller() const noexcept { return *poller_; }
 
  private:
@@ -146,6 +162,16 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kGone = 4;
   static constexpr std::uint32_t kUse = 8;
 
+  // Counts a call, and sets `flags`; false once kClosing is set. Relaxed: the handle was published
+  // to the caller together with its descriptor, and its end is ordered by [use].
+  bool begin(std::uint32_t flags) noexcept {
+    std::uint32_t state = state_.load(detail::relaxed);
+    do {
+      if ((state & kClosing) != 0) return false;
+    } while (!state_.compare_exchange_weak(state, (state | flags) + kUse, detail::relaxed,
+                                           detail::relaxed));
+    return true;
+  }
   void finish_close() noexcept;
   void disown() noexcept;
   std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;

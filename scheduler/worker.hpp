@@ -120,6 +120,7 @@ class Worker {
   void refill() noexcept;
   void run_events() noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
+  [[nodiscard]] std::size_t run_overdue_timers() noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] bool sleep() noexcept;

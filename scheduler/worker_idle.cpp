@@ -35,6 +35,8 @@ namespace {
 constexpr std::int64_t kFirstSleep = 1'000'000;
 // How long a worker sleeps before it gives the memory of unused stacks and records back.
 constexpr std::int64_t kTrimDelay = 100'000'000;
+// A timer that its worker has not looked at for so long is anybody's.
+constexpr std::int64_t kOverdue = 500'000;
 // A queue shorter than this takes a chain of the overflow in, which then surely fits.
 constexpr std::uint32_t kRefillBelow = RunQueue::kCapacity / 4;
 // A busy worker looks at the descriptors no more often than this.
@@ -121,6 +123,18 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
+// Those of workers that do not get to them.
+std::size_t Worker::run_overdue_timers() noexcept {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  std::size_t woken = 0;
+  for (const auto& other : scheduler_.workers()) {
+    if (other.get() != this && other->timers_.due_hint(now - kOverdue)) {
+      woken += run_timers(other->timers_, now);
+    }
+  }
+  return woken;
+}
+
 // The next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
@@ -139,9 +153,17 @@ Fiber* Worker::find_work() noexcept {
   }
 }
 
-// When a sleeper must look again by itself.
+// When a sleeper must look again by itself: for its own timers, and for those of workers that are
+// awake, in case they compute for long; sleeping ones see to theirs.
 Deadline Worker::sleep_limit(bool napped) noexcept {
-  const Deadline timer = timers_.next_hint();
+  std::int64_t earliest = timers_.next_hint().nanoseconds();
+  for (const auto& other : scheduler_.workers()) {
+    const Deadline next = other->timers_.next_hint();
+    if (next.is_never() || other.get() == this || scheduler_.idle().is_asleep(other->index_))
+      continue;
+    earliest = std::min(earliest, next.nanoseconds() + kOverdue);
+  }
+  const Deadline timer = Deadline::at_nanoseconds(earliest);
   const std::int64_t now = Deadline::now_nanoseconds();
   if (!napped) return std::min(timer, Deadline::at_nanoseconds(now + kFirstSleep));
   if (!scheduler_.has_surplus_hint()) return timer;
@@ -200,7 +222,9 @@ bool Worker::sleep() noexcept {
       // somebody else searches and will look.
       searching_ = idle.try_begin_search();
     }
-    if (awake || timers_.due_hint(Deadline::now_nanoseconds())) return true;
+    if (awake || run_overdue_timers() > 0 || timers_.due_hint(Deadline::now_nanoseconds())) {
+      return true;
+    }
     if (napped) give_memory_back();
     counters_.sleeps.add_one();
   }

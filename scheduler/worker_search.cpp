@@ -77,12 +77,8 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
       counters_.steals.add_one();
       return fiber;
     }
-    // A victim that computes for long does not get to its timers.
-    if (victim.timers_.due_hint(now - kWorthStealing) && run_timers(victim.timers_, now) > 0) {
-      return queue_.pop();
-    }
   }
-  return nullptr;
+  return run_overdue_timers() > 0 ? queue_.pop() : nullptr;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
