@@ -1,19 +1,24 @@
 #include <weft/detail/spin_lock.hpp>
 
+#include <algorithm>
+
 #include "base/thread.hpp"
 
 namespace weft::detail {
 
+// Backs off for longer and longer. The sections are so short that the holder gets through dozens of
+// them while the lock's and its data's cache lines stay with it; taking turns at every single one
+// would cost several line transfers each. When even that does not help, the holder has lost its
+// processor, and other threads are let run.
 void SpinLock::lock_contended() noexcept {
-  constexpr int kSpinsBeforeYield = 64;
-  for (int spins = 0;; ++spins) {
+  constexpr unsigned kLongestPause = 64;
+  constexpr unsigned kRoundsBeforeYield = 16;
+  unsigned pauses = 2;
+  for (unsigned round = 0;; ++round) {
+    for (unsigned i = 0; i < pauses; ++i) pause_cpu();
     if (try_lock()) return;
-    if (spins < kSpinsBeforeYield) {
-      pause_cpu();
-    } else {
-      base::yield_processor();
-      spins = 0;
-    }
+    pauses = std::min(pauses * 2, kLongestPause);
+    if (round >= kRoundsBeforeYield) base::yield_processor();
   }
 }
 
