@@ -21,7 +21,7 @@ enum class GuardKind : std::uint8_t {
 // One address range per stack size, reserved whole and made usable piece by piece, in which every
 // stack has a guard below it. Stacks are never unmapped one by one: a free stack whose memory has
 // been given back is cold, and is handed out again before a new one is carved.
-// Any thread may call; a mutex guards everything, as no hot path comes here.
+// Any thread may call; a mutex guards the bookkeeping, as no hot path comes here.
 // Invariants, per range
 //   I1  Stacks [0, carved) have their guards; those above have never been used.
 //   I2  A cold stack is in `cold`, its pages are gone, and nobody refers to it.
@@ -33,8 +33,8 @@ class StackSpace {
   StackSpace(const StackSpace&) = delete;
   StackSpace& operator=(const StackSpace&) = delete;
 
-  // Up to `count` stacks of the size, linked through `next`; null when the system refuses memory or
-  // mappings, or the range is used up. Cold ones first.
+  // Up to `count` stacks of the size, 32 at most, linked through `next`; null when the system
+  // refuses memory or mappings, or the range is used up. Cold ones first.
   [[nodiscard]] Stack* take(unsigned size_class, unsigned count);
   // Gives the memory of a chain of free stacks back to the system and keeps their addresses.
   void cool(Stack* chain) noexcept;
@@ -66,7 +66,12 @@ class StackSpace {
 
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
   [[nodiscard]] bool extend(Range& range, unsigned size_class);
+  static constexpr unsigned kMostAtOnce = 32;
+  using Indices = std::array<std::uint32_t, kMostAtOnce>;
+
   [[nodiscard]] bool install_guard(char* guard) noexcept;
+  [[nodiscard]] unsigned install_guards(char* guard, unsigned size_class, unsigned count) noexcept;
+  [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Indices& indices);
   [[nodiscard]] Stack* construct(Range& range, unsigned size_class, std::size_t index) noexcept;
 
   void (*entry_)(Arrival);

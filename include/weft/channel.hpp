@@ -111,11 +111,11 @@ class Channel {
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    detail::Waiter* waiting_receivers = receivers_.claim_all();
-    detail::Waiter* waiting_senders = senders_.claim_all();
     lock_.unlock();
-    detail::wake_chain(waiting_receivers);
-    detail::wake_chain(waiting_senders);
+    // Nobody begins to wait any more, so those that do can be woken a few at a time, while what
+    // was read to take them out of the list is still in the cache.
+    while (wake_some(receivers_) || wake_some(senders_)) {
+    }
     return closed_now;
   }
 
@@ -176,6 +176,13 @@ class Channel {
   ChannelStatus unlocked(ChannelStatus status) noexcept {
     lock_.unlock();
     return status;
+  }
+  [[nodiscard]] bool wake_some(detail::WaitList& waiters) noexcept {
+    lock_.lock();
+    detail::Waiter* chain = waiters.claim_all(64);
+    lock_.unlock();
+    detail::wake_chain(chain);
+    return chain != nullptr;
   }
   static ChannelStatus granted(detail::Waiter& waiter) noexcept {
     waiter.granted = true;

@@ -1,6 +1,8 @@
 // Waiting parties in a row, first come first served.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 
@@ -56,11 +58,14 @@ class WaitList {
     return nullptr;
   }
 
-  // Moves all waiters that could be claimed to a chain through `next`, oldest first.
-  [[nodiscard]] Waiter* claim_all() noexcept {
+  // Moves the waiters that could be claimed, `most` of them at most, to a chain through `next`,
+  // oldest first.
+  [[nodiscard]] Waiter* claim_all(std::size_t most = SIZE_MAX) noexcept {
     Waiter* head = nullptr;
     Waiter** tail = &head;
-    while (Waiter* waiter = claim_front()) {
+    for (; most > 0; --most) {
+      Waiter* waiter = claim_front();
+      if (waiter == nullptr) break;
       *tail = waiter;
       tail = &waiter->next;
     }
@@ -111,6 +116,8 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 inline void wake_chain(Waiter* waiter) noexcept {
   while (waiter != nullptr) {
     Waiter* next = waiter->next;
+    // The next party's record is most likely out of the cache.
+    if (next != nullptr) __builtin_prefetch(next->waker.target(), 1);
     wake(waiter->waker);
     waiter = next;
   }
