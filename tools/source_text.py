@@ -1,0 +1,186 @@
+"""C++ source as the checks need it: code apart from comments, its includes, blocks and statements.
+
+This is no parser. It knows literals, comments, directives, brackets and braces, which is enough
+for house rules; a construct that it misreads shows up as a report, never as silence.
+"""
+
+import pathlib
+import re
+import shutil
+import tempfile
+
+LAYERS = ("base", "fibers", "scheduler", "sync", "runtime", "net", "pool")
+
+_TOKEN = re.compile(
+    r"""(?P<comment>//[^\n]*|/\*.*?\*/)
+      | (?P<raw>R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)")
+      | (?P<string>"(?:\\.|[^"\\\n])*")
+      | (?P<number>(?<![A-Za-z_0-9])[0-9](?:'?[0-9A-Za-z_.])*)
+      | (?P<character>'(?:\\.|[^'\\\n])*')""",
+    re.DOTALL | re.VERBOSE)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
+_CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b")
+
+
+def _blank(text):
+    return re.sub(r"[^\n]", " ", text)
+
+
+class Source:
+    """One file. All texts have the same length and the same line breaks."""
+
+    def __init__(self, root, path):
+        self.path = path.as_posix()
+        self.text = (root / path).read_text(encoding="utf-8", errors="replace")
+        self.lines = self.text.split("\n")
+        self.comments = {}  # Line number -> the comment text on that line.
+        with_literals = _TOKEN.sub(self._without_comment, self.text)
+        self.includes = [(self.line_of(m.start(1), with_literals), m[1] == "<", m[2])
+                         for m in _INCLUDE.finditer(with_literals)]
+        # The code without comments and literals, and the same without directives.
+        self.code = _TOKEN.sub(self._without_literal, with_literals)
+        self.body = _DIRECTIVE.sub(lambda m: _blank(m[0]), self.code)
+        code_lines = self.code.split("\n")
+        self.comment_only = {line for line in self.comments if not code_lines[line - 1].strip()}
+
+    def _without_comment(self, match):
+        if match["comment"] is None:
+            return match[0]
+        first = self.line_of(match.start(), self.text)
+        for offset, part in enumerate(match[0].split("\n")):
+            self.comments[first + offset] = self.comments.get(first + offset, "") + part
+        return _blank(match[0])
+
+    @staticmethod
+    def _without_literal(match):
+        if match["number"] is not None:
+            return match[0]
+        inside = match[0][1:-1]
+        return match[0][0] + _blank(inside) + match[0][-1] if inside else match[0]
+
+    def line_of(self, offset, text=None):
+        return (self.text if text is None else text).count("\n", 0, offset) + 1
+
+
+def sources(root, folders):
+    """Every C++ file below the folders, in order."""
+    found = []
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in (".hpp", ".cpp", ".h", ".inl", ".ipp", ".tpp") and path.is_file():
+                found.append(Source(root, path.relative_to(root)))
+    return found
+
+
+# A block's header is what stands before its brace. These start blocks that are not functions.
+_SCOPE = re.compile(r"\b(namespace|class|struct|union|enum|extern)\b")
+_CONTROL = re.compile(r"^\W*(if|for|while|switch|do|else|try|catch|return)\b")
+_MEMBER_INITIALIZERS = re.compile(r"\)[^;{}]*?(?<!:):(?!:)")
+_AFTER_PARAMETERS = re.compile(r"\b(const|noexcept|override|final|mutable|try)$")
+
+
+def functions(source):
+    """Yields (first line, last line, header) of each function outside of other functions.
+
+    A directive's branches start from the same depth, so `#if ... {` / `#else ... {` is one brace.
+    """
+    stack = []  # (kind, first line, header) of each open brace.
+    saved = []  # The stack as it was at each open #if.
+    header, header_line = "", 1
+    code_lines, body_lines = source.code.split("\n"), source.body.split("\n")
+    for number, body in enumerate(body_lines, start=1):
+        condition = _CONDITION.match(code_lines[number - 1])
+        if condition:
+            if condition[1].startswith("if"):
+                saved.append(list(stack))
+            elif saved and condition[1] == "endif":
+                saved.pop()
+            elif saved:
+                stack = list(saved[-1])
+        for character in body + "\n":
+            if character == "{":
+                kind = _block_kind(header.strip(), stack)
+                stack.append((kind, header_line, header.strip()))
+                header = header + " " if kind == "initializer" else ""
+            elif character == "}":
+                kind, first, opened = stack.pop() if stack else ("other", number, "")
+                if kind == "function":
+                    yield first, number, " ".join(opened.split())
+                header = opened + "{}" if kind == "initializer" else ""
+            elif character == ";" and header.count("(") <= header.count(")"):
+                header = ""
+            else:
+                if not header.strip() and not character.isspace():
+                    header_line = number
+                header += character
+
+
+def _block_kind(header, stack):
+    if stack and stack[-1][0] in ("function", "other", "initializer"):
+        return "other"
+    without_template = re.sub(r"\btemplate\s*<[^()]*?>(?=\s*\w)", "", header)
+    if "(" in header and _MEMBER_INITIALIZERS.search(header) and header[-1:].isidentifier() \
+            and not _AFTER_PARAMETERS.search(header):
+        return "initializer"
+    if "(" in header and not _CONTROL.match(header) and not (
+            _SCOPE.search(without_template.split("(")[0])):
+        return "function"
+    return "scope" if _SCOPE.search(header) else "other"
+
+
+def statements(body):
+    """Yields (start, end) of each statement of a body text. A lambda's body is split as well."""
+    start = 0
+    open_brackets = [0]  # Of each open block: how many brackets are open in it.
+    blocks = []          # For each open brace: does it open a block, or a braced value?
+    for position, character in enumerate(body):
+        if character in "([":
+            open_brackets[-1] += 1
+        elif character in ")]":
+            open_brackets[-1] -= 1
+        elif character == "{":
+            before = body[start:position].rstrip()
+            braced_value = open_brackets[-1] > 0 and (
+                before[-1:].isidentifier() or before[-1:] in tuple("(,=>{")) and not re.search(
+                    r"\b(mutable|noexcept|const)$", before)
+            blocks.append(not braced_value)
+            if not braced_value:
+                yield start, position
+                start = position + 1
+                open_brackets.append(0)
+        elif character == "}" and blocks:
+            if blocks.pop():
+                yield start, position
+                start = position + 1
+                open_brackets.pop()
+        elif character == ";" and open_brackets[-1] == 0:
+            yield start, position
+            start = position + 1
+    yield start, len(body)
+
+
+def self_test(check, clean, cases):
+    """Plants each case in a clean tree and looks for its report. True when each one was seen.
+
+    `check(root)` returns reports; `cases` are (what, {path: text}, words of the one report).
+    """
+    failures = []
+    planted = [("a clean tree", {}, None)] + list(cases)
+    for what, files, expected in planted:
+        root = pathlib.Path(tempfile.mkdtemp(prefix="weft-self-test-"))
+        try:
+            for path, text in {**clean, **files}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text, encoding="utf-8")
+            reports = check(root)
+        finally:
+            shutil.rmtree(root)
+        if expected is None and reports:
+            failures.append(f"{what} was reported: {reports}")
+        if expected is not None and not any(expected in report for report in reports):
+            failures.append(f"{what} was not reported as '{expected}', only {reports}")
+    for failure in failures:
+        print(f"self-test: {failure}")
+    print(f"self-test: {len(planted) - len(failures)} of {len(planted)} cases as expected")
+    return not failures
