@@ -1,0 +1,400 @@
+// A pool of fibers with a hard limit.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <weft/detail/waiter.hpp>
+#include <weft/error.hpp>
+
+namespace weft {
+
+namespace pool {
+class PoolCore;
+}
+
+inline constexpr std::size_t kUnlimited = SIZE_MAX;
+inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
+
+// What submit() does when every slot and every place in the queue is taken.
+enum class OnFull : std::uint8_t {
+  block,        // Park until there is room; first come, first served.
+  reject,       // Return Errc::full.
+  caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
+};
+
+// What close() does with tasks that have been accepted but not started.
+enum class Close : std::uint8_t {
+  drain,    // They still run.
+  discard,  // They are dropped; who waits for one of them is told that it was cancelled.
+};
+
+struct PoolOptions {
+  // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
+  std::size_t capacity = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  // So many workers are never retired for being idle. At most `capacity`.
+  std::size_t min_workers = 0;
+  // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
+  bool prestart = false;
+  // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
+  std::size_t queue_capacity = 0;
+  OnFull on_full = OnFull::block;
+  // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.
+  std::size_t max_blocked = kUnlimited;
+  // A worker that was idle for so long, and for at most twice as long, is retired.
+  std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
+  // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
+  // Called from several workers at once. Empty: one line on stderr. May throw: that too costs
+  // one line and no worker. Exceptions of async() and run() go to who waits instead.
+  std::function<void(std::exception_ptr)> on_exception = {};
+  // As SpawnOptions::stack_size, for every worker.
+  std::size_t stack_size = 0;
+  // Shown in dumps and in messages.
+  std::string name = {};
+};
+
+// One consistent reading of a pool.
+// Always: submitted = completed + failed + cancelled + busy + lent + in_callers + queued.
+struct PoolStats {
+  std::size_t live = 0;         // Workers that hold a slot: busy + idle.
+  std::size_t busy = 0;         // Workers that run a task.
+  std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
+  std::size_t lent = 0;         // Tasks that wait on their own pool and have lent their slot.
+  std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
+  std::size_t queued = 0;       // Tasks accepted and not started.
+  std::size_t blocked = 0;      // Parties parked in submit.
+  std::uint64_t submitted = 0;  // Tasks ever accepted.
+  std::uint64_t completed = 0;  // Tasks that returned.
+  std::uint64_t failed = 0;     // Tasks that threw.
+  std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
+  std::uint64_t rejected = 0;   // Refusals: closed, full, timed out, too many waiting.
+  std::uint64_t started = 0;    // Workers ever started.
+  std::uint64_t retired = 0;    // Workers that have given up their slot for good.
+};
+
+namespace detail {
+
+// One call whose outcome somebody waits for. It lives on the heap, counted, when a PoolTask
+// refers to it, and on the waiting stack in FiberPool::run().
+// Invariants
+//   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
+//       Who ends kPending alone touches callable and outcome, until the end is published.
+//   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
+//       is not left while its publisher is still inside.
+//   I3  references_ counts the pool and the handle of a shared job.
+// Order
+//   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
+//   [job-refs]  release_reference (acq_rel, both sides): the last one sees all uses.
+class PoolJob {
+ public:
+  enum class Outcome : std::uint8_t { completed, failed, cancelled };
+  enum class Kind : std::uint8_t { on_heap, on_stack };
+
+  PoolJob(pool::PoolCore& core, Kind kind) noexcept : core_(&core), kind_(kind) {}
+
+  // By the pool: runs the callable unless it has been cancelled.
+  [[nodiscard]] Outcome execute() noexcept;
+  // By the pool, after execute(), once the slot is free: tells the waiters. A job on a stack
+  // must not be touched afterwards.
+  void settle(Outcome outcome) noexcept;
+  // By the pool, instead of both: the task is dropped.
+  void abandon() noexcept;
+
+  // By who waits.
+  [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
+  [[nodiscard]] bool wait_until(Deadline deadline) noexcept;
+  // True if the callable will never run.
+  bool cancel() noexcept;
+  void release_reference() noexcept;
+
+ protected:
+  virtual ~PoolJob() = default;
+  [[nodiscard]] bool was_cancelled() const noexcept {
+    return state_.load(acquire) == kCancelled;  // [job]
+  }
+
+ private:
+  enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
+
+  // True when the callable returned. Destroys it either way.
+  [[nodiscard]] virtual bool invoke() noexcept = 0;
+  virtual void drop_callable() noexcept = 0;
+
+  [[nodiscard]] bool claim(State state) noexcept;
+  void publish(State end) noexcept;
+
+  pool::PoolCore* const core_;  // Followed only by a task of that pool: else it may be gone.
+  const Kind kind_;
+  Atomic<std::uint32_t> state_{kPending};
+  Atomic<std::uint32_t> references_{2};
+  SpinLock lock_;
+  WaitList waiters_;
+};
+
+// The outcome of a job: a value, or the exception that ended it.
+template <class R>
+class PoolOutcome : public PoolJob {
+ public:
+  using PoolJob::PoolJob;
+
+  // Requires ready(). Moves the value out, or throws.
+  R take() {
+    if (was_cancelled())
+      throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
+    if constexpr (!std::is_void_v<R>) return static_cast<R>(std::move(*value_));
+  }
+
+ protected:
+  // A reference is kept as a std::reference_wrapper, which converts back.
+  using Reference = std::reference_wrapper<std::remove_reference_t<R>>;
+  using Stored = std::conditional_t<std::is_void_v<R>, std::monostate,
+                                    std::conditional_t<std::is_reference_v<R>, Reference, R>>;
+  std::optional<Stored> value_;
+  std::exception_ptr exception_;
+};
+
+// A job and its callable, which stays with the caller if F is a reference.
+template <class F, class R>
+class PoolCall final : public PoolOutcome<R> {
+ public:
+  template <class G>
+  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, G&& callable)
+      : PoolOutcome<R>(core, kind), callable_(std::in_place, std::forward<G>(callable)) {}
+
+ private:
+  using Held = std::conditional_t<std::is_reference_v<F>,
+                                  std::reference_wrapper<std::remove_reference_t<F>>, F>;
+
+  bool invoke() noexcept override {
+    try {
+      if constexpr (std::is_void_v<R>) {
+        (*callable_)();
+      } else {
+        this->value_.emplace((*callable_)());
+      }
+    } catch (...) {
+      this->exception_ = std::current_exception();
+    }
+    callable_.reset();
+    return this->exception_ == nullptr;
+  }
+  void drop_callable() noexcept override { callable_.reset(); }
+
+  std::optional<Held> callable_;
+};
+
+// True for an empty std::function and its like, and for a null function pointer.
+template <class F>
+[[nodiscard]] bool is_empty_callable(const F& callable) noexcept {
+  if constexpr (std::is_constructible_v<F, std::nullptr_t> && requires { callable == nullptr; }) {
+    return callable == nullptr;
+  }
+  return false;
+}
+
+// What the pool keeps of one accepted call: a task, or a job that somebody waits for. Destroyed
+// without having been run, it tells the waiters of the job.
+class PoolItem {
+ public:
+  PoolItem() noexcept = default;
+  // Empty, if `callable` is.
+  template <class F>
+  PoolItem(std::in_place_t, F&& callable)
+      : task(is_empty_callable<std::decay_t<F>>(callable) ? Task()
+                                                          : Task(std::forward<F>(callable))) {}
+  explicit PoolItem(PoolJob& waited_for) noexcept : job(&waited_for) {}
+  PoolItem(PoolItem&& other) noexcept
+      : task(std::move(other.task)), job(std::exchange(other.job, nullptr)) {}
+  // Requires that this item is empty.
+  PoolItem& operator=(PoolItem&& other) noexcept {
+    task = std::move(other.task);
+    job = std::exchange(other.job, nullptr);
+    return *this;
+  }
+  ~PoolItem() {
+    if (job != nullptr) job->abandon();
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return !task && job == nullptr; }
+
+  Task task;
+  PoolJob* job = nullptr;
+};
+
+}  // namespace detail
+
+// The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
+// Several parties may call ready, wait and cancel at once; get() and the destructor only when no
+// other call is going on. All calls from fibers and plain threads. A task of the same pool that
+// waits lends its slot, and goes on once it has one again, also if its deadline has passed.
+template <class R>
+class PoolTask {
+ public:
+  PoolTask() noexcept = default;
+  PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
+  PoolTask& operator=(PoolTask&& other) noexcept {
+    std::swap(job_, other.job_);
+    return *this;
+  }
+  ~PoolTask() {
+    if (job_ != nullptr) job_->release_reference();
+  }
+
+  // False for a default-made handle, after get(), and after being moved from. All other calls
+  // require valid().
+  [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
+  // True once the task has ended or was cancelled: waiting will not park. Never parks.
+  [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
+  // Parks until ready(). The end of the task synchronizes with the return.
+  void wait() const noexcept { (void)job_->wait_until(Deadline::never()); }
+  // False when the time was up first.
+  [[nodiscard]] bool wait_until(Deadline deadline) const noexcept {
+    return job_->wait_until(deadline);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) const noexcept {
+    return wait_until(Deadline::after(duration));
+  }
+  // Waits, then returns the task's result, or throws its exception; if it was cancelled,
+  // std::system_error (std::errc::operation_canceled). The handle is invalid afterwards.
+  R get() {
+    wait();
+    const PoolTask last(std::move(*this));
+    return last.job_->take();
+  }
+  // True if the task will never run: its waiters are told at once. A cancelled task keeps its
+  // place in the queue until its turn comes, and is counted as cancelled then. Never parks.
+  bool cancel() noexcept { return job_->cancel(); }
+
+ private:
+  friend class FiberPool;
+  explicit PoolTask(detail::PoolOutcome<R>* job) noexcept : job_(job) {}
+
+  detail::PoolOutcome<R>* job_ = nullptr;
+};
+
+// Worker fibers that run tasks, never more than `capacity` at once.
+//
+// Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
+// the order in which they were accepted. Every call may be made from fibers, from tasks of this
+// pool and from plain threads; but wait_idle and join throw std::system_error
+// (std::errc::resource_deadlock_would_occur) inside a task, which they would wait for. A task that
+// waits on its own pool, in submit(), run() or a PoolTask, lends its slot meanwhile, so that
+// nested waits never run out of slots. A callable is moved from even if it is refused.
+// Synchronizes: a submit with the start of its task; the end of a task with the return of
+// whatever waited for it. The pool must be joined or destroyed before the Runtime ends.
+class FiberPool {
+ public:
+  // Throws std::invalid_argument naming the option; with prestart also what weft::go() throws.
+  explicit FiberPool(PoolOptions options = {});  // Neither copied nor moved.
+  // close(Close::drain), then join().
+  ~FiberPool();
+
+  // The submit functions return an empty code when the task was accepted, else: closed, full,
+  // timed_out, too_many_waiting, empty_task, or what kept a worker from being started
+  // (no_runtime, too_many_fibers, std::errc::not_enough_memory). They throw only what building
+  // the task from `callable` throws. This one does what on_full says when there is no room.
+  template <std::invocable F>
+  [[nodiscard]] std::error_code submit(F&& callable) {
+    return enqueue(detail::PoolItem(std::in_place, std::forward<F>(callable)));
+  }
+  // Never parks.
+  template <std::invocable F>
+  [[nodiscard]] std::error_code try_submit(F&& callable) {
+    return try_enqueue(detail::PoolItem(std::in_place, std::forward<F>(callable)));
+  }
+  // Parks for room until the deadline at most, whatever on_full says.
+  template <std::invocable F>
+  [[nodiscard]] std::error_code submit_until(Deadline deadline, F&& callable) {
+    return enqueue_until(detail::PoolItem(std::in_place, std::forward<F>(callable)), deadline);
+  }
+  template <class Rep, class Period, std::invocable F>
+  [[nodiscard]] std::error_code submit_for(std::chrono::duration<Rep, Period> duration,
+                                           F&& callable) {
+    return submit_until(Deadline::after(duration), std::forward<F>(callable));
+  }
+
+  // As submit(), with a handle for the result. Throws std::system_error with the code that
+  // submit() would have returned, and std::bad_alloc.
+  template <std::invocable F>
+  [[nodiscard]] auto async(F&& callable) -> PoolTask<std::invoke_result_t<std::decay_t<F>&>> {
+    using Result = std::invoke_result_t<std::decay_t<F>&>;
+    using Call = detail::PoolCall<std::decay_t<F>, Result>;
+    if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
+    auto* job = new Call(*core_, detail::PoolJob::Kind::on_heap, std::forward<F>(callable));
+    PoolTask<Result> task(job);
+    check(enqueue(detail::PoolItem(*job)));
+    return task;
+  }
+
+  // Runs `callable` on a worker and waits for its result, or throws its exception. Refusals are
+  // thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has no
+  // allocation of its own.
+  template <std::invocable F>
+  auto run(F&& callable) -> std::invoke_result_t<F&> {
+    if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
+    detail::PoolCall<F&, std::invoke_result_t<F&>> job(*core_, detail::PoolJob::Kind::on_stack,
+                                                       callable);
+    check(enqueue(detail::PoolItem(job)));
+    (void)job.wait_until(Deadline::never());
+    return job.take();
+  }
+
+  // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
+  void wait_idle() { (void)wait_idle_until(Deadline::never()); }
+  // False when the time was up first.
+  [[nodiscard]] bool wait_idle_until(Deadline deadline);
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_idle_until(Deadline::after(duration));
+  }
+
+  // From the next start of a task on, the new capacity holds: surplus idle workers are retired
+  // now, surplus busy ones after their task. Tasks accepted before stay accepted. With a capacity
+  // below min_workers, as many workers are kept. Throws std::invalid_argument for 0. Never parks.
+  void resize(std::size_t capacity);
+  [[nodiscard]] std::size_t capacity() const noexcept;
+  // Slots that neither a running nor an accepted task needs; may be stale when it returns.
+  [[nodiscard]] std::size_t available() const noexcept;
+
+  // Accepts no more tasks; parties parked in submit get Errc::closed. After close(discard) has
+  // returned no task starts. Never parks. May be called again, also to discard after a drain.
+  void close(Close mode) noexcept;
+  // Parks until the pool has been closed and all its fibers have let go of it.
+  void join() { (void)join_until(Deadline::never()); }
+  // False when the time was up first.
+  [[nodiscard]] bool join_until(Deadline deadline);
+  template <class Rep, class Period>
+  [[nodiscard]] bool join_for(std::chrono::duration<Rep, Period> duration) {
+    return join_until(Deadline::after(duration));
+  }
+  [[nodiscard]] bool is_closed() const noexcept;
+  // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
+  // With prestart it throws what weft::go() throws, and is open nevertheless. Never parks.
+  void reopen();
+
+  [[nodiscard]] PoolStats stats() const noexcept;
+
+ private:
+  [[nodiscard]] std::error_code enqueue(detail::PoolItem item);
+  [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
+  [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, Deadline deadline);
+  static void check(std::error_code error) {
+    if (error) throw std::system_error(error);
+  }
+
+  const std::unique_ptr<pool::PoolCore> core_;
+};
+
+}  // namespace weft

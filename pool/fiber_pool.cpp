@@ -1,0 +1,72 @@
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <weft/pool.hpp>
+
+#include "pool/pool_core.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t kMaxStackSize = std::size_t{16} << 20;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
+}
+
+PoolOptions checked(PoolOptions options) {
+  require(options.capacity >= 1, "capacity must be at least 1");
+  require(options.min_workers <= options.capacity, "min_workers must be at most capacity");
+  require(!options.prestart || options.min_workers >= 1,
+          "prestart needs min_workers of at least 1");
+  require(options.max_blocked >= 1, "max_blocked must be at least 1; on_full can reject instead");
+  require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
+  require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
+  return options;
+}
+
+}  // namespace
+
+FiberPool::FiberPool(PoolOptions options)
+    : core_(std::make_unique<pool::PoolCore>(checked(std::move(options)))) {
+  if (!core_->options().prestart) return;
+  const std::error_code error = core_->start_kept_workers();
+  if (!error) return;
+  core_->close(Close::discard);
+  (void)core_->join_until(Deadline::never());
+  check(error);
+}
+
+FiberPool::~FiberPool() {
+  close(Close::drain);
+  join();
+}
+
+std::error_code FiberPool::enqueue(detail::PoolItem item) {
+  return core_->submit(item, core_->options().on_full, Deadline::never());
+}
+std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
+  return core_->submit(item, OnFull::reject, Deadline::never());
+}
+std::error_code FiberPool::enqueue_until(detail::PoolItem item, Deadline deadline) {
+  return core_->submit(item, OnFull::block, deadline);
+}
+
+void FiberPool::resize(std::size_t capacity) {
+  if (capacity == 0) throw std::invalid_argument("weft::FiberPool: capacity must be at least 1");
+  core_->resize(capacity);
+}
+
+void FiberPool::reopen() {
+  if (core_->reopen() && core_->options().prestart) check(core_->start_kept_workers());
+}
+
+void FiberPool::close(Close mode) noexcept { core_->close(mode); }
+bool FiberPool::wait_idle_until(Deadline deadline) { return core_->wait_idle_until(deadline); }
+bool FiberPool::join_until(Deadline deadline) { return core_->join_until(deadline); }
+std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
+std::size_t FiberPool::available() const noexcept { return core_->available(); }
+bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
+PoolStats FiberPool::stats() const noexcept { return core_->stats(); }
+
+}  // namespace weft

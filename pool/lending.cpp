@@ -1,0 +1,63 @@
+// Slots that a waiting task lends to others.
+//
+// A task that waits for its own pool would hold a slot that the awaited task may need: with a
+// capacity of 1 it would wait for ever. So it gives the slot up and is counted as lent, not as
+// running; when its wait is over it takes a free slot, or the next that becomes free, which is not
+// offered to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds.
+#include "pool/pool_core.hpp"
+#include "pool/registry.hpp"
+
+namespace weft::pool {
+
+using detail::Waiter;
+
+Loan::Loan(PoolCore* core) noexcept : core_(called_from_worker_of(core) ? core : nullptr) {
+  if (core_ != nullptr) core_->lend_slot();
+}
+
+Loan::~Loan() {
+  if (core_ != nullptr) core_->reclaim_slot();
+}
+
+void PoolCore::lend_slot() noexcept {
+  lock_.lock();
+  --running_;
+  --live_;
+  ++lent_;
+  match_up();
+}
+
+void PoolCore::reclaim_slot() noexcept {
+  lock_.lock();
+  if (!slot_for_lender()) {
+    Waiter self;
+    detail::wait_in(returning_, lock_, self, detail::WaitReason::pool_wait);
+    return;
+  }
+  take_back_slot();
+  WakeChain wakes;
+  retire_surplus(wakes);
+  lock_.unlock();
+  wakes.wake_all();
+}
+
+// Requires lock_. A slot that a queued item counts on is not free (I2).
+bool PoolCore::slot_for_lender() const noexcept { return running_ < capacity_ && has_room(); }
+
+// Requires lock_.
+void PoolCore::take_back_slot() noexcept {
+  --lent_;
+  ++live_;
+  ++running_;
+}
+
+// Requires lock_. Gives free slots to the lenders that have waited longest. I1 may be broken on
+// return: the caller retires itself or calls retire_surplus().
+void PoolCore::return_slots(WakeChain& wakes) noexcept {
+  while (!returning_.empty() && slot_for_lender()) {
+    take_back_slot();
+    wakes.add(*returning_.claim_front());
+  }
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,170 @@
+// The pool as a whole: its size, its end, its numbers.
+#include <algorithm>
+#include <utility>
+
+#include "pool/pool_core.hpp"
+#include "pool/registry.hpp"
+
+namespace weft::pool {
+
+using detail::Waiter;
+
+std::error_code PoolCore::start_kept_workers() noexcept {
+  std::error_code error;
+  lock_.lock();
+  while (!error && live_ < kept_workers()) error = start_worker();
+  lock_.unlock();
+  return error;
+}
+
+void PoolCore::close(Close mode) noexcept {
+  // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
+  ItemQueue dropped;
+  WakeChain wakes;
+  lock_.lock();
+  closed_ = true;
+  while (Waiter* submitter = blocked_.claim_front()) {  // Not granted: it answers Errc::closed.
+    --blocked_count_;
+    ++rejected_;
+    wakes.add(*submitter);
+  }
+  if (mode == Close::discard) {
+    dropped.swap(queue_);
+    cancelled_ += dropped.size();
+    return_slots(wakes);
+    retire_surplus(wakes);
+  }
+  if (queue_.empty()) retire_all_idle(wakes);
+  if (Waiter* reaper = reaper_bed_.claim_front()) wakes.add(*reaper);
+  tell_if_quiet(wakes);
+  tell_if_gone(wakes);
+  // The last access: who joins may destroy the pool now.
+  lock_.unlock();
+  wakes.wake_all();
+}
+
+bool PoolCore::reopen() noexcept {
+  lock_.lock();
+  const bool was_closed = std::exchange(closed_, false);
+  lock_.unlock();
+  return was_closed;
+}
+
+void PoolCore::resize(std::size_t capacity) noexcept {
+  lock_.lock();
+  set_capacity(capacity);
+  match_up();
+}
+
+// Requires lock_, and releases it. Brings items, workers, blocked parties and lenders together
+// after a change that was not a finished task. What must not be done under the lock is done
+// without it, and all is looked at again.
+void PoolCore::match_up() noexcept {
+  bool may_start = true;
+  bool may_grow = true;
+  for (;;) {
+    WakeChain wakes;
+    return_slots(wakes);
+    retire_surplus(wakes);
+    admit_blocked(wakes);
+    while (queue_wants_worker()) wakes.add(call_hottest());
+    if (!wakes.empty()) {
+      lock_.unlock();
+      wakes.wake_all();
+      lock_.lock();
+    } else if (may_start && must_grow(queue_.size())) {
+      // Without fibers or memory the pool goes on with the workers it has.
+      may_start = !start_worker();
+    } else if (may_grow && !blocked_.empty() && has_room() && !queue_.has_room()) {
+      may_grow = grow_queue();
+    } else {
+      lock_.unlock();
+      return;
+    }
+  }
+}
+
+// Requires lock_.
+void PoolCore::tell_if_quiet(WakeChain& wakes) noexcept {
+  if (is_quiet()) wakes.add_all(quiet_waiters_.claim_all());
+}
+
+// Requires lock_, whose release is the caller's last access to the pool if it is gone.
+void PoolCore::tell_if_gone(WakeChain& wakes) noexcept {
+  if (is_gone()) wakes.add_all(joiners_.claim_all());
+}
+
+// A task that waited for its pool to be quiet or gone would wait for itself.
+void PoolCore::refuse_own_tasks() const {
+  if (called_from_worker_of(this)) {
+    throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                            "weft::FiberPool: a task cannot wait for its own pool");
+  }
+}
+
+bool PoolCore::wait_idle_until(Deadline deadline) {
+  refuse_own_tasks();
+  lock_.lock();
+  if (is_quiet()) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return detail::wait_in_until(quiet_waiters_, lock_, self, detail::WaitReason::pool_wait,
+                               deadline);
+}
+
+bool PoolCore::join_until(Deadline deadline) {
+  refuse_own_tasks();
+  lock_.lock();
+  if (is_gone()) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return detail::wait_in_until(joiners_, lock_, self, detail::WaitReason::pool_wait, deadline);
+}
+
+std::size_t PoolCore::capacity() noexcept {
+  lock_.lock();
+  const std::size_t capacity = capacity_;
+  lock_.unlock();
+  return capacity;
+}
+
+std::size_t PoolCore::available() noexcept {
+  lock_.lock();
+  const std::size_t free = capacity_ - std::min(capacity_, running_ + queue_.size());
+  lock_.unlock();
+  return free;
+}
+
+bool PoolCore::is_closed() noexcept {
+  lock_.lock();
+  const bool closed = closed_;
+  lock_.unlock();
+  return closed;
+}
+
+PoolStats PoolCore::stats() noexcept {
+  PoolStats stats;
+  lock_.lock();
+  stats.live = live_;
+  stats.busy = running_;
+  stats.idle = live_ - running_;
+  stats.lent = lent_;
+  stats.in_callers = in_callers_;
+  stats.queued = queue_.size();
+  stats.blocked = blocked_count_;
+  stats.submitted = submitted_;
+  stats.completed = completed_;
+  stats.failed = failed_;
+  stats.cancelled = cancelled_;
+  stats.rejected = rejected_;
+  stats.started = started_;
+  stats.retired = retired_;
+  lock_.unlock();
+  return stats;
+}
+
+}  // namespace weft::pool

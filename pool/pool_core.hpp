@@ -1,0 +1,184 @@
+// What a FiberPool is made of; README.md tells how it works and why so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <system_error>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/waiter.hpp>
+#include <weft/pool.hpp>
+
+#include "pool/idle_stack.hpp"
+#include "pool/item_queue.hpp"
+
+namespace weft::pool {
+
+// The state of a pool and all that happens to it. One lock guards everything below it; it is
+// never held across an allocation, user code, or a wake.
+//
+// A slot is the right to run one task. A worker that lives holds one, and is in one of three
+// conditions: running a task; idle, in idle_; or awaited, that is started or woken and not yet
+// looking for a task. A fourth, lent, holds none: its task waits on its own pool.
+// Invariants, under lock_
+//   I1  live_ = running_ + idle_.size() + waking_ (+ the worker that holds lock_), and
+//       live_ <= capacity_, except while tasks run that were started under a larger capacity.
+//   I2  Who accepts an item keeps running_ + queue_.size() <= bound_.
+//   I3  If an item is queued, a worker is awaited, or no worker is idle and every slot is in use:
+//       then those who run look at the queue after their task. Nothing is ever stranded.
+//   I4  Parties are blocked only while running_ + queue_.size() >= bound_, or until the next
+//       finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
+//       once closed_ is set.
+//   I5  Lenders wait in returning_ only while they cannot have a slot under I2.
+//   I6  present_ counts the fibers of the pool, from before they are spawned to their last
+//       access to this object.
+class PoolCore {
+ public:
+  explicit PoolCore(PoolOptions options);
+  PoolCore(const PoolCore&) = delete;
+  PoolCore& operator=(const PoolCore&) = delete;
+
+  // pool_core.cpp: tasks come in.
+  [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full, Deadline deadline);
+  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+
+  // lifecycle.cpp: the pool as a whole.
+  [[nodiscard]] std::error_code start_kept_workers() noexcept;
+  void close(Close mode) noexcept;
+  // False if it was open.
+  [[nodiscard]] bool reopen() noexcept;
+  void resize(std::size_t capacity) noexcept;
+  [[nodiscard]] bool wait_idle_until(Deadline deadline);
+  [[nodiscard]] bool join_until(Deadline deadline);
+  [[nodiscard]] std::size_t capacity() noexcept;
+  [[nodiscard]] std::size_t available() noexcept;
+  [[nodiscard]] bool is_closed() noexcept;
+  [[nodiscard]] PoolStats stats() noexcept;
+
+  // lending.cpp: by a worker of this pool, around a wait of its task.
+  void lend_slot() noexcept;
+  void reclaim_slot() noexcept;
+
+ private:
+  // How many queued items one awaited worker stands for. It runs them one after the other if they
+  // are short, and calls more workers as it goes if they are not: see README.md.
+  static constexpr std::size_t kItemsPerWake = 16;
+
+  enum class Verdict : std::uint8_t { accepted, refused, full };
+
+  // pool_core.cpp. Requires lock_. Full: lock_ is still held. Else it is released, and `error`
+  // tells why the item was refused.
+  [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item, std::error_code& error) noexcept;
+  // Without lock_.
+  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, Deadline deadline);
+  // Requires lock_, and releases it.
+  void run_in_caller(detail::PoolItem& item) noexcept;
+  [[nodiscard]] std::error_code refuse(Errc why) noexcept;
+  // Requires lock_; releases it meanwhile. False when there is no memory.
+  [[nodiscard]] bool grow_queue() noexcept;
+
+  // All of these require lock_.
+  [[nodiscard]] bool has_room() const noexcept { return running_ + queue_.size() < bound_; }
+  [[nodiscard]] bool is_quiet() const noexcept {
+    return running_ + lent_ + in_callers_ + queue_.size() == 0;
+  }
+  [[nodiscard]] bool is_gone() const noexcept { return closed_ && present_ + in_callers_ == 0; }
+  // Whether `items` queued items need a worker that does not live yet.
+  [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
+    return live_ < capacity_ && items > idle_.size() + waking_;
+  }
+  [[nodiscard]] std::size_t kept_workers() const noexcept {
+    return options_.min_workers < capacity_ ? options_.min_workers : capacity_;
+  }
+  void set_capacity(std::size_t capacity) noexcept;
+  void admit_blocked(WakeChain& wakes) noexcept;
+  [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
+  // Whether too few workers are awaited for what is queued, and another could be called.
+  [[nodiscard]] bool queue_wants_worker() const noexcept {
+    return waking_ * kItemsPerWake < queue_.size() && !idle_.empty();
+  }
+  [[nodiscard]] Worker& call_hottest() noexcept;
+  void tell_if_quiet(WakeChain& wakes) noexcept;
+  void tell_if_gone(WakeChain& wakes) noexcept;
+  void count(detail::PoolJob::Outcome outcome) noexcept;
+
+  // lending.cpp. Require lock_.
+  [[nodiscard]] bool slot_for_lender() const noexcept;
+  void take_back_slot() noexcept;
+  void return_slots(WakeChain& wakes) noexcept;
+
+  // worker.cpp
+  void work() noexcept;
+  [[nodiscard]] bool next_item(Worker& self, detail::PoolItem& item) noexcept;
+  [[nodiscard]] bool take_item(detail::PoolItem& item, int calls, WakeChain& wakes) noexcept;
+  [[nodiscard]] bool arrive(Worker& self) noexcept;
+  void step_out(Worker& self) noexcept;
+  void give_up_slot(WakeChain& wakes) noexcept;
+  void leave() noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item) noexcept;
+  void report(const std::exception_ptr& exception) noexcept;
+  // Requires lock_; releases it meanwhile.
+  [[nodiscard]] std::error_code start_worker() noexcept;
+  void run_stranded_items() noexcept;
+
+  // lifecycle.cpp. Requires lock_, and releases it.
+  void match_up() noexcept;
+  void refuse_own_tasks() const;
+
+  // reaper.cpp
+  [[nodiscard]] bool reaper_is_due() const noexcept;
+  void announce_reaper() noexcept;
+  [[nodiscard]] bool start_reaper() noexcept;
+  void reap() noexcept;
+  void retire_stale() noexcept;
+  [[nodiscard]] bool coldest_is_stale() const noexcept;
+  void retire_coldest(WakeChain& wakes) noexcept;
+  void retire_all_idle(WakeChain& wakes) noexcept;
+  void retire_surplus(WakeChain& wakes) noexcept;
+
+  const PoolOptions options_;
+
+  detail::SpinLock lock_;
+  bool closed_ = false;
+  bool reaper_alive_ = false;
+  std::size_t capacity_ = 0;
+  std::size_t bound_ = 0;  // capacity_ + queue_capacity, saturated.
+  std::size_t live_ = 0;
+  std::size_t running_ = 0;
+  std::size_t waking_ = 0;
+  std::size_t doomed_ = 0;  // Awaited workers whose slot was taken: the next so many leave.
+  std::size_t lent_ = 0;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t completed_ = 0;
+  IdleStack idle_;
+  ItemQueue queue_;
+  detail::WaitList blocked_;
+  detail::WaitList returning_;  // Lenders that want a slot back.
+  std::size_t blocked_count_ = 0;
+  std::size_t in_callers_ = 0;
+  std::size_t present_ = 0;
+  std::uint64_t epoch_ = 0;  // Advanced by the reaper every idle_timeout.
+  std::uint64_t failed_ = 0;
+  std::uint64_t cancelled_ = 0;
+  std::uint64_t rejected_ = 0;
+  std::uint64_t started_ = 0;
+  std::uint64_t retired_ = 0;
+  detail::WaitList quiet_waiters_;
+  detail::WaitList joiners_;
+  detail::WaitList reaper_bed_;  // Where the reaper sleeps.
+};
+
+// By a task that is about to park: lends its slot if it runs on a worker of `core`, which may be
+// gone if not. Destroyed, it waits for a slot.
+class Loan {
+ public:
+  explicit Loan(PoolCore* core) noexcept;
+  ~Loan();
+  Loan(const Loan&) = delete;
+  Loan& operator=(const Loan&) = delete;
+
+ private:
+  PoolCore* const core_;
+};
+
+}  // namespace weft::pool

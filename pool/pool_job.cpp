@@ -1,0 +1,68 @@
+#include <weft/pool.hpp>
+
+#include "pool/pool_core.hpp"
+
+namespace weft::detail {
+
+PoolJob::Outcome PoolJob::execute() noexcept {
+  if (!claim(kRunning)) return Outcome::cancelled;
+  return invoke() ? Outcome::completed : Outcome::failed;
+}
+
+void PoolJob::settle(Outcome outcome) noexcept {
+  const Kind kind = kind_;  // A job on a stack is gone once its end is published.
+  if (outcome != Outcome::cancelled) publish(kFinished);
+  if (kind == Kind::on_heap) release_reference();
+}
+
+void PoolJob::abandon() noexcept {
+  const Kind kind = kind_;
+  (void)cancel();
+  if (kind == Kind::on_heap) release_reference();
+}
+
+bool PoolJob::cancel() noexcept {
+  if (claim(kDropping)) {
+    drop_callable();
+    publish(kCancelled);
+    return true;
+  }
+  // Relaxed: a number that is compared, nothing is read through it.
+  const std::uint32_t state = state_.load(relaxed);
+  return state == kDropping || state == kCancelled;
+}
+
+bool PoolJob::wait_until(Deadline deadline) noexcept {
+  lock_.lock();
+  const bool over_already = ready();
+  lock_.unlock();
+  if (over_already) return true;
+  const pool::Loan loan(core_);
+  lock_.lock();
+  if (ready()) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, deadline);
+}
+
+void PoolJob::release_reference() noexcept {
+  if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]
+}
+
+// Relaxed: the callable came here through the lock of the pool, or with the handle.
+bool PoolJob::claim(State state) noexcept {
+  std::uint32_t expected = kPending;
+  return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
+}
+
+void PoolJob::publish(State end) noexcept {
+  lock_.lock();
+  state_.store(end, release);  // [job]
+  Waiter* waiting = waiters_.claim_all();
+  lock_.unlock();
+  wake_chain(waiting);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,245 @@
+// The life of a worker: it arrives, runs tasks, idles, and leaves.
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "pool/pool_core.hpp"
+#include "pool/registry.hpp"
+#include "pool/spawn_fiber.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using Outcome = detail::PoolJob::Outcome;
+
+namespace {
+
+// An arriving worker that sees more items than awaited workers calls so many. Two make the calls
+// a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
+constexpr int kCallsOnArrival = 2;
+
+// One line on stderr, in one write so that lines of several threads do not mix.
+void print(const char* event, const std::string& pool, const std::exception_ptr& exception) {
+  const char* format = "weft: pool '%s': %s: %s\n";
+  try {
+    std::rethrow_exception(exception);
+  } catch (const std::exception& known) {
+    std::fprintf(stderr, format, pool.c_str(), event, known.what());
+  } catch (...) {
+    std::fprintf(stderr, format, pool.c_str(), event, "not a std::exception");
+  }
+}
+
+// Tells the waiters of the job that the worker ran last.
+void tell_waiters(Worker& worker) noexcept {
+  if (worker.finished == nullptr) return;
+  std::exchange(worker.finished, nullptr)->settle(worker.outcome);
+}
+
+}  // namespace
+
+void PoolCore::work() noexcept {
+  const Registration registration(*this);
+  Worker self;
+  self.waker = detail::current();
+  PoolItem item;
+  lock_.lock();
+  while (next_item(self, item)) {
+    self.outcome = execute(item);
+    self.finished = std::exchange(item.job, nullptr);
+    lock_.lock();
+    --running_;
+    count(self.outcome);
+  }
+  tell_waiters(self);
+  leave();
+}
+
+// Requires lock_, and releases it. True with an item to run, whose slot is counted as running;
+// false when the worker has been retired, and its slot is no longer counted as live.
+//
+// The waiters of a finished job are told once its slot has been used otherwise or is free: so
+// who waits for a task can count on its slot.
+bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
+  bool try_reaper = true;
+  for (;;) {
+    const bool arriving = self.awaited;
+    if (arriving && !arrive(self)) return false;
+    WakeChain wakes;
+    if (!returning_.empty()) return_slots(wakes);
+    const bool surplus = live_ > capacity_;
+    if (!surplus && take_item(item, arriving ? kCallsOnArrival : 0, wakes)) {
+      lock_.unlock();
+      wakes.wake_all();
+      tell_waiters(self);
+      return true;
+    }
+    tell_if_quiet(wakes);
+    if (surplus || closed_) {
+      give_up_slot(wakes);
+      lock_.unlock();
+      wakes.wake_all();
+      return false;
+    }
+    if (self.finished != nullptr || !wakes.empty()) {
+      step_out(self);
+      wakes.wake_all();
+      tell_waiters(self);
+      lock_.lock();
+    } else if (try_reaper && reaper_is_due()) {
+      announce_reaper();
+      step_out(self);
+      try_reaper = start_reaper();
+      lock_.lock();
+    } else {
+      self.idle_since = epoch_;
+      self.awaited = true;  // By the time it comes back.
+      idle_.push(self);
+      detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
+      if (self.retired) return false;
+      lock_.lock();
+    }
+  }
+}
+
+// Requires lock_. Turns an awaited worker into one that looks for a task. False, with lock_
+// released, if its slot was taken meanwhile.
+bool PoolCore::arrive(Worker& self) noexcept {
+  if (doomed_ > 0) {
+    --doomed_;
+    lock_.unlock();
+    return false;
+  }
+  --waking_;
+  self.awaited = false;
+  return true;
+}
+
+// Releases lock_, for what must not be done under it. Meanwhile the worker is counted as awaited,
+// since it will look for a task again.
+void PoolCore::step_out(Worker& self) noexcept {
+  ++waking_;
+  self.awaited = true;
+  lock_.unlock();
+}
+
+// Requires lock_. Takes the oldest accepted item; without one, that of a blocked party. Calls up
+// to `calls` idle workers for the items that are left.
+bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
+  if (queue_.empty()) {
+    if (blocked_.empty() || !admit_one(&item, wakes)) return false;
+    ++running_;
+    return true;
+  }
+  queue_.pop(item);
+  ++running_;
+  if (!blocked_.empty()) admit_blocked(wakes);
+  for (; calls > 0 && waking_ < queue_.size() && !idle_.empty(); --calls) {
+    wakes.add(call_hottest());
+  }
+  return true;
+}
+
+// Requires lock_. The worker's slot is no longer counted as live: there are too many, or the pool
+// is closed and the queue empty.
+void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
+  --live_;
+  ++retired_;
+  if (closed_ && queue_.empty()) retire_all_idle(wakes);
+  retire_surplus(wakes);
+  admit_blocked(wakes);
+}
+
+// The last access of a worker or reaper to the pool.
+void PoolCore::leave() noexcept {
+  WakeChain wakes;
+  lock_.lock();
+  --present_;
+  tell_if_gone(wakes);
+  lock_.unlock();
+  wakes.wake_all();
+}
+
+Outcome PoolCore::execute(PoolItem& item) noexcept {
+  if (item.job != nullptr) return item.job->execute();
+  std::exception_ptr exception;
+  try {
+    item.task.run();
+    return Outcome::completed;
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  // Not inside the catch block: on_exception may park.
+  report(exception);
+  return Outcome::failed;
+}
+
+void PoolCore::report(const std::exception_ptr& exception) noexcept {
+  if (!options_.on_exception) {
+    print("a task threw", options_.name, exception);
+    return;
+  }
+  std::exception_ptr from_handler;
+  try {
+    options_.on_exception(exception);
+  } catch (...) {
+    // A handler that throws must cost neither the worker nor the slot, and there is nobody left
+    // to hand its exception to.
+    from_handler = std::current_exception();
+  }
+  if (from_handler) print("on_exception threw", options_.name, from_handler);
+}
+
+std::error_code PoolCore::start_worker() noexcept {
+  ++live_;
+  ++waking_;
+  ++present_;
+  ++started_;
+  lock_.unlock();
+  const std::error_code error = spawn_fiber(options_, [this] { work(); });
+  lock_.lock();
+  if (!error) return {};
+  --present_;
+  --started_;
+  if (doomed_ > 0) {
+    --doomed_;
+    --retired_;
+  } else {
+    --waking_;
+    --live_;
+  }
+  run_stranded_items();
+  return error;
+}
+
+// Requires lock_; releases it meanwhile. Others may have accepted items because the worker that
+// could not be started was to come. If no other lives, the caller runs them in its place.
+void PoolCore::run_stranded_items() noexcept {
+  while (live_ == 0 && !queue_.empty()) {
+    WakeChain wakes;
+    PoolItem item;
+    ++live_;
+    (void)take_item(item, 0, wakes);
+    lock_.unlock();
+    wakes.wake_all();
+    const Outcome outcome = execute(item);
+    lock_.lock();
+    --running_;
+    --live_;
+    count(outcome);
+    lock_.unlock();
+    if (item.job != nullptr) std::exchange(item.job, nullptr)->settle(outcome);
+    lock_.lock();
+  }
+  WakeChain wakes;
+  return_slots(wakes);
+  while (queue_wants_worker()) wakes.add(call_hottest());
+  tell_if_quiet(wakes);
+  tell_if_gone(wakes);
+  lock_.unlock();
+  wakes.wake_all();
+  lock_.lock();
+}
+
+}  // namespace weft::pool
