@@ -3,7 +3,6 @@
 //
 //   echo_floor --port 7777
 #include <arpa/inet.h>
-#include <fmt/core.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -11,13 +10,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
-#include <string>
+#include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <vector>
@@ -89,7 +89,9 @@ class EchoFloor {
   }
 
   void print_summary() const {
-    fmt::print("connections {}\nrequests {}\nrefusals 0\n", connections_count_, requests_);
+    std::printf("connections %llu\nrequests %llu\nrefusals 0\n",
+                static_cast<unsigned long long>(connections_count_),
+                static_cast<unsigned long long>(requests_));
   }
 
  private:
@@ -162,22 +164,31 @@ class EchoFloor {
   std::uint64_t requests_ = 0;
 };
 
+// `--port N`, or nothing for 7777. False: not understood.
+bool read_arguments(int argc, char** argv, std::uint16_t& port) {
+  if (argc == 1) return true;
+  if (argc != 3 || std::string_view(argv[1]) != "--port") return false;
+  const std::string_view text = argv[2];
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return error == std::errc{} && end == text.data() + text.size();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::uint16_t port = 7777;
-  CLI::App app("Sends back what it is sent, with as little around the system calls as can be.");
-  app.add_option("--port", port, "port of 127.0.0.1; 0 lets the system choose")
-      ->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  if (!read_arguments(argc, argv, port)) {
+    std::fputs("usage: echo_floor [--port N]   0 to 65535; 0 lets the system choose\n", stderr);
+    return 2;
+  }
   try {
     EchoFloor server(port);
-    fmt::print("listening on 127.0.0.1:{}\n", server.port());
+    std::printf("listening on 127.0.0.1:%u\n", static_cast<unsigned>(server.port()));
     std::fflush(stdout);
     server.serve();
     server.print_summary();
   } catch (const std::system_error& error) {
-    fmt::print(stderr, "echo_floor: {}\n", error.what());
+    std::fprintf(stderr, "echo_floor: %s\n", error.what());
     return 1;
   }
 }

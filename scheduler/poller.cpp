@@ -126,12 +126,8 @@ void IoDirection::withdraw(Waiter& waiter) noexcept {
 bool IoDirection::take_edge() noexcept {
   std::uintptr_t expected = kReady;
   // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
-  if (word_.load(relaxed) != kReady ||
-      !word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) {  // [edge]
-    return false;
-  }
-  detail::full_fence();  // [look]
-  return true;
+  return word_.load(relaxed) == kReady &&
+         word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed);  // [edge]
 }
 
 bool IoDirection::worth_trying() noexcept {
@@ -143,7 +139,7 @@ bool IoDirection::worth_trying() noexcept {
 bool IoDirection::notify() noexcept {
   std::uintptr_t word = word_.load(relaxed);  // Relaxed: the exchange below decides.
   for (;;) {
-    if (word == kReady || word == kClosed) return false;  // [look]
+    if (word == kReady || word == kClosed) return false;
     const std::uintptr_t next = word == kIdle ? kReady : kIdle;
     if (word_.compare_exchange_weak(word, next, acq_rel, relaxed)) break;  // [edge] [waiter]
   }
@@ -222,8 +218,6 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
   const bool looks_only = deadline == Deadline::past();
   if (looks_only && !watches_anything()) return 0;
   const std::size_t count = fetch(deadline, buffer);
-  if (count == 0) return 0;
-  detail::full_fence();  // [look]
   // With many connections nothing of one that was quiet is in a cache any more. Records and
   // waiters are fetched ahead, all at once, so that they arrive while others are at work.
   for (const epoll_event& event : std::span(buffer.events).first(count)) {

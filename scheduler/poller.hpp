@@ -40,9 +40,9 @@ enum class WaitOutcome : std::uint8_t {
 //              waiter's fields are visible.
 //   [let_go]   deliver stores let_go (release) -> withdraw loads it (acquire): the deliverer has
 //              finished with the waiter.
-//   [look]     full_fence in Poller::wait, after it fetched events and before it passes over a word
-//              that is kReady already <-> full_fence in take_edge, after it took the edge away and
-//              before the system call: that call sees what the event passed over was about.
+// The kernel orders the rest. A system call that found nothing held the descriptor's lock before
+// what came next did, and the event about that was fetched later still: so who delivers it sees
+// the word as it was before the system call, and cannot pass over an edge that has been used up.
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one came since the last look.

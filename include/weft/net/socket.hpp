@@ -1,0 +1,43 @@
+// The ownership of one open socket.
+#pragma once
+
+#include <utility>
+
+namespace weft::scheduler {
+class IoHandle;
+}
+
+namespace weft::net {
+
+// Owns a socket that is registered with its runtime's poller; what streams and listeners have
+// inside. Move-only; closes in the destructor. It must not outlive its runtime.
+class Socket {
+ public:
+  Socket() noexcept = default;
+  explicit Socket(scheduler::IoHandle* handle) noexcept : handle_(handle) {}
+  Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = std::exchange(other.handle_, nullptr);
+    }
+    return *this;
+  }
+  ~Socket() { reset(); }
+
+  // Ends all waits on the socket with Errc::closed. The descriptor is closed as soon as no call
+  // uses it any more. May be called while others wait, and more than once.
+  void close() noexcept;
+  // False for an empty or closed socket; may be stale when it returns.
+  [[nodiscard]] bool is_open_hint() const noexcept;
+  // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
+  [[nodiscard]] int descriptor() const noexcept;
+  [[nodiscard]] scheduler::IoHandle* handle() const noexcept { return handle_; }
+
+ private:
+  void reset() noexcept;
+
+  scheduler::IoHandle* handle_ = nullptr;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,50 @@
+// Waiting for TCP connections.
+#pragma once
+
+#include <weft/deadline.hpp>
+#include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/socket.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::net {
+
+struct ListenOptions {
+  // Connections that may wait to be accepted; the system caps it (net.core.somaxconn).
+  int backlog = 4096;
+  // Listen even if connections of an earlier listener on this port have not quite ended.
+  bool reuse_address = true;
+  // Several listeners share the port, and the system spreads connections over them.
+  bool reuse_port = false;
+};
+
+// A listening socket. Move-only; closes in the destructor. It must not outlive its runtime.
+// One party accepts at a time; close() may come from anybody at any time while the object exists.
+class TcpListener {
+ public:
+  TcpListener() noexcept = default;
+
+  // Errors: Errc::no_runtime from a plain thread without one, or the system's (address_in_use,
+  // permission_denied, ...). Never parks.
+  static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
+
+  // The next connection, with TCP_NODELAY set. Parks until there is one. Connections that ended
+  // while they waited are passed over. Errors: Errc::timed_out; Errc::closed; the system's
+  // too_many_files_open and others, after which the listener is still usable: the connection
+  // waits for the next accept().
+  Result<TcpStream> accept(Deadline deadline = Deadline::never());
+
+  // With the port that the system chose, if it was asked to.
+  Result<Address> local_address() const noexcept;
+  // Ends an accept() that waits with Errc::closed.
+  void close() noexcept { socket_.close(); }
+  [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
+
+ private:
+  explicit TcpListener(Socket socket) noexcept : socket_(std::move(socket)) {}
+
+  Socket socket_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,36 @@
+// The system calls of sockets, with errors as values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <system_error>
+#include <weft/net/address.hpp>
+
+namespace weft::net {
+
+// What a system call returned: a value, or with error != 0 the errno of that moment.
+struct CallResult {
+  std::int64_t value = 0;
+  int error = 0;
+
+  [[nodiscard]] bool would_wait() const noexcept;
+  [[nodiscard]] std::error_code code() const noexcept { return {error, std::system_category()}; }
+};
+
+// None of these is ever inlined: a compiler may remember the address of errno, and the caller may
+// be on another thread after it has waited. Calls that a signal interrupted are repeated.
+[[nodiscard]] CallResult open_tcp(const Address& address) noexcept;
+[[nodiscard]] CallResult bind_to(int descriptor, const Address& address) noexcept;
+[[nodiscard]] CallResult start_listening(int descriptor, int backlog) noexcept;
+[[nodiscard]] CallResult accept_from(int descriptor) noexcept;
+[[nodiscard]] CallResult connect_to(int descriptor, const Address& address) noexcept;
+[[nodiscard]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept;
+[[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
+[[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;
+[[nodiscard]] CallResult set_option(int descriptor, int level, int name, int value) noexcept;
+Result<Address> name_of(int descriptor) noexcept;
+Result<Address> peer_of(int descriptor) noexcept;
+void close_descriptor(int descriptor) noexcept;
+
+}  // namespace weft::net

@@ -1,0 +1,58 @@
+// Trying a system call, waiting, and trying again.
+#pragma once
+
+#include <cstdint>
+#include <system_error>
+#include <weft/deadline.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/error.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/socket.hpp>
+
+#include "net/system_calls.hpp"
+#include "scheduler/poller.hpp"
+
+namespace weft::net {
+
+// Registers a new descriptor with the poller; closes it if that fails.
+Result<Socket> adopt(scheduler::Poller& poller, int descriptor) noexcept;
+
+// The caller's poller, or Errc::no_runtime.
+Result<scheduler::Poller*> find_poller();
+
+[[nodiscard]] inline std::error_code to_error(scheduler::WaitOutcome outcome) noexcept {
+  switch (outcome) {
+    case scheduler::WaitOutcome::ready:
+      return {};
+    case scheduler::WaitOutcome::timed_out:
+      return Errc::timed_out;
+    case scheduler::WaitOutcome::closed:
+      return Errc::closed;
+  }
+  return {};
+}
+
+// Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
+// `worth_trying` is false it waits first. The caller has entered the handle.
+template <class Attempt>
+Result<std::int64_t> attempt_until(scheduler::IoDirection& direction, detail::WaitReason reason,
+                                   Deadline deadline, bool worth_trying, Attempt attempt) noexcept {
+  // The stream's own deadline also ends calls that would not have to wait.
+  if (direction.deadline().passed()) return {.error = Errc::timed_out};
+  for (;;) {
+    if (worth_trying) {
+      const CallResult result = attempt();
+      if (!result.would_wait()) {
+        if (direction.turn_is_over()) [[unlikely]]
+          detail::yield();
+        if (result.error != 0) return {.error = result.code()};
+        return {.value = result.value};
+      }
+    }
+    const std::error_code error = to_error(direction.wait(deadline, reason));
+    if (error) return {.error = error};
+    worth_trying = true;
+  }
+}
+
+}  // namespace weft::net
