@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -60,7 +61,9 @@ unsigned parse_cpu_quota(const char* text) noexcept {
   long long quota = 0;
   long long period = 0;
   if (std::sscanf(text, "%lld %lld", &quota, &period) != 2 || quota <= 0 || period <= 0) return 0;
-  return static_cast<unsigned>(std::max((quota + period - 1) / period, 1LL));
+  // Rounded up; more processors than there can be are as good as no limit.
+  const long long processors = quota / period + (quota % period != 0 ? 1 : 0);
+  return static_cast<unsigned>(std::min<long long>(processors, std::numeric_limits<int>::max()));
 }
 
 unsigned usable_processors() noexcept {

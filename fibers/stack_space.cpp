@@ -184,10 +184,11 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
 
 void StackSpace::cool(Stack* chain) noexcept {
   while (chain != nullptr) {
-    Range& range = ranges_[chain->size_class];
+    const unsigned size_class = chain->size_class;
+    Range& range = ranges_[size_class];
     Indices indices;
     unsigned count = 0;
-    for (; chain != nullptr && count < kMostAtOnce; ++count) {
+    for (; chain != nullptr && chain->size_class == size_class && count < kMostAtOnce; ++count) {
       Stack& stack = *chain;
       chain = stack.next;
       indices[count] = stack.index;

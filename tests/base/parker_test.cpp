@@ -1,0 +1,126 @@
+#include "base/parker.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::Deadline;
+using weft::base::Parker;
+using weft::test::kSlowdown;
+
+TEST_SUITE_BEGIN("base/parker");
+
+TEST_CASE("an unpark before the park makes the park return at once") {
+  Parker parker;
+  CHECK(!parker.unpark());
+  CHECK(parker.park_until(Deadline::never()));
+}
+
+TEST_CASE("unparks do not add up") {
+  Parker parker;
+  for (int i = 0; i < 5; ++i) CHECK(!parker.unpark());
+  CHECK(parker.park_until(Deadline::never()));
+  CHECK(!parker.park_until(Deadline::past()));
+}
+
+TEST_CASE("a park ends at its deadline and not before") {
+  Parker parker;
+  for (const int microseconds : {0, 1, 100, 5000}) {
+    const Deadline deadline = Deadline::after(std::chrono::microseconds(microseconds));
+    CHECK(!parker.park_until(deadline));
+    CHECK(deadline.passed());
+  }
+}
+
+TEST_CASE("a park that timed out leaves nothing behind") {
+  Parker parker;
+  CHECK(!parker.park_until(Deadline::past()));
+  CHECK(!parker.park_until(Deadline::past()));
+  CHECK(!parker.unpark());
+  CHECK(parker.park_until(Deadline::past()));
+}
+
+TEST_CASE("only an owner that sleeps elsewhere has to be interrupted") {
+  Parker parker;
+  REQUIRE(parker.begin_elsewhere());
+  CHECK(parker.unpark());
+  CHECK(!parker.unpark());  // The first one has already asked for it.
+  CHECK(parker.end_elsewhere());
+  CHECK(!parker.unpark());
+  CHECK(!parker.begin_elsewhere());  // It took the token.
+  REQUIRE(parker.begin_elsewhere());
+  CHECK(!parker.end_elsewhere());
+  CHECK(!parker.park_until(Deadline::past()));
+}
+
+TEST_CASE("what came before an unpark is visible after the park, a great many times") {
+  weft::test::TestGuard guard("parker handshake");
+  const int rounds = 3'000 / static_cast<int>(kSlowdown);
+  Parker ping;
+  Parker pong;
+  int shared = 0;  // Not atomic: the sanitizers see any hole in the handshake.
+  std::thread other([&] {
+    for (int i = 0; i < rounds; ++i) {
+      (void)ping.park_until(Deadline::never());
+      ++shared;
+      (void)pong.unpark();
+    }
+  });
+  for (int i = 0; i < rounds; ++i) {
+    ++shared;
+    (void)ping.unpark();
+    (void)pong.park_until(Deadline::never());
+    if (shared != 2 * (i + 1)) FAIL_CHECK("round ", i, " has ", shared);
+  }
+  other.join();
+  CHECK(shared == 2 * rounds);
+}
+
+// The unparker strikes at random moments around the deadline: a token is never lost, so unparks
+// that were taken by a park and tokens that are left over add up.
+TEST_CASE("no unpark is lost between a park, its deadline and a sleep elsewhere") {
+  weft::test::TestGuard guard("parker race");
+  const int rounds = 2'000 / static_cast<int>(kSlowdown);
+  Parker parker;
+  std::atomic<int> turn{0};
+  std::thread unparker([&] {
+    weft::test::Random random(1);
+    for (int i = 1; i <= rounds; ++i) {
+      while (turn.load() != i) std::this_thread::yield();
+      for (std::uint64_t spins = random.below(300); spins > 0; --spins) {
+        weft::detail::pause_cpu();
+      }
+      (void)parker.unpark();
+      turn.store(-i);
+    }
+  });
+  weft::test::Random random(2);
+  int taken = 0;
+  for (int i = 1; i <= rounds; ++i) {
+    turn.store(i);
+    bool unparked = false;
+    if (random.one_in(3)) {
+      unparked = !parker.begin_elsewhere() || parker.end_elsewhere();
+    } else {
+      unparked = parker.park_until(Deadline::after(std::chrono::microseconds(random.below(3))));
+    }
+    while (turn.load() != -i) std::this_thread::yield();
+    const bool left_over = parker.park_until(Deadline::past());
+    if (unparked == left_over) FAIL_CHECK("round ", i, ": both or neither");
+    taken += unparked ? 1 : 0;
+  }
+  unparker.join();
+  CHECK(taken >= 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,72 @@
+// What a program must not do ends with a sentence that says so.
+#include <unistd.h>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <weft/channel.hpp>
+#include <weft/condition_variable.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/death_test.hpp"
+
+namespace {
+
+TEST_SUITE_BEGIN("death/misuse");
+
+DEATH_TEST_CASE("unlocking a mutex that is not locked", "a mutex that is not locked was unlocked") {
+  weft::run([] {
+    weft::Mutex mutex;
+    mutex.unlock();
+  });
+}
+
+DEATH_TEST_CASE("unlocking a mutex twice, from a plain thread",
+                "a mutex that is not locked was unlocked") {
+  weft::Mutex mutex;
+  mutex.lock();
+  mutex.unlock();
+  mutex.unlock();
+}
+
+DEATH_TEST_CASE("more done() than add()", "WaitGroup::done() was called more often than") {
+  weft::run([] {
+    weft::WaitGroup group;
+    group.add(2);
+    for (int i = 0; i < 3; ++i) group.done();
+  });
+}
+
+DEATH_TEST_CASE("more done() than add() after a timed wait",
+                "WaitGroup::done() was called more often than") {
+  weft::run([] {
+    weft::WaitGroup group;
+    group.add();
+    (void)group.wait_for(std::chrono::microseconds(1));
+    group.done();
+    group.done();
+  });
+}
+
+DEATH_TEST_CASE("waiting for a condition without the mutex", "without its mutex locked") {
+  weft::run([] {
+    weft::Mutex mutex;
+    weft::ConditionVariable condition;
+    std::unique_lock lock(mutex, std::defer_lock);
+    condition.wait(lock);
+  });
+}
+
+DEATH_TEST_CASE("destroying a runtime from one of its own fibers",
+                "a Runtime was destroyed by one of its own fibers") {
+  auto* runtime = new weft::Runtime({.workers = 1});
+  runtime->go([runtime] { delete runtime; });
+  for (;;) pause();
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,121 @@
+// The ends of fibers as debuggers and terminate handlers see them.
+#include <cxxabi.h>
+#include <dlfcn.h>
+#include <execinfo.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <stdexcept>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/death_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+// With a name that a backtrace shows: not static, not inlined, nothing optimized away.
+extern "C" [[gnu::noinline, gnu::used, gnu::visibility("default")]] void
+weft_test_function_that_throws(int depth) {
+  // Through a volatile pointer, or the compiler would unroll the recursion.
+  void (*volatile again)(int) = &weft_test_function_that_throws;
+  if (depth > 0) again(depth - 1);
+  if (depth == 0) throw std::runtime_error("nobody catches this");
+  asm volatile("" : : : "memory");
+}
+
+}  // namespace weft::test
+
+namespace {
+
+struct Frames {
+  int count = 0;
+  _Unwind_Reason_Code result = _URC_NO_REASON;
+};
+
+// Counts the frames to the outermost one; a runaway unwinder stops at 10 000.
+[[gnu::noinline]] Frames count_frames() {
+  Frames frames;
+  frames.result = _Unwind_Backtrace(
+      [](_Unwind_Context*, void* argument) {
+        return ++*static_cast<int*>(argument) < 10'000 ? _URC_NO_REASON : _URC_NORMAL_STOP;
+      },
+      &frames.count);
+  return frames;
+}
+
+[[gnu::noinline]] Frames count_frames_below(int depth) {
+  Frames frames = depth == 0 ? count_frames() : count_frames_below(depth - 1);
+  asm volatile("" : : : "memory");
+  return frames;
+}
+
+// Says whether the throwing function is still on the stack when terminate is called.
+void report_stack_and_abort() {
+  void* addresses[64];
+  const int count = backtrace(addresses, 64);
+  auto* function = reinterpret_cast<char*>(&weft::test::weft_test_function_that_throws);
+  int found = 0;
+  for (int i = 0; i < count; ++i) {
+    auto* address = static_cast<char*>(addresses[i]);
+    found += address > function && address < function + 512 ? 1 : 0;
+  }
+  std::fprintf(stderr, "the throwing function is on the stack %s\n",
+               found >= 3 ? "as often as it was called" : "no more");
+  std::abort();
+}
+
+TEST_SUITE_BEGIN("death/unwind");
+
+FIBER_TEST_CASE("an unwinder comes to an end at the fiber's entry") {
+  const auto check = [] {
+    const Frames shallow = count_frames();
+    CHECK(shallow.result == _URC_END_OF_STACK);
+    CHECK(shallow.count > 2);
+    CHECK(shallow.count < 60);
+    const Frames deep = count_frames_below(20);
+    CHECK(deep.result == _URC_END_OF_STACK);
+    CHECK(deep.count >= shallow.count + 20);
+    CHECK(deep.count < shallow.count + 40);
+  };
+  check();
+  // Also on a used stack, and after a switch.
+  for (int i = 0; i < 20; ++i) {
+    weft::spawn([&] {
+      weft::this_fiber::yield();
+      check();
+    }).join();
+  }
+}
+
+DEATH_TEST_CASE("an exception that escapes a detached fiber ends the process with its stack intact",
+                "the throwing function is on the stack as often as it was called") {
+  std::set_terminate(&report_stack_and_abort);
+  weft::run([] { weft::go([] { weft::test::weft_test_function_that_throws(4); }); });
+}
+
+DEATH_TEST_CASE("so it does when the fiber has a name",
+                "the throwing function is on the stack as often as it was called") {
+  std::set_terminate(&report_stack_and_abort);
+  weft::run(
+      [] { weft::go({.name = "thrower"}, [] { weft::test::weft_test_function_that_throws(4); }); });
+}
+
+DEATH_TEST_CASE("the message of an exception that escapes is shown", "nobody catches this") {
+  weft::run([] { weft::go([] { throw std::runtime_error("nobody catches this"); }); });
+}
+
+DEATH_TEST_CASE("a handler that throws ends the process too", "thrown by the handler") {
+  weft::run({.on_exception =
+                 [](std::exception_ptr) { throw std::runtime_error("thrown by the handler"); }},
+            [] { weft::go([] { throw 1; }); });
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,180 @@
+#include "fibers/fiber_store.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::fibers::Fiber;
+using weft::fibers::FiberCache;
+using weft::fibers::FiberState;
+using weft::fibers::FiberStore;
+using weft::fibers::kFibersPerChain;
+using weft::fibers::kSlabBytes;
+using weft::fibers::Slab;
+
+// How many of the slab's pages have memory.
+std::size_t resident_pages(Slab* slab) {
+  unsigned char state[kSlabBytes / 4096] = {};
+  if (mincore(slab, kSlabBytes, state) != 0) return 0;
+  std::size_t count = 0;
+  for (const unsigned char page : state) count += page & 1U;
+  return count;
+}
+
+void trim_all(FiberStore& store) {
+  while (store.trim(16)) {
+  }
+}
+
+TEST_SUITE_BEGIN("fibers/fiber_store");
+
+TEST_CASE("every record leads to its slab, and the slab to its owner") {
+  int owner = 0;
+  FiberStore store(&owner, 100'000);
+  FiberCache cache(store);
+  for (int i = 0; i < 5'000; ++i) {
+    Fiber* fiber = cache.take();
+    REQUIRE(fiber != nullptr);
+    REQUIRE(Slab::of(*fiber).owner == &owner);
+    REQUIRE(fiber->state.load(weft::detail::relaxed) == FiberState::free);
+  }
+}
+
+TEST_CASE("records are distinct, and the visit sees every one of them") {
+  FiberStore store(nullptr, 100'000);
+  FiberCache cache(store);
+  std::set<const Fiber*> fibers;
+  for (int i = 0; i < 3'000; ++i) REQUIRE(fibers.insert(cache.take()).second);
+  std::size_t visited = 0;
+  store.for_each([&](const Fiber& fiber) { visited += fibers.count(&fiber); });
+  CHECK(visited == fibers.size());
+}
+
+TEST_CASE("the limit is met to within a slab and a chain, and again after all came back") {
+  constexpr std::size_t kLimit = 5'000;
+  FiberStore store(nullptr, kLimit);
+  for (int round = 0; round < 3; ++round) {
+    FiberCache cache(store);
+    std::vector<Fiber*> taken;
+    while (Fiber* fiber = cache.take()) {
+      taken.push_back(fiber);
+      REQUIRE(taken.size() < 2 * kLimit);
+    }
+    CHECK(taken.size() >= kLimit);
+    CHECK(taken.size() <= kLimit + Slab::kFibers + kFibersPerChain);
+    CHECK(cache.take() == nullptr);  // It stays so.
+    for (Fiber* fiber : taken) cache.give(*fiber);
+    CHECK(cache.take() == taken.back());
+    cache.give(*taken.back());
+  }
+}
+
+TEST_CASE("a trim gives the memory of unused slabs back, and only of those") {
+  FiberStore store(nullptr, 1'000'000);
+  constexpr std::size_t kCount = 100'000;
+  // Some chains are kept for the next burst, and each may keep two slabs.
+  constexpr std::size_t kKeptSlabs = 40;
+  std::vector<Fiber*> taken;
+  std::set<Slab*> slabs;
+  {
+    FiberCache cache(store);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      taken.push_back(cache.take());
+      REQUIRE(taken.back() != nullptr);
+      slabs.insert(&Slab::of(*taken.back()));
+    }
+    CHECK(store.bytes() >= slabs.size() * kSlabBytes);
+    // One record stays in use: its slab must not go.
+    Fiber* kept = taken[kCount / 2];
+    kept->wait_reason.store(7, weft::detail::relaxed);
+    for (Fiber* fiber : taken) {
+      if (fiber != kept) cache.give(*fiber);
+    }
+  }
+  const std::size_t before = store.bytes();
+  trim_all(store);
+  const std::size_t after = store.bytes();
+  CHECK(after <= kKeptSlabs * kSlabBytes);
+  CHECK(after < before);
+  std::size_t gone = 0;
+  for (Slab* slab : slabs) gone += resident_pages(slab) == 0 ? 1U : 0U;
+  CHECK(gone >= slabs.size() - kKeptSlabs);
+  CHECK(taken[kCount / 2]->wait_reason.load(weft::detail::relaxed) == 7);
+  CHECK(Slab::of(*taken[kCount / 2]).owner == nullptr);
+  trim_all(store);
+  CHECK(store.bytes() == after);
+}
+
+TEST_CASE("trimmed slabs are used again and are as new") {
+  int owner = 0;
+  FiberStore store(&owner, 1'000'000);
+  std::set<Fiber*> first;
+  for (int round = 0; round < 4; ++round) {
+    FiberCache cache(store);
+    std::vector<Fiber*> taken;
+    std::size_t seen_before = 0;
+    for (int i = 0; i < 6'000; ++i) {
+      Fiber* fiber = cache.take();
+      REQUIRE(fiber != nullptr);
+      REQUIRE(Slab::of(*fiber).owner == &owner);
+      REQUIRE(fiber->state.load(weft::detail::relaxed) == FiberState::free);
+      REQUIRE(fiber->stack.load(weft::detail::relaxed) == nullptr);
+      if (round == 0) first.insert(fiber);
+      seen_before += first.count(fiber);
+      taken.push_back(fiber);
+    }
+    CHECK(seen_before >= 5'000);
+    CHECK(std::set<Fiber*>(taken.begin(), taken.end()).size() == taken.size());
+    for (Fiber* fiber : taken) cache.give(*fiber);
+    if (round % 2 == 1) trim_all(store);
+  }
+}
+
+TEST_CASE("owners on many threads never hold the same record, whoever trims meanwhile") {
+  FiberStore store(nullptr, 1'000'000);
+  std::vector<std::thread> threads;
+  for (unsigned number = 1; number <= 4; ++number) {
+    threads.emplace_back([&store, number] {
+      weft::test::Random random(number);
+      for (int round = 0; round < 3; ++round) {
+        FiberCache cache(store);
+        std::vector<Fiber*> held;
+        for (int step = 0; step < 6'000; ++step) {
+          if (!random.one_in(3)) {
+            Fiber* fiber = cache.take();
+            if (fiber == nullptr || fiber->wait_reason.load(weft::detail::relaxed) != 0) {
+              FAIL_CHECK("a record that is in use, or none");
+              return;
+            }
+            fiber->wait_reason.store(static_cast<std::uint8_t>(number), weft::detail::relaxed);
+            held.push_back(fiber);
+          } else if (!held.empty()) {
+            held.back()->wait_reason.store(0, weft::detail::relaxed);
+            cache.give(*held.back());
+            held.pop_back();
+          }
+        }
+        for (Fiber* fiber : held) {
+          if (fiber->wait_reason.load(weft::detail::relaxed) != number) FAIL_CHECK("taken away");
+          fiber->wait_reason.store(0, weft::detail::relaxed);
+          cache.give(*fiber);
+        }
+        trim_all(store);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace

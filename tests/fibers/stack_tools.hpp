@@ -1,0 +1,64 @@
+// Stacks without a scheduler: just enough to run something on one.
+#pragma once
+
+#include <functional>
+
+#include "fibers/stack_space.hpp"
+#include "fibers/switch.hpp"
+
+namespace weft::test {
+
+// What a thread brings along: the stack it was born with, and where its own state is. Looked up
+// anew at every use, because a body may go on on another thread.
+struct ThreadStack {
+  ThreadStack() { stack.sanitizer.adopt_thread(); }
+  fibers::Stack stack;
+  fibers::ThreadState state = fibers::ThreadState::of_this_thread();
+};
+[[gnu::noinline]] inline ThreadStack& this_thread() {
+  thread_local ThreadStack mine;
+  asm volatile("" : : : "memory");
+  return mine;
+}
+
+// Something that runs on a stack of its own, one resume() at a time.
+class Coroutine {
+ public:
+  explicit Coroutine(fibers::Stack* its_stack) : stack(its_stack) {}
+
+  // Runs the body until it suspends or ends. By one thread at a time.
+  void resume() {
+    ThreadStack& mine = this_thread();
+    caller_ = &mine.stack;
+    starting() = this;
+    fibers::switch_to(mine.state, mine.stack, *stack, &nothing, nullptr);
+  }
+  // By the body: goes back to whoever has resumed it.
+  void suspend() { fibers::switch_to(this_thread().state, *stack, *caller_, &nothing, nullptr); }
+  // Where the stacks begin; for StackSpace.
+  static void entry(fibers::Arrival arrival) {
+    Coroutine& self = *starting();
+    fibers::arrive(arrival, *self.stack);
+    for (;;) {
+      self.body(self);
+      self.finished = true;
+      self.suspend();
+    }
+  }
+
+  fibers::Stack* const stack;
+  std::function<void(Coroutine&)> body;
+  bool finished = false;
+
+ private:
+  static void nothing(void*) noexcept {}
+  [[gnu::noinline]] static Coroutine*& starting() {
+    static thread_local Coroutine* started = nullptr;
+    asm volatile("" : : : "memory");
+    return started;
+  }
+
+  fibers::Stack* caller_ = nullptr;
+};
+
+}  // namespace weft::test

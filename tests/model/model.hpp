@@ -1,0 +1,278 @@
+// What the models share: data that races are looked for in, and the program around explorations.
+//
+// A model is a program. Without arguments it explores the healthy protocol, which must pass, and
+// then each way of breaking it, which must be found:
+//   --healthy   the first only        --broken   the second only
+//   --mutate    relaxes each ordered place by itself and says which of them the model misses
+//   --trace     shows the checker's trace of what is found in broken runs too
+#pragma once
+
+#include <weft/detail/atomic.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <streambuf>
+#include <vector>
+
+namespace weft::model {
+
+// A plain variable. The checker reports accesses that no synchronization orders, and accesses
+// after its destruction.
+template <class T>
+class Data {
+ public:
+  explicit Data(T initial) : value_(initial) {}
+  Data(const Data&) = delete;
+  Data& operator=(const Data&) = delete;
+  [[nodiscard]] T get(Where where = Where::current()) const { return value_.value(info_of(where)); }
+  void set(T value, Where where = Where::current()) { value_.value(info_of(where)) = value; }
+
+ private:
+  Mortal<rl::var<T>> value_;
+};
+
+// The checker does not align test suites, so what must be aligned is placed by itself.
+template <class T>
+class Aligned {
+ public:
+  template <class... Arguments>
+  explicit Aligned(Arguments&&... arguments) {
+    void* place = bytes_;
+    std::size_t space = sizeof bytes_;
+    value_ = ::new (std::align(alignof(T), sizeof(T), place, space))
+        T(std::forward<Arguments>(arguments)...);
+  }
+  ~Aligned() { value_->~T(); }
+  Aligned(const Aligned&) = delete;
+  Aligned& operator=(const Aligned&) = delete;
+  T& operator*() noexcept { return *value_; }
+  T* operator->() noexcept { return value_; }
+
+ private:
+  unsigned char bytes_[sizeof(T) + alignof(T)];
+  T* value_;
+};
+
+// Ends the interleaving as failed when `condition` is false; may be called from noexcept code.
+inline void expect(bool condition, const char* sentence, Where where = Where::current()) {
+  if (!condition) {
+    rl::ctx().fail_test(sentence, rl::test_result_user_assert_failed, info_of(where));
+  }
+}
+
+inline void let_others_run(Where where = Where::current()) { rl::yield(1, info_of(where)); }
+// A choice that explorations vary.
+[[nodiscard]] inline bool perhaps() { return rl::rand(2) == 0; }
+
+// A bug of the model's own stand-ins and sequences, for broken runs; 0 is none.
+inline int fault = 0;
+
+// --- Time ----------------------------------------------------------------------------------------
+
+// The time is early or late, and late from some moment on which explorations vary. kSoon is in
+// between.
+inline constexpr std::int64_t kEarly = std::int64_t{1} << 30;
+inline constexpr std::int64_t kSoon = std::int64_t{1} << 31;
+inline constexpr std::int64_t kLate = std::int64_t{1} << 32;
+inline bool time_passes = false;  // Set by a test whose time may become late.
+inline bool is_late = false;
+
+[[nodiscard]] inline std::int64_t now() {
+  if (time_passes && !is_late && rl::rand(4) == 0) is_late = true;
+  return is_late ? kLate : kEarly;
+}
+
+inline void reset_time(bool passes) {
+  time_passes = passes;
+  is_late = false;
+}
+
+// --- The program ---------------------------------------------------------------------------------
+
+struct Exploration {
+  std::string name;
+  bool (*simulate)(rl::test_params&, bool shows);
+  rl::scheduler_type_e search = rl::sched_random;
+  unsigned count = 0;  // Interleavings of a random search, or the bound on context switches.
+};
+
+// As rl::simulate(), which would compile each test for all searches. Where it fails and `shows`,
+// that interleaving is run once more with its trace.
+template <class Test, template <rl::thread_id_t> class Search>
+bool simulate(rl::test_params& parameters, bool shows) {
+  using Scheduler = Search<Test::params::thread_count>;
+  rl::ostringstream failure;
+  if (rl::run_test<Test, Scheduler>(parameters, failure, false) == rl::test_result_success) {
+    return true;
+  }
+  if (shows) {
+    rl::ostringstream again;
+    parameters.initial_state = failure.str();
+    parameters.collect_history = true;
+    (void)rl::run_test<Test, Scheduler>(parameters, again, true);
+  }
+  return false;
+}
+
+template <class Test>
+[[nodiscard]] Exploration random_search(const char* name, unsigned interleavings) {
+  return {name, simulate<Test, rl::random_scheduler>, rl::sched_random, interleavings};
+}
+// All interleavings in which threads are preempted `bound` times at most.
+template <class Test>
+[[nodiscard]] Exploration bounded_search(const char* name, unsigned bound) {
+  return {name, simulate<Test, rl::context_bound_scheduler>, rl::sched_bound, bound};
+}
+
+struct Break {
+  std::string name;
+  Weakening weakening;
+  int fault = 0;
+};
+[[nodiscard]] inline Break relaxed_orders() { return {"all orders relaxed", {.orders = true}}; }
+[[nodiscard]] inline Break no_fences() { return {"no fences", {.fences = true}}; }
+[[nodiscard]] inline Break broken_by(int fault, const char* name) { return {name, {}, fault}; }
+
+// Writes what the checker says to stderr, or nowhere. Allocates nothing: the checker follows
+// allocations.
+class Output : public std::streambuf {
+ public:
+  bool is_shown = false;
+
+ protected:
+  int overflow(int character) override {
+    if (is_shown) std::fputc(character, stderr);
+    return character == EOF ? 0 : character;
+  }
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    if (is_shown) std::fwrite(text, 1, static_cast<std::size_t>(size), stderr);
+    return size;
+  }
+};
+
+class Program {
+ public:
+  Program(const char* name, std::vector<Exploration> explorations, std::vector<Break> breaks)
+      : name_(name), explorations_(std::move(explorations)), breaks_(std::move(breaks)) {}
+
+  int run(int count, char** arguments) {
+    bool healthy = true;
+    bool broken = true;
+    for (int i = 1; i < count; ++i) {
+      const std::string argument = arguments[i];
+      if (argument == "--trace") {
+        traces_ = true;
+      } else if (argument == "--healthy") {
+        broken = false;
+      } else if (argument == "--broken") {
+        healthy = false;
+      } else if (argument == "--mutate") {
+        return mutate();
+      } else {
+        std::fprintf(stderr, "usage: %s [--healthy | --broken | --mutate] [--trace]\n", name_);
+        return 2;
+      }
+    }
+    if (healthy && !explore_healthy()) return 1;
+    return broken && !explore_broken() ? 1 : 0;
+  }
+
+ private:
+  // Interleavings until a failure, negative, or all, positive.
+  long explore(const Exploration& exploration, bool shows) {
+    Output output;
+    output.is_shown = shows;
+    std::ostream stream(&output);
+    Output nowhere;
+    std::ostream progress(&nowhere);
+    rl::test_params parameters;
+    parameters.output_stream = &stream;
+    parameters.progress_stream = &progress;
+    parameters.search_type = exploration.search;
+    parameters.execution_depth_limit = 20'000;
+    if (exploration.search == rl::sched_random) parameters.iteration_count = exploration.count;
+    if (exploration.search == rl::sched_bound) parameters.context_bound = exploration.count;
+    const bool passed = exploration.simulate(parameters, shows);
+    const long interleavings = static_cast<long>(parameters.stop_iteration);
+    return passed ? interleavings : -interleavings;
+  }
+
+  bool explore_healthy() {
+    long sum = 0;
+    for (const Exploration& exploration : explorations_) {
+      const long interleavings = explore(exploration, true);
+      if (interleavings < 0) {
+        std::printf("model %s: FAILED in '%s' at interleaving %ld\n", name_,
+                    exploration.name.c_str(), -interleavings);
+        return false;
+      }
+      sum += interleavings;
+      std::fprintf(stderr, "  %-40s %9ld\n", exploration.name.c_str(), interleavings);
+    }
+    std::printf("model %s: %ld interleavings, ok\n", name_, sum);
+    return true;
+  }
+
+  // Whether an exploration fails; says which.
+  bool is_found(std::string& where) {
+    for (const Exploration& exploration : explorations_) {
+      const long interleavings = explore(exploration, traces_);
+      if (interleavings >= 0) continue;
+      where = "'" + exploration.name + "', interleaving " + std::to_string(-interleavings);
+      return true;
+    }
+    return false;
+  }
+
+  bool explore_broken() {
+    std::size_t missed = 0;
+    for (const Break& broken : breaks_) {
+      weakening = broken.weakening;
+      fault = broken.fault;
+      std::string where;
+      const bool found = is_found(where);
+      missed += found ? 0 : 1;
+      std::printf("model %s, broken (%s): %s\n", name_, broken.name.c_str(),
+                  found ? ("found by " + where).c_str() : "NOT FOUND");
+    }
+    weakening = {};
+    fault = 0;
+    return missed == 0;
+  }
+
+  int mutate() {
+    weakening.records_sites = true;
+    std::string where;
+    if (is_found(where)) {
+      std::printf("model %s: FAILED in %s\n", name_, where.c_str());
+      return 1;
+    }
+    for (std::size_t i = 0; i < site_count; ++i) {
+      if (std::strstr(sites[i].file, "tests/model/") != nullptr) continue;
+      weakening = {.site = sites[i]};
+      const bool found = is_found(where);
+      std::printf("model %s: %s:%u:%u relaxed: %s\n", name_, sites[i].file, sites[i].line,
+                  sites[i].column, found ? ("found by " + where).c_str() : "not found");
+    }
+    return 0;
+  }
+
+  const char* name_;
+  std::vector<Exploration> explorations_;
+  std::vector<Break> breaks_;
+  bool traces_ = false;
+};
+
+}  // namespace weft::model
+
+// Deadlines ask the clock of the model.
+std::chrono::steady_clock::time_point std::chrono::steady_clock::now() noexcept {
+  return time_point(duration(weft::model::now()));
+}
+
+// The checker replaces the other forms of delete, to find leaks; this library knows nothing of
+// that.
+void operator delete(void* memory, std::size_t) noexcept { ::operator delete(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { ::operator delete[](memory); }

@@ -1,0 +1,209 @@
+// The Atomic shim of the model build: the same interface, over the model checker's atomics.
+//
+// <weft/detail/atomic.hpp> includes this when WEFT_MODEL is defined, so that production source
+// compiles unchanged. Every access becomes a point at which the checker may switch threads, and
+// a load may return any value that the memory order allows it to. README.md says what that covers.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <source_location>
+#include <string>
+#include <type_traits>
+
+// relacy.hpp redefines words of the language; they get their meaning back behind it.
+#pragma push_macro("assert")
+#pragma push_macro("calloc")
+#pragma push_macro("delete")
+#pragma push_macro("errno")
+#pragma push_macro("free")
+#pragma push_macro("malloc")
+#pragma push_macro("memory_order_acq_rel")
+#pragma push_macro("memory_order_acquire")
+#pragma push_macro("memory_order_consume")
+#pragma push_macro("memory_order_relaxed")
+#pragma push_macro("memory_order_release")
+#pragma push_macro("memory_order_seq_cst")
+#pragma push_macro("new")
+#pragma push_macro("realloc")
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wall"
+#pragma GCC diagnostic ignored "-Wextra"
+#include <relacy/relacy.hpp>
+#pragma GCC diagnostic pop
+#pragma pop_macro("assert")
+#pragma pop_macro("calloc")
+#pragma pop_macro("delete")
+#pragma pop_macro("errno")
+#pragma pop_macro("free")
+#pragma pop_macro("malloc")
+#pragma pop_macro("memory_order_acq_rel")
+#pragma pop_macro("memory_order_acquire")
+#pragma pop_macro("memory_order_consume")
+#pragma pop_macro("memory_order_relaxed")
+#pragma pop_macro("memory_order_release")
+#pragma pop_macro("memory_order_seq_cst")
+#pragma pop_macro("new")
+#pragma pop_macro("realloc")
+#undef $
+
+namespace weft::model {
+
+using Where = std::source_location;
+
+// A place in the source that orders something: what the mutation run weakens one by one.
+struct Site {
+  const char* file = nullptr;
+  unsigned line = 0;
+  unsigned column = 0;
+  friend bool operator==(const Site&, const Site&) = default;
+};
+
+// How the memory model is weakened, to see that an exploration would notice. Plain globals: they
+// change between explorations only.
+struct Weakening {
+  bool orders = false;         // Every order is relaxed.
+  bool fences = false;         // full_fence() does nothing.
+  Site site{};                 // The order of this one place is relaxed.
+  bool records_sites = false;  // Fills `sites`.
+};
+inline Weakening weakening;
+
+inline constexpr std::size_t kMaxSites = 256;
+inline Site sites[kMaxSites];
+inline std::size_t site_count = 0;
+
+inline rl::debug_info info_of(const Where& where) {
+  return {where.function_name(), where.file_name(), where.line()};
+}
+
+// Whether the access here is to be made relaxed.
+inline bool is_weakened(const Where& where) {
+  const Site here{where.file_name(), where.line(), where.column()};
+  if (weakening.records_sites && site_count < kMaxSites &&
+      std::find(sites, sites + site_count, here) == sites + site_count) {
+    sites[site_count++] = here;
+  }
+  return weakening.site.file != nullptr && here == weakening.site;
+}
+
+inline rl::memory_order checker_order(std::memory_order order, const Where& where) {
+  if (order == std::memory_order::relaxed || weakening.orders || is_weakened(where)) {
+    return rl::mo_relaxed;
+  }
+  switch (order) {
+    case std::memory_order::acquire:
+      return rl::mo_acquire;
+    case std::memory_order::release:
+      return rl::mo_release;
+    case std::memory_order::acq_rel:
+      return rl::mo_acq_rel;
+    default:
+      return rl::mo_seq_cst;
+  }
+}
+
+// The checker has no success order that is weaker than the failure order; success is strengthened.
+inline rl::memory_order success_order(std::memory_order success, std::memory_order failure,
+                                      const Where& where) {
+  if (failure == std::memory_order::acquire) {
+    if (success == std::memory_order::relaxed) success = std::memory_order::acquire;
+    if (success == std::memory_order::release) success = std::memory_order::acq_rel;
+  }
+  return checker_order(success, where);
+}
+
+// Who sleeps on a 32-bit value in the kernel. Unlike the checker's own futex it orders no memory,
+// because the library does not rely on the kernel for that.
+using Sleepers = rl::waitset<16>;
+struct NoSleepers {};
+
+// One of the checker's variables. The checker knows that one was destroyed by what the destructor
+// leaves behind, which compilers take for dead stores.
+template <class V>
+union Mortal {
+  template <class T>
+  explicit Mortal(T initial) : value(initial) {}
+  ~Mortal() {
+    value.~V();
+    std::memset(static_cast<void*>(&value), 0, sizeof value);
+    asm volatile("" : : "r"(&value) : "memory");
+  }
+  V value;
+};
+
+template <class T>
+class Atomic {
+ public:
+  Atomic() : Atomic(T{}) {}
+  explicit Atomic(T initial) : value_(initial) {}
+  Atomic(const Atomic&) = delete;
+  Atomic& operator=(const Atomic&) = delete;
+
+  [[nodiscard]] T load(std::memory_order order, Where where = Where::current()) const {
+    return value_.value.load(checker_order(order, where), info_of(where));
+  }
+  void store(T desired, std::memory_order order, Where where = Where::current()) {
+    value_.value.store(desired, checker_order(order, where), info_of(where));
+  }
+  T exchange(T desired, std::memory_order order, Where where = Where::current()) {
+    return value_.value.exchange(desired, checker_order(order, where), info_of(where));
+  }
+  [[nodiscard]] bool compare_exchange_weak(T& expected, T desired, std::memory_order success,
+                                           std::memory_order failure,
+                                           Where where = Where::current()) {
+    return value_.value.compare_exchange(rl::bool_t<true>(), expected, desired,
+                                         success_order(success, failure, where),
+                                         checker_order(failure, where), info_of(where));
+  }
+  [[nodiscard]] bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
+                                             std::memory_order failure,
+                                             Where where = Where::current()) {
+    return value_.value.compare_exchange(rl::bool_t<false>(), expected, desired,
+                                         success_order(success, failure, where),
+                                         checker_order(failure, where), info_of(where));
+  }
+  T fetch_add(T operand, std::memory_order order, Where where = Where::current()) {
+    return value_.value.fetch_add(operand, checker_order(order, where), info_of(where));
+  }
+  T fetch_sub(T operand, std::memory_order order, Where where = Where::current()) {
+    return value_.value.fetch_sub(operand, checker_order(order, where), info_of(where));
+  }
+  T fetch_or(T operand, std::memory_order order, Where where = Where::current()) {
+    return value_.value.fetch_or(operand, checker_order(order, where), info_of(where));
+  }
+  T fetch_and(T operand, std::memory_order order, Where where = Where::current()) {
+    return value_.value.fetch_and(operand, checker_order(order, where), info_of(where));
+  }
+
+  // Not the value's address, which does not exist here, but what futex_syscall() in
+  // model_futex.hpp takes for it.
+  [[nodiscard]] std::uint32_t* futex_address() requires(sizeof(T) == sizeof(std::uint32_t)) {
+    return reinterpret_cast<std::uint32_t*>(this);
+  }
+
+  // The newest value, for checks and for the kernel; not a step of the modelled program.
+  [[nodiscard]] T newest() const { return value_.value.debug_value(); }
+  [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
+
+ private:
+  Mortal<rl::atomic<T>> value_;
+  [[no_unique_address]] std::conditional_t<sizeof(T) == sizeof(std::uint32_t), Sleepers, NoSleepers>
+      sleepers_;
+};
+
+inline void full_fence(Where where = Where::current()) {
+  if (weakening.fences || is_weakened(where)) return;
+  rl::atomic_thread_fence(rl::mo_seq_cst, info_of(where));
+}
+
+// Also tells the checker that this thread spins: systematic searches let the others go on.
+inline void pause_cpu(Where where = Where::current()) { rl::yield(1, info_of(where)); }
+
+}  // namespace weft::model

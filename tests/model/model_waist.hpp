@@ -1,0 +1,235 @@
+// The waist for models of what stands above it: parties that park and wake, and a clock.
+#pragma once
+
+#include <weft/detail/waist.hpp>
+
+#include "tests/model/model_futex.hpp"
+#include "tests/model/model_stacks.hpp"
+
+#define syscall weft::model::futex_syscall
+#include "base/parker.cpp"
+#undef syscall
+#include "base/spin_lock.cpp"
+#include "scheduler/timers.cpp"
+
+namespace weft::base {
+void yield_processor() noexcept { model::let_others_run(); }
+
+[[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept {
+  rl::ctx().fail_test(sentence, rl::test_result_user_assert_failed,
+                      {"", file, static_cast<unsigned>(line)});
+  std::abort();
+}
+}  // namespace weft::base
+
+namespace weft::model {
+
+// Who may park: a fiber or a plain thread. A thread of the model runs its code. The After of a
+// fiber runs on another thread of the model, its other side, so that the fiber may already go on,
+// as on another worker, while the After is not finished.
+struct Party {
+  enum class Kind { fiber, thread };
+
+  Kind kind = Kind::fiber;
+  Data<int> registers{0};  // Saved by a park; a wake must come after that.
+  Atomic<std::uint32_t> other_side{0};
+  Atomic<std::uint32_t> woken{0};
+  detail::After after{};
+  base::Parker parker;  // Of a plain thread.
+  // Bookkeeping that is not part of the modelled program.
+  bool is_parked = false;
+  bool is_woken = false;
+  int parks = 0;
+};
+
+// The parties of one interleaving. The first `count` threads of a test are the parties, the next
+// `count` are their other sides, one more may be the clock; the rest are as the test likes.
+class World {
+ public:
+  static constexpr unsigned kMost = 4;
+
+  // `time_runs`: deadlines may pass. Then one thread must be run_clock().
+  World(unsigned count, bool time_runs) : timers(kEarly), count_(count) {
+    current_ = this;
+    OwnStacks::get().reset();
+    reset_time(time_runs);
+  }
+  [[nodiscard]] static World& current() { return *current_; }
+
+  // In before(): a plain thread instead of a fiber.
+  void make_thread(unsigned index) { parties[index].kind = Party::Kind::thread; }
+
+  // Runs a thread of the test. `body` is called by the parties, with their index.
+  template <class Body>
+  void run(unsigned index, Body&& body) {
+    if (index < count_) {
+      body(index);
+      ++finished_;
+      signal(parties[index].other_side, kLeave);
+    } else if (index < 2 * count_) {
+      run_other_side(parties[index - count_]);
+    }
+  }
+  // As Worker::run_timers, again and again while anybody may wait.
+  void run_clock() {
+    while (finished_ < count_) {
+      let_others_run();
+      if (!time_passes || !perhaps()) continue;
+      is_late = true;
+      for (scheduler::Timer* timer = timers.expire(kLate); timer != nullptr;) {
+        scheduler::Timer* next = timer->next;
+        detail::wake(timer->waker);
+        timer = next;
+      }
+    }
+  }
+
+  [[nodiscard]] Party& me() {
+    const unsigned index = rl::thread_index();
+    expect(index < 2 * count_, "who is no party has parked");
+    return parties[index % count_];
+  }
+  // How many parties are parked, not woken.
+  [[nodiscard]] unsigned parked() const {
+    unsigned sum = 0;
+    for (const Party& party : parties) sum += party.is_parked && !party.is_woken ? 1 : 0;
+    return sum;
+  }
+  // Lets others run until so many parties are parked, or for a while: it steers explorations to
+  // the waits, which would be rare otherwise.
+  void await_parked(unsigned count) const {
+    for (int i = 0; i < 60 && parked() < count; ++i) let_others_run();
+  }
+  // The same until nobody is parked because the clock has woken them, and some steps more.
+  void await_timeouts() const {
+    for (int i = 0; i < 60 && (!is_late || parked() > 0); ++i) let_others_run();
+    for (unsigned i = rl::rand(24); i > 0; --i) let_others_run();
+  }
+
+  void park(detail::After after) {
+    Party& self = me();
+    ++self.parks;
+    self.is_parked = true;
+    if (self.kind == Party::Kind::thread) {
+      after.call(after.argument);
+      (void)self.parker.park_until(Deadline::never());
+    } else {
+      self.registers.set(self.parks);
+      self.after = after;
+      signal(self.other_side, kAfter);
+      wait_for(self.woken);
+    }
+    expect(self.is_woken, "a park returned without a wake");
+    self.is_parked = self.is_woken = false;
+  }
+
+  void wake(Party& party) {
+    expect(party.is_parked, "a wake came before its park");
+    expect(!party.is_woken, "a park was woken twice");
+    party.is_woken = true;
+    if (party.kind == Party::Kind::thread) {
+      (void)party.parker.unpark();
+    } else {
+      (void)party.registers.get();
+      signal(party.woken, 1);
+    }
+  }
+
+  Party parties[kMost];
+  scheduler::Timers timers;
+
+ private:
+  enum Signal : std::uint32_t { kNothing, kAfter, kLeave };
+
+  // What goes over a signal is visible behind wait_for(), as through a run queue.
+  static void signal(Atomic<std::uint32_t>& word, std::uint32_t value) {
+    word.store(value, detail::release);
+    wake_in_kernel(word, 1);
+  }
+  static std::uint32_t wait_for(Atomic<std::uint32_t>& word) {
+    // Exchanges see the newest value, so no search tries to look at an old one for ever.
+    std::uint32_t value = word.exchange(kNothing, detail::acquire);
+    for (; value == kNothing; value = word.exchange(kNothing, detail::acquire)) {
+      wait_in_kernel(word, kNothing, WaitEnd::by_wake);
+    }
+    return value;
+  }
+  static void run_other_side(Party& party) {
+    while (wait_for(party.other_side) == kAfter) {
+      const detail::After after = party.after;
+      after.call(after.argument);
+    }
+  }
+
+  inline static World* current_ = nullptr;
+  unsigned count_;
+  unsigned finished_ = 0;
+};
+
+}  // namespace weft::model
+
+namespace weft::detail {
+
+// As in scheduler/waist.cpp.
+struct TimedPark {
+  After after;
+  Deadline deadline;
+  scheduler::Timer timer;
+
+  static void start(void* timed_park) noexcept {
+    auto* self = static_cast<TimedPark*>(timed_park);
+    const After after = self->after;
+    model::World::current().timers.add(self->timer, self->deadline);
+    after.call(after.argument);
+  }
+};
+
+// As in scheduler/waist.cpp.
+inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) noexcept {
+  model::Party& self = model::World::current().me();
+  ++self.parks;
+  self.is_parked = true;
+  after.call(after.argument);
+  if (!self.parker.park_until(deadline)) {
+    if (claim.try_claim(Claim::kClock)) {
+      self.is_parked = false;
+      return Claim::kClock;
+    }
+    (void)self.parker.park_until(Deadline::never());
+  }
+  model::expect(self.is_woken, "a park returned without a wake");
+  self.is_parked = self.is_woken = false;
+  return claim.winner();
+}
+
+Waker current() noexcept {
+  model::Party& self = model::World::current().me();
+  return self.kind == model::Party::Kind::thread ? Waker::of_thread(&self) : Waker::of_fiber(&self);
+}
+
+void park(After after, WaitReason) noexcept { model::World::current().park(after); }
+
+// As in scheduler/waist.cpp.
+Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
+  model::World& world = model::World::current();
+  if (world.me().kind == model::Party::Kind::thread) {
+    return park_thread_until(after, deadline, claim);
+  }
+  if (deadline.is_never()) {
+    park(after, reason);
+    return claim.winner();
+  }
+  TimedPark timed{after, deadline, {}};
+  timed.timer.waker = current();
+  timed.timer.claim = &claim;
+  park({&TimedPark::start, &timed}, reason);
+  const Claim::Winner winner = claim.winner();
+  if (winner != Claim::kClock) timed.timer.home->cancel(timed.timer);
+  return winner;
+}
+
+void wake(Waker waker) noexcept {
+  model::World::current().wake(*static_cast<model::Party*>(waker.target()));
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,95 @@
+// sync/mutex.cpp: one owner at a time, whose writes the next one sees; no waiter is forgotten; who
+// was overtaken once is handed the mutex.
+#include "sync/mutex.cpp"
+
+#include "tests/model/model_waist.hpp"
+
+namespace {
+
+using weft::Deadline;
+using weft::Mutex;
+using weft::model::call_on_own_stack;
+using weft::model::Data;
+using weft::model::expect;
+using weft::model::fault;
+using weft::model::perhaps;
+using weft::model::World;
+
+enum Fault { kNone, kOwnsWithoutLock, kForgetsUnlock };
+
+enum Kind { kSmall, kUntimed, kThreads, kTimed };
+
+// Each party locks and unlocks `kRounds` times. With kTimed the last one has deadlines.
+template <unsigned kParties, int kRounds, Kind kKind>
+struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
+                              static_cast<int>(2 * kParties + (kKind == kTimed ? 1 : 0))> {
+  World world{kParties, kKind == kTimed};
+  Mutex mutex;
+  Data<int> sum{0};
+  // Not part of the modelled program.
+  int owners = 0;
+  int locked = 0;
+  int given_up = 0;
+
+  void before() {
+    if (kKind != kThreads) return;
+    for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
+  }
+
+  void thread(unsigned index) {
+    if (index >= 2 * kParties) return world.run_clock();
+    world.run(index, [&](unsigned party) {
+      for (int i = 0; i < kRounds; ++i) {
+        bool is_mine = false;
+        call_on_own_stack([&] { is_mine = lock(party); });
+        if (is_mine) own();
+        if (!is_mine) ++given_up;
+      }
+    });
+  }
+
+  bool lock(unsigned party) {
+    const int parks = world.me().parks;
+    if (kKind == kTimed && party + 1 == kParties) {
+      return mutex.try_lock_until(Deadline::at_nanoseconds(weft::model::kSoon));
+    }
+    if (fault == kOwnsWithoutLock && perhaps()) return true;
+    mutex.lock();
+    expect(world.me().parks - parks <= 2, "a waiter was overtaken twice");
+    return true;
+  }
+
+  void own() {
+    expect(++owners == 1, "two parties own the mutex");
+    // Now and then for so long that others give up spinning and park.
+    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+    sum.set(sum.get() + 1);
+    ++locked;
+    --owners;
+    if (fault == kForgetsUnlock && locked == 1) return;
+    call_on_own_stack([&] { mutex.unlock(); });
+  }
+
+  void after() {
+    expect(sum.get() == locked, "a write under the mutex was lost");
+    expect(locked + given_up == static_cast<int>(kParties) * kRounds, "a lock got lost");
+    expect(mutex.try_lock(), "the mutex is left locked");
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using weft::model::broken_by;
+  using weft::model::random_search;
+  return weft::model::Program(
+             "mutex",
+             {random_search<Locks<2, 1, kSmall>>("two parties", 30'000),
+              random_search<Locks<2, 2, kUntimed>>("two parties, long sections", 20'000),
+              random_search<Locks<3, 2, kUntimed>>("three parties", 20'000),
+              random_search<Locks<3, 2, kThreads>>("plain threads and a fiber", 20'000),
+              random_search<Locks<3, 2, kTimed>>("three parties, deadlines", 20'000)},
+             {weft::model::relaxed_orders(), broken_by(kOwnsWithoutLock, "owns without locking"),
+              broken_by(kForgetsUnlock, "an unlock omitted")})
+      .run(count, arguments);
+}

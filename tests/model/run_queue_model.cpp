@@ -1,0 +1,133 @@
+// scheduler/run_queue.cpp: whatever the owner and the thieves do, each fiber comes out once, and
+// what was written before its push is visible to whoever takes it.
+#include "scheduler/run_queue.cpp"
+
+#include "tests/model/model.hpp"
+
+namespace weft::fibers {
+// What a queue holds: something written before it is queued, and a count of who took it.
+struct Fiber {
+  model::Data<int> written{0};
+  int taken = 0;  // Not part of the modelled program: the checker runs one thread at a time.
+};
+}  // namespace weft::fibers
+
+namespace {
+
+using weft::fibers::Fiber;
+using weft::model::Aligned;
+using weft::model::expect;
+using weft::scheduler::RunQueue;
+
+enum Fault { kNone, kPopsTwice, kForgetsSpilled };
+
+void take(Fiber& fiber) {
+  expect(++fiber.taken == 1, "a fiber came out twice");
+  expect(fiber.written.get() == 1, "a fiber came out without what was written before its push");
+  fiber.written.set(2);
+}
+
+void drain(RunQueue& queue) {
+  while (Fiber* fiber = queue.pop()) take(*fiber);
+}
+
+// By a thief, with an empty queue of its own.
+void steal(RunQueue& victim, RunQueue& own) {
+  if (Fiber* fiber = victim.steal_half(own)) take(*fiber);
+}
+
+// The owner pushes and pops; each thief steals twice and runs what it got. With kRobThieves the
+// second thief knows only the first, whose queue was filled by stealing.
+template <int kThieves, int kFibers, bool kRobThieves>
+struct Thieves : rl::test_suite<Thieves<kThieves, kFibers, kRobThieves>, kThieves + 1> {
+  Aligned<RunQueue> queues[kThieves + 1];
+  Fiber fibers[kFibers];
+
+  RunQueue& owners() { return *queues[kThieves]; }
+
+  void thread(unsigned index) {
+    if (index < kThieves) return steal_twice(index);
+    for (int i = 0; i < kFibers; ++i) {
+      fibers[i].written.set(1);
+      expect(owners().push(fibers[i]), "a queue of few fibers was full");
+      if (i % 2 == 1) {
+        if (Fiber* fiber = owners().pop()) {
+          take(*fiber);
+          if (weft::model::fault == kPopsTwice) take(*fiber);
+        }
+      }
+    }
+  }
+
+  void steal_twice(unsigned index) {
+    RunQueue& own = *queues[index];
+    RunQueue& victim = kRobThieves && index > 0 ? *queues[0] : owners();
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 20 && victim.size_hint() == 0; ++j) weft::model::let_others_run();
+      steal(victim, own);
+      if (!kRobThieves || i == 0) drain(own);
+    }
+  }
+
+  void after() {
+    for (auto& queue : queues) drain(*queue);
+    for (const Fiber& fiber : fibers) expect(fiber.taken == 1, "a fiber was lost");
+  }
+};
+
+// A full queue: the owner makes room by spilling, or by a pop, and writes slots again that a thief
+// may be reading.
+struct Full : rl::test_suite<Full, 2> {
+  static constexpr std::uint32_t kMore = 3;
+  static constexpr std::uint32_t kFibers = RunQueue::kCapacity + kMore;
+  Aligned<RunQueue> queue;
+  Aligned<RunQueue> thief;
+  Fiber fibers[kFibers];
+
+  void before() {
+    for (Fiber& fiber : fibers) fiber.written.set(1);
+    for (std::uint32_t i = 0; i < RunQueue::kCapacity; ++i) (void)queue->push(fibers[i]);
+  }
+
+  void thread(unsigned index) {
+    if (index == 0) return steal(*queue, *thief);
+    if (weft::model::perhaps()) {
+      if (Fiber* fiber = queue->pop()) take(*fiber);
+    }
+    for (std::uint32_t i = RunQueue::kCapacity; i < kFibers; ++i) push(fibers[i]);
+  }
+
+  // As Worker::push and Worker::spill.
+  void push(Fiber& fiber) {
+    while (!queue->push(fiber)) {
+      RunQueue::Spilled spilled;
+      if (!queue->spill_half(spilled)) continue;
+      if (weft::model::fault == kForgetsSpilled) spilled[0] = spilled[1];
+      for (Fiber* old : spilled) take(*old);
+    }
+  }
+
+  void after() {
+    drain(*queue);
+    drain(*thief);
+    for (const Fiber& fiber : fibers) expect(fiber.taken == 1, "a fiber was lost");
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using weft::model::bounded_search;
+  using weft::model::broken_by;
+  using weft::model::random_search;
+  return weft::model::Program(
+             "run_queue",
+             {bounded_search<Thieves<1, 2, false>>("one thief", 2),
+              random_search<Thieves<1, 5, false>>("one thief, more fibers", 15'000),
+              random_search<Thieves<2, 6, false>>("two thieves", 15'000),
+              random_search<Thieves<2, 8, true>>("a thief robs a thief", 15'000),
+              random_search<Full>("full", 4'000)},
+             {weft::model::relaxed_orders(), broken_by(kPopsTwice, "a fiber is run twice"),
+              broken_by(kForgetsSpilled, "a spilled fiber is dropped")})
+      .run(count, arguments);
+}

@@ -1,0 +1,186 @@
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/net/loopback.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using net::TcpListener;
+using net::TcpStream;
+
+TEST_SUITE_BEGIN("net/deadline");
+
+FIBER_TEST_CASE("a read that nobody answers ends at its deadline, and the stream goes on") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 8> buffer;
+  const Deadline deadline = Deadline::after(2ms);
+  CHECK(client.read_some(buffer, deadline).error == Errc::timed_out);
+  CHECK(deadline.passed());
+  CHECK(client.read_exactly(buffer, Deadline::after(2ms)).error == Errc::timed_out);
+  CHECK(server.write_all(bytes("here")).value == 4);
+  CHECK(read_text(client, 4) == "here");
+}
+
+FIBER_TEST_CASE("an accept that nobody meets ends at its deadline, and the listener goes on") {
+  TcpListener listener = listen_anywhere();
+  const Deadline deadline = Deadline::after(2ms);
+  CHECK(listener.accept(deadline).error == Errc::timed_out);
+  CHECK(deadline.passed());
+  auto [client, server] = connect_to(listener);
+  CHECK(client.is_open_hint());
+}
+
+FIBER_TEST_CASE("a write that nobody reads ends at its deadline and says how far it came") {
+  auto [client, server] = connected_pair();
+  shrink_buffers(client);
+  const std::vector<std::byte> much(std::size_t{16} << 20);
+  const auto [count, error] = client.write_all(much, Deadline::after(5ms));
+  CHECK(error == Errc::timed_out);
+  CHECK(count > 0);
+  CHECK(count < much.size());
+  CHECK(client.write_some(much, Deadline::after(1ms)).error == Errc::timed_out);
+  auto drain = spawn([&stream = server] {
+    std::vector<std::byte> buffer(65'536);
+    std::size_t total = 0;
+    for (;;) {
+      const auto [bytes_read, end] = stream.read_some(buffer);
+      if (end) return total;
+      total += bytes_read;
+    }
+  });
+  // With a reader there is room again.
+  CHECK(client.write_all(std::span(much).first(100'000)).value == 100'000);
+  client.close();
+  CHECK(drain.join() == count + 100'000);
+}
+
+FIBER_TEST_CASE("connecting to a listener that is full ends at the deadline") {
+  TcpListener listener = listen_anywhere({.backlog = 0});
+  std::vector<TcpStream> accepted_by_nobody;
+  std::error_code error;
+  while (!error && accepted_by_nobody.size() < 100) {
+    auto [stream, failed] =
+        TcpStream::connect(listener.local_address().value, Deadline::after(20ms));
+    error = failed;
+    accepted_by_nobody.push_back(std::move(stream));
+  }
+  CHECK(error == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a deadline in the past only looks") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 8> buffer;
+  CHECK(client.read_some(buffer, Deadline::past()).error == Errc::timed_out);
+  CHECK(client.write_some(bytes("goes out"), Deadline::past()).value == 8);
+  CHECK(read_text(server, 8) == "goes out");
+  TcpListener listener = listen_anywhere();
+  CHECK(listener.accept(Deadline::past()).error == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a stream's deadline bounds every later read until it is lifted") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 8> buffer;
+  client.set_read_deadline(Deadline::after(2ms));
+  CHECK(client.read_some(buffer).error == Errc::timed_out);
+  CHECK(client.read_some(buffer, Deadline::after(1h)).error == Errc::timed_out);
+  CHECK(server.write_all(bytes("waits")).value == 5);
+  CHECK(client.read_some(buffer).error == Errc::timed_out);
+  client.set_read_deadline(Deadline::never());
+  CHECK(read_text(client, 5) == "waits");
+}
+
+FIBER_TEST_CASE("what came while the deadline had passed is not forgotten") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 64> buffer;
+  // A short read: the stream believes that nothing is there until it hears of more.
+  CHECK(server.write_all(bytes("one")).value == 3);
+  CHECK(client.read_some(buffer).value == 3);
+  for (int i = 0; i < 100; ++i) {
+    client.set_read_deadline(Deadline::past());
+    CHECK(server.write_all(bytes("two")).value == 3);
+    CHECK(client.read_some(buffer).error == Errc::timed_out);
+    CHECK(client.read_some(buffer).error == Errc::timed_out);
+    client.set_read_deadline(Deadline::never());
+    CHECK(read_text(client, 3) == "two");
+    this_fiber::yield();
+  }
+}
+
+FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
+  auto [client, server] = connected_pair();
+  auto reader = spawn([&stream = client] {
+    std::array<std::byte, 8> buffer;
+    return stream.read_some(buffer).error;
+  });
+  // Whether the reader waits already or not.
+  (void)reader.wait_for(1ms);
+  client.set_read_deadline(Deadline::after(1ms));
+  CHECK(reader.join() == Errc::timed_out);
+
+  auto second = spawn([&stream = client] {
+    std::array<std::byte, 8> buffer;
+    return stream.read_some(buffer).value;
+  });
+  CHECK(second.join() == 0);
+}
+
+FIBER_TEST_CASE("a deadline that is put off in time does not end a read") {
+  auto [client, server] = connected_pair();
+  client.set_read_deadline(Deadline::after(1h));
+  auto reader = spawn([&stream = client] { return read_text(stream, 4); });
+  for (int i = 0; i < 100; ++i) {
+    client.set_read_deadline(Deadline::after(1h + std::chrono::minutes(i)));
+    this_fiber::yield();
+  }
+  CHECK(server.write_all(bytes("done")).value == 4);
+  CHECK(reader.join() == "done");
+}
+
+FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
+  auto [client, server] = connected_pair();
+  shrink_buffers(client);
+  auto writer = spawn([&stream = client] {
+    const std::vector<std::byte> much(std::size_t{16} << 20);
+    return stream.write_all(much).error;
+  });
+  (void)writer.wait_for(1ms);
+  client.set_write_deadline(Deadline::after(1ms));
+  CHECK(writer.join() == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("bytes and deadlines that come at the same time lose nothing") {
+  // The reader's deadlines are about as long as the pauses of the writer, so that the clock and
+  // the poller often compete for the same wait.
+  constexpr unsigned kBytes = 2000 / kSlowdown;
+  auto [client, server] = connected_pair();
+  auto writer = spawn([&stream = server] {
+    std::uint32_t state = 1;
+    for (unsigned i = 0; i < kBytes; ++i) {
+      const auto byte = static_cast<std::byte>(i);
+      CHECK(stream.write_all(std::span(&byte, 1)).value == 1);
+      state = state * 1664525 + 1013904223;
+      this_fiber::sleep_for(std::chrono::microseconds(state >> 24));
+    }
+  });
+  unsigned received = 0;
+  std::array<std::byte, 16> buffer;
+  while (received < kBytes) {
+    const auto [count, error] =
+        client.read_some(buffer, Deadline::after(std::chrono::microseconds(100)));
+    if (error) {
+      CHECK(error == Errc::timed_out);
+      if (error != Errc::timed_out) break;
+    }
+    for (std::size_t i = 0; i < count; ++i) CHECK(buffer[i] == static_cast<std::byte>(received++));
+  }
+  writer.join();
+}
+
+TEST_SUITE_END();

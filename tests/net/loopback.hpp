@@ -1,0 +1,89 @@
+// Two ends of a connection within this machine.
+#pragma once
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::test {
+
+[[nodiscard]] inline net::TcpListener listen_anywhere(const net::ListenOptions& options = {}) {
+  auto [listener, error] = net::TcpListener::listen(net::Address::loopback_v4(0), options);
+  CHECK(error == std::error_code{});
+  return std::move(listener);
+}
+
+struct Pair {
+  net::TcpStream client;
+  net::TcpStream server;
+};
+
+// The kernel completes a connection that nobody has accepted yet, so one party can do both.
+[[nodiscard]] inline Pair connect_to(net::TcpListener& listener) {
+  auto [client, refused] = net::TcpStream::connect(listener.local_address().value);
+  CHECK(refused == std::error_code{});
+  auto [server, failed] = listener.accept();
+  CHECK(failed == std::error_code{});
+  return {std::move(client), std::move(server)};
+}
+[[nodiscard]] inline Pair connected_pair() {
+  net::TcpListener listener = listen_anywhere();
+  return connect_to(listener);
+}
+
+[[nodiscard]] inline std::span<const std::byte> bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+[[nodiscard]] inline std::string read_text(net::TcpStream& stream, std::size_t size) {
+  std::string text(size, '\0');
+  const auto [count, error] = stream.read_exactly(std::as_writable_bytes(std::span(text)));
+  text.resize(count);
+  return text;
+}
+
+// Sends back what comes, until the peer has finished. The number of bytes.
+inline std::size_t echo(net::TcpStream& stream) {
+  std::byte buffer[4096];
+  std::size_t total = 0;
+  for (;;) {
+    const auto [count, error] = stream.read_some(buffer);
+    if (error) return total;
+    if (stream.write_all(std::span(buffer).first(count)).error) return total;
+    total += count;
+  }
+}
+
+// So small that a sender soon has to wait.
+inline void shrink_buffers(const net::TcpStream& stream, int size = 4096) {
+  const int descriptor = stream.socket().descriptor();
+  CHECK(::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
+  CHECK(::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, sizeof size) == 0);
+}
+
+// Sets the soft limit of open descriptors for a scope.
+class DescriptorLimit {
+ public:
+  explicit DescriptorLimit(rlim_t limit) {
+    CHECK(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    rlimit changed = before_;
+    changed.rlim_cur = limit < before_.rlim_max ? limit : before_.rlim_max;
+    CHECK(::setrlimit(RLIMIT_NOFILE, &changed) == 0);
+  }
+  DescriptorLimit(const DescriptorLimit&) = delete;
+  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
+  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+}  // namespace weft::test

@@ -1,0 +1,215 @@
+// scheduler/poller.cpp and net/transfer.hpp: no byte waits for a reader that sleeps, closing and
+// deadlines end every wait, and nobody touches a waiter that has left.
+#include "scheduler/poller.cpp"
+
+#include "net/transfer.hpp"
+#include "tests/model/model_waist.hpp"
+
+#include "runtime/error.cpp"
+
+namespace weft::detail {
+void yield() noexcept { model::let_others_run(); }
+}  // namespace weft::detail
+
+namespace weft::scheduler {
+void poller_started() noexcept {}
+}  // namespace weft::scheduler
+
+namespace weft::net {
+bool CallResult::would_wait() const noexcept { return error == EAGAIN; }
+}  // namespace weft::net
+
+namespace {
+
+using weft::Deadline;
+using weft::Errc;
+using weft::detail::acq_rel;
+using weft::detail::acquire;
+using weft::model::Atomic;
+using weft::model::call_on_own_stack;
+using weft::model::Data;
+using weft::model::expect;
+using weft::model::fault;
+using weft::model::kSoon;
+using weft::model::perhaps;
+using weft::model::World;
+using weft::net::CallResult;
+using weft::net::Result;
+using weft::scheduler::IoDirection;
+
+enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly };
+
+// A socket in the kernel and the epoll instance that watches it. Each access to it stands for a
+// section under its lock, as all calls about a socket have one.
+class Kernel {
+ public:
+  // A byte comes in and makes an edge.
+  void feed() {
+    bytes_.fetch_add(1, acq_rel);
+    edges_.fetch_add(1, acq_rel);
+  }
+  // Whether there was an event to fetch.
+  [[nodiscard]] bool fetch() { return edges_.exchange(0, acq_rel) != 0; }
+  // As recv() with room for `most` bytes.
+  [[nodiscard]] CallResult receive(std::uint32_t most) {
+    std::uint32_t bytes = bytes_.fetch_add(0, acq_rel);
+    while (bytes != 0) {
+      const std::uint32_t taken = std::min(bytes, most);
+      if (bytes_.compare_exchange_strong(bytes, bytes - taken, acq_rel, acquire)) {
+        return {taken, 0};
+      }
+    }
+    return {0, EAGAIN};
+  }
+
+ private:
+  Atomic<std::uint32_t> bytes_{0};
+  Atomic<std::uint32_t> edges_{0};
+};
+
+// A socket of which one party reads.
+struct Stream {
+  Kernel kernel;
+  IoDirection direction;
+
+  // As Poller::wait, for this descriptor.
+  void poll() {
+    if (fault == kForgetsToFetch || !kernel.fetch()) return;
+    (void)direction.notify();
+  }
+  // As read_once() in net/tcp_stream.cpp.
+  Result<std::uint32_t> read(std::uint32_t most, Deadline deadline) {
+    Result<std::int64_t> result;
+    call_on_own_stack([&] {
+      result = weft::net::attempt_until(direction, weft::detail::WaitReason::readable, deadline,
+                                        direction.worth_trying(),
+                                        [&]() noexcept { return kernel.receive(most); });
+    });
+    if (result.error) return {.error = result.error};
+    const auto count = static_cast<std::uint32_t>(result.value);
+    direction.set_drained(fault == kDrainedTooEarly || count < most);
+    return {.value = count};
+  }
+};
+
+enum Kind { kPatient, kThread, kTimed };
+
+// One party reads `kBytes` bytes, which as many others bring; each of them then polls.
+template <unsigned kBytes, Kind kKind>
+struct Reads
+    : rl::test_suite<Reads<kBytes, kKind>, static_cast<int>(2 + kBytes + (kKind == kTimed))> {
+  World world{1, kKind == kTimed};
+  Stream stream;
+
+  void before() {
+    if (kKind == kThread) world.make_thread(0);
+  }
+  void thread(unsigned index) {
+    if (index < 2) {
+      world.run(index, [&](unsigned) { read_all(); });
+    } else if (index < 2 + kBytes) {
+      if (perhaps()) world.await_parked(1);
+      stream.kernel.feed();
+      stream.poll();
+    } else {
+      world.run_clock();
+    }
+  }
+  void read_all() {
+    const auto soon = Deadline::at_nanoseconds(kSoon);
+    unsigned read = 0;
+    for (int timeouts = 0; read < kBytes;) {
+      const bool waits_shortly = kKind == kTimed && timeouts < 2;
+      const auto result = stream.read(2, waits_shortly ? soon : Deadline::never());
+      if (result.error) {
+        expect(waits_shortly && result.error == Errc::timed_out, "a read failed");
+        ++timeouts;
+      }
+      read += result.value;
+    }
+  }
+};
+
+// One party reads until the direction is closed, while a byte comes.
+template <bool kIsTimed>
+struct Closes : rl::test_suite<Closes<kIsTimed>, 4 + kIsTimed> {
+  World world{1, kIsTimed};
+  Stream stream;
+
+  void thread(unsigned index) {
+    if (index < 2) {
+      world.run(index, [&](unsigned) { read_until_closed(); });
+    } else if (index == 2) {
+      if (perhaps()) world.await_parked(1);
+      stream.kernel.feed();
+      stream.poll();
+    } else if (index == 3) {
+      if (perhaps()) world.await_parked(1);
+      stream.direction.close();
+    } else {
+      world.run_clock();
+    }
+  }
+  void read_until_closed() {
+    for (int timeouts = 0;;) {
+      const bool waits_shortly = kIsTimed && timeouts < 2;
+      const auto deadline = waits_shortly ? Deadline::at_nanoseconds(kSoon) : Deadline::never();
+      const auto result = stream.read(2, deadline);
+      if (result.error == Errc::closed) return;
+      if (result.error) {
+        expect(waits_shortly && result.error == Errc::timed_out, "a read failed");
+        ++timeouts;
+      }
+    }
+  }
+};
+
+// A deadline that is set while a party may wait ends its wait, though an edge may hide it.
+struct SetsDeadline : rl::test_suite<SetsDeadline, 4> {
+  World world{1, false};
+  Stream stream;
+
+  void thread(unsigned index) {
+    if (index < 2) {
+      world.run(index, [&](unsigned) {
+        for (unsigned read = 0;;) {
+          const auto result = stream.read(2, Deadline::never());
+          read += result.value;
+          expect(read <= 1, "more was read than came");
+          if (!result.error) continue;
+          expect(result.error == Errc::timed_out, "a read failed");
+          return;
+        }
+      });
+    } else if (index == 2) {
+      if (perhaps()) world.await_parked(1);
+      stream.kernel.feed();
+      stream.poll();
+    } else {
+      if (perhaps()) world.await_parked(1);
+      stream.direction.set_deadline(Deadline::past());
+    }
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using weft::model::bounded_search;
+  using weft::model::broken_by;
+  using weft::model::random_search;
+  return weft::model::Program(
+             "poller",
+             {random_search<Reads<1, kPatient>>("one byte", 60'000),
+              random_search<Reads<2, kPatient>>("two bytes", 60'000),
+              random_search<Reads<3, kPatient>>("three bytes", 60'000),
+              random_search<Reads<2, kThread>>("a plain thread reads", 60'000),
+              random_search<Reads<1, kTimed>>("a byte and deadlines", 60'000),
+              random_search<Reads<2, kTimed>>("two bytes and deadlines", 60'000),
+              random_search<Closes<false>>("closing", 60'000),
+              random_search<Closes<true>>("closing and deadlines", 60'000),
+              random_search<SetsDeadline>("a deadline set by another", 60'000)},
+             {weft::model::relaxed_orders(), broken_by(kForgetsToFetch, "nobody polls"),
+              broken_by(kDrainedTooEarly, "a full read counts as short")})
+      .run(count, arguments);
+}

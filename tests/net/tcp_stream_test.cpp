@@ -1,0 +1,318 @@
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/net/loopback.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using net::Address;
+using net::TcpListener;
+using net::TcpStream;
+
+TEST_SUITE_BEGIN("net/tcp_stream");
+
+FIBER_TEST_CASE("what is sent comes back") {
+  auto [client, server] = connected_pair();
+  auto echoed = spawn([&stream = server] { return echo(stream); });
+  for (const std::string& text :
+       {std::string("a"), std::string("hello"), std::string(10'000, 'x')}) {
+    CHECK(client.write_all(bytes(text)).value == text.size());
+    CHECK(read_text(client, text.size()) == text);
+  }
+  CHECK(!client.shutdown(net::Shutdown::write));
+  CHECK(echoed.join() == 1 + 5 + 10'000);
+}
+
+FIBER_TEST_CASE("both ends agree on their addresses") {
+  auto [client, server] = connected_pair();
+  CHECK(client.local_address().value == server.peer_address().value);
+  CHECK(client.peer_address().value == server.local_address().value);
+}
+
+// Serves `connections` connections, a fiber each.
+static void serve(TcpListener& listener, int connections) {
+  WaitGroup served;
+  for (int i = 0; i < connections; ++i) {
+    auto [accepted, error] = listener.accept();
+    CHECK(error == std::error_code{});
+    served.add();
+    go([stream = std::move(accepted), &served]() mutable {
+      echo(stream);
+      stream.close();
+      served.done();
+    });
+  }
+  served.wait();
+}
+
+FIBER_TEST_CASE("500 connections are served by a fiber each") {
+  constexpr int kConnections = 500;
+  constexpr int kMessages = 10;
+  const DescriptorLimit limit(4096);
+  TcpListener listener = listen_anywhere();
+  const Address address = listener.local_address().value;
+  auto server = spawn([&] { serve(listener, kConnections); });
+  WaitGroup done;
+  done.add(kConnections);
+  for (int i = 0; i < kConnections; ++i) {
+    go([&done, address, i] {
+      auto [stream, error] = TcpStream::connect(address);
+      CHECK(error == std::error_code{});
+      for (int message = 0; message < kMessages; ++message) {
+        const std::string text = std::to_string(i) + "/" + std::to_string(message);
+        CHECK(stream.write_all(bytes(text)).error == std::error_code{});
+        CHECK(read_text(stream, text.size()) == text);
+      }
+      stream.close();
+      done.done();
+    });
+  }
+  done.wait();
+  server.join();
+}
+
+FIBER_TEST_CASE("one who has finished writing can still read") {
+  auto [client, server] = connected_pair();
+  CHECK(client.write_all(bytes("question")).value == 8);
+  CHECK(!client.shutdown(net::Shutdown::write));
+  CHECK(read_text(server, 8) == "question");
+  std::array<std::byte, 16> buffer;
+  CHECK(server.read_some(buffer).error == Errc::end_of_stream);
+  CHECK(server.read_some(buffer).error == Errc::end_of_stream);
+  CHECK(server.write_all(bytes("answer")).value == 6);
+  CHECK(read_text(client, 6) == "answer");
+  CHECK(client.write_some(bytes("more")).error == std::errc::broken_pipe);
+}
+
+FIBER_TEST_CASE("an end that comes right after the last bytes is not missed") {
+  // The first read is short, which says that the socket is empty; the end must still be seen.
+  TcpListener listener = listen_anywhere();
+  for (unsigned i = 0; i < 500 / kSlowdown; ++i) {
+    auto [client, server] = connect_to(listener);
+    auto reader = spawn([&stream = server] {
+      std::array<std::byte, 64> buffer;
+      std::size_t total = 0;
+      for (;;) {
+        const auto [count, error] = stream.read_some(buffer);
+        if (error) {
+          CHECK(error == Errc::end_of_stream);
+          return total;
+        }
+        total += count;
+      }
+    });
+    CHECK(client.write_all(bytes("last")).value == 4);
+    client.close();
+    CHECK(reader.join() == 4);
+  }
+}
+
+FIBER_TEST_CASE("writing to a peer that is gone is an error and no signal") {
+  auto [client, server] = connected_pair();
+  server.close();
+  std::error_code error;
+  // The first writes may still go out: the refusal is on its way.
+  while (!error) error = client.write_some(bytes("is anybody there?")).error;
+  CHECK((error == std::errc::broken_pipe || error == std::errc::connection_reset));
+}
+
+FIBER_TEST_CASE("a reset connection says so to a reader that waits") {
+  auto [client, server] = connected_pair();
+  auto reader = spawn([&stream = client] {
+    std::array<std::byte, 16> buffer;
+    return stream.read_some(buffer).error;
+  });
+  const linger at_once{1, 0};
+  CHECK(::setsockopt(server.socket().descriptor(), SOL_SOCKET, SO_LINGER, &at_once,
+                     sizeof at_once) == 0);
+  server.close();
+  CHECK(reader.join() == std::errc::connection_reset);
+}
+
+FIBER_TEST_CASE("connecting where nobody listens is refused") {
+  Address address;
+  {
+    TcpListener listener = listen_anywhere();
+    address = listener.local_address().value;
+  }
+  CHECK(TcpStream::connect(address).error == std::errc::connection_refused);
+  CHECK(TcpStream::connect(address, Deadline::after(std::chrono::hours(1))).error ==
+        std::errc::connection_refused);
+}
+
+FIBER_TEST_CASE("empty buffers are done at once") {
+  auto [client, server] = connected_pair();
+  CHECK(!client.read_some({}).error);
+  CHECK(!client.read_exactly({}).error);
+  CHECK(!client.write_some({}).error);
+  CHECK(!client.write_all({}).error);
+}
+
+FIBER_TEST_CASE("a read that cannot be filled says how far it came") {
+  auto [client, server] = connected_pair();
+  CHECK(server.write_all(bytes("half")).value == 4);
+  server.close();
+  std::array<std::byte, 8> buffer;
+  const auto [count, error] = client.read_exactly(buffer);
+  CHECK(count == 4);
+  CHECK(error == Errc::end_of_stream);
+}
+
+FIBER_TEST_CASE("shutting down the reading side ends a read that waits") {
+  auto [client, server] = connected_pair();
+  auto reader = spawn([&stream = client] {
+    std::array<std::byte, 16> buffer;
+    // A first, short read: the second one then waits before it tries.
+    CHECK(stream.read_some(buffer).value == 1);
+    return stream.read_some(buffer).error;
+  });
+  CHECK(server.write_all(bytes("x")).value == 1);
+  // Whether the reader waits already or not, it must see the end.
+  CHECK(!client.shutdown(net::Shutdown::read));
+  (void)reader.wait_for(std::chrono::milliseconds(1));
+  CHECK(reader.join() == Errc::end_of_stream);
+}
+
+FIBER_TEST_CASE("an empty stream and one moved from are closed") {
+  TcpStream empty;
+  std::array<std::byte, 1> buffer;
+  CHECK(empty.read_some(buffer).error == Errc::closed);
+  CHECK(empty.write_some(buffer).error == Errc::closed);
+  CHECK(empty.shutdown(net::Shutdown::both) == Errc::closed);
+  CHECK(empty.set_no_delay(true) == Errc::closed);
+  CHECK(empty.local_address().error == Errc::closed);
+  CHECK(empty.peer_address().error == Errc::closed);
+  CHECK(!empty.is_open_hint());
+  empty.set_read_deadline(Deadline::past());
+  empty.close();
+
+  auto [client, server] = connected_pair();
+  empty = std::move(client);
+  CHECK(empty.is_open_hint());
+  CHECK(client.read_some(buffer).error == Errc::closed);
+  CHECK(empty.write_all(bytes("still here")).value == 10);
+  CHECK(read_text(server, 10) == "still here");
+}
+
+FIBER_TEST_CASE("small writes are sent at once unless told otherwise") {
+  auto [client, server] = connected_pair();
+  for (const TcpStream* stream : {&client, &server}) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    const int descriptor = stream->socket().descriptor();
+    CHECK(::getsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &value, &size) == 0);
+    CHECK(value != 0);
+  }
+  CHECK(!client.set_no_delay(false));
+}
+
+// A sum that notices lost, repeated and exchanged bytes.
+class Checksum {
+ public:
+  void add(std::span<const std::byte> data) noexcept {
+    for (const std::byte byte : data)
+      value_ = (value_ ^ std::to_integer<unsigned>(byte)) * 0x100000001b3U;
+  }
+  [[nodiscard]] std::uint64_t value() const noexcept { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325U;
+};
+
+static std::uint64_t send_noise(TcpStream& stream, std::size_t size) {
+  std::vector<std::byte> block(100'003);
+  std::uint64_t state = size | 1;
+  Checksum sum;
+  for (std::size_t sent = 0; sent < size;) {
+    for (std::byte& byte : block) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      byte = static_cast<std::byte>(state >> 56);
+    }
+    const auto part = std::span(block).first(std::min(block.size(), size - sent));
+    CHECK(stream.write_all(part).value == part.size());
+    sum.add(part);
+    sent += part.size();
+  }
+  CHECK(!stream.shutdown(net::Shutdown::write));
+  return sum.value();
+}
+
+static std::uint64_t receive_all(TcpStream& stream, std::size_t size) {
+  std::vector<std::byte> block(16'384);
+  Checksum sum;
+  std::size_t received = 0;
+  for (;;) {
+    const auto [count, error] = stream.read_some(block);
+    if (error) {
+      CHECK(error == Errc::end_of_stream);
+      CHECK(received == size);
+      return sum.value();
+    }
+    sum.add(std::span(block).first(count));
+    received += count;
+  }
+}
+
+FIBER_TEST_CASE("64 MiB come through small buffers unharmed, both ways at once") {
+  constexpr std::size_t kSize = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
+  auto [client, server] = connected_pair();
+  // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
+  shrink_buffers(client, 32'768);
+  shrink_buffers(server, 32'768);
+  auto up_sent = spawn([&stream = client] { return send_noise(stream, kSize); });
+  auto down_sent = spawn([&stream = server] { return send_noise(stream, kSize); });
+  auto up_received = spawn([&stream = server] { return receive_all(stream, kSize); });
+  const std::uint64_t down_received = receive_all(client, kSize);
+  CHECK(up_sent.join() == up_received.join());
+  CHECK(down_sent.join() == down_received);
+}
+
+THREAD_TEST_CASE("plain threads can read, write and be answered by fibers") {
+  TcpListener listener = listen_anywhere();
+  auto server = spawn([&] { serve(listener, 1); });
+  {
+    auto [stream, error] = TcpStream::connect(listener.local_address().value);
+    CHECK(error == std::error_code{});
+    for (int i = 0; i < 100; ++i) {
+      CHECK(stream.write_all(bytes("over there")).value == 10);
+      CHECK(read_text(stream, 10) == "over there");
+    }
+    std::array<std::byte, 1> buffer;
+    CHECK(stream.read_some(buffer, Deadline::after(std::chrono::milliseconds(1))).error ==
+          Errc::timed_out);
+  }
+  server.join();
+}
+
+TEST_CASE("without a runtime there is no network") {
+  CHECK(TcpStream::connect(Address::loopback_v4(1)).error == Errc::no_runtime);
+  CHECK(TcpListener::listen(Address::loopback_v4(0)).error == Errc::no_runtime);
+}
+
+FIBER_TEST_CASE_WITH("a reader that always finds something lets others run", {.workers = {1}}) {
+  auto [client, server] = connected_pair();
+  const std::vector<std::byte> much(2000);
+  CHECK(client.write_all(much).value == much.size());
+  // A byte at a time: there is always more, so the reader never has to wait.
+  bool other_ran = false;
+  go([&] { other_ran = true; });
+  std::array<std::byte, 1> buffer;
+  std::size_t reads = 0;
+  while (!other_ran && reads < much.size()) {
+    CHECK(server.read_some(buffer).value == 1);
+    ++reads;
+  }
+  CHECK(reads < much.size());
+}
+
+TEST_SUITE_END();

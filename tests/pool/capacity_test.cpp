@@ -1,0 +1,239 @@
+// G1, G3, G10: never more than the capacity, and never less for no reason.
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr int kSubmitters = 64;
+constexpr int kTasksEach = 400 / kSlowdown;
+
+// A short task that sometimes lets others run in its middle.
+void linger(Concurrency& gauge, Random& random) {
+  const Concurrency::Stay stay(gauge);
+  for (auto times = random.below(3); times > 0; --times) this_fiber::yield();
+}
+
+// Tasks from many fibers at once, all of them accepted.
+void flood(FiberPool& pool, Concurrency& gauge, std::atomic<int>& ran) {
+  WaitGroup submitters;
+  submitters.add(kSubmitters);
+  for (int i = 0; i < kSubmitters; ++i) {
+    go([&, i] {
+      Random random(static_cast<std::uint64_t>(i));
+      for (int n = 0; n < kTasksEach; ++n) {
+        const auto seed = random();
+        const auto error = pool.submit([&gauge, &ran, seed] {
+          Random own(seed);
+          linger(gauge, own);
+          ran.fetch_add(1);
+        });
+        CHECK(!error);
+        if (random.one_in(10)) CHECK(pool.stats().live <= 8);
+      }
+      submitters.done();
+    });
+  }
+  submitters.wait();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/capacity");
+
+FIBER_TEST_CASE("64 racing submitters never get more than the capacity running") {
+  for (const std::size_t queue : {std::size_t{0}, std::size_t{1}, std::size_t{50}, kUnlimited}) {
+    for (const std::size_t capacity : {std::size_t{1}, std::size_t{4}}) {
+      Concurrency gauge;
+      std::atomic<int> ran{0};
+      FiberPool pool({.capacity = capacity, .queue_capacity = queue});
+      flood(pool, gauge, ran);
+      pool.wait_idle();
+      CHECK(ran.load() == kSubmitters * kTasksEach);
+      CHECK(gauge.most() <= capacity);
+      CHECK(pool.stats().started <= 8);
+    }
+  }
+}
+
+FIBER_TEST_CASE("the capacity is used in full when there is work") {
+  WaitGroup all_here, done;
+  FiberPool pool({.capacity = 5, .queue_capacity = 100});
+  all_here.add(5);
+  done.add(20);
+  for (int i = 0; i < 20; ++i) {
+    CHECK(!pool.submit([&, i] {
+      if (i < 5) all_here.done();
+      all_here.wait();  // Ends only if five run at once.
+      done.done();
+    }));
+  }
+  done.wait();
+}
+
+FIBER_TEST_CASE("blocking tasks that follow a burst of short ones all get their workers") {
+  constexpr int kTasks = 200;
+  FiberPool pool({.capacity = kTasks, .queue_capacity = 10});
+  for (int round = 0; round < 20; ++round) {
+    for (int i = 0; i < 3 * kTasks; ++i) CHECK(!pool.submit([] {}));
+    WaitGroup all_here;
+    all_here.add(kTasks);
+    for (int i = 0; i < kTasks; ++i) {
+      CHECK(!pool.submit([&] {
+        all_here.done();
+        all_here.wait();
+      }));
+    }
+    pool.wait_idle();
+  }
+  CHECK(pool.stats().started <= kTasks);
+}
+
+FIBER_TEST_CASE("throwing handlers count as running") {
+  Concurrency gauge;
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 3, .on_exception = [&](std::exception_ptr) {
+                    const Concurrency::Stay stay(gauge);
+                    this_fiber::yield();
+                    throw std::runtime_error("from the handler, as it should be");
+                  }});
+  for (int i = 0; i < 50; ++i) {
+    CHECK(!pool.submit([&] {
+      ran.fetch_add(1);
+      throw 1;
+    }));
+  }
+  pool.wait_idle();
+  CHECK(ran.load() == 50);
+  CHECK(gauge.most() <= 3);
+  CHECK(pool.stats().failed == 50);
+}
+
+FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
+  FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});
+  for (int round = 0; round < 20; ++round) {
+    pool.resize(8);
+    Event release;
+    WaitGroup first;
+    first.add(8);
+    for (int i = 0; i < 8; ++i) {
+      CHECK(!pool.submit([&] {
+        first.done();
+        release.wait();
+      }));
+    }
+    first.wait();
+    Concurrency gauge;
+    for (int i = 0; i < 40; ++i) {
+      CHECK(!pool.submit([&] {
+        const Concurrency::Stay stay(gauge);
+        this_fiber::yield();
+      }));
+    }
+    pool.resize(2);
+    CHECK(pool.available() == 0);
+    release.set();
+    pool.wait_idle();
+    CHECK(gauge.most() <= 2);
+    CHECK(pool.stats().live <= 2);
+  }
+}
+
+FIBER_TEST_CASE("idle workers beyond a smaller capacity are gone at once") {
+  WaitGroup all_here;
+  FiberPool pool({.capacity = 8});
+  all_here.add(8);
+  for (int i = 0; i < 8; ++i) {
+    CHECK(!pool.submit([&] {
+      all_here.done();
+      all_here.wait();
+    }));
+  }
+  pool.wait_idle();
+  CHECK(pool.stats().live == 8);
+  pool.resize(3);
+  CHECK(pool.stats().live <= 3);
+  CHECK(pool.capacity() == 3);
+  CHECK(pool.available() == 3);
+}
+
+FIBER_TEST_CASE("a larger capacity lets queued tasks and blocked submitters in at once") {
+  Event release;
+  WaitGroup running, submitted;
+  FiberPool pool({.capacity = 1, .queue_capacity = 1});
+  running.add(4);
+  submitted.add(4);
+  for (int i = 0; i < 4; ++i) {
+    go([&] {
+      CHECK(!pool.submit([&] {
+        running.done();
+        release.wait();
+      }));
+      submitted.done();
+    });
+  }
+  wait_until_true([&] { return pool.stats().blocked == 2; });
+  pool.resize(4);
+  running.wait();
+  submitted.wait();
+  release.set();
+  pool.wait_idle();
+}
+
+FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
+  Concurrency gauge;
+  std::atomic<int> ran{0};
+  Event over;
+  FiberPool pool({.capacity = 8, .queue_capacity = 4});
+  auto resizer = spawn([&] {
+    Random random(99);
+    while (!over.is_set()) {
+      pool.resize(1 + random.below(8));
+      const PoolStats stats = pool.stats();
+      CHECK(stats.busy <= 8);
+      CHECK(balanced(stats));
+      this_fiber::yield();
+    }
+  });
+  flood(pool, gauge, ran);
+  over.set();
+  resizer.join();
+  pool.wait_idle();
+  CHECK(ran.load() == kSubmitters * kTasksEach);
+  CHECK(gauge.most() <= 8);
+}
+
+FIBER_TEST_CASE("nobody is refused while a slot is free, also while workers are being retired") {
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 2, .on_full = OnFull::reject, .idle_timeout = 50us});
+  const int rounds = 2000 / static_cast<int>(kSlowdown);
+  for (int i = 0; i < rounds; ++i) {
+    // run() returns when the slot is free again, so two callers at once always fit.
+    CHECK(pool.run([&] { return ran.fetch_add(1); }) == i);
+    if (i % 50 == 0) this_fiber::sleep_for(100us);
+  }
+  CHECK(pool.stats().rejected == 0);
+}
+
+FIBER_TEST_CASE("a slot counts as free once the wait for its task is over") {
+  FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
+  for (int i = 0; i < 1000; ++i) {
+    auto task = pool.async([i] { return i; });
+    CHECK(task.get() == i);
+    CHECK(pool.available() == 1);
+    CHECK(pool.stats().completed == static_cast<std::uint64_t>(i) + 1);
+  }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,141 @@
+// G8: how idle workers are reused and retired.
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Has `count` workers live and idle, and returns their fibers in the order in which they went
+// idle.
+std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
+  std::vector<Event> go_on(count);
+  std::vector<std::uint64_t> fibers(count);
+  WaitGroup all_here;
+  all_here.add(count);
+  std::vector<PoolTask<void>> tasks;
+  for (std::size_t i = 0; i < count; ++i) {
+    tasks.push_back(pool.async([&, i] {
+      fibers[i] = this_fiber::id();
+      all_here.done();
+      go_on[i].wait();
+    }));
+  }
+  all_here.wait();
+  for (std::size_t i = 0; i < count; ++i) {
+    go_on[i].set();
+    tasks[i].wait();
+    this_fiber::sleep_for(1ms);  // Only likely: who is told may be ahead of who goes idle.
+  }
+  return fibers;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/idle");
+
+FIBER_TEST_CASE("one task at a time is always run by the same worker") {
+  FiberPool pool({.capacity = 8, .idle_timeout = kNever});
+  (void)warm_up(pool, 8);
+  std::set<std::uint64_t> used;
+  for (int i = 0; i < 100; ++i) {
+    used.insert(pool.run([] { return this_fiber::id(); }));
+    wait_until_true([&] { return pool.stats().idle == 8; });
+  }
+  CHECK(used.size() <= 2);  // Two, if the worker was told to wait but had not yet gone idle.
+  CHECK(pool.stats().started == 8);
+}
+
+FIBER_TEST_CASE("idle workers are retired, not before the timeout, and min_workers stay") {
+  const auto timeout = 20ms * static_cast<int>(kSlowdown);
+  FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = timeout});
+  const auto begin = std::chrono::steady_clock::now();
+  (void)warm_up(pool, 6);
+  const PoolStats early = pool.stats();
+  if (std::chrono::steady_clock::now() - begin < timeout) CHECK(early.live == 6);
+  wait_until_true([&] {
+    this_fiber::sleep_for(1ms);
+    return pool.stats().live == 2;
+  });
+  CHECK(std::chrono::steady_clock::now() - begin >= timeout);
+  this_fiber::sleep_for(3 * timeout);
+  CHECK(pool.stats().live == 2);
+  CHECK(pool.stats().retired == 4);
+}
+
+FIBER_TEST_CASE("a worker that is used keeps its place while the others are retired") {
+  const auto timeout = 10ms * static_cast<int>(kSlowdown);
+  FiberPool pool({.capacity = 4, .idle_timeout = timeout});
+  (void)warm_up(pool, 4);
+  std::set<std::uint64_t> users;
+  // The hottest is used all the time, so it is the one that stays.
+  wait_until_true([&] {
+    users.insert(pool.run([] { return this_fiber::id(); }));
+    this_fiber::sleep_for(timeout / 10);
+    return pool.stats().live <= 1;
+  });
+  CHECK(pool.stats().started == 4);
+}
+
+FIBER_TEST_CASE("a pool that is left alone ends up with no fiber at all") {
+  FiberPool pool({.capacity = 4, .queue_capacity = 4, .idle_timeout = 1ms});
+  for (int i = 0; i < 8; ++i) CHECK(!pool.submit([] {}));
+  wait_until_true([&] {
+    this_fiber::sleep_for(1ms);
+    const RuntimeStats stats = runtime.stats();
+    return pool.stats().live == 0 && stats.live == 1;
+  });
+  CHECK(pool.run([] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("without a timeout nobody is retired and nothing watches") {
+  FiberPool pool({.capacity = 3, .idle_timeout = kNever});
+  (void)warm_up(pool, 3);
+  CHECK(pool.stats().live == 3);
+  wait_until_true([&] { return runtime.stats().live == 4; });
+}
+
+FIBER_TEST_CASE("retirement races with submit, and no task is lost or refused") {
+  const int rounds = 400 / static_cast<int>(kSlowdown);
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 4, .on_full = OnFull::reject, .idle_timeout = 100us});
+  for (int i = 0; i < rounds; ++i) {
+    for (int n = 0; n < 4; ++n) pool.run([&] { ran.fetch_add(1); });
+    this_fiber::sleep_for(std::chrono::microseconds(50 + i % 300));
+    CHECK(pool.stats().live <= 4);
+  }
+  CHECK(ran.load() == 4 * rounds);
+  CHECK(pool.stats().rejected == 0);
+}
+
+FIBER_TEST_CASE("prestarted workers are there before the first task, also after a reopen") {
+  FiberPool pool({.capacity = 4, .min_workers = 3, .prestart = true});
+  CHECK(pool.stats().live == 3);
+  CHECK(pool.run([] { return 1; }) == 1);
+  CHECK(pool.stats().started == 3);
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(pool.stats().live == 0);
+  pool.reopen();
+  CHECK(pool.stats().live == 3);
+}
+
+FIBER_TEST_CASE("join does not wait for an idle timeout to pass") {
+  FiberPool pool({.capacity = 4, .idle_timeout = std::chrono::hours(1)});
+  (void)warm_up(pool, 4);
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(pool.stats().live == 0);
+}
+
+TEST_SUITE_END();

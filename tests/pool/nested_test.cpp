@@ -1,0 +1,168 @@
+// G6: a task may use its own pool, at any capacity.
+#include <atomic>
+#include <functional>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// The n-th Fibonacci number; every call is a task that waits for another.
+int fibonacci(FiberPool& pool, Concurrency& gauge, int n) {
+  {
+    const Concurrency::Stay stay(gauge);
+    this_fiber::yield();
+  }
+  if (n < 2) return n;
+  auto first = pool.async([&pool, &gauge, n] { return fibonacci(pool, gauge, n - 1); });
+  const int second = pool.run([&] { return fibonacci(pool, gauge, n - 2); });
+  return first.get() + second;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/nested");
+
+FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {
+  FiberPool pool({.capacity = 1});
+  const int result =
+      pool.run([&] { return 1 + pool.run([&] { return 2 + pool.run([] { return 4; }); }); });
+  CHECK(result == 7);
+  CHECK(pool.stats().lent == 0);
+}
+
+FIBER_TEST_CASE("a task of a full pool may submit: its slot is lent while it is blocked") {
+  for (const std::size_t queue : {0u, 1u}) {
+    std::atomic<int> ran{0};
+    FiberPool pool({.capacity = 1, .queue_capacity = queue});
+    CHECK(!pool.submit([&] {
+      for (int i = 0; i < 10; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    }));
+    pool.wait_idle();
+    CHECK(ran.load() == 10);
+    CHECK(pool.stats().live <= 1);
+  }
+}
+
+FIBER_TEST_CASE("a tree of tasks that wait for each other ends, and only the capacity runs") {
+  const int depth = kSanitized ? 7 : 11;
+  for (const std::size_t capacity : {1u, 2u, 5u}) {
+    for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {
+      Concurrency gauge;
+      FiberPool pool({.capacity = capacity, .queue_capacity = queue});
+      CHECK(pool.run([&] { return fibonacci(pool, gauge, depth); }) == (kSanitized ? 13 : 89));
+      pool.wait_idle();
+      CHECK(gauge.most() <= capacity);
+      const PoolStats stats = pool.stats();
+      CHECK(stats.lent == 0);
+      CHECK(stats.live <= capacity);
+      CHECK(balanced(stats));
+    }
+  }
+}
+
+FIBER_TEST_CASE_WITH("a lender gets the next free slot, however many tasks are queued",
+                     {.workers = {1}}) {
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  std::vector<int> order;
+  CHECK(!pool.submit([&] {
+    auto inner = pool.async([&] { order.push_back(1); });
+    for (int i = 3; i < 8; ++i) {
+      CHECK(!pool.submit([&, i] {
+        this_fiber::yield();
+        order.push_back(i);
+      }));
+    }
+    inner.wait();
+    order.push_back(2);
+  }));
+  pool.wait_idle();
+  // One task may have taken the slot before the lender asked for it.
+  CHECK(order == std::vector<int>{1, 3, 2, 4, 5, 6, 7});
+}
+
+FIBER_TEST_CASE("a wait with a deadline inside a task ends in time and gets its slot back") {
+  Event release;
+  FiberPool pool({.capacity = 1});
+  pool.run([&] {
+    auto inner = pool.async([&] {
+      // The holder of the only slot must end before the outer task can go on.
+      for (int i = 0; i < 100 && !release.is_set(); ++i) this_fiber::yield();
+    });
+    (void)inner.wait_for(1us);
+    release.set();
+    CHECK(pool.stats().busy == 1);
+    inner.wait();
+  });
+  CHECK(pool.stats().lent == 0);
+}
+
+FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of slots") {
+  WaitGroup done;
+  FiberPool left({.capacity = 2}), right({.capacity = 2});
+  done.add(10);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(!left.submit([&] {
+      right.run([] { this_fiber::yield(); });
+      done.done();
+    }));
+  }
+  done.wait();
+}
+
+FIBER_TEST_CASE("close(discard) frees a task that waits for a queued one") {
+  Event lent;
+  FiberPool pool({.capacity = 1, .queue_capacity = 5});
+  auto outer = pool.async([&] {
+    Event release;
+    auto holder = pool.async([&] {
+      lent.set();
+      release.wait();
+    });
+    auto queued = pool.async([] { CHECK(false); });
+    auto closer = spawn([&] {
+      lent.wait();
+      pool.close(Close::discard);
+      release.set();
+    });
+    queued.wait();
+    holder.wait();
+    closer.join();
+    return queued.ready();
+  });
+  CHECK(outer.get());
+  pool.join();
+  CHECK(pool.stats().cancelled == 1);
+}
+
+FIBER_TEST_CASE("nested tasks go on while the pool is resized and drained") {
+  const int rounds = 20 / (kSanitized ? 5 : 1);
+  for (int round = 0; round < rounds; ++round) {
+    Concurrency gauge;
+    FiberPool pool({.capacity = 4, .queue_capacity = 100});
+    std::vector<PoolTask<int>> trees;
+    for (int i = 0; i < 4; ++i) {
+      trees.push_back(pool.async([&] { return fibonacci(pool, gauge, 6); }));
+    }
+    Random random(static_cast<std::uint64_t>(round));
+    while (!trees[0].ready()) {
+      pool.resize(1 + random.below(4));
+      CHECK(balanced(pool.stats()));
+      this_fiber::yield();
+    }
+    for (auto& tree : trees) CHECK(tree.get() == 8);
+    pool.close(Close::drain);
+    pool.join();
+    CHECK(gauge.most() <= 4);
+  }
+}
+
+TEST_SUITE_END();

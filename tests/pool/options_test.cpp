@@ -1,0 +1,85 @@
+// G9: what is impossible is refused by name, and nothing else happens.
+#include <stdexcept>
+#include <string>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// Whether a pool with these options is refused by a message that names `option`.
+bool refused(PoolOptions options, const std::string& option) {
+  try {
+    const FiberPool pool(std::move(options));
+  } catch (const std::invalid_argument& error) {
+    return std::string(error.what()).find(option) != std::string::npos;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/options");
+
+FIBER_TEST_CASE("impossible options are refused by name") {
+  CHECK(refused({.capacity = 0}, "capacity"));
+  CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
+  CHECK(refused({.prestart = true}, "prestart"));
+  CHECK(refused({.max_blocked = 0}, "max_blocked"));
+  CHECK(refused({.idle_timeout = 0ns}, "idle_timeout"));
+  CHECK(refused({.idle_timeout = -1s}, "idle_timeout"));
+  CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
+}
+
+FIBER_TEST_CASE("a capacity of 0 is refused by resize, and nothing changes") {
+  FiberPool pool({.capacity = 3});
+  CHECK_THROWS_AS(pool.resize(0), std::invalid_argument);
+  CHECK(pool.capacity() == 3);
+}
+
+FIBER_TEST_CASE("a default pool has at least one slot") {
+  FiberPool pool;
+  CHECK(pool.capacity() >= 1);
+  CHECK(pool.run([] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("capacity and queue may both be unlimited") {
+  Event release;
+  FiberPool pool({.capacity = kUnlimited, .queue_capacity = kUnlimited});
+  CHECK(pool.available() == kUnlimited);
+  std::vector<PoolTask<int>> tasks;
+  for (int i = 0; i < 100; ++i) {
+    tasks.push_back(pool.async([&, i] {
+      release.wait();
+      return i;
+    }));
+  }
+  wait_until_true([&] { return pool.stats().busy == 100; });
+  release.set();
+  for (int i = 0; i < 100; ++i) CHECK(tasks[static_cast<std::size_t>(i)].get() == i);
+}
+
+FIBER_TEST_CASE("min_workers above a later capacity keep as many as fit") {
+  FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true});
+  pool.resize(2);
+  CHECK(pool.stats().live == 2);
+  pool.resize(4);
+  CHECK(pool.run([] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("tasks have the stack that was asked for") {
+  FiberPool pool({.capacity = 1, .stack_size = std::size_t{1} << 20});
+  const auto sum = pool.run([] {
+    volatile char large[std::size_t{700} << 10];
+    large[0] = 1;
+    large[sizeof large - 1] = 2;
+    return large[0] + large[sizeof large - 1];
+  });
+  CHECK(sum == 3);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,67 @@
+// What several tests of the pool need.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+namespace weft::test {
+
+// How many run at once, and the most that ever did.
+class Concurrency {
+ public:
+  class Stay {
+   public:
+    explicit Stay(Concurrency& gauge) : gauge_(gauge) { gauge_.enter(); }
+    ~Stay() { gauge_.now_.fetch_sub(1); }
+    Stay(const Stay&) = delete;
+    Stay& operator=(const Stay&) = delete;
+
+   private:
+    Concurrency& gauge_;
+  };
+
+  [[nodiscard]] std::size_t most() const { return most_.load(); }
+  void forget_most() { most_.store(0); }
+
+ private:
+  void enter() {
+    const std::size_t now = now_.fetch_add(1) + 1;
+    std::size_t most = most_.load();
+    while (now > most && !most_.compare_exchange_weak(most, now)) {
+    }
+  }
+
+  std::atomic<std::size_t> now_{0};
+  std::atomic<std::size_t> most_{0};
+};
+
+// Something that happens once, for any number of fibers and threads to wait for. They ask again
+// and again: a test must not depend on the primitives whose use it tests.
+class Event {
+ public:
+  void set() { set_.store(true); }
+  [[nodiscard]] bool is_set() const { return set_.load(); }
+  void wait() const {
+    while (!set_.load()) this_fiber::yield();
+  }
+
+ private:
+  std::atomic<bool> set_{false};
+};
+
+// Waits until `condition` holds; the test's deadline ends a wait in vain.
+template <class Condition>
+void wait_until_true(Condition condition) {
+  while (!condition()) this_fiber::yield();
+}
+
+// The books of a pool balance at any moment.
+[[nodiscard]] inline bool balanced(const PoolStats& stats) {
+  return stats.submitted == stats.completed + stats.failed + stats.cancelled + stats.busy +
+                                stats.lent + stats.in_callers + stats.queued &&
+         stats.live == stats.busy + stats.idle;
+}
+
+}  // namespace weft::test

@@ -1,0 +1,30 @@
+// A fiber that only yields once kept a worker's overflow waiting for ever.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE("regress/yield_and_overflow") {
+  FIBER_TEST_CASE("a fiber that yields until others have run sees them run, however many") {
+    // Different numbers, because the mistake showed only when two counters fell into step.
+    for (const std::size_t count : {1000UL, 1001UL, 1007UL, 3001UL, 10'000UL}) {
+      std::atomic<std::size_t> entered{0};
+      weft::WaitGroup group;
+      group.add(count);
+      for (std::size_t i = 0; i < count; ++i) {
+        weft::go([&] {
+          entered.fetch_add(1, std::memory_order_relaxed);
+          group.done();
+        });
+      }
+      while (entered.load() < count) weft::this_fiber::yield();
+      group.wait();
+      CHECK(entered.load() == count);
+    }
+  }
+}

@@ -1,0 +1,239 @@
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Errc;
+using weft::test::kSlowdown;
+
+std::error_code code_of(void (*call)()) {
+  try {
+    call();
+  } catch (const std::system_error& caught) {
+    return caught.code();
+  }
+  return {};
+}
+
+TEST_SUITE_BEGIN("runtime/spawn");
+
+THREAD_TEST_CASE("a joined fiber's result comes out, from fibers and plain threads") {
+  const auto check = [] {
+    CHECK(weft::spawn([] { return 42; }).join() == 42);
+    CHECK(*weft::spawn([] { return std::make_unique<int>(7); }).join() == 7);
+    CHECK(weft::spawn([] { return std::string(1000, 'x'); }).join().size() == 1000);
+    int ran = 0;
+    weft::spawn([&] { ran = 1; }).join();
+    CHECK(ran == 1);
+  };
+  check();
+  weft::spawn(check).join();
+}
+
+THREAD_TEST_CASE("an exception comes out of join, and of no other place") {
+  auto handle = weft::spawn([]() -> int { throw std::runtime_error("thrown inside"); });
+  CHECK_THROWS_WITH_AS(handle.join(), "thrown inside", std::runtime_error);
+  CHECK(!handle.joinable());
+  weft::spawn([] {
+    auto inner = weft::spawn([] { throw 17; });
+    int caught = 0;
+    try {
+      inner.join();
+    } catch (int value) {
+      caught = value;
+    }
+    CHECK(caught == 17);
+  }).join();
+}
+
+FIBER_TEST_CASE("a handle that is destroyed joins first and drops what came out") {
+  std::atomic<bool> ended{false};
+  {
+    const auto handle = weft::spawn([&] {
+      for (int i = 0; i < 10; ++i) weft::this_fiber::yield();
+      ended.store(true);
+      throw std::runtime_error("nobody wants it");
+    });
+  }
+  CHECK(ended.load());
+  auto overwritten = weft::spawn([&] {
+    weft::this_fiber::sleep_for(1ms);
+    ended.store(false);
+  });
+  overwritten = weft::spawn([] {});
+  CHECK(!ended.load());
+}
+
+FIBER_TEST_CASE("a detached fiber goes on alone, and its exception is dropped") {
+  weft::WaitGroup done;
+  done.add(2);
+  auto handle = weft::spawn([&] {
+    weft::this_fiber::yield();
+    done.done();
+  });
+  handle.detach();
+  CHECK(!handle.joinable());
+  weft::spawn([&] {
+    done.done();
+    throw 1;
+  }).detach();
+  done.wait();
+}
+
+FIBER_TEST_CASE("a handle knows whether its fiber has finished") {
+  weft::Semaphore go_on(0);
+  auto handle = weft::spawn([&] {
+    go_on.acquire();
+    return 5;
+  });
+  CHECK(handle.joinable());
+  CHECK(!handle.done());
+  CHECK(!handle.wait_for(0ns));
+  CHECK(!handle.wait_for(200us));
+  go_on.release();
+  CHECK(handle.wait_for(1h));
+  CHECK(handle.done());
+  CHECK(handle.wait_for(0ns));
+  CHECK(handle.join() == 5);
+  CHECK(!handle.done());
+  weft::JoinHandle<int> empty;
+  CHECK(!empty.joinable());
+  CHECK(!empty.done());
+}
+
+THREAD_TEST_CASE("timed waits with hardly any time end well") {
+  for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
+    auto handle = weft::spawn([round] { return round; });
+    while (!handle.wait_for(std::chrono::microseconds(round % 3))) {
+    }
+    CHECK(handle.join() == round);
+  }
+}
+
+// As with std::thread: what a capture's destructor refers to may go away after the join.
+THREAD_TEST_CASE("when join returns, what the callable held has been destroyed") {
+  struct SlowToDie {
+    explicit SlowToDie(std::atomic<bool>& flag) : dead(&flag) {}
+    SlowToDie(SlowToDie&& other) noexcept : dead(std::exchange(other.dead, nullptr)) {}
+    ~SlowToDie() {
+      if (dead == nullptr) return;
+      for (int i = 0; i < 20; ++i) weft::this_fiber::yield();
+      dead->store(true);
+    }
+    std::atomic<bool>* dead;
+  };
+  const auto check = [] {
+    std::atomic<bool> dead{false};
+    weft::spawn([held = SlowToDie(dead)] {}).join();
+    CHECK(dead.load());
+    while (!dead.load()) weft::this_fiber::yield();  // Only a failure comes here.
+  };
+  check();
+  weft::spawn(check).join();
+}
+
+FIBER_TEST_CASE("a spawn that fails has started nothing and keeps nothing") {
+  const auto held = std::make_shared<int>(1);
+  try {
+    weft::go({.stack_size = std::size_t{1} << 40}, [held] {});
+    FAIL_CHECK("nothing was thrown");
+  } catch (const std::system_error& caught) {
+    CHECK(caught.code() == Errc::invalid_stack_size);
+    CHECK(std::string(caught.what()).find("1099511627776") != std::string::npos);
+    CHECK(std::string(caught.what()).find("16777216") != std::string::npos);
+  }
+  CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("without a runtime a plain thread cannot spawn") {
+  CHECK(code_of([] { weft::go([] {}); }) == Errc::no_runtime);
+  CHECK(code_of([] { (void)weft::spawn([] {}); }) == Errc::no_runtime);
+}
+
+FIBER_TEST_CASE("each fiber may have as much stack as it asks for") {
+  const auto use_stack = [](std::size_t bytes) {
+    return weft::spawn({.stack_size = bytes + bytes / 8},
+                       [bytes] {
+                         // Touched page by page from the top, as real frames would.
+                         volatile char* room = static_cast<volatile char*>(__builtin_alloca(bytes));
+                         for (std::size_t i = bytes; i > 0; i -= 1024) room[i - 1] = 1;
+                         weft::this_fiber::yield();
+                         return room[1023] == 1;
+                       })
+        .join();
+  };
+  CHECK(use_stack(40 << 10));
+  CHECK(use_stack(1 << 20));
+  CHECK(use_stack(14 << 20));
+}
+
+FIBER_TEST_CASE_WITH("the runtime's stack size is that of fibers which ask for none",
+                     {.options = {.stack_size = 2 << 20}}) {
+  CHECK(weft::spawn([] {
+          volatile char room[1 << 20];
+          room[0] = 1;
+          room[sizeof room - 1] = 1;
+          return room[0] == 1;
+        }).join());
+}
+
+FIBER_TEST_CASE("a callable may be large, move-only, or a copy of an lvalue") {
+  std::array<int, 1000> numbers{};
+  numbers.fill(3);
+  CHECK(weft::spawn([numbers] { return numbers[999]; }).join() == 3);
+  auto owner = std::make_unique<int>(4);
+  CHECK(weft::spawn([owner = std::move(owner)] { return *owner; }).join() == 4);
+  auto counting = [count = 0]() mutable { return ++count; };
+  CHECK(weft::spawn(counting).join() == 1);
+  CHECK(weft::spawn(counting).join() == 1);
+}
+
+FIBER_TEST_CASE("a tree of fibers comes back complete") {
+  struct Tree {
+    static int count(int depth) {
+      if (depth == 0) return 1;
+      auto left = weft::spawn([depth] { return count(depth - 1); });
+      auto right = weft::spawn([depth] { return count(depth - 1); });
+      return left.join() + right.join();
+    }
+  };
+  CHECK(Tree::count(kSlowdown > 1 ? 8 : 12) == (1 << (kSlowdown > 1 ? 8 : 12)));
+}
+
+THREAD_TEST_CASE("plain threads spawn at the same time as fibers do") {
+  std::atomic<int> ran{0};
+  constexpr int kEach = 1000;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int n = 0; n < kEach; ++n) weft::go([&] { ran.fetch_add(1); });
+    });
+  }
+  runtime.run([&] {
+    for (int n = 0; n < kEach; ++n) weft::go([&] { ran.fetch_add(1); });
+  });
+  for (std::thread& thread : threads) thread.join();
+  CHECK(runtime.wait_idle_for(60s));
+  CHECK(ran.load() == 5 * kEach);
+  CHECK(runtime.stats().spawned == runtime.stats().finished);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,229 @@
+// Bounded unfairness: who is ready runs, whatever the others do.
+#include <chrono>
+#include <thread>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include <atomic>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::Semaphore;
+
+// Two fibers that wake each other through the worker's slot until told to stop.
+class PingPong {
+ public:
+  void start() {
+    players_.push_back(weft::spawn([this] { play(ping_, pong_); }));
+    players_.push_back(weft::spawn([this] { play(pong_, ping_); }));
+    ping_.release();
+  }
+  void stop() {
+    stop_.store(true);
+    for (auto& player : players_) player.join();
+  }
+  long rounds() const { return rounds_.load(); }
+
+ private:
+  void play(Semaphore& mine, Semaphore& other) {
+    while (!stop_.load()) {
+      mine.acquire();
+      rounds_.fetch_add(1);
+      other.release();
+    }
+    other.release();
+  }
+
+  Semaphore ping_{0};
+  Semaphore pong_{0};
+  std::atomic<bool> stop_{false};
+  std::atomic<long> rounds_{0};
+  std::vector<weft::JoinHandle<void>> players_;
+};
+
+TEST_SUITE_BEGIN("scheduler/fairness");
+
+FIBER_TEST_CASE_WITH("a pair that plays ping-pong for ever does not starve a third fiber",
+                     {.workers = {1}}) {
+  PingPong pair;
+  pair.start();
+  for (int i = 0; i < 100; ++i) weft::this_fiber::yield();
+  const long before = pair.rounds();
+  auto third = weft::spawn([] {});
+  third.join();
+  // The slot runs at most three times in a row, so the third waits for a few moves only.
+  CHECK(pair.rounds() - before < 200);
+  pair.stop();
+}
+
+FIBER_TEST_CASE_WITH("a pair that plays ping-pong for ever does not starve a timer",
+                     {.workers = {1}}) {
+  PingPong pair;
+  pair.start();
+  weft::this_fiber::sleep_for(5ms);
+  CHECK(pair.rounds() > 0);
+  pair.stop();
+}
+
+THREAD_TEST_CASE("a pair for every worker does not starve what plain threads spawn") {
+  std::vector<PingPong> pairs(runtime.workers());
+  runtime.run([&] {
+    for (PingPong& pair : pairs) pair.start();
+  });
+  for (int i = 0; i < 20; ++i) weft::spawn([] {}).join();
+  runtime.run([&] {
+    for (PingPong& pair : pairs) pair.stop();
+  });
+}
+
+FIBER_TEST_CASE_WITH("fibers that yield for ever do not starve a timer or a new fiber",
+                     {.workers = {1, 2}}) {
+  std::atomic<bool> stop{false};
+  std::vector<weft::JoinHandle<void>> yielding;
+  for (int i = 0; i < 4; ++i) {
+    yielding.push_back(weft::spawn([&] {
+      while (!stop.load()) weft::this_fiber::yield();
+    }));
+  }
+  weft::this_fiber::sleep_for(3ms);
+  weft::spawn([] { weft::this_fiber::sleep_for(1ms); }).join();
+  stop.store(true);
+}
+
+THREAD_TEST_CASE_WITH("one fiber that yields for ever does not starve what comes from outside",
+                      {.workers = {1}}) {
+  std::atomic<bool> stop{false};
+  const auto yielder = weft::spawn([&] {
+    while (!stop.load()) weft::this_fiber::yield();
+  });
+  weft::spawn([] {}).join();
+  weft::spawn([] { weft::this_fiber::sleep_for(1ms); }).join();
+  stop.store(true);
+}
+
+FIBER_TEST_CASE_WITH("a fiber that yields goes behind all that is ready here", {.workers = {1}}) {
+  std::vector<int> order;
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int i = 0; i < 10; ++i) {
+    fibers.push_back(weft::spawn([&order, i] { order.push_back(i); }));
+  }
+  weft::this_fiber::yield();
+  CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+}
+
+// The fiber woken last runs first, so a handed-over value is still in the cache; but three times
+// in a row at most while somebody waits in the queue.
+FIBER_TEST_CASE_WITH("the slot runs at most three times in a row", {.workers = {1}}) {
+  PingPong pair;
+  pair.start();
+  for (int i = 0; i < 10; ++i) weft::this_fiber::yield();
+  std::vector<long> seen;
+  for (int i = 0; i < 1000; ++i) {
+    seen.push_back(pair.rounds());
+    weft::this_fiber::yield();
+  }
+  pair.stop();
+  long longest = 0;
+  for (std::size_t i = 1; i < seen.size(); ++i) longest = std::max(longest, seen[i] - seen[i - 1]);
+  // One of the two may stand in the queue between the slot's runs.
+  CHECK(longest <= 8);
+  CHECK(longest >= 1);
+}
+
+FIBER_TEST_CASE_WITH("a woken fiber runs before those that were ready earlier", {.workers = {1}}) {
+  Semaphore semaphore(0);
+  std::vector<int> order;
+  auto woken = weft::spawn([&] {
+    semaphore.acquire();
+    order.push_back(1);
+  });
+  weft::this_fiber::yield();
+  auto queued = weft::spawn([&] { order.push_back(2); });
+  semaphore.release();
+  weft::this_fiber::yield();
+  queued.join();
+  woken.join();
+  CHECK(order == std::vector<int>{1, 2});
+}
+
+FIBER_TEST_CASE_WITH("what a long-running fiber has spawned is run by other workers",
+                     {.workers = {2, 8}}) {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 10; ++i) weft::go([&] { ran.fetch_add(1); });
+    // Never parks: only thieves can run the others. The deadline of the test bounds it.
+    while (ran.load() < 10) std::this_thread::yield();
+  }
+}
+
+FIBER_TEST_CASE_WITH("what a long-running fiber has woken is run by another worker",
+                     {.workers = {2, 8}}) {
+  for (int round = 0; round < 20; ++round) {
+    Semaphore semaphore(0);
+    weft::WaitGroup about_to_wait;
+    about_to_wait.add();
+    std::atomic<bool> ran{false};
+    auto sleeper = weft::spawn([&] {
+      about_to_wait.done();
+      semaphore.acquire();
+      ran.store(true);
+    });
+    about_to_wait.wait();
+    semaphore.release();
+    while (!ran.load()) std::this_thread::yield();
+    sleeper.join();
+  }
+}
+
+FIBER_TEST_CASE_WITH("thousands that a long-running fiber has spawned are run by others",
+                     {.workers = {2, 8}}) {
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 3000; ++i) weft::go([&] { ran.fetch_add(1); });
+  while (ran.load() < 3000) std::this_thread::yield();
+}
+
+// The timer belongs to the wheel of a worker that does not come to look at it.
+FIBER_TEST_CASE_WITH("a timer of a worker that computes is fired by another", {.workers = {2, 8}}) {
+  for (int round = 0; round < 2; ++round) {
+    std::atomic<bool> fired{false};
+    weft::WaitGroup asleep;
+    asleep.add();
+    auto sleeper = weft::spawn([&] {
+      asleep.done();
+      weft::this_fiber::sleep_for(10ms);
+      fired.store(true);
+    });
+    asleep.wait();
+    // Bounded, so that a failure is a failure and no hang.
+    const auto limit = std::chrono::steady_clock::now() + 1s;
+    while (!fired.load() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
+    CHECK(fired.load());
+    sleeper.join();
+  }
+}
+
+FIBER_TEST_CASE("all workers join in when there is enough to do") {
+  std::atomic<unsigned> present{0};
+  std::vector<weft::JoinHandle<void>> fibers;
+  const unsigned workers = runtime.workers();
+  for (unsigned i = 0; i < workers; ++i) {
+    // Ends when one of these runs on every worker at once.
+    fibers.push_back(weft::spawn([&, workers] {
+      present.fetch_add(1);
+      while (present.load() < workers) std::this_thread::yield();
+    }));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

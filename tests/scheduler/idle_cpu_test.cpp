@@ -1,0 +1,49 @@
+// What a process costs that has nothing to do.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <thread>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::chrono::microseconds processor_time() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+TEST_SUITE_BEGIN("scheduler/idle");
+
+// The one place where time passes by on purpose: idleness can only be measured over a while.
+THREAD_TEST_CASE_WITH("an idle process uses about no processor time", {.workers = {1, 8}}) {
+  weft::Channel<int> channel;
+  for (int i = 0; i < 100; ++i) weft::go([&] { (void)channel.receive(); });
+  // Work for all workers, so that each has run, searched and slept.
+  runtime.run([] {
+    for (int i = 0; i < 1000; ++i) weft::go([] {});
+  });
+  std::this_thread::sleep_for(300ms);
+  std::chrono::microseconds spent{0};
+  // Another process may make ours pay now and then: one more try.
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    const auto before = processor_time();
+    std::this_thread::sleep_for(1s);
+    spent = processor_time() - before;
+    if (spent < 20ms * weft::test::kSlowdown) break;
+  }
+  CHECK(spent < 20ms * weft::test::kSlowdown);
+  channel.close();
+}
+
+TEST_SUITE_END();
+
+}  // namespace

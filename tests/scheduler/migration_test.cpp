@@ -1,0 +1,161 @@
+// A fiber that goes on on another thread must not see anything of the old one.
+#include <pthread.h>
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// The user's side of the bargain: a fresh look at what the compiler takes for constant.
+[[gnu::noinline]] std::thread::id thread_now() {
+  asm volatile("" : : : "memory");
+  return std::this_thread::get_id();
+}
+[[gnu::noinline]] int errno_now() {
+  asm volatile("" : : : "memory");
+  return errno;
+}
+[[gnu::noinline]] void set_errno(int value) {
+  asm volatile("" : : : "memory");
+  errno = value;
+}
+
+TEST_SUITE_BEGIN("scheduler/migration");
+
+// What a plain thread wakes goes to the shared queue, from which any worker takes it: so fibers
+// move. Goes on until enough of them have.
+THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever thread it runs",
+                      {.workers = {2, 8}}) {
+  constexpr int kFibers = 8;
+  constexpr int kMoves = 50;
+  std::atomic<int> moves{0};
+  std::vector<std::unique_ptr<weft::Semaphore>> turns;
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int number = 0; number < kFibers; ++number) {
+    turns.push_back(std::make_unique<weft::Semaphore>(0));
+    weft::Semaphore& turn = *turns.back();
+    const std::string name = "fiber " + std::to_string(number);
+    fibers.push_back(weft::spawn({.name = name}, [&turn, &moves, number, name] {
+      const std::uint64_t id = weft::this_fiber::id();
+      std::thread::id thread = thread_now();
+      while (moves.load() < kMoves) {
+        set_errno(number);
+        turn.acquire();
+        if (errno_now() != number) FAIL_CHECK("errno is not that of fiber ", number);
+        if (weft::this_fiber::id() != id) FAIL_CHECK("another id");
+        if (weft::this_fiber::name() != name) FAIL_CHECK("another name");
+        const std::thread::id now = thread_now();
+        if (now != thread) moves.fetch_add(1);
+        thread = now;
+      }
+    }));
+  }
+  while (moves.load() < kMoves) {
+    for (auto& turn : turns) turn->release();
+    std::this_thread::yield();
+  }
+  for (auto& turn : turns) turn->release();
+}
+
+FIBER_TEST_CASE("the thread a fiber sees is the one it runs on") {
+  // pthread_self() through the kernel's eyes: the id of the running thread cannot be folded.
+  std::vector<weft::JoinHandle<void>> fibers;
+  std::mutex mutex;
+  std::map<std::thread::id, pthread_t> known;
+  for (int i = 0; i < 20; ++i) {
+    fibers.push_back(weft::spawn([&] {
+      for (int round = 0; round < 200; ++round) {
+        const std::thread::id id = thread_now();
+        bool same = false;
+        {
+          // Not held over a switch, so a std::mutex will do.
+          const std::lock_guard lock(mutex);
+          same =
+              pthread_equal(known.emplace(id, pthread_self()).first->second, pthread_self()) != 0;
+        }
+        if (!same) FAIL_CHECK("two threads in one");
+        weft::this_fiber::yield();
+      }
+    }));
+  }
+  for (auto& fiber : fibers) fiber.join();
+  CHECK(known.size() <= runtime.workers());
+}
+
+FIBER_TEST_CASE("a caught exception moves along with its fiber") {
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int number = 0; number < 20; ++number) {
+    fibers.push_back(weft::spawn([number] {
+      const std::string mine = std::to_string(number);
+      for (int round = 0; round < 50; ++round) {
+        try {
+          throw std::runtime_error(mine);
+        } catch (...) {
+          for (int i = 0; i < 3; ++i) weft::this_fiber::yield();
+          try {
+            throw;
+          } catch (const std::runtime_error& caught) {
+            weft::this_fiber::yield();
+            if (caught.what() != mine) FAIL_CHECK(caught.what(), " instead of ", mine);
+          }
+        }
+        if (std::current_exception() != nullptr) FAIL_CHECK("somebody else's exception");
+        if (std::uncaught_exceptions() != 0) FAIL_CHECK("uncaught exceptions");
+      }
+    }));
+  }
+}
+
+FIBER_TEST_CASE("a fiber that unwinds while it parks counts its own uncaught exception") {
+  struct ParkWhileUnwinding {
+    ~ParkWhileUnwinding() {
+      for (int i = 0; i < 3; ++i) {
+        if (std::uncaught_exceptions() != 1) FAIL_CHECK("not one exception");
+        weft::this_fiber::sleep_for(1us);
+      }
+    }
+  };
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int number = 0; number < 20; ++number) {
+    fibers.push_back(weft::spawn([] {
+      for (int round = 0; round < 20; ++round) {
+        try {
+          const ParkWhileUnwinding parks;
+          throw 1;
+        } catch (int) {
+        }
+        if (std::uncaught_exceptions() != 0) FAIL_CHECK("uncaught exceptions");
+      }
+    }));
+  }
+}
+
+THREAD_TEST_CASE("plain threads are no fibers") {
+  CHECK(!weft::this_fiber::is_fiber());
+  CHECK(weft::this_fiber::id() == 0);
+  CHECK(weft::this_fiber::name().empty());
+  weft::this_fiber::set_name("ignored");
+  CHECK(weft::this_fiber::name().empty());
+  weft::this_fiber::yield();
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,150 @@
+#include "scheduler/overflow_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "fibers/fiber.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::fibers::Fiber;
+using weft::scheduler::OverflowQueue;
+using weft::test::kSlowdown;
+
+// Links `length` fibers, from `first` on, into a chain.
+Fiber& chain_of(Fiber* first, std::size_t length) {
+  for (std::size_t i = 0; i + 1 < length; ++i) first[i].next = first + i + 1;
+  first[length - 1].next = nullptr;
+  return *first;
+}
+
+TEST_SUITE_BEGIN("scheduler/overflow_queue");
+
+TEST_CASE("an empty queue has nothing at either end") {
+  OverflowQueue queue;
+  CHECK(queue.take_newest() == nullptr);
+  CHECK(queue.take_oldest() == nullptr);
+  CHECK(queue.take_oldest_fiber() == nullptr);
+  CHECK(queue.size_hint() == 0);
+}
+
+TEST_CASE("single fibers come off the oldest chain until it is gone") {
+  OverflowQueue queue;
+  std::vector<Fiber> fibers(5);
+  queue.make_room();
+  queue.push_newest(chain_of(&fibers[0], 3));
+  queue.make_room();
+  queue.push_newest(chain_of(&fibers[3], 2));
+  for (Fiber& fiber : fibers) CHECK(queue.take_oldest_fiber() == &fiber);
+  CHECK(queue.take_oldest_fiber() == nullptr);
+  CHECK(queue.size_hint() == 0);
+}
+
+// Oracle: a deque of deques.
+TEST_CASE("a random history is that of a deque") {
+  weft::test::Random random(1);
+  OverflowQueue queue;
+  std::vector<Fiber> fibers(100'000);
+  std::deque<std::deque<Fiber*>> oracle;
+  std::size_t next = 0;
+  const auto check_chain = [](const Fiber* chain, const std::deque<Fiber*>& expected) {
+    for (const Fiber* fiber : expected) {
+      REQUIRE(chain == fiber);
+      chain = chain->next;
+    }
+    REQUIRE(chain == nullptr);
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    const bool filling = step / 500 % 2 == 0;
+    switch (random.below(filling ? 4 : 7)) {
+      case 0:
+      case 1:
+      case 2: {
+        const std::size_t length = 1 + random.below(5);
+        queue.make_room();
+        queue.push_newest(chain_of(&fibers[next], length));
+        oracle.emplace_back();
+        for (std::size_t i = 0; i < length; ++i) oracle.back().push_back(&fibers[next + i]);
+        next += length;
+        break;
+      }
+      case 3: {
+        Fiber* fiber = queue.take_oldest_fiber();
+        REQUIRE((fiber == nullptr) == oracle.empty());
+        if (fiber == nullptr) break;
+        REQUIRE(fiber == oracle.front().front());
+        oracle.front().pop_front();
+        if (oracle.front().empty()) oracle.pop_front();
+        break;
+      }
+      case 4: {
+        const Fiber* chain = queue.take_oldest();
+        REQUIRE((chain == nullptr) == oracle.empty());
+        if (chain == nullptr) break;
+        check_chain(chain, oracle.front());
+        oracle.pop_front();
+        break;
+      }
+      default: {
+        const Fiber* chain = queue.take_newest();
+        REQUIRE((chain == nullptr) == oracle.empty());
+        if (chain == nullptr) break;
+        check_chain(chain, oracle.back());
+        oracle.pop_back();
+      }
+    }
+    REQUIRE(queue.size_hint() == oracle.size());
+  }
+}
+
+TEST_CASE("between an owner and thieves no fiber is lost or doubled while the queue grows") {
+  weft::test::TestGuard guard("overflow queue");
+  constexpr std::size_t kChain = 4;
+  const std::size_t chains = 40'000 / kSlowdown;
+  std::vector<Fiber> fibers(chains * kChain);
+  const auto seen = std::make_unique<std::atomic<int>[]>(fibers.size());
+  const auto see = [&](const Fiber* fiber) {
+    seen[static_cast<std::size_t>(fiber - &fibers[0])]++;
+  };
+  const auto see_chain = [&](const Fiber* chain) {
+    for (; chain != nullptr; chain = chain->next) see(chain);
+  };
+  OverflowQueue queue;
+  std::atomic<bool> done{false};
+  std::vector<std::thread> thieves;
+  for (int i = 0; i < 3; ++i) {
+    thieves.emplace_back([&] {
+      while (!done.load()) {
+        const Fiber* chain = queue.take_oldest();
+        if (chain == nullptr) std::this_thread::yield();
+        see_chain(chain);
+      }
+    });
+  }
+  weft::test::Random random(2);
+  for (std::size_t i = 0; i < chains; ++i) {
+    queue.make_room();
+    queue.push_newest(chain_of(&fibers[i * kChain], kChain));
+    if (random.one_in(4)) see_chain(queue.take_newest());
+    if (random.one_in(4)) {
+      if (const Fiber* fiber = queue.take_oldest_fiber()) see(fiber);
+    }
+  }
+  while (const Fiber* chain = queue.take_newest()) see_chain(chain);
+  done.store(true);
+  for (std::thread& thief : thieves) thief.join();
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < fibers.size(); ++i) wrong += seen[i].load() != 1 ? 1U : 0U;
+  CHECK(wrong == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

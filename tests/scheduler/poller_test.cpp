@@ -1,0 +1,346 @@
+#include "scheduler/poller.hpp"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <ostream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using scheduler::IoHandle;
+using scheduler::IoUse;
+using scheduler::PollBuffer;
+using scheduler::Poller;
+using scheduler::WaitOutcome;
+
+TEST_SUITE_BEGIN("scheduler/poller");
+
+namespace {
+
+// A socket pair, one end of which a poller watches.
+class Watched {
+ public:
+  explicit Watched(Poller& poller) {
+    std::array<int, 2> ends{};
+    CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
+    CHECK(poller.add(ends[0], handle_) == std::error_code{});
+    other_end_ = ends[1];
+  }
+  Watched(const Watched&) = delete;
+  Watched& operator=(const Watched&) = delete;
+  ~Watched() {
+    handle_->poller().remove(*handle_);
+    ::close(other_end_);
+  }
+  IoHandle* operator->() const noexcept { return handle_; }
+  // Waits, if it must, until there is room for a byte.
+  void feed() const {
+    while (::write(other_end_, "x", 1) != 1) std::this_thread::yield();
+  }
+  [[nodiscard]] bool eat() const {
+    char byte = 0;
+    return ::read(handle_->descriptor(), &byte, 1) == 1;
+  }
+
+ private:
+  IoHandle* handle_ = nullptr;
+  int other_end_ = -1;
+};
+
+// A plain thread that does what a worker does in its sleep.
+class PollingThread {
+ public:
+  explicit PollingThread(Poller& poller)
+      : poller_(poller), thread_([this] {
+          auto buffer = std::make_unique<PollBuffer>();
+          while (!stopping_.load()) (void)poller_.wait(Deadline::never(), *buffer);
+          stopped_.store(true);
+        }) {}
+  ~PollingThread() {
+    stopping_.store(true);
+    // Another thread that polls too may take an interrupt that was meant for this one.
+    while (!stopped_.load()) {
+      poller_.interrupt();
+      std::this_thread::yield();
+    }
+    thread_.join();
+  }
+
+ private:
+  Poller& poller_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+}  // namespace
+
+TEST_CASE("an interrupt ends a wait that would go on for ever") {
+  const test::TestGuard guard("an interrupt ends a wait that would go on for ever");
+  Poller poller;
+  std::thread sleeper([&] {
+    PollBuffer buffer;
+    CHECK(poller.wait(Deadline::never(), buffer) == 0);
+  });
+  poller.interrupt();
+  sleeper.join();
+}
+
+TEST_CASE("interrupts before a wait end one wait, however many they are") {
+  const test::TestGuard guard("interrupts before a wait end one wait, however many they are");
+  Poller poller;
+  PollBuffer buffer;
+  for (int i = 0; i < 100; ++i) poller.interrupt();
+  CHECK(poller.wait(Deadline::never(), buffer) == 0);
+  const Deadline deadline = Deadline::after(2ms);
+  CHECK(poller.wait(deadline, buffer) == 0);
+  CHECK(deadline.passed());
+}
+
+TEST_CASE("a look leaves an interrupt to those who sleep") {
+  const test::TestGuard guard("a look leaves an interrupt to those who sleep");
+  Poller poller;
+  PollBuffer buffer;
+  const Watched watched(poller);
+  poller.interrupt();
+  for (int i = 0; i < 3; ++i) CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(poller.wait(Deadline::never(), buffer) == 0);
+}
+
+TEST_CASE("a wait without events lasts until its deadline") {
+  Poller poller;
+  PollBuffer buffer;
+  for (const auto duration : {1us, 100us, 1500us}) {
+    const Deadline deadline = Deadline::after(duration);
+    CHECK(poller.wait(deadline, buffer) == 0);
+    CHECK(deadline.passed());
+  }
+}
+
+TEST_CASE("what cannot be polled is refused and remains the caller's") {
+  Poller poller;
+  IoHandle* handle = nullptr;
+  CHECK(poller.add(-1, handle) == std::errc::bad_file_descriptor);
+  CHECK(handle == nullptr);
+  CHECK(!poller.watches_anything());
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  CHECK(poller.add(file, handle) == std::errc::operation_not_permitted);
+  CHECK(!poller.watches_anything());
+  CHECK(::close(file) == 0);
+}
+
+TEST_CASE("a poller watches something from the first descriptor to the last") {
+  Poller poller;
+  CHECK(!poller.watches_anything());
+  {
+    const Watched first(poller);
+    CHECK(poller.watches_anything());
+    const Watched second(poller);
+    CHECK(poller.watches_anything());
+  }
+  CHECK(!poller.watches_anything());
+}
+
+TEST_CASE("an edge that came before the wait ends it at once") {
+  Poller poller;
+  PollBuffer buffer;
+  const Watched watched(poller);
+  watched.feed();
+  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(watched->wait_readable(Deadline::never()) == WaitOutcome::ready);
+  CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
+  CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::ready);
+}
+
+TEST_CASE("it is worth trying until a call has taken all, and again after an edge") {
+  Poller poller;
+  PollBuffer buffer;
+  const Watched watched(poller);
+  CHECK(watched->read().worth_trying());
+  watched->read().set_drained(true);
+  CHECK(!watched->read().worth_trying());
+  watched.feed();
+  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(watched->read().worth_trying());
+  // The edge is used up, but nobody has looked yet.
+  CHECK(watched->read().worth_trying());
+  CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
+}
+
+TEST_CASE("after a hang-up it is always worth trying") {
+  Poller poller;
+  PollBuffer buffer;
+  std::array<int, 2> ends{};
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
+  IoHandle* handle = nullptr;
+  CHECK(!poller.add(ends[0], handle));
+  ::close(ends[1]);
+  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  handle->read().set_drained(true);
+  CHECK(handle->read().worth_trying());
+  handle->read().set_drained(true);
+  CHECK(handle->read().worth_trying());
+  poller.remove(*handle);
+}
+
+TEST_CASE("a plain thread that waits is woken by the thread that polls") {
+  const test::TestGuard guard("a plain thread that waits is woken by the thread that polls");
+  Poller poller;
+  const PollingThread polling(poller);
+  const Watched watched(poller);
+  std::thread feeder([&] {
+    for (int i = 0; i < 1000; ++i) watched.feed();
+  });
+  for (int eaten = 0; eaten < 1000;) {
+    if (watched.eat()) {
+      ++eaten;
+    } else {
+      CHECK(watched->wait_readable(Deadline::never()) == WaitOutcome::ready);
+    }
+  }
+  feeder.join();
+}
+
+TEST_CASE("closing ends a wait, and all later ones") {
+  const test::TestGuard guard("closing ends a wait, and all later ones");
+  Poller poller;
+  const PollingThread polling(poller);
+  for (int i = 0; i < 200; ++i) {
+    const Watched watched(poller);
+    const IoUse use(watched.operator->());
+    std::thread waiter([&] {
+      const Deadline deadline = i % 2 == 0 ? Deadline::never() : Deadline::after(1h);
+      CHECK(watched->wait_readable(deadline) == WaitOutcome::closed);
+    });
+    CHECK(watched->close());
+    CHECK(!watched->close());
+    waiter.join();
+    CHECK(watched->wait_readable(Deadline::never()) == WaitOutcome::closed);
+    CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::closed);
+    CHECK(!watched->enter());
+  }
+}
+
+TEST_CASE("a descriptor stays open while a call uses it") {
+  Poller poller;
+  const Watched watched(poller);
+  const int descriptor = watched->descriptor();
+  {
+    const IoUse use(watched.operator->());
+    CHECK(watched->close());
+    CHECK(::fcntl(descriptor, F_GETFD) >= 0);
+    CHECK(poller.watches_anything());
+  }
+  CHECK(::fcntl(descriptor, F_GETFD) < 0);
+  CHECK(!poller.watches_anything());
+}
+
+TEST_CASE("the clock and the poller compete for a wait, and no edge is lost") {
+  const test::TestGuard guard("the clock and the poller compete for a wait, and no edge is lost");
+  constexpr unsigned kBytes = 5000 / test::kSlowdown;
+  Poller poller;
+  // Two of them, so that one can deliver an edge while the other one brings the next.
+  const PollingThread polling(poller);
+  const PollingThread polling_too(poller);
+  const Watched watched(poller);
+  std::thread feeder([&] {
+    for (unsigned i = 0; i < kBytes; ++i) {
+      watched.feed();
+      if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 128));
+    }
+  });
+  unsigned eaten = 0;
+  unsigned waits = 0;
+  while (eaten < kBytes) {
+    if (watched.eat()) {
+      ++eaten;
+    } else {
+      const auto patience = std::chrono::microseconds(++waits % 64);
+      CHECK(watched->wait_readable(Deadline::after(patience)) != WaitOutcome::closed);
+    }
+  }
+  feeder.join();
+}
+
+TEST_CASE("changing the deadline ends a wait that began with another one") {
+  const test::TestGuard guard("changing the deadline ends a wait that began with another one");
+  Poller poller;
+  const PollingThread polling(poller);
+  const Watched watched(poller);
+  for (int i = 0; i < 500; ++i) {
+    watched->read().set_deadline(i % 2 == 0 ? Deadline::never() : Deadline::after(1h));
+    std::thread waiter([&] {
+      WaitOutcome outcome = WaitOutcome::ready;  // A changed deadline is a false alarm.
+      while (outcome == WaitOutcome::ready) outcome = watched->wait_readable(Deadline::never());
+      CHECK(outcome == WaitOutcome::timed_out);
+    });
+    watched->read().set_deadline(Deadline::past());
+    waiter.join();
+  }
+}
+
+TEST_CASE("records are recycled, and events for an earlier descriptor do no harm") {
+  const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
+  constexpr unsigned kRounds = 10'000 / test::kSlowdown;
+  Poller poller;
+  const PollingThread polling(poller);
+  const PollingThread polling_too(poller);
+  std::vector<const IoHandle*> seen;
+  for (unsigned i = 0; i < kRounds; ++i) {
+    // Events for this one may be on their way when the next one has the same record and number.
+    {
+      const Watched early(poller);
+      early.feed();
+    }
+    const Watched watched(poller);
+    seen.push_back(watched.operator->());
+    std::thread feeder;
+    if (i % 100 == 0) {
+      feeder = std::thread([&] { watched.feed(); });
+    } else {
+      watched.feed();
+    }
+    while (!watched.eat()) {
+      CHECK(watched->wait_readable(Deadline::never()) == WaitOutcome::ready);
+    }
+    if (feeder.joinable()) feeder.join();
+  }
+  CHECK(std::count(seen.begin(), seen.end(), seen.front()) == kRounds);
+}
+
+TEST_CASE("many descriptors at once are told apart") {
+  const test::TestGuard guard("many descriptors at once are told apart");
+  Poller poller;
+  PollBuffer buffer;
+  std::vector<std::unique_ptr<Watched>> all;
+  for (int i = 0; i < 400; ++i) all.push_back(std::make_unique<Watched>(poller));
+  const auto look = [&] {
+    // Each look brings at most a buffer full.
+    for (int i = 0; i < 8; ++i) CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  };
+  look();
+  for (const auto& watched : all) {
+    CHECK(watched->operator->()->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
+  }
+  for (std::size_t i = 0; i < all.size(); i += 3) all[i]->feed();
+  look();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const WaitOutcome expected = i % 3 == 0 ? WaitOutcome::ready : WaitOutcome::timed_out;
+    CHECK((*all[i])->wait_readable(Deadline::past()) == expected);
+  }
+}
+
+TEST_SUITE_END();

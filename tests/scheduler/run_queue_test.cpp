@@ -1,0 +1,208 @@
+#include "scheduler/run_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "fibers/fiber.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::fibers::Fiber;
+using weft::scheduler::RunQueue;
+using weft::test::kSlowdown;
+
+// Fibers that are only told apart by their place.
+class Fibers {
+ public:
+  explicit Fibers(std::size_t count) : fibers_(std::make_unique<Fiber[]>(count)) {}
+  Fiber& operator[](std::size_t number) { return fibers_[number]; }
+  std::size_t number_of(const Fiber* fiber) const {
+    return static_cast<std::size_t>(fiber - fibers_.get());
+  }
+
+ private:
+  std::unique_ptr<Fiber[]> fibers_;
+};
+
+TEST_SUITE_BEGIN("scheduler/run_queue");
+
+TEST_CASE("an empty queue has nothing, for its owner and for thieves") {
+  RunQueue queue;
+  RunQueue mine;
+  CHECK(queue.pop() == nullptr);
+  CHECK(queue.steal_half(mine) == nullptr);
+  CHECK(queue.size_hint() == 0);
+  RunQueue::Spilled spilled;
+  CHECK(!queue.spill_half(spilled));
+}
+
+TEST_CASE("it is first in, first out, and full at its capacity") {
+  RunQueue queue;
+  Fibers fibers(RunQueue::kCapacity + 1);
+  for (std::size_t lap = 0; lap < 3; ++lap) {
+    for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));
+    CHECK(!queue.push(fibers[RunQueue::kCapacity]));
+    CHECK(queue.size_hint() == RunQueue::kCapacity);
+    for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &fibers[i]);
+    CHECK(queue.pop() == nullptr);
+  }
+}
+
+TEST_CASE("a full queue spills its older half, in order") {
+  RunQueue queue;
+  Fibers fibers(RunQueue::kCapacity);
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));
+  RunQueue::Spilled spilled;
+  REQUIRE(queue.spill_half(spilled));
+  for (std::size_t i = 0; i < spilled.size(); ++i) CHECK(spilled[i] == &fibers[i]);
+  CHECK(queue.size_hint() == RunQueue::kCapacity / 2);
+  CHECK(!queue.spill_half(spilled));
+  CHECK(queue.pop() == &fibers[spilled.size()]);
+}
+
+TEST_CASE("a thief gets the older half, rounded up, of whatever there is") {
+  for (std::uint32_t size = 1; size <= RunQueue::kCapacity; ++size) {
+    RunQueue victim;
+    RunQueue thief;
+    Fibers fibers(size);
+    for (std::uint32_t i = 0; i < size; ++i) REQUIRE(victim.push(fibers[i]));
+    std::vector<std::size_t> stolen;
+    Fiber* to_run = victim.steal_half(thief);
+    REQUIRE(to_run != nullptr);
+    while (Fiber* fiber = thief.pop()) stolen.push_back(fibers.number_of(fiber));
+    stolen.push_back(fibers.number_of(to_run));
+    std::sort(stolen.begin(), stolen.end());
+    REQUIRE(stolen.size() == size - size / 2);
+    for (std::size_t i = 0; i < stolen.size(); ++i) REQUIRE(stolen[i] == i);
+    REQUIRE(victim.size_hint() == size / 2);
+  }
+}
+
+// Oracle: a deque. One thread, so that every step has one right outcome.
+TEST_CASE("a random history is that of a deque") {
+  weft::test::Random random(1);
+  Fibers fibers(200'000);
+  RunQueue queue;
+  RunQueue thief;
+  std::deque<Fiber*> oracle;
+  std::size_t next = 0;
+  for (int step = 0; step < 150'000; ++step) {
+    // Phases that fill and phases that drain, so that the queue is often full and often empty.
+    const bool filling = step / 1000 % 2 == 0;
+    switch (random.below(filling ? 3 : 5)) {
+      case 0:
+      case 1: {
+        const bool pushed = queue.push(fibers[next]);
+        REQUIRE(pushed == (oracle.size() < RunQueue::kCapacity));
+        if (pushed) oracle.push_back(&fibers[next++]);
+        break;
+      }
+      case 2: {
+        if (!random.one_in(50)) break;
+        RunQueue::Spilled spilled;
+        const bool done = queue.spill_half(spilled);
+        REQUIRE(done == (oracle.size() == RunQueue::kCapacity));
+        if (!done) break;
+        REQUIRE(std::equal(spilled.begin(), spilled.end(), oracle.begin()));
+        oracle.erase(oracle.begin(), oracle.begin() + spilled.size());
+        break;
+      }
+      case 3: {
+        Fiber* fiber = queue.pop();
+        REQUIRE(fiber == (oracle.empty() ? nullptr : oracle.front()));
+        if (fiber != nullptr) oracle.pop_front();
+        break;
+      }
+      default: {
+        if (!random.one_in(20)) break;
+        Fiber* to_run = queue.steal_half(thief);
+        REQUIRE((to_run == nullptr) == oracle.empty());
+        if (to_run == nullptr) break;
+        const std::size_t count = oracle.size() - oracle.size() / 2;
+        for (std::size_t i = 0; i + 1 < count; ++i) REQUIRE(thief.pop() == oracle[i]);
+        REQUIRE(to_run == oracle[count - 1]);
+        REQUIRE(thief.pop() == nullptr);
+        oracle.erase(oracle.begin(), oracle.begin() + static_cast<std::ptrdiff_t>(count));
+      }
+    }
+    REQUIRE(queue.size_hint() == oracle.size());
+  }
+}
+
+// The owner pushes, pops and spills while thieves steal: in the end every fiber was seen once.
+void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) {
+  Fibers fibers(fiber_count);
+  const auto seen = std::make_unique<std::atomic<int>[]>(fiber_count);
+  RunQueue queue;
+  std::atomic<bool> done{false};
+  const auto see = [&](const Fiber* fiber) {
+    seen[fibers.number_of(fiber)].fetch_add(1, std::memory_order_relaxed);
+  };
+  std::vector<std::thread> thieves;
+  std::vector<RunQueue> own_queues(thief_count);
+  for (unsigned i = 0; i < thief_count; ++i) {
+    thieves.emplace_back([&, i] {
+      weft::test::Random random(10 + i);
+      while (!done.load(std::memory_order_acquire)) {
+        // From the owner mostly, and from each other.
+        const bool from_owner = i == 0 || random.one_in(2);
+        RunQueue& victim = from_owner ? queue : own_queues[random.below(i)];
+        Fiber* fiber = victim.steal_half(own_queues[i]);
+        if (fiber == nullptr) {
+          std::this_thread::yield();
+          continue;
+        }
+        see(fiber);
+        while (Fiber* mine = own_queues[i].pop()) see(mine);
+      }
+    });
+  }
+  weft::test::Random random(2);
+  for (std::size_t next = 0; next < fiber_count;) {
+    for (std::uint64_t burst = 1 + random.below(300); burst > 0 && next < fiber_count; --burst) {
+      if (queue.push(fibers[next])) {
+        ++next;
+        continue;
+      }
+      RunQueue::Spilled spilled;
+      if (!queue.spill_half(spilled)) continue;
+      std::for_each(spilled.begin(), spilled.end(), see);
+    }
+    for (std::uint64_t pops = random.below(300); pops > 0; --pops) {
+      Fiber* fiber = queue.pop();
+      if (fiber == nullptr) break;
+      see(fiber);
+    }
+  }
+  while (Fiber* fiber = queue.pop()) see(fiber);
+  done.store(true, std::memory_order_release);
+  for (std::thread& thief : thieves) thief.join();
+  std::size_t lost = 0;
+  std::size_t doubled = 0;
+  for (std::size_t i = 0; i < fiber_count; ++i) {
+    lost += seen[i].load() == 0 ? 1U : 0U;
+    doubled += seen[i].load() > 1 ? 1U : 0U;
+  }
+  CHECK(lost == 0);
+  CHECK(doubled == 0);
+}
+
+TEST_CASE("with one owner and thieves every fiber is taken exactly once") {
+  weft::test::TestGuard guard("owner and thieves");
+  for (const unsigned thieves : {1U, 2U, 5U}) {
+    check_owner_against_thieves(thieves, 300'000 / kSlowdown);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,70 @@
+// What the stress tests share: how long, and who counts.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+#include <weft/runtime.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+// WEFT_STRESS_SECONDS for each test; 3 unless set.
+[[nodiscard]] inline std::chrono::milliseconds stress_time() {
+  const char* text = std::getenv("WEFT_STRESS_SECONDS");
+  const double seconds = text != nullptr ? std::strtod(text, nullptr) : 3;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
+}
+
+// Counts units of work, and aborts with a dump when there have been none for a long while: a
+// stress test that stands still is not waited for until its deadline.
+class Progress {
+ public:
+  explicit Progress(Runtime& runtime) : runtime_(runtime), watch_([this] { keep_watch(); }) {}
+  ~Progress() {
+    ended_.store(true);
+    watch_.join();
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void made() noexcept { units_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t units() const noexcept { return units_.load(); }
+  // Whether the time for starting new work is over.
+  [[nodiscard]] bool time_is_up() const noexcept {
+    return std::chrono::steady_clock::now() >= end_;
+  }
+
+ private:
+  static constexpr std::chrono::seconds kStandstill{5 * kSlowdown};
+
+  void keep_watch() {
+    std::uint64_t seen = 0;
+    auto since = std::chrono::steady_clock::now();
+    while (!ended_.load()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const auto now = std::chrono::steady_clock::now();
+      if (units() != seen) {
+        seen = units();
+        since = now;
+      } else if (now - since > kStandstill) {
+        std::cerr << "no progress for " << kStandstill.count() << " s" << std::endl;
+        runtime_.dump(std::cerr);
+        std::abort();
+      }
+    }
+  }
+
+  Runtime& runtime_;
+  const std::chrono::steady_clock::time_point end_ =
+      std::chrono::steady_clock::now() + stress_time();
+  std::atomic<std::uint64_t> units_{0};
+  std::atomic<bool> ended_{false};
+  std::thread watch_;
+};
+
+}  // namespace weft::test

@@ -1,0 +1,153 @@
+#include "tests/support/fiber_test.hpp"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <iostream>
+
+namespace weft::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long leftovers may take to go away by themselves.
+constexpr std::chrono::seconds kPatience{10 * kSlowdown};
+
+std::chrono::seconds deadline_from_environment() {
+  const char* text = std::getenv("WEFT_TEST_DEADLINE");
+  const long seconds = text != nullptr ? std::strtol(text, nullptr, 10) : 60;
+  return std::chrono::seconds(seconds * static_cast<long>(kSlowdown));
+}
+
+// Calls `visit` with the name of each numbered entry of a folder of /proc.
+void visit_numbers(const char* folder, const std::function<void(int)>& visit) {
+  DIR* directory = opendir(folder);
+  if (directory == nullptr) return;
+  const int own_descriptor = dirfd(directory);
+  while (const dirent* entry = readdir(directory)) {
+    char* end = nullptr;
+    const long number = std::strtol(entry->d_name, &end, 10);
+    if (end != entry->d_name && number != own_descriptor) visit(static_cast<int>(number));
+  }
+  closedir(directory);
+}
+
+// Runs the body with one number of workers.
+void run_once(const char* sentence, const RuntimeOptions& options,
+              const std::function<void(Runtime&)>& run_body) {
+  TestGuard guard(sentence);
+  std::exception_ptr failure;
+  {
+    Runtime runtime(options);
+    guard.watch(&runtime);
+    try {
+      run_body(runtime);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    // The last fiber may still be on its way out: it counts as live until its worker is off it.
+    CHECK_MESSAGE(runtime.wait_idle_for(kPatience), "fibers are left at the end of the test");
+    CHECK(runtime.stats().live == 0);
+  }
+  guard.watch(nullptr);
+  if (failure) std::rethrow_exception(failure);
+}
+
+void run_for_each_count(const char* sentence, const Setup& setup,
+                        const std::function<void(Runtime&)>& run_body) {
+  for (const unsigned workers : setup.workers) {
+    // A subcase, because doctest prints its name with each failure, from whatever thread.
+    const std::string name = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+    SUBCASE(name.c_str()) {
+      RuntimeOptions options = setup.options;
+      options.workers = workers;
+      run_once(sentence, options, run_body);
+    }
+  }
+}
+
+}  // namespace
+
+void run_fiber_test(const char* sentence, Body body, const Setup& setup) {
+  run_for_each_count(sentence, setup,
+                     [body](Runtime& runtime) { runtime.run([&] { body(runtime); }); });
+}
+
+void run_thread_test(const char* sentence, Body body, const Setup& setup) {
+  run_for_each_count(sentence, setup, body);
+}
+
+TestGuard::TestGuard(const char* sentence)
+    : sentence_(sentence),
+      deadline_(deadline_from_environment()),
+      watchdog_([this] { keep_watch(); }),
+      threads_before_(count_threads()),
+      descriptors_before_(open_descriptors()) {}
+
+TestGuard::~TestGuard() {
+  // The kernel reports a thread as joined a moment before it disappears from /proc: look again.
+  const Clock::time_point limit = Clock::now() + kPatience;
+  while (count_threads() > threads_before_ && Clock::now() < limit) std::this_thread::yield();
+  // Conditional, because a message in scope is also logged when an exception passes by.
+  const std::size_t threads = count_threads();
+  if (threads != threads_before_) {
+    FAIL_CHECK("threads at the end of the test: ", threads, ", before it: ", threads_before_);
+  }
+  for (const auto& open : open_descriptors()) {
+    if (descriptors_before_.count(open.first) == 1) continue;
+    FAIL_CHECK("descriptor ", open.first, " is left open: ", open.second);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  end_.notify_one();
+  watchdog_.join();
+}
+
+void TestGuard::watch(const Runtime* runtime) noexcept {
+  const std::lock_guard lock(mutex_);
+  runtime_ = runtime;
+}
+
+void TestGuard::keep_watch() {
+  std::unique_lock lock(mutex_);
+  const auto ended = [this] { return ended_; };
+  if (deadline_.count() == 0) {
+    end_.wait(lock, ended);
+  } else if (!end_.wait_for(lock, deadline_, ended)) {
+    give_up();
+  }
+}
+
+void TestGuard::give_up() noexcept {
+  // The dump may hang on what made the test hang: the process then dies by this alarm.
+  alarm(10);
+  std::cerr << "\ntest '" << sentence_ << "' has not ended within " << deadline_.count()
+            << " s (WEFT_TEST_DEADLINE)" << std::endl;
+  if (runtime_ != nullptr) runtime_->dump(std::cerr);
+  std::cerr << "aborting" << std::endl;
+  std::abort();
+}
+
+std::size_t TestGuard::count_threads() {
+  std::size_t count = 0;
+  visit_numbers("/proc/self/task", [&](int) { ++count; });
+  return count;
+}
+
+TestGuard::Descriptors TestGuard::open_descriptors() {
+  Descriptors found;
+  visit_numbers("/proc/self/fd", [&](int number) {
+    char target[256];
+    const std::string link = "/proc/self/fd/" + std::to_string(number);
+    const ssize_t length = readlink(link.c_str(), target, sizeof target);
+    found[number] = length > 0 ? std::string(target, static_cast<std::size_t>(length)) : "unknown";
+  });
+  return found;
+}
+
+}  // namespace weft::test

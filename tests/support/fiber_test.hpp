@@ -1,0 +1,105 @@
+// The fixture of tests that need a runtime.
+//
+//   FIBER_TEST_CASE("a sentence") { ... }   The body is the main fiber of a new runtime.
+//   THREAD_TEST_CASE("a sentence") { ... }  The body runs on a plain thread beside a new runtime.
+//
+// Each body runs three times, with 1, 2 and 8 workers, and has `runtime` in scope. Afterwards no
+// fiber, thread or descriptor may be left, and all of it must end before a deadline.
+//
+//   FIBER_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.max_fibers = 10}}) { ... }
+//   THREAD_TEST_CASE_WITH(...)
+//
+// The same with a Setup of the test's own. A test that makes its runtimes itself is a TEST_CASE
+// with a TestGuard.
+//
+// In fibers other than the main one use CHECK only: REQUIRE throws. No switch may happen while an
+// INFO or CAPTURE is in scope, nor in the condition of a CHECK_MESSAGE: doctest keeps the text by
+// OS thread. (CHECK(channel.receive() == 1) is fine.)
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/runtime.hpp>
+
+namespace weft::test {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+// About how much longer the same work takes; for deadlines, and for repetitions to divide by.
+inline constexpr unsigned kSlowdown = kSanitized ? 10 : 1;
+
+struct Setup {
+  std::vector<unsigned> workers = {1, 2, 8};
+  RuntimeOptions options = {};  // Its `workers` is set from the list.
+};
+
+using Body = void (*)(Runtime& runtime);
+void run_fiber_test(const char* sentence, Body body, const Setup& setup);
+void run_thread_test(const char* sentence, Body body, const Setup& setup);
+
+// While it lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60 unless
+// set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and aborts
+// with the test's name. Its end checks that threads and descriptors are those of its beginning.
+class TestGuard {
+ public:
+  explicit TestGuard(const char* sentence);
+  ~TestGuard();
+  TestGuard(const TestGuard&) = delete;
+  TestGuard& operator=(const TestGuard&) = delete;
+
+  // The runtime to dump, until the next call; nullptr before it is gone.
+  void watch(const Runtime* runtime) noexcept;
+
+ private:
+  using Descriptors = std::map<int, std::string>;  // What each open descriptor refers to.
+
+  void keep_watch();
+  [[noreturn]] void give_up() noexcept;
+  static std::size_t count_threads();
+  static Descriptors open_descriptors();
+
+  const char* const sentence_;
+  const std::chrono::seconds deadline_;
+  std::mutex mutex_;  // Guards the next two.
+  const Runtime* runtime_ = nullptr;
+  bool ended_ = false;
+  std::condition_variable end_;
+  std::thread watchdog_;
+  // Taken once the watchdog exists, so that it counts on both sides.
+  std::size_t threads_before_;
+  Descriptors descriptors_before_;
+};
+
+}  // namespace weft::test
+
+#define WEFT_TEST_CASE_IMPL(run, name, sentence, ...)                    \
+  static void name(::weft::Runtime& runtime);                            \
+  DOCTEST_TEST_CASE(sentence) {                                          \
+    ::weft::test::run(sentence, &name, ::weft::test::Setup __VA_ARGS__); \
+  }                                                                      \
+  static void name([[maybe_unused]] ::weft::Runtime& runtime)
+
+#define FIBER_TEST_CASE_WITH(sentence, ...) \
+  WEFT_TEST_CASE_IMPL(run_fiber_test, DOCTEST_ANONYMOUS(weft_fiber_test_), sentence, __VA_ARGS__)
+#define THREAD_TEST_CASE_WITH(sentence, ...) \
+  WEFT_TEST_CASE_IMPL(run_thread_test, DOCTEST_ANONYMOUS(weft_thread_test_), sentence, __VA_ARGS__)
+#define FIBER_TEST_CASE(sentence) FIBER_TEST_CASE_WITH(sentence, {})
+#define THREAD_TEST_CASE(sentence) THREAD_TEST_CASE_WITH(sentence, {})

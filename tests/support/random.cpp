@@ -1,0 +1,65 @@
+#include "tests/support/random.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <ostream>
+#include <random>
+
+namespace weft::test {
+namespace {
+
+constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
+
+// Prints the seed under each failed test. doctest calls it also when a test has crashed.
+class SeedReporter : public doctest::IReporter {
+ public:
+  explicit SeedReporter(const doctest::ContextOptions& options) : out_(*options.cout) {}
+
+  void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
+    if (!stats.testCaseSuccess)
+      out_ << "to repeat its random numbers: WEFT_TEST_SEED=" << test_seed() << std::endl;
+  }
+
+  void report_query(const doctest::QueryData&) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats&) override {}
+  void test_case_start(const doctest::TestCaseData&) override {}
+  void test_case_reenter(const doctest::TestCaseData&) override {}
+  void test_case_exception(const doctest::TestCaseException&) override {}
+  void subcase_start(const doctest::SubcaseSignature&) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData&) override {}
+  void log_message(const doctest::MessageData&) override {}
+  void test_case_skipped(const doctest::TestCaseData&) override {}
+
+ private:
+  std::ostream& out_;
+};
+
+REGISTER_LISTENER("seed", 1, SeedReporter);
+
+}  // namespace
+
+std::uint64_t test_seed() {
+  static const std::uint64_t seed = [] {
+    const char* text = std::getenv("WEFT_TEST_SEED");
+    return text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+  }();
+  return seed;
+}
+
+Random::Random(std::uint64_t stream) : state_(test_seed() + stream * 0xd1342543de82ef95) {
+  (*this)();
+}
+
+// SplitMix64: any state is a good one, so neighbouring streams need no warm-up.
+Random::result_type Random::operator()() noexcept {
+  state_ += kGolden;
+  std::uint64_t mixed = state_;
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111eb;
+  return mixed ^ (mixed >> 31);
+}
+
+}  // namespace weft::test

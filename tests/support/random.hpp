@@ -1,0 +1,35 @@
+// Random numbers whose seed is printed when the test that used them fails.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+
+namespace weft::test {
+
+// The seed of this process: WEFT_TEST_SEED, or a new one in every run.
+[[nodiscard]] std::uint64_t test_seed();
+
+// A generator for one test, or for one of its threads or fibers: each of them takes a stream of
+// its own, so that the numbers do not depend on who runs first. Not thread-safe.
+// Works with the distributions of <random>.
+class Random {
+ public:
+  using result_type = std::uint64_t;
+
+  explicit Random(std::uint64_t stream = 0);
+
+  [[nodiscard]] static constexpr result_type min() noexcept { return 0; }
+  [[nodiscard]] static constexpr result_type max() noexcept {
+    return std::numeric_limits<result_type>::max();
+  }
+  result_type operator()() noexcept;
+
+  // In [0, limit); `limit` is at least 1. The bias is below limit / 2^64.
+  [[nodiscard]] std::uint64_t below(std::uint64_t limit) noexcept { return (*this)() % limit; }
+  [[nodiscard]] bool one_in(std::uint64_t chances) noexcept { return below(chances) == 0; }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace weft::test

@@ -1,0 +1,53 @@
+// The fixture's own tests: a check that cannot fail is none.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/death_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+TEST_SUITE_BEGIN("support/fiber_test");
+
+DEATH_TEST_CASE("a test that does not end is aborted with its name",
+                "test 'endless' has not ended within") {
+  setenv("WEFT_TEST_DEADLINE", "1", 1);
+  const weft::test::TestGuard guard("endless");
+  for (;;) pause();
+}
+
+DEATH_TEST_CASE("a fiber that does not end is shown when its test is aborted", "sleep") {
+  setenv("WEFT_TEST_DEADLINE", "1", 1);
+  weft::test::TestGuard guard("endless");
+  weft::Runtime runtime;
+  guard.watch(&runtime);
+  runtime.run([] {
+    weft::go({.name = "the endless one"},
+             [] { weft::this_fiber::sleep_for(std::chrono::hours(1)); });
+  });
+}
+
+FIBER_TEST_CASE_WITH("a body runs as a fiber with the number of workers asked for",
+                     {.workers = {3}}) {
+  CHECK(weft::this_fiber::is_fiber());
+  CHECK(runtime.workers() == 3);
+}
+
+THREAD_TEST_CASE("a body runs on a plain thread with a runtime at hand") {
+  CHECK(!weft::this_fiber::is_fiber());
+  CHECK(runtime.run([] { return weft::this_fiber::is_fiber(); }));
+}
+
+TEST_SUITE_END();
+
+TEST_SUITE_BEGIN("support/random");
+
+TEST_CASE("a stream repeats its numbers, and differs from the next") {
+  weft::test::Random first(1), again(1), other(2);
+  CHECK(first() != other());
+  (void)again();
+  CHECK(first() == again());
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,257 @@
+#include <weft/channel.hpp>
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::ChannelStatus;
+
+TEST_SUITE_BEGIN("sync/channel");
+
+FIBER_TEST_CASE("a buffered channel is first in, first out, up to its capacity") {
+  Channel<int> channel(3);
+  CHECK(channel.capacity() == 3);
+  for (int lap = 0; lap < 4; ++lap) {
+    for (int i = 0; i < 3; ++i) {
+      CHECK(channel.size_hint() == static_cast<std::size_t>(i));
+      CHECK(channel.send(10 * lap + i));
+    }
+    int extra = 99;
+    CHECK(channel.try_send(extra) == ChannelStatus::would_wait);
+    CHECK(channel.send_for(extra, 10us) == ChannelStatus::timed_out);
+    CHECK(extra == 99);
+    for (int i = 0; i < 3; ++i) CHECK(channel.receive() == 10 * lap + i);
+    std::optional<int> value = 7;
+    CHECK(channel.try_receive(value) == ChannelStatus::would_wait);
+    CHECK(!value);
+    value = 7;
+    CHECK(channel.receive_for(value, 10us) == ChannelStatus::timed_out);
+    CHECK(!value);
+  }
+}
+
+FIBER_TEST_CASE("on an unbuffered channel a send meets a receive") {
+  Channel<int> channel;
+  CHECK(channel.capacity() == 0);
+  int value = 1;
+  std::optional<int> received;
+  CHECK(channel.try_send(value) == ChannelStatus::would_wait);
+  CHECK(channel.try_receive(received) == ChannelStatus::would_wait);
+  std::vector<int> trace;  // The send synchronizes both ways, so no atomics are needed.
+  auto receiver = weft::spawn([&] {
+    for (int i = 0; i < 100; ++i) {
+      CHECK(channel.receive() == i);
+      trace.push_back(i);
+    }
+  });
+  for (int i = 0; i < 100; ++i) CHECK(channel.send(i));
+  receiver.join();
+  CHECK(trace.size() == 100);
+  CHECK(channel.size_hint() == 0);
+}
+
+FIBER_TEST_CASE("try_receive takes from a sender that waits, try_send gives to a receiver") {
+  Channel<int> channel;
+  auto sender = weft::spawn([&] { CHECK(channel.send(5)); });
+  std::optional<int> received;
+  while (channel.try_receive(received) == ChannelStatus::would_wait) weft::this_fiber::yield();
+  CHECK(received == 5);
+  sender.join();
+  auto receiver = weft::spawn([&] { CHECK(channel.receive() == 6); });
+  int value = 6;
+  while (channel.try_send(value) == ChannelStatus::would_wait) weft::this_fiber::yield();
+  receiver.join();
+}
+
+FIBER_TEST_CASE("the return of an unbuffered send sees what the receiver did before") {
+  Channel<int> channel;
+  for (int round = 0; round < 100; ++round) {
+    int plain = 0;  // A data race, if the receive did not synchronize with the send's return.
+    auto receiver = weft::spawn([&] {
+      plain = 1;
+      (void)channel.receive();
+    });
+    CHECK(channel.send(1));
+    CHECK(plain == 1);
+    receiver.join();
+  }
+}
+
+FIBER_TEST_CASE("a closed channel refuses every form of sending and leaves the value alone") {
+  Channel<std::unique_ptr<int>> channel(2);
+  CHECK(!channel.is_closed_hint());
+  CHECK(channel.close());
+  CHECK(!channel.close());
+  CHECK(channel.is_closed_hint());
+  CHECK(!channel.send(std::make_unique<int>(1)));
+  auto value = std::make_unique<int>(2);
+  CHECK(channel.try_send(value) == ChannelStatus::closed);
+  CHECK(channel.send_for(value, 1h) == ChannelStatus::closed);
+  CHECK(channel.send_until(value, weft::Deadline::never()) == ChannelStatus::closed);
+  REQUIRE(value != nullptr);
+  CHECK(*value == 2);
+}
+
+FIBER_TEST_CASE("a closed channel hands out what is inside, then says that it is closed") {
+  Channel<int> channel(4);
+  for (int i = 0; i < 4; ++i) CHECK(channel.send(i));
+  channel.close();
+  CHECK(channel.receive() == 0);
+  std::optional<int> value;
+  CHECK(channel.try_receive(value) == ChannelStatus::ok);
+  CHECK(value == 1);
+  CHECK(channel.receive_for(value, 0ns) == ChannelStatus::ok);
+  CHECK(value == 2);
+  CHECK(channel.receive_until(value, weft::Deadline::never()) == ChannelStatus::ok);
+  CHECK(value == 3);
+  CHECK(!channel.receive());
+  CHECK(channel.try_receive(value) == ChannelStatus::closed);
+  CHECK(!value);
+  CHECK(channel.receive_for(value, 1h) == ChannelStatus::closed);
+}
+
+THREAD_TEST_CASE("close wakes all receivers and senders, fibers and threads, with nothing") {
+  Channel<int> empty;
+  Channel<std::unique_ptr<int>> full(1);
+  CHECK(full.send(std::make_unique<int>(0)));
+  std::vector<weft::JoinHandle<void>> fibers;
+  const auto receive = [&] { CHECK(!empty.receive()); };
+  const auto receive_timed = [&] {
+    std::optional<int> value;
+    CHECK(empty.receive_for(value, 1h) == ChannelStatus::closed);
+  };
+  const auto send = [&] {
+    auto value = std::make_unique<int>(1);
+    CHECK(full.send_for(value, 1h) == ChannelStatus::closed);
+    CHECK(value != nullptr);
+  };
+  for (int i = 0; i < 5; ++i) {
+    fibers.push_back(weft::spawn(receive));
+    fibers.push_back(weft::spawn(receive_timed));
+    fibers.push_back(weft::spawn(send));
+    fibers.push_back(weft::spawn([&] { CHECK(!full.send(std::make_unique<int>(2))); }));
+  }
+  std::thread receiver(receive_timed);
+  std::thread sender(send);
+  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  empty.close();
+  full.close();
+  receiver.join();
+  sender.join();
+  for (auto& fiber : fibers) fiber.join();
+  const auto last = full.receive();
+  REQUIRE(last.has_value());
+  CHECK(**last == 0);
+  CHECK(!full.receive());
+}
+
+FIBER_TEST_CASE_WITH("receivers are served first come, first served", {.workers = {1}}) {
+  Channel<int> channel;
+  std::vector<int> got(5, -1);
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    fibers.push_back(weft::spawn([&, i] { got[i] = channel.receive().value_or(-2); }));
+    weft::this_fiber::yield();
+  }
+  for (int i = 0; i < 5; ++i) CHECK(channel.send(i));
+  for (auto& fiber : fibers) fiber.join();
+  CHECK(got == std::vector<int>{0, 1, 2, 3, 4});
+}
+
+FIBER_TEST_CASE_WITH("senders that wait keep their order behind the buffer", {.workers = {1}}) {
+  Channel<int> channel(2);
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int i = 0; i < 6; ++i) {
+    fibers.push_back(weft::spawn([&, i] { CHECK(channel.send(i)); }));
+    weft::this_fiber::yield();
+  }
+  for (int i = 0; i < 6; ++i) CHECK(channel.receive() == i);
+}
+
+FIBER_TEST_CASE("values that are left inside die with the channel, once each") {
+  const auto counted = std::make_shared<int>(0);
+  {
+    Channel<std::shared_ptr<int>> channel(8);
+    for (int i = 0; i < 12; ++i) {
+      CHECK(channel.send(counted));
+      if (i % 2 == 0) CHECK(channel.receive() == counted);
+    }
+    CHECK(counted.use_count() == 7);
+    channel.close();
+  }
+  CHECK(counted.use_count() == 1);
+}
+
+FIBER_TEST_CASE("a value that could not be sent is still the sender's") {
+  Channel<std::unique_ptr<std::string>> channel;
+  auto text = std::make_unique<std::string>("mine");
+  CHECK(channel.try_send(text) == ChannelStatus::would_wait);
+  CHECK(channel.send_for(text, 1us) == ChannelStatus::timed_out);
+  REQUIRE(text != nullptr);
+  CHECK(*text == "mine");
+}
+
+FIBER_TEST_CASE("a timed receive is ended by the send, and the other way round") {
+  Channel<int> channel;
+  auto receiver = weft::spawn([&] {
+    std::optional<int> value;
+    CHECK(channel.receive_for(value, 1h) == ChannelStatus::ok);
+    CHECK(value == 1);
+  });
+  CHECK(channel.send(1));
+  receiver.join();
+  auto sender = weft::spawn([&] {
+    int value = 2;
+    CHECK(channel.send_for(value, 1h) == ChannelStatus::ok);
+  });
+  CHECK(channel.receive() == 2);
+  sender.join();
+}
+
+THREAD_TEST_CASE("a timed operation ends at its deadline and not before") {
+  Channel<int> channel;
+  const auto attempt = [&] {
+    const auto deadline = weft::Deadline::after(300us);
+    std::optional<int> value;
+    CHECK(channel.receive_until(value, deadline) == ChannelStatus::timed_out);
+    CHECK(deadline.passed());
+    int sent = 1;
+    const auto later = weft::Deadline::after(300us);
+    CHECK(channel.send_until(sent, later) == ChannelStatus::timed_out);
+    CHECK(later.passed());
+  };
+  attempt();
+  weft::spawn(attempt).join();
+}
+
+TEST_CASE("a capacity that no memory could hold is refused") {
+  CHECK_THROWS_AS(Channel<std::string>(SIZE_MAX / 2), std::invalid_argument);
+}
+
+TEST_CASE("two plain threads need no runtime to talk") {
+  Channel<int> channel;
+  std::thread sender([&] {
+    for (int i = 0; i < 1000; ++i) CHECK(channel.send(i));
+    channel.close();
+  });
+  int expected = 0;
+  while (const std::optional<int> value = channel.receive()) CHECK(*value == expected++);
+  sender.join();
+  CHECK(expected == 1000);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
