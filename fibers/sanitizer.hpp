@@ -37,12 +37,18 @@ inline constexpr bool kSanitized = false;
 // One stack as the sanitizers see it.
 class SanitizerStack {
  public:
-  // A fresh or reused stack of [bottom, bottom + size).
+  // Before anything is written to memory whose last user left frames on it for ever.
+  static void unpoison([[maybe_unused]] const void* bottom,
+                       [[maybe_unused]] std::size_t size) noexcept {
+#ifdef WEFT_ASAN
+    __asan_unpoison_memory_region(bottom, size);
+#endif
+  }
+  // A stack of [bottom, bottom + size).
   void create([[maybe_unused]] const void* bottom, [[maybe_unused]] std::size_t size) noexcept {
 #ifdef WEFT_ASAN
     bottom_ = bottom;
     size_ = size;
-    __asan_unpoison_memory_region(bottom, size);
 #endif
 #ifdef WEFT_TSAN
     fiber_ = __tsan_create_fiber(0);

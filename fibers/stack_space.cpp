@@ -133,34 +133,40 @@ unsigned StackSpace::install_guards(char* guard, unsigned size_class, unsigned c
 }
 
 // Picks up to `count` stacks, cold ones first, and returns how many.
-unsigned StackSpace::pick(Range& range, unsigned size_class, unsigned count, Indices& indices) {
+unsigned StackSpace::pick(Range& range, unsigned size_class, unsigned count, Picks& picks) {
   const std::lock_guard lock(mutex_);
   if (range.limit == 0 && !reserve(range, size_class)) return 0;
   unsigned picked = 0;
   for (; picked < count && !range.cold.empty(); ++picked) {
-    indices[picked] = range.cold.back();
+    picks[picked] = {range.cold.back(), false};
     range.cold.pop_back();
   }
-  const std::size_t carved = range.carved.load(relaxed);
-  if (picked == count || (carved == range.usable && !extend(range, size_class))) return picked;
-  const auto wanted =
-      static_cast<unsigned>(std::min<std::size_t>(count - picked, range.usable - carved));
-  char* guard = range.base.load(relaxed) + carved * stride(size_class);
-  const unsigned fresh = install_guards(guard, size_class, wanted);
-  for (unsigned i = 0; i < fresh; ++i) {
-    indices[picked++] = static_cast<std::uint32_t>(carved + i);
+  while (picked < count) {
+    const std::size_t carved = range.carved.load(relaxed);
+    if (carved == range.usable && !extend(range, size_class)) break;
+    const auto wanted =
+        static_cast<unsigned>(std::min<std::size_t>(count - picked, range.usable - carved));
+    char* guard = range.base.load(relaxed) + carved * stride(size_class);
+    const unsigned fresh = install_guards(guard, size_class, wanted);
+    for (unsigned i = 0; i < fresh; ++i) {
+      picks[picked++] = {static_cast<std::uint32_t>(carved + i), true};
+    }
+    range.carved.store(carved + fresh, release);  // [range]
+    if (fresh < wanted) break;
   }
-  range.carved.store(carved + fresh, release);  // [range]
   return picked;
 }
 
-Stack* StackSpace::construct(Range& range, unsigned size_class, std::size_t index) noexcept {
+// A cold stack's memory reads as zeros, and zeros are what a new header consists of: it is not
+// written again, because a dump may still be reading it.
+Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexcept {
   // Relaxed: pick() has seen it under the mutex.
   char* base = range.base.load(relaxed);
-  Stack* header = header_of(base, size_class, index);
-  char* lowest = top_of(base, size_class, index) - stack_bytes(size_class);
-  auto* stack = ::new (static_cast<void*>(header)) Stack;
-  stack->index = static_cast<std::uint32_t>(index);
+  Stack* header = header_of(base, size_class, pick.index);
+  char* lowest = top_of(base, size_class, pick.index) - stack_bytes(size_class);
+  SanitizerStack::unpoison(lowest, stack_bytes(size_class));
+  auto* stack = pick.fresh ? ::new (static_cast<void*>(header)) Stack : std::launder(header);
+  stack->index = pick.index;
   stack->size_class = static_cast<std::uint8_t>(size_class);
   const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
   stack->sanitizer.create(lowest, size);
@@ -170,12 +176,12 @@ Stack* StackSpace::construct(Range& range, unsigned size_class, std::size_t inde
 
 Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Range& range = ranges_[size_class];
-  Indices indices;
-  const unsigned picked = pick(range, size_class, std::min(count, kMostAtOnce), indices);
+  Picks picks;
+  const unsigned picked = pick(range, size_class, std::min(count, kMostAtOnce), picks);
   // Outside the lock, since the first touch of each stack is a page fault.
   Stack* chain = nullptr;
   for (unsigned i = picked; i-- > 0;) {
-    Stack* stack = construct(range, size_class, indices[i]);
+    Stack* stack = construct(range, size_class, picks[i]);
     stack->next = chain;
     chain = stack;
   }
@@ -186,7 +192,7 @@ void StackSpace::cool(Stack* chain) noexcept {
   while (chain != nullptr) {
     const unsigned size_class = chain->size_class;
     Range& range = ranges_[size_class];
-    Indices indices;
+    std::array<std::uint32_t, kMostAtOnce> indices;
     unsigned count = 0;
     for (; chain != nullptr && chain->size_class == size_class && count < kMostAtOnce; ++count) {
       Stack& stack = *chain;

@@ -67,12 +67,16 @@ class StackSpace {
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
   [[nodiscard]] bool extend(Range& range, unsigned size_class);
   static constexpr unsigned kMostAtOnce = 32;
-  using Indices = std::array<std::uint32_t, kMostAtOnce>;
+  struct Pick {
+    std::uint32_t index;
+    bool fresh;  // Never used before.
+  };
+  using Picks = std::array<Pick, kMostAtOnce>;
 
   [[nodiscard]] bool install_guard(char* guard) noexcept;
   [[nodiscard]] unsigned install_guards(char* guard, unsigned size_class, unsigned count) noexcept;
-  [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Indices& indices);
-  [[nodiscard]] Stack* construct(Range& range, unsigned size_class, std::size_t index) noexcept;
+  [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Picks& picks);
+  [[nodiscard]] Stack* construct(Range& range, unsigned size_class, Pick pick) noexcept;
 
   void (*entry_)(Arrival);
   GuardKind guard_kind_;

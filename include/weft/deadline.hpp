@@ -33,7 +33,9 @@ class Deadline {
   // Other clocks are read once, now: a later step of that clock does not move the deadline.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
-    return after(time - OtherClock::now());
+    const auto now = OtherClock::now();
+    // Compared first: the distance to a moment long past may not be representable.
+    return time <= now ? past() : after(time - now);
   }
 
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {

@@ -186,7 +186,8 @@ TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
   }
   const std::size_t more = count_mappings() - before;
   if (lightweight) {
-    CHECK(more <= 8);
+    // A sanitizer maps memory of its own meanwhile, but not some for every stack.
+    CHECK(more <= (weft::test::kSanitized ? count / 4 : 8));
   } else {
     CHECK(more <= 2 * count + 8);
   }

@@ -93,7 +93,11 @@ inline bool is_weakened(const Where& where) {
   return weakening.site.file != nullptr && here == weakening.site;
 }
 
+// A pause of the current thread is the last step that was made.
+inline bool has_paused = false;
+
 inline rl::memory_order checker_order(std::memory_order order, const Where& where) {
+  has_paused = false;
   if (order == std::memory_order::relaxed || weakening.orders || is_weakened(where)) {
     return rl::mo_relaxed;
   }
@@ -142,7 +146,7 @@ template <class T>
 class Atomic {
  public:
   Atomic() : Atomic(T{}) {}
-  explicit Atomic(T initial) : value_(initial) {}
+  explicit Atomic(T initial) : value_(initial) { has_paused = false; }
   Atomic(const Atomic&) = delete;
   Atomic& operator=(const Atomic&) = delete;
 
@@ -203,7 +207,14 @@ inline void full_fence(Where where = Where::current()) {
   rl::atomic_thread_fence(rl::mo_seq_cst, info_of(where));
 }
 
-// Also tells the checker that this thread spins: systematic searches let the others go on.
-inline void pause_cpu(Where where = Where::current()) { rl::yield(1, info_of(where)); }
+// Also tells the checker that this thread spins: systematic searches let the others go on. Many
+// pauses in a row are like one.
+inline void pause_cpu(Where where = Where::current()) {
+  static unsigned who = 0;
+  if (has_paused && who == rl::thread_index()) return;
+  who = rl::thread_index();
+  has_paused = true;
+  rl::yield(1, info_of(where));
+}
 
 }  // namespace weft::model

@@ -191,6 +191,31 @@ FIBER_TEST_CASE("a larger capacity lets queued tasks and blocked submitters in a
   pool.wait_idle();
 }
 
+FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queue has to grow") {
+  Event release;
+  std::atomic<int> ran{0};
+  // 32 tasks are what the queue has memory for at first.
+  FiberPool pool({.capacity = 1, .queue_capacity = 32});
+  const auto submit_one = [&] {
+    CHECK(!pool.submit([&] {
+      release.wait();
+      ran.fetch_add(1);
+    }));
+  };
+  submit_one();
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  for (int i = 0; i < 32; ++i) submit_one();
+  std::vector<JoinHandle<void>> submitters;
+  for (int i = 0; i < 6; ++i) submitters.push_back(spawn(submit_one));
+  wait_until_true([&] { return pool.stats().blocked == 6; });
+  pool.resize(5);
+  CHECK(pool.stats().blocked == 2);
+  release.set();
+  for (auto& submitter : submitters) submitter.join();
+  pool.wait_idle();
+  CHECK(ran.load() == 39);
+}
+
 FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
   Concurrency gauge;
   std::atomic<int> ran{0};

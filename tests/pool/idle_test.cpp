@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <set>
+#include <system_error>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/wait_group.hpp>
@@ -128,6 +129,11 @@ FIBER_TEST_CASE("prestarted workers are there before the first task, also after 
   CHECK(pool.stats().live == 0);
   pool.reopen();
   CHECK(pool.stats().live == 3);
+}
+
+TEST_CASE("a pool that cannot start its workers at once is not made") {
+  CHECK_THROWS_AS(FiberPool({.capacity = 4, .min_workers = 3, .prestart = true}),
+                  std::system_error);
 }
 
 FIBER_TEST_CASE("join does not wait for an idle timeout to pass") {

@@ -273,7 +273,7 @@ class AllFibers {
 FIBER_TEST_CASE_WITH("without fibers for workers a submit says so, and nothing is lost",
                      {.options = {.max_fibers = 64}}) {
   std::atomic<std::uint64_t> accepted{0}, refused{0}, ran{0};
-  FiberPool pool({.capacity = 2, .queue_capacity = 5, .idle_timeout = kNever});
+  FiberPool pool({.capacity = 2, .queue_capacity = 5, .idle_timeout = 1ms});
   const auto submit_one = [&] {
     const auto error = pool.submit([&] { ran.fetch_add(1); });
     if (error) CHECK(error == Errc::too_many_fibers);
@@ -311,6 +311,30 @@ TEST_CASE("without a runtime a submit says so, and the pool stays usable") {
     pool.close(Close::drain);
     pool.join();
   }
+}
+
+TEST_CASE("a task that was accepted because of a worker that could not start runs all the same") {
+  const TestGuard guard("a worker that could not start");
+  const int calls = 20'000 / static_cast<int>(kSlowdown);
+  std::atomic<int> accepted{0}, ran{0};
+  FiberPool pool({.capacity = 1, .queue_capacity = 5});
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < calls; ++i) {
+        // No runtime exists, so no worker ever starts: one party says so to its caller, and runs
+        // what others could have submitted in the meantime.
+        const auto error = pool.submit([&] { ran.fetch_add(1); });
+        CHECK((!error || error == Errc::no_runtime));
+        if (!error) accepted.fetch_add(1);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  pool.wait_idle();
+  CHECK(ran.load() == accepted.load());
+  CHECK(balanced(pool.stats()));
+  CHECK(pool.stats().live == 0);
 }
 
 TEST_SUITE_END();

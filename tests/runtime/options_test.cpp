@@ -190,6 +190,7 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and why it w
   CHECK(holds(text, "the sleeper"));
   channel.close();
   semaphore.release();
+  CHECK(runtime.wait_idle_for(std::chrono::seconds(60)));
 }
 
 FIBER_TEST_CASE("dumps may be taken at any time, whatever the fibers do") {

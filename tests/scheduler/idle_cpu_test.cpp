@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <thread>
+#include <vector>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 
@@ -26,7 +27,8 @@ TEST_SUITE_BEGIN("scheduler/idle");
 // The one place where time passes by on purpose: idleness can only be measured over a while.
 THREAD_TEST_CASE_WITH("an idle process uses about no processor time", {.workers = {1, 8}}) {
   weft::Channel<int> channel;
-  for (int i = 0; i < 100; ++i) weft::go([&] { (void)channel.receive(); });
+  std::vector<weft::JoinHandle<void>> parked;
+  for (int i = 0; i < 100; ++i) parked.push_back(weft::spawn([&] { (void)channel.receive(); }));
   // Work for all workers, so that each has run, searched and slept.
   runtime.run([] {
     for (int i = 0; i < 1000; ++i) weft::go([] {});
@@ -42,6 +44,7 @@ THREAD_TEST_CASE_WITH("an idle process uses about no processor time", {.workers 
   }
   CHECK(spent < 20ms * weft::test::kSlowdown);
   channel.close();
+  for (auto& fiber : parked) fiber.join();
 }
 
 TEST_SUITE_END();
