@@ -22,7 +22,10 @@ enum class FiberState : std::uint8_t {
 // queue that is being stolen from can be read, though not used.
 struct Fiber {
   Fiber* next = nullptr;  // In a batch, a store or another list.
-  // Bound when it first runs, null before. Relaxed: the owner's; dumps read it, perhaps stale.
+  // Bound when it first runs, null before. Relaxed: the owner's own; dumps read it, perhaps stale.
+  // Order
+  //   [bound]  the worker that binds stores (release) -> a dump loads (acquire): the header has
+  //            been constructed.
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};

@@ -20,7 +20,7 @@ constexpr std::size_t kMostLines = 200;
 // read.
 void describe(const Fiber& fiber, std::ostream& out) {
   out << "  fiber ";
-  if (const fibers::Stack* stack = fiber.stack.load(relaxed)) {
+  if (const fibers::Stack* stack = fiber.stack.load(detail::acquire)) {  // [bound]
     out << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data() << '\'';
   } else {
     out << "(not started)";

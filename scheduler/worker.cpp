@@ -108,7 +108,7 @@ Fiber* Worker::take_next() noexcept {
 }
 
 void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
-  fiber.stack.store(&stack, relaxed);
+  fiber.stack.store(&stack, release);  // [bound]
   stack.fiber = &fiber;
   stack.exceptions = {};
   stack.name.clear();
