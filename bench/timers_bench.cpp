@@ -26,7 +26,11 @@ void timed_wait_that_is_met(benchmark::State& state) {
     Semaphore pong(0);
     bool stop = false;
     auto partner = spawn([&] {
-      for (ping.acquire(); !stop; ping.acquire()) pong.release();
+      for (;;) {
+        ping.acquire();
+        if (stop) break;
+        pong.release();
+      }
     });
     for (auto _ : state) {
       ping.release();

@@ -14,7 +14,11 @@ void fiber_wakes_fiber(benchmark::State& state) {
     Semaphore pong(0);
     bool stop = false;
     auto partner = spawn([&] {
-      for (ping.acquire(); !stop; ping.acquire()) pong.release();
+      for (;;) {
+        ping.acquire();
+        if (stop) break;
+        pong.release();
+      }
     });
     for (auto _ : state) {
       ping.release();
@@ -34,7 +38,11 @@ void thread_wakes_fiber(benchmark::State& state) {
   Semaphore pong(0);
   bool stop = false;
   runtime.go([&] {
-    for (ping.acquire(); !stop; ping.acquire()) pong.release();
+    for (;;) {
+      ping.acquire();
+      if (stop) break;
+      pong.release();
+    }
   });
   for (auto _ : state) {
     ping.release();

@@ -21,6 +21,28 @@ using weft::Channel;
 using weft::ChannelStatus;
 using weft::test::kSlowdown;
 
+using Value = std::unique_ptr<int>;
+
+// One attempt, in one of all forms when `timed`, else the one that waits.
+ChannelStatus send_somehow(Channel<Value>& channel, Value& value, weft::test::Random& random,
+                           bool timed) {
+  const std::uint64_t form = timed ? random.below(4) : 0;
+  if (form == 0) return channel.send_until(value, weft::Deadline::never());
+  if (form > 1) return channel.send_for(value, std::chrono::microseconds(random.below(3)));
+  const ChannelStatus status = channel.try_send(value);
+  if (status == ChannelStatus::would_wait) weft::this_fiber::yield();
+  return status;
+}
+ChannelStatus receive_somehow(Channel<Value>& channel, std::optional<Value>& value,
+                              weft::test::Random& random, bool timed) {
+  const std::uint64_t form = timed ? random.below(4) : 0;
+  if (form == 0) return channel.receive_until(value, weft::Deadline::never());
+  if (form > 1) return channel.receive_for(value, std::chrono::microseconds(random.below(3)));
+  const ChannelStatus status = channel.try_receive(value);
+  if (status == ChannelStatus::would_wait) weft::this_fiber::yield();
+  return status;
+}
+
 // Many producers and consumers, fibers and threads, each with a random mix of all forms of
 // sending and receiving with timeouts of 0 to 2 us. Every number must arrive exactly once, and the
 // numbers of one producer in order at each consumer.
@@ -28,7 +50,7 @@ void check_exchange(std::size_t capacity, bool timed) {
   constexpr int kProducers = 5;
   constexpr int kConsumers = 5;
   const int each = 600 / static_cast<int>(kSlowdown);
-  Channel<std::unique_ptr<int>> channel(capacity);
+  Channel<Value> channel(capacity);
   std::vector<std::atomic<int>> seen(static_cast<std::size_t>(kProducers * each));
   const auto produce = [&](int producer) {
     weft::test::Random random(static_cast<std::uint64_t>(producer));
@@ -37,15 +59,7 @@ void check_exchange(std::size_t capacity, bool timed) {
       ChannelStatus status = ChannelStatus::would_wait;
       while (status != ChannelStatus::ok) {
         if (value == nullptr) FAIL_CHECK("a value is gone that was not sent");
-        const std::uint64_t form = timed ? random.below(4) : 0;
-        if (form == 0) {
-          status = channel.send_until(value, weft::Deadline::never());
-        } else if (form == 1) {
-          status = channel.try_send(value);
-          if (status == ChannelStatus::would_wait) weft::this_fiber::yield();
-        } else {
-          status = channel.send_for(value, std::chrono::microseconds(random.below(3)));
-        }
+        status = send_somehow(channel, value, random, timed);
         if (status == ChannelStatus::closed) FAIL_CHECK("closed too early");
       }
     }
@@ -54,17 +68,8 @@ void check_exchange(std::size_t capacity, bool timed) {
     weft::test::Random random(static_cast<std::uint64_t>(100 + consumer));
     std::vector<int> last(kProducers, -1);
     for (;;) {
-      std::optional<std::unique_ptr<int>> value;
-      ChannelStatus status = ChannelStatus::ok;
-      const std::uint64_t form = timed ? random.below(4) : 0;
-      if (form == 0) {
-        status = channel.receive_until(value, weft::Deadline::never());
-      } else if (form == 1) {
-        status = channel.try_receive(value);
-        if (status == ChannelStatus::would_wait) weft::this_fiber::yield();
-      } else {
-        status = channel.receive_for(value, std::chrono::microseconds(random.below(3)));
-      }
+      std::optional<Value> value;
+      const ChannelStatus status = receive_somehow(channel, value, random, timed);
       if (status == ChannelStatus::closed) return;
       if ((status == ChannelStatus::ok) != value.has_value()) FAIL_CHECK("status against value");
       if (!value) continue;
@@ -100,11 +105,11 @@ void check_exchange(std::size_t capacity, bool timed) {
 TEST_SUITE_BEGIN("sync/channel");
 
 THREAD_TEST_CASE("many producers and consumers exchange every value once") {
-  for (const std::size_t capacity : {0, 1, 2, 64}) check_exchange(capacity, false);
+  for (const std::size_t capacity : {0UL, 1UL, 2UL, 64UL}) check_exchange(capacity, false);
 }
 
 THREAD_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose nothing") {
-  for (const std::size_t capacity : {0, 1, 5}) check_exchange(capacity, true);
+  for (const std::size_t capacity : {0UL, 1UL, 5UL}) check_exchange(capacity, true);
 }
 
 // Oracle: a deque. One fiber and operations that do not wait have one right outcome each.
