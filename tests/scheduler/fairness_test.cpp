@@ -203,10 +203,8 @@ FIBER_TEST_CASE_WITH("a timer of a worker that computes is fired by another", {.
       fired.store(true);
     });
     asleep.wait();
-    // Bounded, so that a failure is a failure and no hang.
-    const auto limit = std::chrono::steady_clock::now() + 1s;
-    while (!fired.load() && std::chrono::steady_clock::now() < limit) std::this_thread::yield();
-    CHECK(fired.load());
+    // Never parks: only another worker can fire it. The deadline of the test bounds it.
+    while (!fired.load()) std::this_thread::yield();
     sleeper.join();
   }
 }
