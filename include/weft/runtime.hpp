@@ -63,7 +63,7 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // As weft::go and weft::spawn, but always to this runtime. From fibers and plain threads.
+  // As weft::go, but always to this runtime. From fibers and plain threads.
   template <std::invocable F>
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
