@@ -58,7 +58,7 @@ Result<TcpListener> TcpListener::listen(const Address& address, const ListenOpti
   return {.value = TcpListener(std::move(socket)), .error = refused};
 }
 
-Result<TcpStream> TcpListener::accept(Deadline deadline) {
+Result<TcpStream> TcpListener::accept(const Until& until) {
   const scheduler::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   const auto attempt = [descriptor = use->descriptor()]() noexcept {
@@ -70,7 +70,7 @@ Result<TcpStream> TcpListener::accept(Deadline deadline) {
   scheduler::IoDirection& direction = use->read();
   (void)direction.worth_trying();  // Forgets edges that the attempt will see anyway.
   const auto [descriptor, error] =
-      attempt_until(direction, detail::WaitReason::readable, deadline, true, attempt);
+      attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
   if (error) return {.error = error};
   auto [socket, refused] = adopt(use->poller(), static_cast<int>(descriptor));
   return {.value = TcpStream(std::move(socket)), .error = refused};

@@ -13,7 +13,7 @@ namespace {
 
 // Waits until the connection that has been started is there, or has failed.
 std::error_code finish_connecting(const Socket& socket, const Address& address,
-                                  Deadline deadline) noexcept {
+                                  const Until& until) noexcept {
   const scheduler::IoUse use(socket.handle());
   const auto attempt = [&]() noexcept {
     CallResult result = connect_to(use->descriptor(), address);
@@ -22,7 +22,7 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
     if (result.error == EISCONN) result.error = 0;
     return result;
   };
-  return attempt_until(use->write(), detail::WaitReason::writable, deadline, false, attempt).error;
+  return attempt_until(use->write(), detail::WaitReason::writable, until, false, attempt).error;
 }
 
 // A port of the ephemeral range that nobody listens on may be given to the connecting socket
@@ -35,10 +35,10 @@ std::error_code refuse_self(int descriptor, const Address& address) noexcept {
 
 // One read, for a party that has entered the handle.
 Result<std::size_t> read_once(scheduler::IoHandle& handle, std::span<std::byte> buffer,
-                              Deadline deadline) noexcept {
+                              const Until& until) noexcept {
   scheduler::IoDirection& direction = handle.read();
   const auto [count, error] =
-      attempt_until(direction, detail::WaitReason::readable, deadline, direction.worth_trying(),
+      attempt_until(direction, detail::WaitReason::readable, until, direction.worth_trying(),
                     [&]() noexcept { return receive(handle.descriptor(), buffer); });
   if (error) return {.error = error};
   if (count == 0) return {.error = Errc::end_of_stream};
@@ -49,18 +49,18 @@ Result<std::size_t> read_once(scheduler::IoHandle& handle, std::span<std::byte> 
 }
 
 Result<std::size_t> write_once(scheduler::IoHandle& handle, std::span<const std::byte> data,
-                               Deadline deadline) noexcept {
+                               const Until& until) noexcept {
   // Edges are not forgotten first, as there is one with almost every event: a stale one costs an
   // attempt in the rare case that the socket is full.
   const auto [count, error] =
-      attempt_until(handle.write(), detail::WaitReason::writable, deadline, true,
+      attempt_until(handle.write(), detail::WaitReason::writable, until, true,
                     [&]() noexcept { return send(handle.descriptor(), data); });
   return {.value = static_cast<std::size_t>(count), .error = error};
 }
 
 }  // namespace
 
-Result<TcpStream> TcpStream::connect(const Address& address, Deadline deadline) {
+Result<TcpStream> TcpStream::connect(const Address& address, const Until& until) {
   const auto [poller, no_poller] = find_poller();
   if (no_poller) return {.error = no_poller};
   const CallResult opened = open_tcp(address);
@@ -76,44 +76,44 @@ Result<TcpStream> TcpStream::connect(const Address& address, Deadline deadline) 
   auto [socket, refused] = adopt(*poller, descriptor);
   if (refused) return {.error = refused};
   if (started.error == EINPROGRESS) {
-    if (const auto error = finish_connecting(socket, address, deadline)) return {.error = error};
+    if (const auto error = finish_connecting(socket, address, until)) return {.error = error};
   }
   if (const auto error = refuse_self(descriptor, address)) return {.error = error};
   return {.value = TcpStream(std::move(socket))};
 }
 
-Result<std::size_t> TcpStream::read_some(std::span<std::byte> buffer, Deadline deadline) {
+Result<std::size_t> TcpStream::read_some(std::span<std::byte> buffer, const Until& until) {
   const scheduler::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   if (buffer.empty()) return {};
-  return read_once(*use, buffer, deadline);
+  return read_once(*use, buffer, until);
 }
 
-Result<std::size_t> TcpStream::read_exactly(std::span<std::byte> buffer, Deadline deadline) {
+Result<std::size_t> TcpStream::read_exactly(std::span<std::byte> buffer, const Until& until) {
   const scheduler::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   std::size_t done = 0;
   while (done < buffer.size()) {
-    const auto [count, error] = read_once(*use, buffer.subspan(done), deadline);
+    const auto [count, error] = read_once(*use, buffer.subspan(done), until);
     if (error) return {.value = done, .error = error};
     done += count;
   }
   return {.value = done};
 }
 
-Result<std::size_t> TcpStream::write_some(std::span<const std::byte> data, Deadline deadline) {
+Result<std::size_t> TcpStream::write_some(std::span<const std::byte> data, const Until& until) {
   const scheduler::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   if (data.empty()) return {};
-  return write_once(*use, data, deadline);
+  return write_once(*use, data, until);
 }
 
-Result<std::size_t> TcpStream::write_all(std::span<const std::byte> data, Deadline deadline) {
+Result<std::size_t> TcpStream::write_all(std::span<const std::byte> data, const Until& until) {
   const scheduler::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   std::size_t done = 0;
   while (done < data.size()) {
-    const auto [count, error] = write_once(*use, data.subspan(done), deadline);
+    const auto [count, error] = write_once(*use, data.subspan(done), until);
     if (error) return {.value = done, .error = error};
     done += count;
   }

@@ -3,11 +3,11 @@
 
 #include <cstdint>
 #include <system_error>
-#include <weft/deadline.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/error.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/socket.hpp>
+#include <weft/until.hpp>
 
 #include "net/system_calls.hpp"
 #include "scheduler/poller.hpp"
@@ -26,6 +26,8 @@ Result<scheduler::Poller*> find_poller();
       return {};
     case scheduler::WaitOutcome::timed_out:
       return Errc::timed_out;
+    case scheduler::WaitOutcome::stopped:
+      return Errc::cancelled;
     case scheduler::WaitOutcome::closed:
       return Errc::closed;
   }
@@ -36,7 +38,8 @@ Result<scheduler::Poller*> find_poller();
 // `worth_trying` is false it waits first. The caller has entered the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(scheduler::IoDirection& direction, detail::WaitReason reason,
-                                   Deadline deadline, bool worth_trying, Attempt attempt) noexcept {
+                                   const Until& until, bool worth_trying,
+                                   Attempt attempt) noexcept {
   // The stream's own deadline also ends calls that would not have to wait.
   if (direction.deadline().passed()) return {.error = Errc::timed_out};
   for (;;) {
@@ -49,7 +52,7 @@ Result<std::int64_t> attempt_until(scheduler::IoDirection& direction, detail::Wa
         return {.value = result.value};
       }
     }
-    const std::error_code error = to_error(direction.wait(deadline, reason));
+    const std::error_code error = to_error(direction.wait(until, reason));
     if (error) return {.error = error};
     worth_trying = true;
   }

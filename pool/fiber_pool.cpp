@@ -33,7 +33,7 @@ FiberPool::FiberPool(PoolOptions options)
   const std::error_code error = core_->start_kept_workers();
   if (!error) return;
   core_->close(Close::discard);
-  (void)core_->join_until(Deadline::never());
+  (void)core_->join_until({});
   check(error);
 }
 
@@ -43,13 +43,13 @@ FiberPool::~FiberPool() {
 }
 
 std::error_code FiberPool::enqueue(detail::PoolItem item) {
-  return core_->submit(item, core_->options().on_full, Deadline::never());
+  return core_->submit(item, core_->options().on_full, {});
 }
 std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
-  return core_->submit(item, OnFull::reject, Deadline::never());
+  return core_->submit(item, OnFull::reject, {});
 }
-std::error_code FiberPool::enqueue_until(detail::PoolItem item, Deadline deadline) {
-  return core_->submit(item, OnFull::block, deadline);
+std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& until) {
+  return core_->submit(item, OnFull::block, until);
 }
 
 void FiberPool::resize(std::size_t capacity) {
@@ -62,8 +62,8 @@ void FiberPool::reopen() {
 }
 
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
-bool FiberPool::wait_idle_until(Deadline deadline) { return core_->wait_idle_until(deadline); }
-bool FiberPool::join_until(Deadline deadline) { return core_->join_until(deadline); }
+bool FiberPool::wait_idle_until(const Until& until) { return core_->wait_idle_until(until); }
+bool FiberPool::join_until(const Until& until) { return core_->join_until(until); }
 std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
 std::size_t FiberPool::available() const noexcept { return core_->available(); }
 bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }

@@ -102,7 +102,7 @@ void PoolCore::refuse_own_tasks() const {
   }
 }
 
-bool PoolCore::wait_idle_until(Deadline deadline) {
+bool PoolCore::wait_idle_until(const Until& until) {
   refuse_own_tasks();
   lock_.lock();
   if (is_quiet()) {
@@ -110,11 +110,11 @@ bool PoolCore::wait_idle_until(Deadline deadline) {
     return true;
   }
   Waiter self;
-  return detail::wait_in_until(quiet_waiters_, lock_, self, detail::WaitReason::pool_wait,
-                               deadline);
+  return detail::wait_in_until(quiet_waiters_, lock_, self, detail::WaitReason::pool_wait, until) ==
+         detail::Claim::kNotifier;
 }
 
-bool PoolCore::join_until(Deadline deadline) {
+bool PoolCore::join_until(const Until& until) {
   refuse_own_tasks();
   lock_.lock();
   if (is_gone()) {
@@ -122,7 +122,8 @@ bool PoolCore::join_until(Deadline deadline) {
     return true;
   }
   Waiter self;
-  return detail::wait_in_until(joiners_, lock_, self, detail::WaitReason::pool_wait, deadline);
+  return detail::wait_in_until(joiners_, lock_, self, detail::WaitReason::pool_wait, until) ==
+         detail::Claim::kNotifier;
 }
 
 std::size_t PoolCore::capacity() noexcept {

@@ -18,7 +18,7 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
   if (bound_ < capacity) bound_ = kUnlimited;
 }
 
-std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, Deadline deadline) {
+std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
   if (item.empty()) [[unlikely]]
     return Errc::empty_task;
   std::error_code error;
@@ -35,7 +35,7 @@ std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, Deadline dead
       break;
   }
   lock_.unlock();
-  return submit_blocking(item, deadline);
+  return submit_blocking(item, until);
 }
 
 PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& error) noexcept {
@@ -66,7 +66,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
   return Verdict::accepted;
 }
 
-std::error_code PoolCore::submit_blocking(PoolItem& item, Deadline deadline) {
+std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   const Loan loan(this);
   for (;;) {
     std::error_code error;
@@ -82,13 +82,14 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, Deadline deadline) {
   Waiter self;
   self.slot = &item;
   ++blocked_count_;
-  if (detail::wait_in_until(blocked_, lock_, self, WaitReason::pool_submit, deadline)) {
+  const auto winner = detail::wait_in_until(blocked_, lock_, self, WaitReason::pool_submit, until);
+  if (winner == detail::Claim::kNotifier) {
     // By close(), if not granted; the pool may be gone by now.
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
   --blocked_count_;
-  return refuse(Errc::timed_out);
+  return refuse(winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out);
 }
 
 // Requires lock_, and releases it.

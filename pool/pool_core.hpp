@@ -39,7 +39,8 @@ class PoolCore {
   PoolCore& operator=(const PoolCore&) = delete;
 
   // pool_core.cpp: tasks come in.
-  [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full, Deadline deadline);
+  [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full,
+                                       const Until& until);
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
 
   // lifecycle.cpp: the pool as a whole.
@@ -48,8 +49,8 @@ class PoolCore {
   // False if it was open.
   [[nodiscard]] bool reopen() noexcept;
   void resize(std::size_t capacity) noexcept;
-  [[nodiscard]] bool wait_idle_until(Deadline deadline);
-  [[nodiscard]] bool join_until(Deadline deadline);
+  [[nodiscard]] bool wait_idle_until(const Until& until);
+  [[nodiscard]] bool join_until(const Until& until);
   [[nodiscard]] std::size_t capacity() noexcept;
   [[nodiscard]] std::size_t available() noexcept;
   [[nodiscard]] bool is_closed() noexcept;
@@ -70,7 +71,7 @@ class PoolCore {
   // tells why the item was refused.
   [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item, std::error_code& error) noexcept;
   // Without lock_.
-  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, Deadline deadline);
+  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   // Requires lock_, and releases it.
   void run_in_caller(detail::PoolItem& item) noexcept;
   [[nodiscard]] std::error_code refuse(Errc why) noexcept;

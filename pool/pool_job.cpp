@@ -32,7 +32,7 @@ bool PoolJob::cancel() noexcept {
   return state == kDropping || state == kCancelled;
 }
 
-bool PoolJob::wait_until(Deadline deadline) noexcept {
+bool PoolJob::wait_until(const Until& until) noexcept {
   lock_.lock();
   const bool over_already = ready();
   lock_.unlock();
@@ -44,7 +44,7 @@ bool PoolJob::wait_until(Deadline deadline) noexcept {
     return true;
   }
   Waiter self;
-  return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, deadline);
+  return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, until) == Claim::kNotifier;
 }
 
 void PoolJob::release_reference() noexcept {

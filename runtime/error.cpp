@@ -23,6 +23,8 @@ class Category final : public std::error_category {
         return "full";
       case Errc::timed_out:
         return "timed out";
+      case Errc::cancelled:
+        return "cancelled";
       case Errc::empty_task:
         return "the task is empty";
       case Errc::too_many_waiting:
@@ -31,6 +33,17 @@ class Category final : public std::error_category {
         return "end of stream";
     }
     return "unknown weft error";
+  }
+  // So that callers can compare with what the standard library calls the same.
+  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
+    switch (static_cast<Errc>(code)) {
+      case Errc::timed_out:
+        return std::make_error_condition(std::errc::timed_out);
+      case Errc::cancelled:
+        return std::make_error_condition(std::errc::operation_canceled);
+      default:
+        return {code, *this};
+    }
   }
 };
 

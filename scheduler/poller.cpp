@@ -42,33 +42,33 @@ std::error_code last_error() noexcept { return {errno, std::system_category()}; 
 struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
-  bool timed;
-  detail::Claim claim{};
+  detail::Claim* claim;                      // Null: only a deliverer can end the wait.
   WaitOutcome outcome = WaitOutcome::ready;  // Written by who wins the claim, before the wake.
   detail::Atomic<bool> let_go{false};        // Set by a deliverer that lost the claim.
 };
 
-WaitOutcome IoDirection::wait(Deadline deadline, detail::WaitReason reason) noexcept {
+WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) noexcept {
   if (take_edge()) return WaitOutcome::ready;
   const std::uintptr_t word = word_.load(acquire);  // [edge]
   if (word == kClosed) return WaitOutcome::closed;
   WEFT_CHECK(word == kIdle || word == kReady, kTwoWaiters);
   // Read after take_edge(): a deadline set later leaves an edge that ends the wait below.
-  const Deadline until = std::min(deadline, this->deadline());
-  if (until.passed()) return WaitOutcome::timed_out;
+  const Until until = caller.but_before(deadline());
+  if (until.stop_requested()) return WaitOutcome::stopped;
+  if (until.deadline().passed()) return WaitOutcome::timed_out;
 
   lucky_calls_.store(0, relaxed);  // Relaxed: see turn_is_over().
-  Waiter self{this, detail::current(), !until.is_never()};
+  detail::BoundedPark bounded(until);
+  Waiter self{this, detail::current(), until.is_never() ? nullptr : &bounded.claim()};
   const detail::After after{&IoDirection::publish, &self};
-  if (!self.timed) {
+  if (self.claim == nullptr) {
     detail::park(after, reason);
     return self.outcome;
   }
-  if (detail::park_until(after, reason, until, self.claim) == detail::Claim::kNotifier) {
-    return self.outcome;
-  }
+  const detail::Claim::Winner winner = bounded.park(after, reason);
+  if (winner == detail::Claim::kNotifier) return self.outcome;
   withdraw(self);
-  return WaitOutcome::timed_out;
+  return winner == detail::Claim::kStop ? WaitOutcome::stopped : WaitOutcome::timed_out;
 }
 
 // Runs once the waiting party's registers are saved. After the exchange that publishes the waiter
@@ -95,9 +95,9 @@ void IoDirection::publish(void* argument) noexcept {
 
 // By who has made the waiter unreachable for all others but its own party.
 bool IoDirection::deliver(Waiter& waiter, WaitOutcome outcome) noexcept {
-  if (waiter.timed && !waiter.claim.try_claim(detail::Claim::kNotifier)) {
-    // The clock was first. The edge stays for the next wait, unless somebody has closed, or left
-    // an edge too; then there is nothing to add.
+  if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
+    // The clock or a stop was first. The edge stays for the next wait, unless somebody has closed,
+    // or left an edge too; then there is nothing to add.
     std::uintptr_t expected = kIdle;
     if (outcome == WaitOutcome::ready) {
       (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]
@@ -110,7 +110,7 @@ bool IoDirection::deliver(Waiter& waiter, WaitOutcome outcome) noexcept {
   return true;
 }
 
-// By a party that the clock woke: makes sure that nobody looks at its waiter any more.
+// By a party that no deliverer woke: makes sure that nobody looks at its waiter any more.
 void IoDirection::withdraw(Waiter& waiter) noexcept {
   const auto address = reinterpret_cast<std::uintptr_t>(&waiter);
   for (;;) {

@@ -9,8 +9,10 @@
 #include <system_error>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/bounded_park.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
+#include <weft/until.hpp>
 
 #include "base/cache_line.hpp"
 
@@ -21,6 +23,7 @@ class Poller;
 enum class WaitOutcome : std::uint8_t {
   ready,      // Something may have happened: try the system call again. May be a false alarm.
   timed_out,  // The deadline passed first.
+  stopped,    // A stop was requested first.
   closed,     // The descriptor was closed, before the wait or during it.
 };
 
@@ -46,7 +49,7 @@ enum class WaitOutcome : std::uint8_t {
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one came since the last look.
-  WaitOutcome wait(Deadline deadline, detail::WaitReason reason) noexcept;
+  WaitOutcome wait(const Until& until, detail::WaitReason reason) noexcept;
   // Before a system call, which will see all that the edges so far were about: forgets them.
   // False when no edge has come since set_drained(true): then the call would find nothing.
   [[nodiscard]] bool worth_trying() noexcept;

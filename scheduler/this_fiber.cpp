@@ -1,6 +1,6 @@
 #include <weft/this_fiber.hpp>
 
-#include <weft/detail/waist.hpp>
+#include <weft/detail/waiter.hpp>
 
 #include "scheduler/current_worker.hpp"
 #include "scheduler/worker.hpp"
@@ -25,6 +25,19 @@ void sleep_until(Deadline deadline) noexcept {
   detail::Claim claim;
   (void)detail::park_until({[](void*) noexcept {}, nullptr}, detail::WaitReason::sleep, deadline,
                            claim);
+}
+
+bool sleep_until(Deadline deadline, const Until& until) noexcept {
+  const Until limit = until.but_before(deadline);
+  if (!limit.is_over()) {
+    // A lock and a list that nobody else knows: the wait is like any other.
+    detail::SpinLock lock;
+    detail::WaitList list;
+    detail::Waiter self;
+    lock.lock();
+    (void)detail::wait_in_until(list, lock, self, detail::WaitReason::sleep, limit);
+  }
+  return deadline.passed();
 }
 
 std::uint64_t id() noexcept {

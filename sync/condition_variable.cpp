@@ -20,23 +20,15 @@ void ConditionVariable::notify_all() noexcept {
   detail::wake_chain(waiters);
 }
 
-void ConditionVariable::wait(std::unique_lock<Mutex>& lock) noexcept {
-  (void)wait_until(lock, Deadline::never());
+void ConditionVariable::check_locked(bool locked) noexcept {
+  WEFT_CHECK(locked, "a condition variable was waited for without its mutex locked");
 }
 
-// The mutex is unlocked while the list is locked: a notifier that then takes the mutex and notifies
-// comes to the list after this waiter. No party ever takes the two locks the other way round.
-std::cv_status ConditionVariable::wait_until(std::unique_lock<Mutex>& lock,
-                                             Deadline deadline) noexcept {
-  WEFT_CHECK(lock.owns_lock(), "a condition variable was waited for without its mutex locked");
-  Mutex& mutex = *lock.mutex();
-  waiters_lock_.lock();
-  mutex.unlock();
+std::cv_status ConditionVariable::wait_listed(const Until& until) noexcept {
   Waiter self;
-  const bool notified = detail::wait_in_until(waiters_, waiters_lock_, self,
-                                              detail::WaitReason::condition_variable, deadline);
-  mutex.lock();
-  return notified ? std::cv_status::no_timeout : std::cv_status::timeout;
+  const auto winner = detail::wait_in_until(waiters_, waiters_lock_, self,
+                                            detail::WaitReason::condition_variable, until);
+  return winner == detail::Claim::kNotifier ? std::cv_status::no_timeout : std::cv_status::timeout;
 }
 
 }  // namespace weft

@@ -32,8 +32,8 @@ bool Mutex::try_lock() noexcept {
   return false;
 }
 
-bool Mutex::try_lock_until(Deadline deadline) noexcept {
-  return try_lock() || lock_contended(deadline);
+bool Mutex::try_lock_until(const Until& until) noexcept {
+  return try_lock() || lock_contended(until);
 }
 
 // Spinning pays only while the owner runs on another worker and nobody waits already.
@@ -47,7 +47,7 @@ bool Mutex::spin() noexcept {
   return false;
 }
 
-bool Mutex::lock_contended(Deadline deadline) noexcept {
+bool Mutex::lock_contended(const Until& until) noexcept {
   if (spin()) return true;
   Waiter self;
   for (bool woken = false;; woken = true) {
@@ -58,22 +58,22 @@ bool Mutex::lock_contended(Deadline deadline) noexcept {
       waiters_lock_.unlock();
       return true;
     }
-    if (deadline.passed()) {
+    if (until.is_over()) {
       waiters_lock_.unlock();
       return false;
     }
     // Who was overtaken stands first in the row again, and asks to be handed the mutex.
     self.amount = woken ? 1 : 0;
-    if (!wait_for_turn(self, woken, deadline)) return false;
+    if (!wait_for_turn(self, woken, until)) return false;
     if (self.granted) return true;
   }
 }
 
-// The waiters' lock is held. False when the time was up.
-bool Mutex::wait_for_turn(Waiter& self, bool overtaken, Deadline deadline) noexcept {
-  detail::Claim claim;
+// The waiters' lock is held. False when `until` ended the wait.
+bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noexcept {
+  detail::BoundedPark bounded(until);
   self.waker = detail::current();
-  self.claim = deadline.is_never() ? nullptr : &claim;
+  self.claim = until.is_never() ? nullptr : &bounded.claim();
   if (overtaken) {
     waiters_.push_front(self);
   } else {
@@ -84,29 +84,42 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, Deadline deadline) noexc
     detail::park(unlock, detail::WaitReason::mutex);
     return true;
   }
-  if (detail::park_until(unlock, detail::WaitReason::mutex, deadline, claim) ==
-      detail::Claim::kNotifier) {
-    return true;
-  }
+  if (bounded.park(unlock, detail::WaitReason::mutex) == detail::Claim::kNotifier) return true;
   const std::lock_guard guard(waiters_lock_);
-  if (self.linked) waiters_.erase(self);
+  waiters_.erase_if_linked(self);
   return false;
 }
 
+// Whoever locks a mutex that has become free may destroy it soon. So while a waiter is to be woken,
+// that waiter keeps the mutex alive; and with none, freeing it is the last access.
 void Mutex::unlock_contended() noexcept {
-  waiters_lock_.lock();
-  WEFT_CHECK((state_.load(relaxed) & kLocked) != 0, "a mutex that is not locked was unlocked");
-  Waiter* next = waiters_.claim_front();
+  for (;;) {
+    waiters_lock_.lock();
+    WEFT_CHECK((state_.load(relaxed) & kLocked) != 0, "a mutex that is not locked was unlocked");
+    if (Waiter* next = waiters_.claim_front()) {
+      hand_to(*next);
+      return;
+    }
+    // Those that waited have given up.
+    state_.store(kLocked, relaxed);
+    waiters_lock_.unlock();
+    std::uint32_t expected = kLocked;
+    if (state_.compare_exchange_strong(expected, 0, release, relaxed)) return;  // [mutex]
+  }
+}
+
+// The waiters' lock is held, and is released. `next` has been taken out of the list.
+void Mutex::hand_to(Waiter& next) noexcept {
   const std::uint32_t waiters = waiters_.empty() ? 0 : kWaiters;
-  if (next != nullptr && next->amount == 1) {
+  if (next.amount == 1) {
     // It was overtaken before, so the mutex passes to it without becoming free.
-    next->granted = true;
+    next.granted = true;
     state_.store(kLocked | waiters, relaxed);
   } else {
     state_.store(waiters, release);  // [mutex]
   }
   waiters_lock_.unlock();
-  if (next != nullptr) detail::wake(next->waker);
+  detail::wake(next.waker);
 }
 
 }  // namespace weft

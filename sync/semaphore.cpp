@@ -13,7 +13,7 @@ bool Semaphore::try_acquire(std::uint32_t count) noexcept {
   return true;
 }
 
-bool Semaphore::try_acquire_until(Deadline deadline, std::uint32_t count) noexcept {
+bool Semaphore::try_acquire_until(const Until& until, std::uint32_t count) noexcept {
   lock_.lock();
   if (waiters_.empty() && permits_ >= count) {
     permits_ -= count;
@@ -22,7 +22,8 @@ bool Semaphore::try_acquire_until(Deadline deadline, std::uint32_t count) noexce
   }
   Waiter self;
   self.amount = count;
-  if (detail::wait_in_until(waiters_, lock_, self, detail::WaitReason::semaphore, deadline)) {
+  if (detail::wait_in_until(waiters_, lock_, self, detail::WaitReason::semaphore, until) ==
+      detail::Claim::kNotifier) {
     return true;
   }
   // One that gave up may have stood in the way of smaller demands.
@@ -47,7 +48,7 @@ Waiter* Semaphore::grant() noexcept {
   while (Waiter* first = waiters_.front()) {
     if (permits_ < first->amount) break;
     waiters_.erase(*first);
-    if (first->claim != nullptr && !first->claim->try_claim(detail::Claim::kNotifier)) continue;
+    if (!detail::WaitList::try_claim(*first)) continue;
     permits_ -= first->amount;
     *tail = first;
     tail = &first->next;

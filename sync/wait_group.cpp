@@ -10,7 +10,7 @@ using detail::Waiter;
 
 // Every wait takes the lock, also when the count is 0: the done() that brought it there may still
 // be inside, and must have left before the caller may destroy the group.
-bool WaitGroup::wait_until(Deadline deadline) noexcept {
+bool WaitGroup::wait_until(const Until& until) noexcept {
   waiters_lock_.lock();
   // Setting the bit and finding the count at 0 exclude each other, so no last done() is missed.
   const std::uint64_t before = word_.fetch_or(kWaiters, acquire);  // [count]
@@ -20,16 +20,16 @@ bool WaitGroup::wait_until(Deadline deadline) noexcept {
     return true;
   }
   // With the count at 0 and the bit set, a done() is on its way to the lock: it ends this wait.
-  if (before == kWaiters) deadline = Deadline::never();
+  const Until limit = before == kWaiters ? Until() : until;
   Waiter self;
-  if (detail::wait_in_until(waiters_, waiters_lock_, self, detail::WaitReason::wait_group,
-                            deadline)) {
+  if (detail::wait_in_until(waiters_, waiters_lock_, self, detail::WaitReason::wait_group, limit) ==
+      detail::Claim::kNotifier) {
     return true;
   }
   return stop_waiting();
 }
 
-// After a timeout: the bit must not outlive the last waiter, or a done() would come to a group that
+// After giving up: the bit must not outlive the last waiter, or a done() would come to a group that
 // nobody keeps alive for it. True when such a done() is under way already: it is waited for.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();

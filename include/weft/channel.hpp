@@ -17,6 +17,7 @@ enum class ChannelStatus : std::uint8_t {
   closed,      // Closed; when receiving, also drained.
   would_wait,  // Nothing could be done without parking (try_ forms).
   timed_out,   // The deadline passed first.
+  stopped,     // A stop was requested first.
 };
 
 // A FIFO of T with `capacity` places; 0 makes it unbuffered: a send then meets a receive.
@@ -47,18 +48,17 @@ class Channel {
   }
 
   // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
-  bool send(T value) { return send_until(value, Deadline::never()) == ChannelStatus::ok; }
-  // As send(), until the deadline at most. `value` is moved from only when the result is ok.
-  [[nodiscard]] ChannelStatus send_until(T& value, Deadline deadline) {
+  bool send(T value) { return send_until(value, {}) == ChannelStatus::ok; }
+  // As send(), but `until` may end the wait. `value` is moved from only when the result is ok.
+  [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) {
     lock_.lock();
     const ChannelStatus status = send_now(value);
     if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;
     self.slot = std::addressof(value);
-    if (!detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, deadline)) {
-      return ChannelStatus::timed_out;
-    }
-    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+    return outcome(
+        detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
+        self);
   }
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
@@ -75,22 +75,20 @@ class Channel {
   // Parks until there is a value. Empty when the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
-    (void)receive_until(value, Deadline::never());
+    (void)receive_until(value, {});
     return value;
   }
-  // As receive(), until the deadline at most. `value` is set exactly when the result is ok.
-  [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value, Deadline deadline) {
+  // As receive(), but `until` may end the wait. `value` is set exactly when the result is ok.
+  [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value, const Until& until) {
     value.reset();
     lock_.lock();
     const ChannelStatus status = receive_now(value);
     if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;
     self.slot = std::addressof(value);
-    if (!detail::wait_in_until(receivers_, lock_, self, detail::WaitReason::channel_receive,
-                               deadline)) {
-      return ChannelStatus::timed_out;
-    }
-    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+    return outcome(
+        detail::wait_in_until(receivers_, lock_, self, detail::WaitReason::channel_receive, until),
+        self);
   }
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
@@ -173,6 +171,11 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
+  static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
+    if (winner == detail::Claim::kClock) return ChannelStatus::timed_out;
+    if (winner == detail::Claim::kStop) return ChannelStatus::stopped;
+    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+  }
   ChannelStatus unlocked(ChannelStatus status) noexcept {
     lock_.unlock();
     return status;

@@ -11,7 +11,8 @@ enum class Errc {
   invalid_stack_size,  // SpawnOptions::stack_size is above 16 MiB.
   closed,              // The channel, pool or socket is closed.
   full,                // Nothing could be accepted without waiting.
-  timed_out,           // The deadline passed first.
+  timed_out,           // The deadline passed first; equals std::errc::timed_out.
+  cancelled,           // A stop was requested first; equals std::errc::operation_canceled.
   empty_task,          // The callable to run is empty.
   too_many_waiting,    // The pool's max_blocked submitters are waiting already.
   end_of_stream,       // The peer closed its side of the connection.

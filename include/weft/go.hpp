@@ -60,8 +60,8 @@ class JoinHandle {
     return release.state->take();
   }
 
-  // Parks until the fiber has finished or the time is up; true when it has finished.
-  [[nodiscard]] bool wait_until(Deadline deadline) noexcept { return state_->wait_until(deadline); }
+  // Parks until the fiber has finished; false when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

@@ -14,6 +14,8 @@ namespace weft {
 //   I1  state_ has kLocked set exactly while somebody owns the mutex.
 //   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set
 //       for an empty list, which costs the next unlock a look.
+//   I3  The mutex may be destroyed by whoever has locked and unlocked it last: an unlock() that
+//       has made it free, and wakes nobody, does not touch it any more.
 // Order
 //   [mutex]  unlock clears kLocked (release) -> lock sets it (acquire).
 class Mutex {
@@ -27,20 +29,16 @@ class Mutex {
     std::uint32_t expected = 0;
     if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
                                         detail::relaxed)) [[unlikely]] {
-      (void)lock_contended(Deadline::never());
+      (void)lock_contended({});
     }
   }
   // Never parks.
   [[nodiscard]] bool try_lock() noexcept;
-  // False when the time was up first.
-  [[nodiscard]] bool try_lock_until(Deadline deadline) noexcept;
+  // False when `until` ended the wait.
+  [[nodiscard]] bool try_lock_until(const Until& until) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));
-  }
-  template <class Clock, class Duration>
-  [[nodiscard]] bool try_lock_until(std::chrono::time_point<Clock, Duration> time) noexcept {
-    return try_lock_until(Deadline::at(time));
   }
   // By the owner only; unlocking a mutex that is not locked ends the process with a report.
   void unlock() noexcept {
@@ -55,11 +53,12 @@ class Mutex {
   static constexpr std::uint32_t kLocked = 1;
   static constexpr std::uint32_t kWaiters = 2;
 
-  [[nodiscard]] bool lock_contended(Deadline deadline) noexcept;
+  [[nodiscard]] bool lock_contended(const Until& until) noexcept;
   [[nodiscard]] bool spin() noexcept;
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
-                                   Deadline deadline) noexcept;
+                                   const Until& until) noexcept;
   void unlock_contended() noexcept;
+  void hand_to(detail::Waiter& next) noexcept;
 
   detail::Atomic<std::uint32_t> state_{0};
   detail::SpinLock waiters_lock_;

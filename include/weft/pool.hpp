@@ -112,7 +112,7 @@ class PoolJob {
 
   // By who waits.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
-  [[nodiscard]] bool wait_until(Deadline deadline) noexcept;
+  [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // True if the callable will never run.
   bool cancel() noexcept;
   void release_reference() noexcept;
@@ -257,10 +257,10 @@ class PoolTask {
   // True once the task has ended or was cancelled: waiting will not park. Never parks.
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
   // Parks until ready(). The end of the task synchronizes with the return.
-  void wait() const noexcept { (void)job_->wait_until(Deadline::never()); }
-  // False when the time was up first.
-  [[nodiscard]] bool wait_until(Deadline deadline) const noexcept {
-    return job_->wait_until(deadline);
+  void wait() const noexcept { (void)job_->wait_until({}); }
+  // False when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) const noexcept {
+    return job_->wait_until(until);
   }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) const noexcept {
@@ -316,8 +316,8 @@ class FiberPool {
   }
   // Parks for room until the deadline at most, whatever on_full says.
   template <std::invocable F>
-  [[nodiscard]] std::error_code submit_until(Deadline deadline, F&& callable) {
-    return enqueue_until(detail::PoolItem(std::in_place, std::forward<F>(callable)), deadline);
+  [[nodiscard]] std::error_code submit_until(const Until& until, F&& callable) {
+    return enqueue_until(detail::PoolItem(std::in_place, std::forward<F>(callable)), until);
   }
   template <class Rep, class Period, std::invocable F>
   [[nodiscard]] std::error_code submit_for(std::chrono::duration<Rep, Period> duration,
@@ -347,14 +347,14 @@ class FiberPool {
     detail::PoolCall<F&, std::invoke_result_t<F&>> job(*core_, detail::PoolJob::Kind::on_stack,
                                                        callable);
     check(enqueue(detail::PoolItem(job)));
-    (void)job.wait_until(Deadline::never());
+    (void)job.wait_until({});
     return job.take();
   }
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
-  void wait_idle() { (void)wait_idle_until(Deadline::never()); }
+  void wait_idle() { (void)wait_idle_until({}); }
   // False when the time was up first.
-  [[nodiscard]] bool wait_idle_until(Deadline deadline);
+  [[nodiscard]] bool wait_idle_until(const Until& until);
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
     return wait_idle_until(Deadline::after(duration));
@@ -372,9 +372,9 @@ class FiberPool {
   // returned no task starts. Never parks. May be called again, also to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and all its fibers have let go of it.
-  void join() { (void)join_until(Deadline::never()); }
+  void join() { (void)join_until({}); }
   // False when the time was up first.
-  [[nodiscard]] bool join_until(Deadline deadline);
+  [[nodiscard]] bool join_until(const Until& until);
   template <class Rep, class Period>
   [[nodiscard]] bool join_for(std::chrono::duration<Rep, Period> duration) {
     return join_until(Deadline::after(duration));
@@ -389,7 +389,7 @@ class FiberPool {
  private:
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item);
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
-  [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, Deadline deadline);
+  [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, const Until& until);
   static void check(std::error_code error) {
     if (error) throw std::system_error(error);
   }

@@ -16,13 +16,11 @@ class Semaphore {
   Semaphore& operator=(const Semaphore&) = delete;
 
   // Parks until `count` permits are the caller's.
-  void acquire(std::uint32_t count = 1) noexcept {
-    (void)try_acquire_until(Deadline::never(), count);
-  }
+  void acquire(std::uint32_t count = 1) noexcept { (void)try_acquire_until({}, count); }
   // Never parks.
   [[nodiscard]] bool try_acquire(std::uint32_t count = 1) noexcept;
-  // False when the time was up first; no permit has been taken then.
-  [[nodiscard]] bool try_acquire_until(Deadline deadline, std::uint32_t count = 1) noexcept;
+  // False when `until` ended the wait; no permit has been taken then.
+  [[nodiscard]] bool try_acquire_until(const Until& until, std::uint32_t count = 1) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::uint32_t count = 1) noexcept {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 #include <weft/deadline.hpp>
+#include <weft/until.hpp>
 
 namespace weft::this_fiber {
 
@@ -20,6 +21,14 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
+}
+
+// As sleep_until(), but `until` may end the sleep too. True when the whole time has been slept.
+[[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
+template <class Rep, class Period>
+[[nodiscard]] bool sleep_for(std::chrono::duration<Rep, Period> duration,
+                             const Until& until) noexcept {
+  return sleep_until(Deadline::after(duration), until);
 }
 
 // Unique in the process among all fibers ever started; 0 on a plain thread.

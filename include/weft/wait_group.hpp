@@ -32,9 +32,9 @@ class WaitGroup {
   }
 
   // Parks until the count is 0. From fibers and plain threads.
-  void wait() noexcept { (void)wait_until(Deadline::never()); }
-  // False when the time was up first.
-  [[nodiscard]] bool wait_until(Deadline deadline) noexcept;
+  void wait() noexcept { (void)wait_until({}); }
+  // False when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

@@ -35,17 +35,17 @@ class JoinCore {
     lock_.unlock();
     wake_chain(joiners);
   }
-  // Parks until finish(), or until the deadline; false when that passed first.
-  [[nodiscard]] bool wait_until(Deadline deadline) noexcept {
+  // Parks until finish(); false when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept {
     lock_.lock();
     if (finished_) {
       lock_.unlock();
       return true;
     }
     Waiter self;
-    return wait_in_until(waiters_, lock_, self, WaitReason::join, deadline);
+    return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
-  void join() noexcept { (void)wait_until(Deadline::never()); }
+  void join() noexcept { (void)wait_until({}); }
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {

@@ -72,7 +72,7 @@ class Waker {
 //   [claim]  try_claim (acq_rel) -> winner (acquire): what the winner wrote before is visible.
 class Claim {
  public:
-  enum Winner : std::uint32_t { kNobody, kNotifier, kClock };
+  enum Winner : std::uint32_t { kNobody, kNotifier, kClock, kStop };
 
   [[nodiscard]] bool try_claim(Winner who) noexcept {
     std::uint32_t expected = kNobody;

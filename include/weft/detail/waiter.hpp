@@ -3,8 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <weft/detail/bounded_park.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
+#include <weft/until.hpp>
 
 namespace weft::detail {
 
@@ -17,6 +19,7 @@ struct Waiter {
   void* slot = nullptr;      // Where a value is handed over, if the primitive hands one over.
   std::uint32_t amount = 0;  // What is asked for (a semaphore's permits).
   bool linked = false;
+  bool claimed = false;  // A notifier has taken it out: it is this waiter that ended the wait.
   bool granted = false;  // Set by the notifier: the thing waited for is the waiter's.
 };
 
@@ -47,15 +50,33 @@ class WaitList {
     waiter.linked = false;
   }
 
+  void erase_if_linked(Waiter& waiter) noexcept {
+    if (waiter.linked) erase(waiter);
+  }
+
   // Takes out the first waiter whose wait nobody else has ended, and ends it: the caller owes it
-  // a wake. Those that the clock has already ended are unlinked and passed over.
+  // a wake. Those whose wait is over already are unlinked and passed over.
   [[nodiscard]] Waiter* claim_front() noexcept {
     while (first_ != nullptr) {
       Waiter& waiter = *first_;
       erase(waiter);
-      if (waiter.claim == nullptr || waiter.claim->try_claim(Claim::kNotifier)) return &waiter;
+      if (try_claim(waiter)) return &waiter;
     }
     return nullptr;
+  }
+  // The same for one waiter, which the caller has erased from the list.
+  [[nodiscard]] static bool try_claim(Waiter& waiter) noexcept {
+    if (waiter.claim != nullptr && !waiter.claim->try_claim(Claim::kNotifier)) return false;
+    waiter.claimed = true;
+    return true;
+  }
+  // Whether somebody waits whose wait nobody has ended yet; unlinks the others at the front.
+  [[nodiscard]] bool has_claimable() noexcept {
+    while (first_ != nullptr) {
+      if (first_->claim == nullptr || first_->claim->winner() == Claim::kNobody) return true;
+      erase(*first_);
+    }
+    return false;
   }
 
   // Moves the waiters that could be claimed, `most` of them at most, to a chain through `next`,
@@ -92,23 +113,29 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
   park(unlock_after(lock), reason);
 }
 
-// As wait_in(), until `deadline` at most. False when the time was up; the waiter is then out of
-// the list.
-[[nodiscard]] inline bool wait_in_until(WaitList& list, SpinLock& lock, Waiter& waiter,
-                                        WaitReason reason, Deadline deadline) noexcept {
-  if (deadline.is_never()) {
+// As wait_in(), until `until` at most. Returns who ended the wait; unless that was a notifier, the
+// waiter is out of the list then.
+[[nodiscard]] inline Claim::Winner wait_in_until(WaitList& list, SpinLock& lock, Waiter& waiter,
+                                                 WaitReason reason, const Until& until) noexcept {
+  if (until.is_never()) {
     wait_in(list, lock, waiter, reason);
-    return true;
+    return Claim::kNotifier;
   }
-  Claim claim;
+  if (until.stop_requested()) {
+    lock.unlock();
+    return Claim::kStop;
+  }
+  BoundedPark bounded(until);
   waiter.waker = current();
-  waiter.claim = &claim;
+  waiter.claim = &bounded.claim();
   list.push_back(waiter);
-  if (park_until(unlock_after(lock), reason, deadline, claim) == Claim::kNotifier) return true;
-  lock.lock();
-  if (waiter.linked) list.erase(waiter);
-  lock.unlock();
-  return false;
+  const Claim::Winner winner = bounded.park(unlock_after(lock), reason);
+  if (winner != Claim::kNotifier) {
+    lock.lock();
+    list.erase_if_linked(waiter);
+    lock.unlock();
+  }
+  return winner;
 }
 
 // Wakes a chain from claim_all(). A woken waiter's stack may be gone at once, so the next one is

@@ -1,11 +1,11 @@
 // Waiting for TCP connections.
 #pragma once
 
-#include <weft/deadline.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/socket.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
 
 namespace weft::net {
 
@@ -32,7 +32,7 @@ class TcpListener {
   // while they waited are passed over. Errors: Errc::timed_out; Errc::closed; the system's
   // too_many_files_open and others, after which the listener is still usable: the connection
   // waits for the next accept().
-  Result<TcpStream> accept(Deadline deadline = Deadline::never());
+  Result<TcpStream> accept(const Until& until = {});
 
   // With the port that the system chose, if it was asked to.
   Result<Address> local_address() const noexcept;

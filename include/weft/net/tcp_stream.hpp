@@ -6,11 +6,11 @@
 #include <span>
 #include <system_error>
 #include <utility>
-#include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/socket.hpp>
+#include <weft/until.hpp>
 
 namespace weft::net {
 
@@ -35,21 +35,18 @@ class TcpStream {
 
   // Connects, with TCP_NODELAY set. Errors: Errc::timed_out, Errc::no_runtime from a plain thread
   // without one, or the system's (connection_refused, ...).
-  static Result<TcpStream> connect(const Address& address, Deadline deadline = Deadline::never());
+  static Result<TcpStream> connect(const Address& address, const Until& until = {});
 
   // Reads what there is, at least one byte. At the end of the stream: Errc::end_of_stream. An
   // empty buffer gives 0 at once.
-  Result<std::size_t> read_some(std::span<std::byte> buffer, Deadline deadline = Deadline::never());
+  Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
   // Fills the buffer. After an error, `value` bytes at its start have been read.
-  Result<std::size_t> read_exactly(std::span<std::byte> buffer,
-                                   Deadline deadline = Deadline::never());
+  Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
   // Writes as much as the kernel takes, at least one byte. To a peer that is gone: the system's
   // broken_pipe or connection_reset; never a signal.
-  Result<std::size_t> write_some(std::span<const std::byte> data,
-                                 Deadline deadline = Deadline::never());
+  Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
   // Writes all. After an error, `value` bytes have been taken by the kernel.
-  Result<std::size_t> write_all(std::span<const std::byte> data,
-                                Deadline deadline = Deadline::never());
+  Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
 
   // Deadline::never() lifts it.
   void set_read_deadline(Deadline deadline) noexcept;

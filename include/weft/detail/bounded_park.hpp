@@ -1,0 +1,79 @@
+// Parks that a deadline or a stop request may end.
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <weft/detail/waist.hpp>
+#include <weft/until.hpp>
+
+namespace weft::detail {
+
+// One park that has three parties who may end it: a notifier, the clock, a stop request. Lives on
+// the parking stack, and decides by its claim.
+//
+// A stop request may come at any moment, also before the caller's registers are saved, when a wake
+// would be too early. So the request and the park meet in phase_: a request that comes first only
+// leaves a note, and the other side of the switch, which finds it, ends the park.
+//
+// Who parks must not destroy this object before it has made sure that its After is over: the clock
+// may end a park while the After is still on its way. Taking the lock that the After releases, to
+// withdraw the waiter, is enough.
+// Order
+//   [phase]  start moves phase_ on (release) -> request reads kParked (acquire): the waiter has
+//            been parked. A request that is first (release) -> start (acquire).
+class BoundedPark {
+ public:
+  explicit BoundedPark(const Until& until) noexcept : until_(until) {}
+  BoundedPark(const BoundedPark&) = delete;
+  BoundedPark& operator=(const BoundedPark&) = delete;
+
+  // Whoever is to wake the caller wins this first.
+  [[nodiscard]] Claim& claim() noexcept { return claim_; }
+
+  // Parks the caller, once; see detail::park_until(). Returns who ended it.
+  Claim::Winner park(After after, WaitReason reason) noexcept {
+    if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
+    after_ = after;
+    waker_ = current();
+    std::optional<std::stop_callback<Request>> callback;
+    callback.emplace(*until_.token(), Request{this});
+    // The callback's end, which waits for a request that is under way, comes after the park.
+    return park_until({&BoundedPark::start, this}, reason, until_.deadline(), claim_);
+  }
+
+  // By who requests the stop; at most once.
+  void request() noexcept {
+    std::uint32_t expected = kPreparing;
+    if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]
+    if (claim_.try_claim(Claim::kStop)) wake(waker_);
+  }
+
+  // The After of a park that can be stopped.
+  static void start(void* bounded_park) noexcept {
+    auto* self = static_cast<BoundedPark*>(bounded_park);
+    const After after = self->after_;
+    const Waker waker = self->waker_;
+    std::uint32_t expected = kPreparing;
+    const bool requested = !self->phase_.compare_exchange_strong(expected, kParked, release,
+                                                                 acquire);  // [phase]
+    const bool stopped = requested && self->claim_.try_claim(Claim::kStop);
+    // From here on the fiber may go on, and this object be gone.
+    after.call(after.argument);
+    if (stopped) wake(waker);
+  }
+
+ private:
+  enum Phase : std::uint32_t { kPreparing, kParked, kRequested };
+  struct Request {
+    BoundedPark* park;
+    void operator()() const noexcept { park->request(); }
+  };
+
+  const Until until_;
+  Claim claim_;
+  After after_{};
+  Waker waker_;
+  Atomic<std::uint32_t> phase_{kPreparing};
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,58 @@
+// How long a caller is ready to wait.
+#pragma once
+
+#include <chrono>
+#include <stop_token>
+#include <weft/deadline.hpp>
+
+namespace weft {
+
+// What may end a wait before its time: a moment, a stop request, both, or nothing. Every call of
+// the library that may park has a form that takes one:
+//
+//   channel.receive_until(value, Deadline::after(10ms));
+//   mutex.try_lock_until(token);
+//   stream.read_some(buffer, {Deadline::after(1s), token});
+//
+// A call that need not wait succeeds, whatever its Until says: a stop request, like a deadline
+// that has passed, ends waits and nothing else. It is never used up: it ends each later wait too.
+// A type for parameters: it refers to the stop_token, which must live as long as the call.
+class Until {
+ public:
+  // Nothing ends the wait but what is waited for.
+  Until() noexcept = default;
+  Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.
+  template <class Clock, class Duration>
+  Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
+      : deadline_(Deadline::at(time)) {}
+  Until(const std::stop_token& token) noexcept : token_(&token) {}  // NOLINT: as above.
+  Until(Deadline deadline, const std::stop_token& token) noexcept
+      : deadline_(deadline), token_(&token) {}
+
+  [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
+  // Null: no stop request is looked for.
+  [[nodiscard]] const std::stop_token* token() const noexcept { return token_; }
+  // The same, but until `other` at the latest.
+  [[nodiscard]] Until but_before(Deadline other) const noexcept {
+    Until earlier = *this;
+    if (other < deadline_) earlier.deadline_ = other;
+    return earlier;
+  }
+
+  [[nodiscard]] bool stop_requested() const noexcept {
+    return token_ != nullptr && token_->stop_requested();
+  }
+  [[nodiscard]] bool can_be_stopped() const noexcept {
+    return token_ != nullptr && token_->stop_possible();
+  }
+  // Nothing can end the wait early.
+  [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
+  // The deadline has passed, or stop has been requested.
+  [[nodiscard]] bool is_over() const noexcept { return stop_requested() || deadline_.passed(); }
+
+ private:
+  Deadline deadline_ = Deadline::never();
+  const std::stop_token* token_ = nullptr;
+};
+
+}  // namespace weft
