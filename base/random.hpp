@@ -25,4 +25,7 @@ class Random {
   std::uint64_t state_;
 };
 
+// 64 random bits from a generator of the calling thread's own.
+[[nodiscard]] std::uint64_t thread_random() noexcept;
+
 }  // namespace weft::base

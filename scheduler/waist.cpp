@@ -155,6 +155,10 @@ const char* to_string(WaitReason reason) noexcept {
       return "channel send";
     case WaitReason::channel_receive:
       return "channel receive";
+    case WaitReason::select:
+      return "select";
+    case WaitReason::timer:
+      return "timer";
     case WaitReason::pool_submit:
       return "pool submit";
     case WaitReason::pool_idle:

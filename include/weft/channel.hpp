@@ -1,16 +1,26 @@
 // Typed queues between fibers.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <utility>
+#include <vector>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
+
+namespace detail {
+template <class T, class Handler>
+class ReceiveCase;
+template <class T, class Handler>
+class SendCase;
+}  // namespace detail
 
 enum class ChannelStatus : std::uint8_t {
   ok,          // The value was sent or received.
@@ -95,6 +105,44 @@ class Channel {
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
+  // Parks until there is a value, then takes those that are there, `most` of them at most, to the
+  // end of `values`. Returns how many: 0 when the channel is closed and drained, `until` ended the
+  // wait, or `most` is 0. May throw std::bad_alloc, before anything has been received.
+  [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
+                                          const Until& until = {}) {
+    if (most == 0) return 0;
+    values.reserve(values.size() + std::min(most, capacity_ + 1));
+    std::optional<T> value;
+    if (receive_until(value, until) != ChannelStatus::ok) return 0;
+    values.push_back(std::move(*value));
+    return 1 + take_buffered(values, most - 1);
+  }
+
+  // Receives in a range-based for loop, until the channel is closed and drained.
+  class Iterator {
+   public:
+    using iterator_concept = std::input_iterator_tag;
+    using value_type = T;
+    using difference_type = std::ptrdiff_t;
+
+    explicit Iterator(Channel& channel) : channel_(&channel), value_(channel.receive()) {}
+    [[nodiscard]] T& operator*() const noexcept { return *value_; }
+    Iterator& operator++() {
+      value_ = channel_->receive();
+      return *this;
+    }
+    void operator++(int) { ++*this; }
+    friend bool operator==(const Iterator& self, std::default_sentinel_t) noexcept {
+      return !self.value_;
+    }
+
+   private:
+    Channel* channel_;
+    mutable std::optional<T> value_;
+  };
+  [[nodiscard]] Iterator begin() { return Iterator(*this); }
+  [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+
   // Never parks.
   [[nodiscard]] ChannelStatus try_receive(std::optional<T>& value) {
     value.reset();
@@ -133,12 +181,25 @@ class Channel {
   }
 
  private:
+  template <class, class>
+  friend class detail::ReceiveCase;
+  template <class, class>
+  friend class detail::SendCase;
+
   static constexpr std::size_t kMaxCapacity = SIZE_MAX / 2 / sizeof(T);
   union Place {
     Place() noexcept {}
     ~Place() {}
     T value;
   };
+
+  // Whether a send or a receive would not have to wait; the lock is held.
+  [[nodiscard]] bool can_send() noexcept {
+    return closed_ || count_ < capacity_ || receivers_.has_claimable();
+  }
+  [[nodiscard]] bool can_receive() noexcept {
+    return closed_ || count_ > 0 || senders_.has_claimable();
+  }
 
   // The lock is held; it is released unless the result is would_wait.
   ChannelStatus send_now(T& value) {
@@ -175,6 +236,30 @@ class Channel {
     if (winner == detail::Claim::kClock) return ChannelStatus::timed_out;
     if (winner == detail::Claim::kStop) return ChannelStatus::stopped;
     return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+  }
+  // Takes up to `most` values out of the buffer, and lets waiting senders fill it again. `values`
+  // has room for a whole buffer.
+  std::size_t take_buffered(std::vector<T>& values, std::size_t most) {
+    detail::Waiter* let_in = nullptr;
+    detail::Waiter** last = &let_in;
+    lock_.lock();
+    const std::size_t taken = std::min(most, count_);
+    for (std::size_t i = 0; i < taken; ++i) {
+      values.push_back(std::move(buffer_[head_].value));
+      drop_front();
+    }
+    while (count_ < capacity_) {
+      detail::Waiter* sender = senders_.claim_front();
+      if (sender == nullptr) break;
+      push_back(std::move(*static_cast<T*>(sender->slot)));
+      sender->granted = true;
+      *last = sender;
+      last = &sender->next;
+    }
+    *last = nullptr;
+    lock_.unlock();
+    detail::wake_chain(let_in);
+    return taken;
   }
   ChannelStatus unlocked(ChannelStatus status) noexcept {
     lock_.unlock();

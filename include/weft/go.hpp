@@ -67,6 +67,9 @@ class JoinHandle {
     return wait_until(Deadline::after(duration));
   }
 
+  // For a select; null for an empty handle.
+  [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
+
   // Lets the fiber go on alone; its result, or its exception, is dropped.
   void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
 

@@ -12,7 +12,9 @@
 #include <weft/net/tcp_stream.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
+#include <weft/select.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/spawn_options.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/until.hpp>
 #include <weft/wait_group.hpp>

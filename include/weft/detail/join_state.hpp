@@ -47,6 +47,11 @@ class JoinCore {
   }
   void join() noexcept { (void)wait_until({}); }
 
+  // For a select: what guards the list, and whether there is nothing to wait for, under it.
+  [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
+  [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
+  [[nodiscard]] bool has_finished() const noexcept { return finished_; }
+
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
     return references_.fetch_sub(1, acq_rel) == 1;  // [refs]

@@ -33,6 +33,8 @@ enum class WaitReason : std::uint8_t {
   semaphore,
   channel_send,
   channel_receive,
+  select,
+  timer,
   pool_submit,
   pool_idle,
   pool_wait,

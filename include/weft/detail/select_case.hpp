@@ -1,0 +1,64 @@
+// What a select chooses from.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <weft/detail/waiter.hpp>
+
+namespace weft::detail {
+
+// One alternative of a select. It belongs to a source (a channel, a join handle, ...) whose state
+// and list of waiters stand under one lock, and is used by one select at a time.
+// A case without a lock is never ready: so a null channel's case is passed over.
+class SelectCase {
+ public:
+  SelectCase(const SelectCase&) = delete;
+  SelectCase& operator=(const SelectCase&) = delete;
+  virtual ~SelectCase() = default;
+
+  // What to do once this case has been chosen; called by the select, with no lock held.
+  virtual void handle() = 0;
+
+  // The rest is for the select that uses the case.
+
+  // Once before the first wait of a select, without the lock.
+  virtual void prepare() noexcept {}
+  // Completes the case if that takes no waiting. Takes and releases the lock.
+  [[nodiscard]] virtual bool attempt() noexcept = 0;
+  // Whether attempt() would succeed; the lock is held.
+  [[nodiscard]] virtual bool is_ready() noexcept = 0;
+  // When to attempt again even if nobody wakes the select; the lock is held.
+  [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
+  // The wait has been ended through waiter(). False: nothing is complete, look again.
+  [[nodiscard]] virtual bool conclude() noexcept = 0;
+  // Around the wait, if the caller holds something that others need meanwhile. True when it
+  // was given up; reclaim() is called then.
+  [[nodiscard]] virtual bool lend() noexcept { return false; }
+  virtual void reclaim() noexcept {}
+
+  // Null: the case is never ready.
+  [[nodiscard]] SpinLock* lock() const noexcept { return lock_; }
+  [[nodiscard]] WaitList& list() const noexcept { return *list_; }
+  [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }
+
+ protected:
+  // `slot`: where a value is handed over; see Waiter.
+  SelectCase(SpinLock* lock, WaitList* list, void* slot = nullptr) noexcept
+      : lock_(lock), list_(list) {
+    waiter_.slot = slot;
+  }
+
+ private:
+  SpinLock* const lock_;
+  WaitList* const list_;
+  Waiter waiter_;
+};
+
+enum : std::size_t { kNoCase = SIZE_MAX };
+
+// Waits until one of the cases is complete, and returns its index; uniformly random among those
+// that are ready at the same time. kNoCase when `until` ended the wait; with Deadline::past(),
+// there was a moment at which none was ready. handle() is left to the caller.
+[[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
+
+}  // namespace weft::detail

@@ -1,0 +1,279 @@
+// Waiting for the first of several things.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <weft/channel.hpp>
+#include <weft/detail/select_case.hpp>
+#include <weft/go.hpp>
+
+namespace weft {
+
+namespace detail {
+
+// A receive, from `channel` unless that is null.
+template <class T, class Handler>
+class ReceiveCase final : public SelectCase {
+ public:
+  ReceiveCase(Channel<T>* channel, Handler handler)
+      : SelectCase(channel == nullptr ? nullptr : &channel->lock_,
+                   channel == nullptr ? nullptr : &channel->receivers_, &value_),
+        channel_(channel),
+        handler_(std::move(handler)) {}
+
+  void handle() override { handler_(std::move(value_)); }
+
+ private:
+  bool attempt() noexcept override {
+    return channel_->try_receive(value_) != ChannelStatus::would_wait;
+  }
+  bool is_ready() noexcept override { return channel_->can_receive(); }
+  // Handed over, or the channel was closed; then there is no value.
+  bool conclude() noexcept override { return true; }
+
+  Channel<T>* const channel_;
+  std::optional<T> value_;
+  Handler handler_;
+};
+
+// A send, to `channel` unless that is null.
+template <class T, class Handler>
+class SendCase final : public SelectCase {
+ public:
+  SendCase(Channel<T>* channel, T value, Handler handler)
+      : SelectCase(channel == nullptr ? nullptr : &channel->lock_,
+                   channel == nullptr ? nullptr : &channel->senders_, &value_),
+        channel_(channel),
+        value_(std::move(value)),
+        handler_(std::move(handler)) {}
+
+  void handle() override {
+    if constexpr (std::invocable<Handler&, ChannelStatus>) {
+      handler_(status_);
+    } else {
+      handler_();
+    }
+  }
+
+ private:
+  bool attempt() noexcept override {
+    status_ = channel_->try_send(value_);
+    return status_ != ChannelStatus::would_wait;
+  }
+  bool is_ready() noexcept override { return channel_->can_send(); }
+  bool conclude() noexcept override {
+    status_ = waiter().granted ? ChannelStatus::ok : ChannelStatus::closed;
+    return true;
+  }
+
+  Channel<T>* const channel_;
+  T value_;
+  ChannelStatus status_ = ChannelStatus::would_wait;
+  Handler handler_;
+};
+
+// The end of a fiber.
+template <class Handler>
+class JoinCase final : public SelectCase {
+ public:
+  JoinCase(JoinCore* core, Handler handler)
+      : SelectCase(core == nullptr ? nullptr : &core->lock(),
+                   core == nullptr ? nullptr : &core->waiters()),
+        core_(core),
+        handler_(std::move(handler)) {}
+
+  void handle() override { handler_(); }
+
+ private:
+  bool attempt() noexcept override { return core_->done(); }
+  bool is_ready() noexcept override { return core_->has_finished(); }
+  bool conclude() noexcept override { return true; }
+
+  JoinCore* const core_;
+  Handler handler_;
+};
+
+// A stop request, which a callback brings to a list of its own.
+template <class Handler>
+class StopCase final : public SelectCase {
+ public:
+  StopCase(std::stop_token token, Handler handler)
+      : SelectCase(&own_lock_, &own_list_),
+        token_(std::move(token)),
+        handler_(std::move(handler)) {}
+
+  void handle() override { handler_(); }
+
+ private:
+  struct Request {
+    StopCase* self;
+    void operator()() const noexcept {
+      self->own_lock_.lock();
+      Waiter* waiter = self->own_list_.claim_front();
+      self->own_lock_.unlock();
+      if (waiter != nullptr) wake(waiter->waker);
+    }
+  };
+
+  void prepare() noexcept override { callback_.emplace(token_, Request{this}); }
+  bool attempt() noexcept override { return token_.stop_requested(); }
+  bool is_ready() noexcept override { return token_.stop_requested(); }
+  bool conclude() noexcept override { return true; }
+
+  SpinLock own_lock_;
+  WaitList own_list_;
+  std::stop_token token_;
+  Handler handler_;
+  std::optional<std::stop_callback<Request>> callback_;  // Ends first: it uses all the others.
+};
+
+// What ends a select in which no case is ready: a deadline, at once for a default.
+template <class Handler>
+class SelectLimit {
+ public:
+  SelectLimit(Deadline deadline, Handler handler)
+      : deadline_(deadline), handler_(std::move(handler)) {}
+  [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
+  void handle() { handler_(); }
+
+ private:
+  Deadline deadline_;
+  Handler handler_;
+};
+
+struct Nothing {
+  void operator()() const noexcept {}
+};
+
+template <class T>
+struct Assign {
+  std::optional<T>* out;
+  void operator()(std::optional<T> value) const { *out = std::move(value); }
+};
+
+template <class Case>
+inline constexpr bool kCanBeReady = std::derived_from<std::remove_cvref_t<Case>, SelectCase>;
+
+// Sorts the arguments of a select into cases and limits; remembers where each stood.
+template <std::size_t kCases>
+struct SelectPlan {
+  std::array<SelectCase*, kCases> cases{};
+  std::array<std::size_t, kCases> positions{};
+  std::size_t count = 0;
+  Deadline deadline = Deadline::never();
+  std::size_t limit_position = kNoCase;
+
+  template <class Case>
+  void add(Case& one, std::size_t position) {
+    if constexpr (kCanBeReady<Case>) {
+      cases[count] = &one;
+      positions[count++] = position;
+    } else if (one.deadline() < deadline || limit_position == kNoCase) {
+      deadline = one.deadline();
+      limit_position = position;
+    }
+  }
+};
+
+}  // namespace detail
+
+// The cases. Each is made in the call of select(), and its handler is called by select() if it was
+// chosen, after all is unlocked; it may do anything. A null channel's case is never ready, as a nil
+// channel's in Go: so a case can be switched off.
+
+// Receives from `channel`. The handler takes a std::optional<T>: empty when the channel is closed
+// and drained, which makes the case ready for ever.
+template <class T, std::invocable<std::optional<T>> Handler>
+[[nodiscard]] auto on_receive(Channel<T>* channel, Handler handler) {
+  return detail::ReceiveCase<T, Handler>(channel, std::move(handler));
+}
+template <class T, std::invocable<std::optional<T>> Handler>
+[[nodiscard]] auto on_receive(Channel<T>& channel, Handler handler) {
+  return detail::ReceiveCase<T, Handler>(&channel, std::move(handler));
+}
+template <class T>
+[[nodiscard]] auto on_receive(Channel<T>& channel, std::optional<T>& out) {
+  return detail::ReceiveCase<T, detail::Assign<T>>(&channel, {&out});
+}
+
+// Sends `value`, which is gone only if the case was chosen and the channel open. The handler takes
+// nothing, or a ChannelStatus: ok, or closed if the channel is.
+template <class T, class Handler = detail::Nothing>
+[[nodiscard]] auto on_send(Channel<T>* channel, std::type_identity_t<T> value,
+                           Handler handler = {}) {
+  return detail::SendCase<T, Handler>(channel, std::move(value), std::move(handler));
+}
+template <class T, class Handler = detail::Nothing>
+[[nodiscard]] auto on_send(Channel<T>& channel, std::type_identity_t<T> value,
+                           Handler handler = {}) {
+  return detail::SendCase<T, Handler>(&channel, std::move(value), std::move(handler));
+}
+
+// Ready once the fiber has finished; join() will not park then. Never, for an empty handle.
+template <class T, std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_done(JoinHandle<T>& handle, Handler handler = {}) {
+  return detail::JoinCase<Handler>(handle.core(), std::move(handler));
+}
+
+// Ready once a stop has been requested.
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_stop(std::stop_token token, Handler handler = {}) {
+  return detail::StopCase<Handler>(std::move(token), std::move(handler));
+}
+
+// Chosen when no other case has been ready until then. Of several, the earliest counts.
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
+  return detail::SelectLimit<Handler>(deadline, std::move(handler));
+}
+template <class Rep, class Period, std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> duration, Handler handler = {}) {
+  return detail::SelectLimit<Handler>(Deadline::after(duration), std::move(handler));
+}
+// Chosen when no case is ready now: select() does not park then. Go's default.
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto otherwise(Handler handler = {}) {
+  return detail::SelectLimit<Handler>(Deadline::past(), std::move(handler));
+}
+
+// Parks until one of the cases can be done, does it, calls its handler, and returns its position
+// among the arguments. If several can be done, one of them is chosen at random, each with the same
+// probability. The others are left as if they had not been there. With no case that can ever be
+// done it parks for ever. From fibers and plain threads; allocates nothing for up to 8 cases.
+// Synchronizes as the operation that was chosen does.
+//
+//   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),
+//          on_send(results, result),
+//          on_stop(token, [&] { running = false; }),
+//          on_timeout(10ms, [&] { ... }));
+template <class... Cases>
+std::size_t select(Cases&&... cases) {
+  static_assert(sizeof...(cases) > 0, "a select needs cases");
+  constexpr std::size_t kCases = (std::size_t{detail::kCanBeReady<Cases>} + ...);
+  detail::SelectPlan<kCases> plan;
+  std::size_t position = 0;
+  (plan.add(cases, position++), ...);
+  const std::size_t chosen = detail::select_one(plan.cases, plan.deadline);
+  const std::size_t result =
+      chosen == detail::kNoCase ? plan.limit_position : plan.positions[chosen];
+  position = 0;
+  ((position++ == result ? cases.handle() : void()), ...);
+  return result;
+}
+
+// The same for a number of cases that is known only at run time. Returns the position in `cases`,
+// or kNoCase when `until` ended the wait.
+using SelectCase = detail::SelectCase;
+inline constexpr std::size_t kNoCase = detail::kNoCase;
+inline std::size_t select_among(std::span<SelectCase* const> cases, const Until& until = {}) {
+  const std::size_t chosen = detail::select_one(cases, until);
+  if (chosen != kNoCase) cases[chosen]->handle();
+  return chosen;
+}
+
+}  // namespace weft

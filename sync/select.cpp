@@ -1,0 +1,183 @@
+// Waiting for the first of several things.
+//
+// A select first attempts its cases one by one, in random order: the first that is ready is chosen,
+// and each of those that are ready is as likely to come first as any other. If none is, it locks
+// all sources (in the order of their addresses, so that selects that share some never wait for each
+// other in a circle), looks once more, and enters every list before it lets go of them. So there is
+// one moment at which none was ready and all were waited for: nothing is missed, and a default is
+// only chosen when it was true that nothing else could be.
+//
+// All its waiters share one claim: whoever wins it ends the wait, and those who come to another of
+// its waiters find it lost and pass it over.
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+#include <vector>
+#include <weft/detail/select_case.hpp>
+
+#include "base/random.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// An array of one element per case: on the stack for small selects.
+template <class T>
+class PerCase {
+ public:
+  explicit PerCase(std::size_t count) : count_(count) {
+    if (count > kFew) many_.resize(count);
+  }
+  [[nodiscard]] T* begin() noexcept { return count_ > kFew ? many_.data() : few_.data(); }
+  [[nodiscard]] T* end() noexcept { return begin() + count_; }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return begin()[index]; }
+
+ private:
+  static constexpr std::size_t kFew = 8;
+  const std::size_t count_;
+  std::array<T, kFew> few_;
+  std::vector<T> many_;
+};
+
+// A number below `bound`, evenly spread.
+std::size_t random_below(std::size_t bound) noexcept {
+  return static_cast<std::size_t>(((base::thread_random() >> 32) * bound) >> 32);
+}
+
+}  // namespace
+
+class Selection {
+ public:
+  explicit Selection(std::span<SelectCase* const> cases)
+      : cases_(cases), order_(cases.size()), locks_(cases.size()) {
+    for (std::size_t i = 0; i < cases.size(); ++i) order_[i] = static_cast<std::uint32_t>(i);
+  }
+
+  std::size_t run(const Until& until) {
+    std::size_t chosen = attempt_all();
+    if (chosen != kNoCase) return chosen;
+    // Most polls end here: what one source said, it said at one moment.
+    if (cases_.size() <= 1 && until.is_over()) return kNoCase;
+    collect_locks();
+    for (SelectCase* one : cases_) one->prepare();
+    const Loan loan(cases_);
+    for (;;) {
+      lock_all();
+      if (!any_ready()) {
+        if (until.is_over()) {
+          unlock_all();
+          return kNoCase;
+        }
+        chosen = wait(until);
+        if (chosen != kNoCase) return chosen;
+      } else {
+        unlock_all();
+      }
+      chosen = attempt_all();
+      if (chosen != kNoCase) return chosen;
+    }
+  }
+
+ private:
+  // What a case lends while the select waits; the first that has anything to lend does.
+  class Loan {
+   public:
+    explicit Loan(std::span<SelectCase* const> cases) noexcept {
+      const auto lender =
+          std::find_if(cases.begin(), cases.end(), [](SelectCase* one) { return one->lend(); });
+      if (lender != cases.end()) lender_ = *lender;
+    }
+    ~Loan() {
+      if (lender_ != nullptr) lender_->reclaim();
+    }
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+
+   private:
+    SelectCase* lender_ = nullptr;
+  };
+
+  // Shuffles as it goes along, so a select whose first case is ready draws one number.
+  std::size_t attempt_all() noexcept {
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      std::swap(order_[i], order_[i + random_below(cases_.size() - i)]);
+      const std::size_t index = order_[i];
+      if (cases_[index]->lock() != nullptr && cases_[index]->attempt()) return index;
+    }
+    return kNoCase;
+  }
+
+  void collect_locks() noexcept {
+    SpinLock** last = locks_.begin();
+    for (const SelectCase* one : cases_) {
+      if (one->lock() != nullptr) *last++ = one->lock();
+    }
+    std::sort(locks_.begin(), last);
+    locks_end_ = std::unique(locks_.begin(), last);
+  }
+  void lock_all() noexcept {
+    gate_.lock();
+    for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->lock();
+  }
+  void unlock_all() noexcept {
+    for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->unlock();
+    // The last access: until here the party that may have been woken waits for the gate.
+    gate_.unlock();
+  }
+
+  // From here on all locks are held.
+  bool any_ready() noexcept {
+    return std::any_of(cases_.begin(), cases_.end(),
+                       [](SelectCase* one) { return one->lock() != nullptr && one->is_ready(); });
+  }
+  // Releases the locks. kNoCase: look again.
+  std::size_t wait(const Until& until) noexcept {
+    Deadline due = Deadline::never();
+    for (SelectCase* one : cases_) {
+      if (one->lock() != nullptr) due = std::min(due, one->due());
+    }
+    const Until limit = until.but_before(due);
+    BoundedPark bounded(limit);
+    const Waker waker = current();
+    for (SelectCase* one : cases_) {
+      if (one->lock() == nullptr) continue;
+      one->waiter().waker = waker;
+      one->waiter().claim = &bounded.claim();
+      one->waiter().claimed = one->waiter().granted = false;
+      one->list().push_back(one->waiter());
+    }
+    (void)bounded.park(
+        {[](void* self) noexcept { static_cast<Selection*>(self)->unlock_all(); }, this},
+        WaitReason::select);
+    gate_.lock();
+    gate_.unlock();
+    return withdraw();
+  }
+  // Takes all waiters out again, and returns the case that has been completed, if one has.
+  std::size_t withdraw() noexcept {
+    std::size_t completed = kNoCase;
+    for (std::size_t i = 0; i < cases_.size(); ++i) {
+      SelectCase& one = *cases_[i];
+      if (one.lock() == nullptr) continue;
+      {
+        const std::lock_guard guard(*one.lock());
+        one.list().erase_if_linked(one.waiter());
+      }
+      if (one.waiter().claimed && one.conclude()) completed = i;
+    }
+    return completed;
+  }
+
+  const std::span<SelectCase* const> cases_;
+  PerCase<std::uint32_t> order_;
+  PerCase<SpinLock*> locks_;  // Each lock once, by address.
+  SpinLock** locks_end_ = nullptr;
+  SpinLock gate_;  // Held from lock_all() to unlock_all(), which may end on another thread.
+};
+
+std::size_t select_one(std::span<SelectCase* const> cases, const Until& until) {
+  return Selection(cases).run(until);
+}
+
+}  // namespace weft::detail
