@@ -141,6 +141,20 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
 
 void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class) {
   const Visit visit(visitors_);
+  make_ready_from_outside(make_fiber(std::move(task), size_class));
+}
+
+Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
+  const Visit visit(visitors_);
+  Fiber& fiber = make_fiber(std::move(task), static_cast<std::uint8_t>(options_.size_class));
+  // Relaxed: for dumps; whoever wakes it publishes it.
+  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
+  fiber.state.store(FiberState::parked, relaxed);
+  return fiber;
+}
+
+// For a plain thread.
+Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class) {
   Fiber* fiber = nullptr;
   {
     const std::lock_guard lock(outside_mutex_);
@@ -150,7 +164,7 @@ void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class)
   fiber->task = std::move(task);
   fiber->size_class = size_class;
   spawned_outside_.fetch_add(1, release);  // [outside]
-  make_ready_from_outside(*fiber);
+  return *fiber;
 }
 
 void Scheduler::throw_too_many_fibers() const {

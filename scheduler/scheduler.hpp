@@ -53,6 +53,8 @@ class Scheduler {
 
   // From any thread. Throws as detail::spawn().
   void spawn(detail::Task&& task, const SpawnOptions& options);
+  // From any thread that is not one of its workers: a fiber that waits to be made ready.
+  [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   // From any thread that is not one of its workers.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
 
@@ -94,6 +96,7 @@ class Scheduler {
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
   void spawn_from_outside(detail::Task&& task, std::uint8_t size_class);
+  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class);
 
   const SchedulerOptions options_;
   fibers::StackDepot stacks_;

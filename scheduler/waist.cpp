@@ -77,6 +77,13 @@ void spawn(Task&& task, const SpawnOptions& options) {
   scheduler_for_spawn().spawn(std::move(task), options);
 }
 
+Waker spawn_parked(Task&& task, WaitReason reason) {
+  Worker* worker = current_worker();
+  return Waker::of_fiber(worker != nullptr
+                             ? &worker->spawn_parked(std::move(task), reason)
+                             : &scheduler_for_spawn().spawn_parked(std::move(task), reason));
+}
+
 Waker current() noexcept {
   if (Worker* worker = current_worker()) return Waker::of_fiber(worker->current_fiber());
   return Waker::of_thread(&thread_parker());

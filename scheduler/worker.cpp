@@ -47,14 +47,26 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class) {
   // Thieves only make the queue shorter, so after this push() cannot throw.
   if (queue_.size_hint() >= RunQueue::kCapacity) overflow_.make_room();
+  Fiber& fiber = make_fiber(std::move(task), size_class);
+  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
+  push(fiber);
+  announce_work();
+}
+
+Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
+  Fiber& fiber = make_fiber(std::move(task), default_size_class_);
+  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
+  fiber.state.store(FiberState::parked, relaxed);
+  return fiber;
+}
+
+Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class) {
   Fiber* fiber = fibers_.take();
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
   fiber->task = std::move(task);
   fiber->size_class = size_class;
-  fiber->state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
   counters_.spawned.add_one();
-  push(*fiber);
-  announce_work();
+  return *fiber;
 }
 
 void Worker::push(Fiber& fiber) {

@@ -68,6 +68,8 @@ class Worker {
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
   void spawn(detail::Task&& task) { spawn(std::move(task), default_size_class_); }
   void spawn(detail::Task&& task, std::uint8_t size_class);
+  // A fiber that make_ready() starts.
+  [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
@@ -104,6 +106,7 @@ class Worker {
   };
 
   // worker.cpp: from fiber to fiber.
+  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class);
   [[nodiscard]] fibers::Fiber* take_next() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;

@@ -146,10 +146,6 @@ class SelectLimit {
   Handler handler_;
 };
 
-struct Nothing {
-  void operator()() const noexcept {}
-};
-
 template <class T>
 struct Assign {
   std::optional<T>* out;

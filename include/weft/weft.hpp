@@ -16,5 +16,6 @@
 #include <weft/semaphore.hpp>
 #include <weft/spawn_options.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>

@@ -54,6 +54,11 @@ class SelectCase {
   Waiter waiter_;
 };
 
+// The handler of a case that has none.
+struct Nothing {
+  void operator()() const noexcept {}
+};
+
 enum : std::size_t { kNoCase = SIZE_MAX };
 
 // Waits until one of the cases is complete, and returns its index; uniformly random among those

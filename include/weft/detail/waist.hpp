@@ -95,6 +95,10 @@ class Claim {
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
+// A new fiber that is parked before its first step: wake() starts it. Like any parked party it must
+// be woken exactly once. Never parks. Throws as spawn().
+[[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
+
 // The fiber or plain thread that is calling.
 [[nodiscard]] Waker current() noexcept;
 

@@ -1,0 +1,26 @@
+// Tasks that the clock starts.
+#pragma once
+
+#include <memory>
+#include <weft/deadline.hpp>
+#include <weft/detail/task.hpp>
+
+namespace weft::detail {
+
+// A task, and the fiber that will run it at a moment; until then it costs two small records and no
+// stack. Shared by its handle and its fiber.
+class Alarm;
+
+// From fibers and plain threads; never parks. Throws as spawn().
+[[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
+// True if the task will not run: it is destroyed soon, in its fiber. Never parks.
+[[nodiscard]] bool cancel_alarm(Alarm& alarm) noexcept;
+// The handle's end; the task is not affected.
+void release_alarm(Alarm& alarm) noexcept;
+
+struct ReleaseAlarm {
+  void operator()(Alarm* alarm) const noexcept { release_alarm(*alarm); }
+};
+using AlarmHandle = std::unique_ptr<Alarm, ReleaseAlarm>;
+
+}  // namespace weft::detail

@@ -1,0 +1,178 @@
+// Moments that can be waited for, moved and taken back.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <stdexcept>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/alarm.hpp>
+#include <weft/detail/select_case.hpp>
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+namespace detail {
+
+// What Timer and Ticker share: a moment, after which one wait is let through, or one each period.
+// Nothing runs when the moment comes; who waits has set a clock for it, and who comes later looks
+// at the time. So a timer that nobody waits for costs nothing, and whoever has moved the moment can
+// be sure that nothing of the old one is left.
+// Invariant: waiters_ holds those who wait; whoever moves due_ wakes them all to look again.
+class ClockSource {
+ public:
+  ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
+      : due_(due), period_(period) {}
+  ClockSource(const ClockSource&) = delete;
+  ClockSource& operator=(const ClockSource&) = delete;
+
+  [[nodiscard]] bool try_wait() noexcept;
+  [[nodiscard]] bool wait_until(const Until& until) noexcept;
+  // True if a moment was set that nobody had waited for successfully.
+  bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
+
+  // For a select, with the lock held.
+  [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
+  [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
+  [[nodiscard]] Deadline due() const noexcept { return due_; }
+
+ private:
+  [[nodiscard]] bool take_if_due() noexcept;
+
+  SpinLock lock_;
+  Deadline due_;                     // never(): not set.
+  std::chrono::nanoseconds period_;  // 0: due_ is taken once.
+  WaitList waiters_;
+};
+
+template <class Handler>
+class ClockCase final : public SelectCase {
+ public:
+  ClockCase(ClockSource& source, Handler handler)
+      : SelectCase(&source.lock(), &source.waiters()),
+        source_(source),
+        handler_(std::move(handler)) {}
+
+  void handle() override { handler_(); }
+
+ private:
+  bool attempt() noexcept override { return source_.try_wait(); }
+  bool is_ready() noexcept override { return source_.due().passed(); }
+  Deadline due() noexcept override { return source_.due(); }
+  bool conclude() noexcept override { return false; }  // It has been moved.
+
+  ClockSource& source_;
+  Handler handler_;
+};
+
+}  // namespace detail
+
+// Go's time.Timer: goes off once, at a moment that can be moved or taken back. All calls from
+// fibers and plain threads, any number of parties at once; one of them gets each expiry. After
+// stop() or reset() has returned, no wait is let through by the earlier moment. It may be destroyed
+// once nobody waits.
+class Timer {
+ public:
+  // Not set.
+  Timer() noexcept : Timer(Deadline::never()) {}
+  explicit Timer(Deadline deadline) noexcept : clock_(deadline, {}) {}
+  template <class Rep, class Period>
+  explicit Timer(std::chrono::duration<Rep, Period> duration) noexcept
+      : Timer(Deadline::after(duration)) {}
+
+  // Parks until it has gone off, for ever if it is not set; then it is not set any more.
+  void wait() noexcept { (void)wait_until({}); }
+  // False when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
+  // Whether it had gone off and nobody had noticed. Never parks.
+  [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
+
+  // True if it was set, and no wait had been let through. Those who wait go on waiting.
+  bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
+  // Sets it, anew or for the first time. Returns what stop() would have.
+  bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
+  template <class Rep, class Period>
+  bool reset(std::chrono::duration<Rep, Period> duration) noexcept {
+    return reset(Deadline::after(duration));
+  }
+
+  // For a select.
+  [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
+
+ private:
+  detail::ClockSource clock_;
+};
+
+// Go's time.Ticker: lets one wait through each period. A tick that nobody has waited for is kept,
+// one at most: who is late gets it at once, misses those in between, and is back in step then.
+// Calls as for Timer.
+class Ticker {
+ public:
+  // The first tick comes after one period. Throws std::invalid_argument unless `period` is above 0.
+  explicit Ticker(std::chrono::nanoseconds period)
+      : clock_(Deadline::after(checked(period)), period) {}
+
+  // Parks until the next tick; for ever after stop().
+  void wait() noexcept { (void)wait_until({}); }
+  [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
+  [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
+
+  // No more ticks, until a reset.
+  void stop() noexcept { (void)clock_.set(Deadline::never(), {}); }
+  // The next tick comes after one period from now. Throws as the constructor.
+  void reset(std::chrono::nanoseconds period) {
+    (void)clock_.set(Deadline::after(checked(period)), period);
+  }
+
+  // For a select.
+  [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
+
+ private:
+  static std::chrono::nanoseconds checked(std::chrono::nanoseconds period) {
+    if (period.count() > 0) return period;
+    throw std::invalid_argument("weft::Ticker: the period must be above 0");
+  }
+
+  detail::ClockSource clock_;
+};
+
+// Cases of a select(): the timer goes off, a tick comes.
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
+  return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
+}
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
+  return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
+}
+
+// A call that the clock will make, in a fiber of its own; Go's time.AfterFunc. Dropping it leaves
+// the call as it is. It has no stack before its time comes.
+class DelayedCall {
+ public:
+  DelayedCall() noexcept = default;
+
+  // True if the call will not be made: it is destroyed soon, by its fiber. False if it has begun,
+  // was stopped before, or there is none. From fibers and plain threads; never parks.
+  bool stop() noexcept { return alarm_ != nullptr && detail::cancel_alarm(*alarm_); }
+
+ private:
+  template <std::invocable F>
+  friend DelayedCall call_at(Deadline deadline, F&& callable);
+
+  explicit DelayedCall(detail::Alarm* alarm) noexcept : alarm_(alarm) {}
+  detail::AlarmHandle alarm_;
+};
+
+// Starts a detached fiber that runs `callable`, at `deadline`; see go(). Never parks. A runtime
+// that ends waits for all calls that have been set and not stopped.
+template <std::invocable F>
+DelayedCall call_at(Deadline deadline, F&& callable) {
+  return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
+}
+template <class Rep, class Period, std::invocable F>
+DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
+  return call_at(Deadline::after(duration), std::forward<F>(callable));
+}
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+#include <weft/detail/alarm.hpp>
+
+#include <mutex>
+#include <utility>
+#include <weft/detail/waist.hpp>
+
+#include "scheduler/current_worker.hpp"
+#include "scheduler/timers.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::detail {
+
+// Invariants
+//   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
+//       first case only.
+//   I2  timer_ is in a wheel only if nobody had cancelled before it was added; both happen under
+//       lock_.
+//   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
+// Order
+//   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
+class Alarm {
+ public:
+  Alarm(Deadline deadline, Task&& task) noexcept : deadline_(deadline), task_(std::move(task)) {}
+
+  void make_fiber() {
+    timer_.waker = spawn_parked(Task([this] { run(); }), WaitReason::timer);
+    timer_.claim = &claim_;
+  }
+  void start_clock() {
+    if (scheduler::current_worker() != nullptr) {
+      add_timer();
+      return;
+    }
+    // Wheels belong to workers, so a plain thread sends a fiber.
+    retain();
+    try {
+      spawn(Task([this] {
+        add_timer();
+        release();
+      }));
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+
+  bool cancel() noexcept {
+    if (!claim_.try_claim(Claim::kNotifier)) return false;
+    {
+      const std::lock_guard guard(lock_);
+      if (timer_.home != nullptr) timer_.home->cancel(timer_);
+      cancelled_ = true;
+    }
+    wake(timer_.waker);
+    return true;
+  }
+
+  // Relaxed: who has a reference may make another.
+  void retain() noexcept { references_.fetch_add(1, relaxed); }
+  void release() noexcept {
+    if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [alarm]
+  }
+
+ private:
+  void add_timer() noexcept {
+    const std::lock_guard guard(lock_);
+    if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
+  }
+  // In the fiber. The task and all it holds are gone before the reference is.
+  void run() {
+    Task task = std::move(task_);
+    const bool due = claim_.winner() == Claim::kClock;
+    release();
+    if (due) task.run();
+  }
+
+  const Deadline deadline_;
+  Task task_;
+  Claim claim_;
+  scheduler::Timer timer_;
+  SpinLock lock_;
+  bool cancelled_ = false;
+  Atomic<std::uint32_t> references_{2};
+};
+
+Alarm* set_alarm(Deadline deadline, Task&& task) {
+  auto owner = std::make_unique<Alarm>(deadline, std::move(task));
+  owner->make_fiber();
+  AlarmHandle handle(owner.release());
+  try {
+    handle->start_clock();
+  } catch (...) {
+    // The fiber exists already: it ends without having run the task.
+    (void)handle->cancel();
+    throw;
+  }
+  return handle.release();
+}
+
+bool cancel_alarm(Alarm& alarm) noexcept { return alarm.cancel(); }
+void release_alarm(Alarm& alarm) noexcept { alarm.release(); }
+
+}  // namespace weft::detail

@@ -1,0 +1,183 @@
+#include <weft/timer.hpp>
+
+#include <atomic>
+#include <memory>
+#include <stop_token>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/select.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+TEST_SUITE_BEGIN("sync/timer");
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::Deadline;
+using weft::Ticker;
+using weft::Timer;
+
+FIBER_TEST_CASE("a timer goes off once, not before its time") {
+  const auto start = Deadline::Clock::now();
+  Timer timer(3ms);
+  CHECK_FALSE(timer.try_wait());
+  timer.wait();
+  CHECK(Deadline::Clock::now() - start >= 3ms);
+  CHECK_FALSE(timer.try_wait());
+  CHECK_FALSE(timer.wait_until(Deadline::after(1ms)));
+}
+
+FIBER_TEST_CASE("a timer that was stopped or moved lets nobody through by its earlier moment") {
+  Timer timer(Deadline::past());
+  CHECK(timer.stop());
+  CHECK_FALSE(timer.stop());
+  CHECK_FALSE(timer.try_wait());
+  CHECK_FALSE(timer.reset(Deadline::past()));
+  CHECK(timer.reset(1h));
+  CHECK_FALSE(timer.try_wait());
+  CHECK(timer.reset(Deadline::past()));
+  CHECK(timer.try_wait());
+  CHECK_FALSE(timer.stop());
+}
+
+FIBER_TEST_CASE("who waits is let through by the new moment, whichever way it has been moved") {
+  Timer timer(1h);
+  auto waiting = weft::spawn([&] { timer.wait(); });
+  auto impatient = weft::spawn([&] { return timer.wait_until(Deadline::after(2ms)); });
+  CHECK_FALSE(impatient.join());
+  CHECK_FALSE(waiting.done());
+  CHECK(timer.reset(1ms));
+  waiting.join();
+
+  CHECK_FALSE(timer.reset(5ms));
+  auto later = weft::spawn([&] {
+    timer.wait();
+    return Deadline::Clock::now();
+  });
+  weft::this_fiber::yield();
+  const auto moved = Deadline::Clock::now();
+  if (timer.reset(20ms)) CHECK(later.join() - moved >= 20ms);
+}
+
+FIBER_TEST_CASE("one expiry lets one of several parties through") {
+  Timer timer(2ms);
+  std::stop_source source;
+  std::atomic<int> through{0};
+  std::vector<weft::JoinHandle<void>> parties;
+  for (int i = 0; i < 5; ++i) {
+    parties.push_back(weft::spawn([&] {
+      if (timer.wait_until(source.get_token())) ++through;
+    }));
+  }
+  while (through == 0) weft::this_fiber::yield();
+  source.request_stop();
+  for (auto& party : parties) party.join();
+  CHECK(through == 1);
+}
+
+FIBER_TEST_CASE("a ticker ticks in step, and keeps one tick for who is late") {
+  CHECK_THROWS_AS(Ticker(0ns), std::invalid_argument);
+  const auto start = Deadline::Clock::now();
+  Ticker ticker(2ms);
+  for (int i = 1; i <= 3; ++i) {
+    ticker.wait();
+    CHECK(Deadline::Clock::now() - start >= i * 2ms);
+  }
+  weft::this_fiber::sleep_for(9ms);
+  CHECK(ticker.try_wait());
+  ticker.reset(1h);
+  CHECK_FALSE(ticker.try_wait());
+  ticker.reset(1ms);
+  ticker.wait();
+  ticker.stop();
+  CHECK_FALSE(ticker.wait_until(Deadline::after(2ms)));
+}
+
+FIBER_TEST_CASE("timers and tickers are cases of a select") {
+  Channel<int> channel;
+  Timer timer(1h);
+  Ticker ticker(1ms);
+  int ticks = 0;
+  while (ticks < 3) {
+    weft::select(weft::on_receive(channel, [](auto) {}), weft::on_tick(ticker, [&] { ++ticks; }),
+                 weft::on_expiry(timer, [] { FAIL_CHECK("an hour has passed"); }));
+  }
+  ticker.stop();
+  auto mover = weft::spawn([&] { timer.reset(1ms); });
+  CHECK(weft::select(weft::on_tick(ticker), weft::on_expiry(timer)) == 1);
+  CHECK(weft::select(weft::on_expiry(timer), weft::otherwise()) == 1);
+  mover.join();
+}
+
+FIBER_TEST_CASE("a delayed call is made once, in a fiber of its own") {
+  const auto start = Deadline::Clock::now();
+  Channel<std::uint64_t> ids;
+  auto call = weft::call_after(2ms, [&] { ids.send(weft::this_fiber::id()); });
+  const std::uint64_t id = ids.receive().value_or(0);
+  CHECK(Deadline::Clock::now() - start >= 2ms);
+  CHECK(id != 0);
+  CHECK(id != weft::this_fiber::id());
+  CHECK_FALSE(call.stop());
+}
+
+FIBER_TEST_CASE("a delayed call that is stopped is destroyed and not made") {
+  auto resource = std::make_shared<int>(1);
+  std::weak_ptr<int> watch = resource;
+  auto call = weft::call_after(1h, [held = std::move(resource)] { FAIL_CHECK("stopped"); });
+  CHECK(call.stop());
+  CHECK_FALSE(call.stop());
+  while (!watch.expired()) weft::this_fiber::yield();
+  // Dropping the handle leaves the call alone.
+  weft::WaitGroup group;
+  group.add();
+  (void)weft::call_after(1ms, [&] { group.done(); });
+  group.wait();
+  CHECK_FALSE(weft::DelayedCall().stop());
+}
+
+THREAD_TEST_CASE("a plain thread waits for timers and delays calls") {
+  Timer timer(2ms);
+  timer.wait();
+  weft::WaitGroup group;
+  group.add(2);
+  auto first = weft::call_after(1ms, [&] { group.done(); });
+  (void)weft::call_at(Deadline::past(), [&] { group.done(); });
+  group.wait();
+  auto never = weft::call_after(1h, [] { FAIL_CHECK("stopped"); });
+  CHECK(never.stop());
+}
+
+FIBER_TEST_CASE("calls of 0 to 2 us race with their stops: each is made or stopped, once") {
+  const int rounds = static_cast<int>(20000 / weft::test::kSlowdown);
+  weft::test::Random random;
+  std::atomic<int> made{0};
+  int stopped = 0;
+  for (int i = 0; i < rounds; ++i) {
+    auto call = weft::call_after(std::chrono::nanoseconds(random.below(2000)), [&] { ++made; });
+    if (random.one_in(2)) weft::this_fiber::yield();
+    if (call.stop()) ++stopped;
+  }
+  while (made + stopped < rounds) weft::this_fiber::yield();
+  CHECK(made + stopped == rounds);
+}
+
+FIBER_TEST_CASE("a hundred thousand pending calls are stopped, and a hundred thousand made") {
+  const int count = static_cast<int>(100000 / weft::test::kSlowdown);
+  std::vector<weft::DelayedCall> calls;
+  calls.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) {
+    calls.push_back(weft::call_after(1h, [] { FAIL_CHECK("stopped"); }));
+  }
+  for (auto& call : calls) CHECK(call.stop());
+  weft::WaitGroup group;
+  group.add(static_cast<std::uint64_t>(count));
+  for (int i = 0; i < count; ++i) {
+    (void)weft::call_after(std::chrono::microseconds(i % 5000), [&] { group.done(); });
+  }
+  group.wait();
+}
+
+TEST_SUITE_END();
