@@ -132,6 +132,12 @@ void wake(Waker waker) noexcept {
   }
 }
 
+unsigned concurrency() noexcept {
+  Worker* worker = current_worker();
+  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
+  return scheduler == nullptr ? 1 : static_cast<unsigned>(scheduler->workers().size());
+}
+
 void yield() noexcept {
   if (Worker* worker = current_worker()) {
     worker->yield();

@@ -3,6 +3,7 @@
 
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
+#include <weft/context.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -10,11 +11,14 @@
 #include <weft/net/address.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/ordered_stream.hpp>
+#include <weft/parallel.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/spawn_options.hpp>
+#include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
 #include <weft/until.hpp>

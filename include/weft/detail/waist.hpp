@@ -114,6 +114,9 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 // Synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
+// How many fibers of the runtime that the caller would spawn to can run at once; 1 without one.
+[[nodiscard]] unsigned concurrency() noexcept;
+
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
 void yield() noexcept;
 

@@ -1,0 +1,129 @@
+// Scopes that can be cancelled.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/error.hpp>
+#include <weft/timer.hpp>
+#include <weft/until.hpp>
+
+namespace weft {
+
+namespace detail {
+
+// What a Context, its children and the clock share: whether and why it has been cancelled.
+class CancelState {
+ public:
+  explicit CancelState(Deadline deadline) noexcept : deadline_(deadline) {}
+  // The first call decides, if the deadline has not; true for it.
+  bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
+  [[nodiscard]] std::error_code error() noexcept;
+  [[nodiscard]] std::exception_ptr cause() noexcept;
+  [[nodiscard]] std::stop_token token() const noexcept { return source_.get_token(); }
+
+ private:
+  const Deadline deadline_;
+  std::stop_source source_;
+  SpinLock lock_;  // Guards the rest.
+  std::error_code error_;
+  std::exception_ptr cause_;
+};
+
+}  // namespace detail
+
+// Identifies a value that contexts carry, by its address: make it static.
+template <class T>
+class ContextKey {
+ public:
+  ContextKey() noexcept = default;
+  ContextKey(const ContextKey&) = delete;
+  ContextKey& operator=(const ContextKey&) = delete;
+};
+
+// Go's context.Context: a scope of work that ends when it is cancelled, when its deadline passes,
+// or when its parent ends; whichever comes first. Waits observe it as an Until:
+//
+//   Context request(Deadline::after(100ms));
+//   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.error();
+//
+// Cancelling is sticky: every later wait in the scope ends too. It is cooperative: nothing that
+// runs is interrupted. A context lives in a scope, longer than its children and the calls that
+// observe it. All calls from fibers and plain threads, at the same time too, except set().
+class Context {
+ public:
+  // A scope of its own, without a parent.
+  Context() : Context(nullptr, Deadline::never()) {}
+  explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
+  // A child, if `parent` is not null: cancelled when the parent is, and its deadline is no later.
+  explicit Context(const Context* parent, Deadline deadline = Deadline::never());
+  // Cancels, so that whatever still has a token() of this scope ends.
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  // Ends the scope, and those of the children. True for the call that did it. Runs the callbacks
+  // that have been registered with token(). Never parks.
+  // Synchronizes with the return of every wait that it ends.
+  bool cancel() noexcept { return state_->cancel(Errc::cancelled, nullptr); }
+  // The same, with a reason for those who ask for cause().
+  bool cancel(std::exception_ptr cause) noexcept {
+    return state_->cancel(Errc::cancelled, std::move(cause));
+  }
+
+  // Whether the scope has ended.
+  [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
+  // Empty while the scope goes on; Errc::cancelled or Errc::timed_out after.
+  [[nodiscard]] std::error_code error() const noexcept;
+  // What cancel() was called with, here or in a parent; null if nothing, or while it goes on.
+  [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
+  // Throws cause(), or std::system_error with error(), if the scope has ended.
+  void throw_if_over() const;
+
+  // The parent's and the own one, whichever is earlier.
+  [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
+  // For the library's waits.
+  [[nodiscard]] Until until() const noexcept { return {deadline_, token_}; }
+  operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
+  // For everything else that takes a stop_token. With a deadline the first call sets a clock that
+  // requests the stop then. Throws what call_at() throws, for example Errc::no_runtime.
+  [[nodiscard]] std::stop_token token() const;
+
+  // Attaches a value, which children see too. By the scope's owner, before others know the context.
+  template <class T>
+  void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
+    values_.emplace_back(&key, std::make_shared<const T>(std::move(value)));
+  }
+  // The value set last, here or else in the nearest parent that has one; null if there is none.
+  template <class T>
+  [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
+    return static_cast<const T*>(find(&key));
+  }
+
+ private:
+  struct FollowParent {
+    std::shared_ptr<detail::CancelState> parent;
+    std::shared_ptr<detail::CancelState> child;
+    void operator()() const noexcept { child->cancel(parent->error(), parent->cause()); }
+  };
+
+  [[nodiscard]] const void* find(const void* key) const noexcept;
+
+  const Context* const parent_;
+  const Deadline deadline_;
+  const std::shared_ptr<detail::CancelState> state_;
+  const std::stop_token token_;
+  std::vector<std::pair<const void*, std::shared_ptr<const void>>> values_;
+  std::optional<std::stop_callback<FollowParent>> follow_parent_;
+  mutable detail::Atomic<bool> clock_is_set_{false};
+  mutable DelayedCall clock_;  // Set once, by whoever has set the flag.
+};
+
+}  // namespace weft

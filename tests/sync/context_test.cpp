@@ -1,0 +1,177 @@
+#include <weft/context.hpp>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+TEST_SUITE_BEGIN("sync/context");
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::ChannelStatus;
+using weft::Context;
+using weft::Deadline;
+using weft::Errc;
+
+namespace {
+
+std::exception_ptr exception_of(const char* text) {
+  return std::make_exception_ptr(std::runtime_error(text));
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and later, once") {
+  Context context;
+  Channel<int> channel;
+  CHECK_FALSE(context.is_over());
+  auto waiting = weft::spawn([&] {
+    std::optional<int> value;
+    return channel.receive_until(value, context);
+  });
+  weft::this_fiber::yield();
+  CHECK(context.cancel());
+  CHECK_FALSE(context.cancel());
+  CHECK(waiting.join() == ChannelStatus::stopped);
+  std::optional<int> value;
+  for (int i = 0; i < 3; ++i)
+    CHECK(channel.receive_until(value, context) == ChannelStatus::stopped);
+  CHECK(context.error() == Errc::cancelled);
+  CHECK(context.error() == std::errc::operation_canceled);
+  CHECK(context.cause() == nullptr);
+  CHECK_THROWS_AS(context.throw_if_over(), std::system_error);
+}
+
+FIBER_TEST_CASE("the first cause counts, and children know it too") {
+  Context parent;
+  Context child(&parent);
+  CHECK(parent.cancel(exception_of("the disk is full")));
+  CHECK_FALSE(parent.cancel(exception_of("too late")));
+  CHECK_FALSE(child.cancel());
+  CHECK_THROWS_WITH(child.throw_if_over(), "the disk is full");
+  CHECK(child.error() == Errc::cancelled);
+  const Context late(&parent);
+  CHECK_THROWS_WITH(late.throw_if_over(), "the disk is full");
+}
+
+FIBER_TEST_CASE("a child ends with its parent, and a parent goes on without its child") {
+  Context parent;
+  Context child(&parent);
+  Context grandchild(&child);
+  Context sibling(&parent);
+  CHECK(child.cancel());
+  CHECK(grandchild.is_over());
+  CHECK_FALSE(parent.is_over());
+  CHECK_FALSE(sibling.is_over());
+  CHECK(parent.cancel());
+  CHECK(sibling.token().stop_requested());
+}
+
+FIBER_TEST_CASE("the deadline ends waits, the tokens and the scope") {
+  Context context(Deadline::after(2ms));
+  weft::Semaphore permits(0);
+  CHECK_FALSE(permits.try_acquire_until(context));
+  CHECK(context.is_over());
+  CHECK(context.error() == Errc::timed_out);
+  CHECK(context.error() == std::errc::timed_out);
+
+  Context other(Deadline::after(2ms));
+  const std::stop_token token = other.token();
+  CHECK_FALSE(weft::this_fiber::sleep_for(1h, token));
+  CHECK(token.stop_requested());
+  CHECK(other.error() == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a child's deadline is never after its parent's") {
+  Context parent(Deadline::after(1h));
+  CHECK(Context(&parent).deadline() == parent.deadline());
+  CHECK(Context(&parent, Deadline::after(2h)).deadline() == parent.deadline());
+  const Deadline earlier = Deadline::after(1min);
+  CHECK(Context(&parent, earlier).deadline() == earlier);
+  Context past(&parent, Deadline::past());
+  CHECK(past.error() == Errc::timed_out);
+  CHECK(Context(&past).error() == Errc::timed_out);
+  CHECK_FALSE(parent.is_over());
+}
+
+FIBER_TEST_CASE("the end of a scope stops whoever still has its token") {
+  std::stop_token token;
+  {
+    const Context context(Deadline::after(1h));
+    token = context.token();
+    CHECK_FALSE(token.stop_requested());
+  }
+  CHECK(token.stop_requested());
+}
+
+FIBER_TEST_CASE("values are found in the nearest context that has one") {
+  static const weft::ContextKey<std::string> user;
+  static const weft::ContextKey<std::string> trace;
+  Context parent;
+  parent.set(user, "ada");
+  parent.set(trace, "1");
+  Context child(&parent);
+  child.set(trace, "2");
+  child.set(trace, "3");
+  const Context grandchild(&child);
+  CHECK(*grandchild.get(user) == "ada");
+  CHECK(*grandchild.get(trace) == "3");
+  CHECK(*parent.get(trace) == "1");
+  CHECK(Context().get(user) == nullptr);
+}
+
+FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
+  Context parent;
+  Context child(&parent);
+  int called = 0;
+  const std::stop_callback callback(child.token(), [&] { ++called; });
+  parent.cancel();
+  CHECK(called == 1);
+}
+
+THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
+  Context context;
+  Channel<int> channel;
+  auto waiting = weft::spawn([&] {
+    std::optional<int> value;
+    return channel.receive_until(value, context);
+  });
+  Context own(&context, Deadline::after(2ms));
+  std::optional<int> value;
+  CHECK(channel.receive_until(value, own) == ChannelStatus::timed_out);
+  context.cancel();
+  CHECK(waiting.join() == ChannelStatus::stopped);
+  CHECK(own.error() == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a tree of contexts that is cancelled at many places at once ends everywhere") {
+  const int rounds = static_cast<int>(300 / weft::test::kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    Context root;
+    std::atomic<int> ended{0};
+    std::vector<weft::JoinHandle<void>> parties;
+    for (int i = 0; i < 8; ++i) {
+      parties.push_back(weft::spawn([&, i] {
+        Context own(&root,
+                    i % 3 == 0 ? Deadline::after(std::chrono::microseconds(i)) : Deadline::never());
+        Context inner(&own);
+        (void)inner.token();
+        if (i == 5) root.cancel(exception_of("root"));
+        CHECK_FALSE(weft::this_fiber::sleep_for(1h, inner));
+        CHECK(inner.is_over());
+        ++ended;
+      }));
+    }
+    for (auto& party : parties) party.join();
+    CHECK(ended == 8);
+  }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,92 @@
+#include <weft/ordered_stream.hpp>
+
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sync/ordered_stream");
+
+using namespace std::chrono_literals;
+using weft::Context;
+using weft::OrderedStream;
+
+FIBER_TEST_CASE("results are delivered one by one, in the order of the submits") {
+  std::vector<int> delivered;
+  std::atomic<int> under_way{0};
+  std::atomic<bool> exceeded{false};
+  OrderedStream<std::unique_ptr<int>> stream(4, [&](std::unique_ptr<int> value) {
+    delivered.push_back(*value);
+    --under_way;
+  });
+  for (int i = 0; i < 200; ++i) {
+    CHECK(stream.submit([&, i] {
+      if (++under_way > 4 + 1) exceeded = true;
+      for (int k = (i * 7) % 5; k > 0; --k) weft::this_fiber::yield();
+      return std::make_unique<int>(i);
+    }));
+  }
+  stream.finish();
+  CHECK_FALSE(exceeded);
+  CHECK(delivered.size() == 200);
+  for (int i = 0; i < 200; ++i) CHECK(delivered[static_cast<std::size_t>(i)] == i);
+}
+
+FIBER_TEST_CASE("a task that throws stops the others; results from before it are delivered") {
+  std::vector<int> delivered;
+  OrderedStream<int> stream(8, [&](int value) { delivered.push_back(value); });
+  for (int i = 0; i < 3; ++i) {
+    CHECK(stream.submit([i] {
+      for (int k = 0; k < 20; ++k) weft::this_fiber::yield();
+      return i;
+    }));
+  }
+  bool open = stream.submit([]() -> int { throw std::runtime_error("the fourth"); });
+  while (open) {
+    open = stream.submit([](Context& context) {
+      CHECK_FALSE(weft::this_fiber::sleep_for(1h, context));
+      return 9;
+    });
+  }
+  CHECK_THROWS_WITH(stream.finish(), "the fourth");
+  CHECK(delivered == std::vector<int>{0, 1, 2});
+}
+
+FIBER_TEST_CASE("a sink that throws ends the stream") {
+  int calls = 0;
+  OrderedStream<int> stream(2, [&](int) {
+    ++calls;
+    throw std::runtime_error("the sink");
+  });
+  while (stream.submit([] { return 1; })) weft::this_fiber::yield();
+  CHECK_THROWS_WITH(stream.finish(), "the sink");
+  CHECK(calls == 1);
+}
+
+FIBER_TEST_CASE("a stream that is left cancels its tasks and waits for them") {
+  std::atomic<int> ended{0};
+  {
+    OrderedStream<int> stream(3, [](int) { FAIL_CHECK("abandoned"); });
+    for (int i = 0; i < 3; ++i) {
+      CHECK(stream.submit([&](std::stop_token token) {
+        CHECK_FALSE(weft::this_fiber::sleep_for(1h, token));
+        return ++ended;
+      }));
+    }
+  }
+  CHECK(ended == 3);
+  CHECK_THROWS_AS(OrderedStream<int>(0, [](int) {}), std::invalid_argument);
+}
+
+THREAD_TEST_CASE("a plain thread feeds a stream") {
+  int sum = 0;
+  OrderedStream<int> stream(2, [&](int value) { sum = 2 * sum + value; });
+  for (int i = 0; i < 5; ++i) CHECK(stream.submit([i] { return i; }));
+  stream.finish();
+  CHECK(sum == 26);
+}
+
+TEST_SUITE_END();

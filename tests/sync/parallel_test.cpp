@@ -1,0 +1,70 @@
+#include <weft/parallel.hpp>
+
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sync/parallel");
+
+FIBER_TEST_CASE("every element is visited once, whatever the grain and the concurrency") {
+  for (const std::size_t count : {0U, 1U, 2U, 3U, 63U, 64U, 1000U}) {
+    for (const std::size_t grain : {0U, 1U, 7U, 5000U}) {
+      for (const std::size_t concurrency : {0U, 1U, 3U, 100U}) {
+        std::vector<int> visits(count);
+        weft::for_each(visits, [](int& visit) { ++visit; },
+                       {.concurrency = concurrency, .grain = grain});
+        CHECK(static_cast<std::size_t>(std::count(visits.begin(), visits.end(), 1)) == count);
+      }
+    }
+  }
+}
+
+FIBER_TEST_CASE("no more steps are under way than the concurrency says") {
+  std::vector<int> elements(200);
+  std::atomic<int> running{0};
+  std::atomic<bool> exceeded{false};
+  weft::for_each(elements,
+                 [&](int) {
+                   if (++running > 5) exceeded = true;
+                   weft::this_fiber::yield();
+                   --running;
+                 },
+                 {.concurrency = 5});
+  CHECK_FALSE(exceeded);
+}
+
+FIBER_TEST_CASE("the first exception is thrown, and elements that nobody has begun are left out") {
+  std::vector<int> elements(100000);
+  std::atomic<int> visited{0};
+  const auto visit = [&](int) {
+    if (++visited == 10) throw std::runtime_error("the tenth");
+  };
+  CHECK_THROWS_WITH(weft::for_each(elements, visit, {.concurrency = 4}), "the tenth");
+  CHECK(visited < 100000);
+}
+
+FIBER_TEST_CASE("transform returns the results in the order of the elements") {
+  std::vector<int> numbers(500);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto texts = weft::transform(numbers, [](int number) {
+    if (number % 3 == 0) weft::this_fiber::yield();
+    return std::make_unique<std::string>(std::to_string(number));
+  });
+  CHECK(texts.size() == 500);
+  for (int i = 0; i < 500; ++i) CHECK(*texts[static_cast<std::size_t>(i)] == std::to_string(i));
+  CHECK(weft::transform(std::vector<int>{}, [](int) { return 1; }).empty());
+}
+
+THREAD_TEST_CASE("a plain thread loops in parallel") {
+  std::vector<int> numbers(100, 2);
+  const auto doubled = weft::transform(numbers, [](int number) { return 2 * number; });
+  CHECK(std::accumulate(doubled.begin(), doubled.end(), 0) == 400);
+}
+
+TEST_SUITE_END();
