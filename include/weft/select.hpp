@@ -4,12 +4,14 @@
 #include <array>
 #include <concepts>
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
 #include <weft/channel.hpp>
 #include <weft/detail/select_case.hpp>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/go.hpp>
 
 namespace weft {
@@ -22,7 +24,7 @@ class ReceiveCase final : public SelectCase {
  public:
   ReceiveCase(Channel<T>* channel, Handler handler)
       : SelectCase(channel == nullptr ? nullptr : &channel->lock_,
-                   channel == nullptr ? nullptr : &channel->receivers_, &value_),
+                   channel == nullptr ? nullptr : &channel->receivers_, std::addressof(value_)),
         channel_(channel),
         handler_(std::move(handler)) {}
 
@@ -47,7 +49,7 @@ class SendCase final : public SelectCase {
  public:
   SendCase(Channel<T>* channel, T value, Handler handler)
       : SelectCase(channel == nullptr ? nullptr : &channel->lock_,
-                   channel == nullptr ? nullptr : &channel->senders_, &value_),
+                   channel == nullptr ? nullptr : &channel->senders_, std::addressof(value_)),
         channel_(channel),
         value_(std::move(value)),
         handler_(std::move(handler)) {}
@@ -120,7 +122,7 @@ class StopCase final : public SelectCase {
     }
   };
 
-  void prepare() noexcept override { callback_.emplace(token_, Request{this}); }
+  void prepare() noexcept override { registration_.add(token_, Request{this}); }
   bool attempt() noexcept override { return token_.stop_requested(); }
   bool is_ready() noexcept override { return token_.stop_requested(); }
   bool conclude() noexcept override { return true; }
@@ -129,7 +131,7 @@ class StopCase final : public SelectCase {
   WaitList own_list_;
   std::stop_token token_;
   Handler handler_;
-  std::optional<std::stop_callback<Request>> callback_;  // Ends first: it uses all the others.
+  StopRegistration<Request> registration_;  // Ends first: it uses all the others.
 };
 
 // What ends a select in which no case is ready: a deadline, at once for a default.

@@ -1,8 +1,7 @@
 // Parks that a deadline or a stop request may end.
 #pragma once
 
-#include <optional>
-#include <stop_token>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
 
@@ -35,9 +34,9 @@ class BoundedPark {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
     after_ = after;
     waker_ = current();
-    std::optional<std::stop_callback<Request>> callback;
-    callback.emplace(*until_.token(), Request{this});
-    // The callback's end, which waits for a request that is under way, comes after the park.
+    // Its end, which waits for a request that is under way, comes after the park.
+    StopRegistration<Request> registration;
+    registration.add(*until_.token(), Request{this});
     return park_until({&BoundedPark::start, this}, reason, until_.deadline(), claim_);
   }
 
