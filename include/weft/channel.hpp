@@ -36,9 +36,9 @@ enum class ChannelStatus : std::uint8_t {
 // close() works as in Go, except that sending on a closed channel is a returned status.
 // Synchronizes: a send with the receive of its value; on an unbuffered channel also the receive
 // with the return of the send; close() with a receive that reports closed.
-// Invariants, under lock_
-//   I1  Receivers wait only while the buffer is empty and no sender waits.
-//   I2  Senders wait only while the buffer is full and no receiver waits.
+// Invariants, under lock_. A select may wait as both: it is not to meet itself.
+//   I1  Receivers wait only while the buffer is empty and no other party waits to send.
+//   I2  Senders wait only while the buffer is full and no other party waits to receive.
 //   I3  Nobody waits once closed_ is set.
 template <class T>
 class Channel {
@@ -52,7 +52,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Nobody may be waiting any more. Values still inside are destroyed.
+  // Nobody may be using it any more. Values still inside are destroyed.
   ~Channel() {
     while (count_ > 0) drop_front();
   }
@@ -153,15 +153,22 @@ class Channel {
   }
 
   // No more sends; values inside can still be received. Wakes all that wait. Closing twice is
-  // allowed; true for the call that closed it.
+  // allowed; true for the call that closed it. Who learns of it by a send or a receive may destroy
+  // the channel at once, if nobody else uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    lock_.unlock();
     // Nobody begins to wait any more, so those that do can be woken a few at a time, while what
-    // was read to take them out of the list is still in the cache.
-    while (wake_some(receivers_) || wake_some(senders_)) {
+    // was read to take them out of the list is still in the cache. One of them is left out until
+    // the next ones are claimed: who has not been woken is in a send or a receive, and that keeps
+    // the channel alive.
+    detail::Waiter* left_out = nullptr;
+    while (detail::Waiter* some = claim_some_and_unlock()) {
+      if (left_out != nullptr) detail::wake(left_out->waker);
+      left_out = detail::wake_all_but_last(some);
+      lock_.lock();
     }
+    if (left_out != nullptr) detail::wake(left_out->waker);
     return closed_now;
   }
 
@@ -265,12 +272,11 @@ class Channel {
     lock_.unlock();
     return status;
   }
-  [[nodiscard]] bool wake_some(detail::WaitList& waiters) noexcept {
-    lock_.lock();
-    detail::Waiter* chain = waiters.claim_all(64);
+  [[nodiscard]] detail::Waiter* claim_some_and_unlock() noexcept {
+    detail::Waiter* some = receivers_.claim_all(64);
+    if (some == nullptr) some = senders_.claim_all(64);
     lock_.unlock();
-    detail::wake_chain(chain);
-    return chain != nullptr;
+    return some;
   }
   static ChannelStatus granted(detail::Waiter& waiter) noexcept {
     waiter.granted = true;

@@ -1,5 +1,8 @@
 // <weft/channel.hpp>: each value is received once, in the order of its sender, and moved without a
-// race; close() ends every wait; nobody touches a waiter, or the channel, for longer than allowed.
+// race; close() ends every wait, and so do deadlines and stop requests; nobody touches a waiter, or
+// the channel, for longer than allowed.
+#include "tests/model/model_stop.hpp"
+
 #include <weft/channel.hpp>
 
 #include <optional>
@@ -11,6 +14,7 @@ namespace {
 using weft::Channel;
 using weft::ChannelStatus;
 using weft::Deadline;
+using weft::Until;
 using weft::model::call_on_own_stack;
 using weft::model::Data;
 using weft::model::expect;
@@ -31,27 +35,31 @@ class Tracked {
   Data<int> number_;  // 0: moved from.
 };
 
-enum Kind { kUntimed, kThreads, kTimed, kClosedEarly, kTried };
+enum Kind { kUntimed, kThreads, kTimed, kClosedEarly, kTried, kStopped, kStoppedThreads };
 
-// `kSenders` parties send `kValues` values each; one party receives until the channel is closed and
-// then destroys it. The last sender to finish closes; with kClosedEarly another thread does, at any
-// moment.
+// `kSenders` parties send `kValues` values each; one party receives until the channel is closed.
+// The last sender to finish closes; with kClosedEarly another thread does, at any moment. The last
+// of those who send and receive destroys the channel, even while close() has not returned. With
+// kStopped another thread requests a stop, which ends some of the waits, and deadlines end others.
 template <unsigned kSenders, int kValues, std::size_t kCapacity, Kind kKind>
 struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
                               static_cast<int>(2 * (kSenders + 1) + 2)> {
   static constexpr unsigned kParties = kSenders + 1;
-  World world{kParties, kKind == kTimed};
+  static constexpr bool kHasStop = kKind == kStopped || kKind == kStoppedThreads;
+  static constexpr bool kHasClock = kKind == kTimed || kHasStop;
+  World world{kParties, kHasClock};
   std::optional<Channel<Tracked>> channel;
+  weft::model::StopState stop;
   // Not part of the modelled program.
   unsigned senders_left = kSenders;
-  unsigned users_left = kKind == kClosedEarly ? kSenders + 2 : kSenders + 1;
+  unsigned users_left = kSenders + 1;
   int sent = 0;
   int received = 0;
   int last[kSenders] = {};
 
   void before() {
     channel.emplace(kCapacity);
-    if (kKind != kThreads) return;
+    if (kKind != kThreads && kKind != kStoppedThreads) return;
     for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
   }
 
@@ -66,16 +74,19 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
         }
       });
     } else if (index == 2 * kParties) {
-      if (kKind != kClosedEarly) return;
+      if (kKind != kClosedEarly && !kHasStop) return;
       if (perhaps()) world.await_parked(1 + rl::rand(kSenders));
-      (void)channel->close();
-      leave();
+      if (kHasStop) {
+        stop.request();
+      } else {
+        (void)channel->close();
+      }
     } else {
       world.run_clock();
     }
   }
 
-  // The channel is destroyed by the last of those that use it.
+  // The channel is destroyed by the last of those that send and receive.
   void leave() {
     if (--users_left == 0) channel.reset();
   }
@@ -93,19 +104,19 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
     }
     // In the case of kClosedEarly the closer is another one. Sends that precede a close() by their
     // last sender may end after it: all is counted.
-    if (--senders_left == 0 && kKind != kClosedEarly && fault != kNobodyCloses) {
-      expect(channel->close(), "the channel had been closed before");
-    }
-    leave();
+    const bool closes = --senders_left == 0 && kKind != kClosedEarly && fault != kNobodyCloses;
+    leave();  // The receiver stays until it is told.
+    if (closes) expect(channel->close(), "the channel had been closed before");
   }
 
   bool send(Tracked value) {
-    if (kKind == kTimed) {
+    if (kHasClock) {
       for (;;) {
-        const auto status = channel->send_until(value, deadline());
+        const auto token = stop.token();
+        const auto status = channel->send_until(value, until(token));
         expect((status == ChannelStatus::ok) == (value.number() == 0),
                "a value was moved although it was not sent, or not moved although it was");
-        if (status != ChannelStatus::timed_out) return status == ChannelStatus::ok;
+        if (!is_ended_early(status)) return status == ChannelStatus::ok;
       }
     }
     if (kKind == kTried && perhaps()) {
@@ -128,7 +139,10 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
   bool receive() {
     std::optional<Tracked> value;
     ChannelStatus status = ChannelStatus::timed_out;
-    while (status == ChannelStatus::timed_out) status = channel->receive_until(value, deadline());
+    while (is_ended_early(status)) {
+      const auto token = stop.token();
+      status = channel->receive_until(value, until(token));
+    }
     expect(value.has_value() == (status == ChannelStatus::ok), "a value and no ok, or no value");
     if (!value) return false;
     const int number = value->number();
@@ -141,9 +155,18 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
   }
 
   [[nodiscard]] static Deadline deadline() {
-    return kKind == kTimed && !weft::model::is_late && perhaps()
+    return kHasClock && !weft::model::is_late && perhaps()
                ? Deadline::at_nanoseconds(weft::model::kSoon)
                : Deadline::never();
+  }
+  // A stop request stays, and would end each later wait at once.
+  [[nodiscard]] Until until(const std::stop_token& token) const {
+    if (!kHasStop || token.stop_requested() || !perhaps()) return deadline();
+    return {deadline(), token};
+  }
+  [[nodiscard]] bool is_ended_early(ChannelStatus status) const {
+    expect(status != ChannelStatus::stopped || stop.is_requested(), "stopped without a request");
+    return status == ChannelStatus::timed_out || status == ChannelStatus::stopped;
   }
 
   void after() {
@@ -171,7 +194,11 @@ int main(int count, char** arguments) {
               random_search<Sends<2, 2, 0, kClosedEarly>>("unbuffered, closed at any moment",
                                                           20'000),
               random_search<Sends<2, 2, 1, kClosedEarly>>("one place, closed at any moment",
-                                                          20'000)},
+                                                          20'000),
+              random_search<Sends<1, 2, 0, kStopped>>("unbuffered, a stop request", 20'000),
+              random_search<Sends<2, 2, 1, kStopped>>("one place, a stop request", 20'000),
+              random_search<Sends<2, 1, 0, kStoppedThreads>>("a stop request, plain threads",
+                                                             20'000)},
              {weft::model::relaxed_orders(), broken_by(kSendsTwice, "a value is sent twice"),
               broken_by(kLosesValue, "a received value is dropped"),
               broken_by(kNobodyCloses, "nobody closes")})

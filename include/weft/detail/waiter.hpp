@@ -138,16 +138,20 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
   return winner;
 }
 
-// Wakes a chain from claim_all(). A woken waiter's stack may be gone at once, so the next one is
-// read before.
-inline void wake_chain(Waiter* waiter) noexcept {
-  while (waiter != nullptr) {
-    Waiter* next = waiter->next;
+// Wakes a chain from claim_all(), which is not empty, but for its last waiter, which it returns:
+// the caller still owes that one its wake. A woken waiter's stack may be gone at once, so the next
+// one is read before.
+[[nodiscard]] inline Waiter* wake_all_but_last(Waiter* waiter) noexcept {
+  while (Waiter* next = waiter->next) {
     // The next party's record is most likely out of the cache.
-    if (next != nullptr) __builtin_prefetch(next->waker.target(), 1);
+    __builtin_prefetch(next->waker.target(), 1);
     wake(waiter->waker);
     waiter = next;
   }
+  return waiter;
+}
+inline void wake_chain(Waiter* first) noexcept {
+  if (first != nullptr) wake(wake_all_but_last(first)->waker);
 }
 
 }  // namespace weft::detail

@@ -1,0 +1,55 @@
+// close() came back to the channel's lock after it had woken the receivers: one of these could have
+// destroyed the channel meanwhile, as a consumer does that reads to the end and leaves.
+#include <weft/channel.hpp>
+
+#include <cstring>
+#include <memory>
+#include <new>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+TEST_SUITE_BEGIN("regress/channel_end");
+
+using Channel = weft::Channel<int>;
+
+// A place for a channel that is no good for one any more after the channel's end: its lock is held
+// for ever. So who comes back hangs, or is seen by a sanitizer.
+class Place {
+ public:
+  Channel& make(std::size_t capacity) {
+    return *::new (static_cast<void*>(bytes_)) Channel(capacity);
+  }
+  void end() {
+    std::launder(reinterpret_cast<Channel*>(bytes_))->~Channel();
+    std::memset(bytes_, 0x01, sizeof bytes_);
+  }
+
+ private:
+  alignas(Channel) unsigned char bytes_[sizeof(Channel)];
+};
+
+FIBER_TEST_CASE("a receiver that reads to the end may destroy the channel while close() returns") {
+  const std::size_t rounds = 20'000 / weft::test::kSlowdown;
+  const std::unique_ptr<Place[]> places(new Place[rounds]);
+  std::vector<weft::JoinHandle<void>> producers;
+  for (std::size_t round = 0; round < rounds; ++round) {
+    Channel& channel = places[round].make(round % 3);
+    producers.push_back(weft::spawn([&channel] {
+      CHECK(channel.send(1));
+      CHECK(channel.close());
+    }));
+    int received = 0;
+    for (const int value : channel) received += value;
+    places[round].end();
+    CHECK(received == 1);
+  }
+  for (auto& producer : producers) producer.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
