@@ -7,7 +7,9 @@
 namespace weft::fibers {
 
 ThreadState ThreadState::of_this_thread() noexcept {
-  return {reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals()), &errno};
+  ThreadState state{reinterpret_cast<ExceptionState*>(abi::__cxa_get_globals()), &errno, {}};
+  state.between.create();
+  return state;
 }
 
 }  // namespace weft::fibers

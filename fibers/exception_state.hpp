@@ -1,7 +1,7 @@
 // The thread-local state that belongs to a stack rather than to a thread.
 #pragma once
 
-#include <cstring>
+#include "fibers/sanitizer.hpp"
 
 namespace weft::fibers {
 
@@ -18,6 +18,7 @@ struct ExceptionState {
 struct ThreadState {
   ExceptionState* exceptions;
   int* error;
+  [[no_unique_address]] SanitizerBetween between;
 
   [[nodiscard]] static ThreadState of_this_thread() noexcept;
 };

@@ -18,6 +18,11 @@
 #endif
 #endif
 
+// A build that finds races between fibers of one worker, too; tests/README.md tells how it works.
+#if defined(WEFT_TSAN_NO_SYNC) && !defined(WEFT_TSAN)
+#define WEFT_TSAN 1
+#endif
+
 #ifdef WEFT_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
@@ -33,6 +38,42 @@ inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
 #endif
+
+// What hands a fiber over in the eyes of the thread sanitizer, where a switch does not: a spawn and
+// a wake are followed by the fiber's next step.
+inline void happens_before([[maybe_unused]] void* fiber) noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  __tsan_release(fiber);
+#endif
+}
+inline void happens_after([[maybe_unused]] void* fiber) noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+  __tsan_acquire(fiber);
+#endif
+}
+
+// Who a thread is between two fibers: whoever runs the After of the one that left. It has seen all
+// that those have done whom it ran it for, and no fiber learns anything from it but by what the
+// After itself releases.
+class SanitizerBetween {
+ public:
+  void create() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+    fiber_ = __tsan_create_fiber(0);
+#endif
+  }
+  void destroy() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+    __tsan_destroy_fiber(fiber_);
+#endif
+  }
+
+ private:
+  friend class SanitizerStack;
+#ifdef WEFT_TSAN_NO_SYNC
+  void* fiber_ = nullptr;
+#endif
+};
 
 // One stack as the sanitizers see it.
 class SanitizerStack {
@@ -67,13 +108,15 @@ class SanitizerStack {
   }
 
   // By the one that leaves, last thing before the jump.
-  void leave_for([[maybe_unused]] SanitizerStack& to) noexcept {
+  void leave_for([[maybe_unused]] SanitizerStack& to,
+                 [[maybe_unused]] const SanitizerBetween& between) noexcept {
 #ifdef WEFT_ASAN
     __sanitizer_start_switch_fiber(&fake_stack_, to.bottom_, to.size_);
 #endif
 #ifdef WEFT_TSAN
 #ifdef WEFT_TSAN_NO_SYNC
-    __tsan_switch_to_fiber(to.fiber_, __tsan_switch_to_fiber_no_sync);
+    __tsan_release(this);
+    __tsan_switch_to_fiber(between.fiber_, __tsan_switch_to_fiber_no_sync);
 #else
     __tsan_switch_to_fiber(to.fiber_, 0);
 #endif
@@ -84,6 +127,15 @@ class SanitizerStack {
   void arrive_from([[maybe_unused]] SanitizerStack& from) noexcept {
 #ifdef WEFT_ASAN
     __sanitizer_finish_switch_fiber(fake_stack_, &from.bottom_, &from.size_);
+#endif
+#ifdef WEFT_TSAN_NO_SYNC
+    __tsan_acquire(&from);
+#endif
+  }
+  // By the one that arrives, once the After of the one that left has run.
+  void go_on() noexcept {
+#ifdef WEFT_TSAN_NO_SYNC
+    __tsan_switch_to_fiber(fiber_, __tsan_switch_to_fiber_no_sync);
 #endif
   }
 

@@ -22,6 +22,7 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
   here.sanitizer.arrive_from(departure.from->sanitizer);
   departure.from->context = arrival.fctx;
   departure.after(departure.argument);
+  here.sanitizer.go_on();
 }
 
 // Leaves `from`, the calling stack, for `to`, which nobody runs on; returns when somebody switches
@@ -34,7 +35,7 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   from.saved_errno = *thread.error;
   *thread.exceptions = to.exceptions;
   *thread.error = to.saved_errno;
-  from.sanitizer.leave_for(to.sanitizer);
+  from.sanitizer.leave_for(to.sanitizer, thread.between);
   arrive(jump(to.context, &departure), from);
 }
 

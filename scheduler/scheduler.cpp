@@ -161,9 +161,11 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class) {
     fiber = outside_fibers_.take();
   }
   if (fiber == nullptr) throw_too_many_fibers();
+  fibers::happens_after(fiber);
   fiber->task = std::move(task);
   fiber->size_class = size_class;
   spawned_outside_.fetch_add(1, release);  // [outside]
+  fibers::happens_before(fiber);
   return *fiber;
 }
 

@@ -121,6 +121,7 @@ void wake(Waker waker) noexcept {
     return;
   }
   auto& fiber = *static_cast<Fiber*>(waker.target());
+  fibers::happens_before(&fiber);
   auto* owner = static_cast<Scheduler*>(fibers::Slab::of(fiber).owner);
   Worker* worker = current_worker();
   if (worker == nullptr || &worker->scheduler() != owner) {

@@ -63,9 +63,11 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
 Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class) {
   Fiber* fiber = fibers_.take();
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
+  fibers::happens_after(fiber);
   fiber->task = std::move(task);
   fiber->size_class = size_class;
   counters_.spawned.add_one();
+  fibers::happens_before(fiber);
   return *fiber;
 }
 
@@ -156,6 +158,7 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   leave(*fiber.stack.load(relaxed), take_next(), after);
+  fibers::happens_after(&fiber);
 }
 
 void Worker::yield() noexcept {
@@ -224,7 +227,11 @@ void Worker::stack_main(fibers::Arrival arrival) {
   Stack& here = *current_worker()->current_->stack.load(relaxed);
   fibers::arrive(arrival, here);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
+    fibers::happens_after(fiber);
+    fibers::happens_after(&here);  // What used this memory before.
     current_worker()->run_task(*fiber);
+    fibers::happens_before(fiber);
+    fibers::happens_before(&here);
   }
 }
 

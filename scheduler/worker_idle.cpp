@@ -55,6 +55,7 @@ void Worker::run() noexcept {
     if (searching_) end_search();
     enter(*fiber);
   }
+  thread_.between.destroy();
   weft_current_worker = nullptr;
 }
 
