@@ -30,7 +30,25 @@ struct Fiber {
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};
   std::uint8_t size_class = kDefaultSizeClass;
+  // Relative to task.image_hint(), since a whole address has no room; see set_site().
+  // Relaxed: written by who spawns, read by dumps, perhaps stale.
+  detail::Atomic<std::int32_t> site{0};
   detail::Task task;
+
+  // By who spawns it, after `task` is set: `caller` is where the call of spawn returns to, or null.
+  void set_site(const void* caller) noexcept {
+    const std::intptr_t distance = reinterpret_cast<std::intptr_t>(caller) -
+                                   reinterpret_cast<std::intptr_t>(task.image_hint());
+    const auto kept = static_cast<std::int32_t>(distance);
+    // Too far where the task was wrapped by a shared library, and the call is in the program.
+    site.store(kept == distance ? kept : 0, detail::relaxed);
+  }
+  // What set_site() was given; null when unknown.
+  [[nodiscard]] const void* site_hint() const noexcept {
+    const std::int32_t distance = site.load(detail::relaxed);
+    const char* image = static_cast<const char*>(task.image_hint());
+    return distance == 0 || image == nullptr ? nullptr : image + distance;
+  }
 };
 static_assert(sizeof(Fiber) == 96, "a million unstarted fibers should cost 96 MB");
 

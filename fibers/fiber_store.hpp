@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/lock_until.hpp"
 #include "base/magazine.hpp"
 #include "fibers/depot.hpp"
 #include "fibers/fiber.hpp"
@@ -59,12 +60,15 @@ class FiberStore {
   [[nodiscard]] std::size_t bytes() noexcept;
 
   // Calls visit(const Fiber&) for every record, free ones too. What it sees may be stale.
+  // False, without a call, when the mutex was not to be had before `patience` ended.
   template <class Visit>
-  void for_each(Visit visit) {
-    const std::lock_guard lock(mutex_);
+  [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
+    const std::unique_lock lock = base::lock_until(mutex_, patience);
+    if (!lock) return false;
     for (Slab* slab : slabs_) {
       for (std::size_t i = 0; i < Slab::kFibers; ++i) visit(slab->fibers()[i]);
     }
+    return true;
   }
 
  private:

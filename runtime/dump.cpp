@@ -1,8 +1,15 @@
 #include "runtime/dump.hpp"
 
-#include <iostream>
-#include <ostream>
+#include <unistd.h>
+
+#include <exception>
+#include <future>
+#include <thread>
 #include <weft/detail/waist.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "base/panic.hpp"
+#include "runtime/symbols.hpp"
 
 namespace weft::runtime {
 
@@ -11,51 +18,116 @@ namespace {
 using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
+using scheduler::Scheduler;
 
 // More lines than anybody reads; the heading has the whole number.
 constexpr std::size_t kMostLines = 200;
 
+void append_state(const Fiber& fiber, std::string& text) {
+  switch (fiber.state.load(relaxed)) {
+    case FiberState::free:
+      text.append(" has ended");
+      break;
+    case FiberState::ready:
+      text.append(" is ready");
+      break;
+    case FiberState::running:
+      text.append(" is running");
+      break;
+    case FiberState::parked:
+      text.append(" is parked: ");
+      text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
+      break;
+  }
+}
+
 // Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
 // its stack be given back; its memory stays mapped, so at worst a 0 or another fiber's name is
 // read.
-void describe(const Fiber& fiber, std::ostream& out) {
-  out << "  fiber ";
+void append_fiber(const Fiber& fiber, std::string& text) {
+  text.append("  fiber ");
   if (const fibers::Stack* stack = fiber.stack.load(detail::acquire)) {  // [bound]
-    out << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data() << '\'';
+    text.append(std::to_string(stack->fiber_id.load(relaxed)));
+    text.append(" '").append(stack->name.copy().data()).append("'");
   } else {
-    out << "(not started)";
+    text.append("(not started)");
   }
-  switch (fiber.state.load(relaxed)) {
-    case FiberState::free:
-      out << " has ended";
-      break;
-    case FiberState::ready:
-      out << " is ready";
-      break;
-    case FiberState::running:
-      out << " is running";
-      break;
-    case FiberState::parked:
-      out << " is parked: "
-          << to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed)));
-      break;
+  append_state(fiber, text);
+  const std::type_info* type = fiber.task.type_hint();
+  if (type != nullptr && *type != typeid(void)) {
+    text.append("; runs ").append(describe_type(*type));
   }
-  out << '\n';
+  if (const void* site = fiber.site_hint()) {
+    // The call itself is before the place that it returns to.
+    text.append("; spawned at ").append(describe_address(static_cast<const char*>(site) - 1));
+  }
+  text.append("\n");
+}
+
+std::string compose(Scheduler& scheduler, Deadline patience) {
+  std::string text("weft: ");
+  text.append(std::to_string(scheduler.live())).append(" fibers on ");
+  text.append(std::to_string(scheduler.workers().size())).append(" workers\n");
+  std::size_t lines = 0;
+  const bool listed = scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
+    if (fiber.state.load(relaxed) == FiberState::free || ++lines > kMostLines) return;
+    append_fiber(fiber, text);
+  });
+  if (!listed) text.append("  they cannot be listed: the lock of their records is held\n");
+  if (lines > kMostLines) {
+    text.append("  and ").append(std::to_string(lines - kMostLines)).append(" more\n");
+  }
+  return text;
+}
+
+std::string compose_all(Deadline patience) {
+  std::string text;
+  const bool listed = Scheduler::visit_all(
+      patience, [&](Scheduler& scheduler) { text.append(compose(scheduler, patience)); });
+  if (!listed) text.append("weft: no list of fibers: a runtime is being made or destroyed\n");
+  return text;
+}
+
+// Names take kilobytes of stack to unravel. A thread of its own has them, a fiber may not.
+template <class Compose>
+std::string with_enough_stack(Compose compose_text) {
+  if (!this_fiber::is_fiber()) return compose_text();
+  return std::async(std::launch::async, compose_text).get();
+}
+
+// On a thread of its own, because the one at hand may hold any lock.
+void dump_after_panic() noexcept {
+  try {
+    std::thread([] { write_to_stderr(compose_all(report_patience())); }).join();
+  } catch (const std::exception& refusal) {
+    write_to_stderr("weft: the fibers cannot be listed: ");
+    write_to_stderr(refusal.what());
+    write_to_stderr("\n");
+  }
 }
 
 }  // namespace
 
-void dump(scheduler::Scheduler& scheduler, std::ostream& out) {
-  out << "weft: " << scheduler.live() << " fibers on " << scheduler.workers().size()
-      << " workers\n";
-  std::size_t lines = 0;
-  scheduler.fibers().for_each([&](const Fiber& fiber) {
-    if (fiber.state.load(relaxed) == FiberState::free || ++lines > kMostLines) return;
-    describe(fiber, out);
-  });
-  if (lines > kMostLines) out << "  and " << lines - kMostLines << " more\n";
+Deadline report_patience() noexcept { return Deadline::after(std::chrono::milliseconds(100)); }
+
+std::string dump(Scheduler& scheduler, Deadline patience) {
+  return with_enough_stack([&] { return compose(scheduler, patience); });
 }
 
-void dump_to_stderr(scheduler::Scheduler& scheduler) { dump(scheduler, std::cerr); }
+std::string dump_all(Deadline patience) {
+  return with_enough_stack([&] { return compose_all(patience); });
+}
+
+void write_to_stderr(const std::string& text) noexcept {
+  std::size_t written = 0;
+  while (written < text.size()) {
+    const ssize_t count = ::write(STDERR_FILENO, text.data() + written, text.size() - written);
+    // Nothing can be done about a stderr that cannot be written.
+    if (count <= 0) return;
+    written += static_cast<std::size_t>(count);
+  }
+}
+
+void install_panic_dump() noexcept { base::set_panic_hook(&dump_after_panic); }
 
 }  // namespace weft::runtime

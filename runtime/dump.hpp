@@ -1,14 +1,26 @@
 // What all fibers are doing, in words.
 #pragma once
 
-#include <iosfwd>
+#include <string>
+#include <weft/deadline.hpp>
 
 #include "scheduler/scheduler.hpp"
 
 namespace weft::runtime {
 
-// A heading and one line per living fiber. What runs meanwhile may be shown stale.
-void dump(scheduler::Scheduler& scheduler, std::ostream& out);
-void dump_to_stderr(scheduler::Scheduler& scheduler);
+// How long a report of something that went wrong waits for a lock that may never be free again.
+[[nodiscard]] Deadline report_patience() noexcept;
+
+// A heading and one line per living fiber, the first few hundred. What runs meanwhile may be shown
+// stale. When the records' lock was not to be had before `patience` ended, a line says so instead.
+// May be called on a fiber's stack, however small. Blocks the thread.
+[[nodiscard]] std::string dump(scheduler::Scheduler& scheduler, Deadline patience);
+// Of all runtimes.
+[[nodiscard]] std::string dump_all(Deadline patience);
+
+void write_to_stderr(const std::string& text) noexcept;
+
+// From now on a failed WEFT_CHECK shows all fibers before it ends the process.
+void install_panic_dump() noexcept;
 
 }  // namespace weft::runtime

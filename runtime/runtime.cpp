@@ -10,7 +10,9 @@
 namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {}
+    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {
+  runtime::install_panic_dump();
+}
 
 Runtime::~Runtime() {
   WEFT_CHECK(!scheduler_->runs_on_this_thread(),
@@ -18,13 +20,14 @@ Runtime::~Runtime() {
   (void)scheduler_->wait_idle_until(Deadline::never());
 }
 
-void Runtime::spawn_here(detail::Task&& task, const SpawnOptions& options) {
-  scheduler_->spawn(std::move(task), options);
+// Not inlined: the return address tells dumps who spawned.
+[[gnu::noinline]] void Runtime::spawn_here(detail::Task&& task, const SpawnOptions& options) {
+  scheduler_->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
 bool Runtime::wait_idle_until(Deadline deadline) {
   if (scheduler_->wait_idle_until(deadline)) return true;
-  runtime::dump_to_stderr(*scheduler_);
+  runtime::write_to_stderr(runtime::dump(*scheduler_, runtime::report_patience()));
   return false;
 }
 
@@ -52,8 +55,12 @@ RuntimeStats Runtime::stats() const noexcept {
   return stats;
 }
 
-void Runtime::dump(std::ostream& out) const { runtime::dump(*scheduler_, out); }
+void Runtime::dump(std::ostream& out) const {
+  out << runtime::dump(*scheduler_, Deadline::never());
+}
 
 void Runtime::trim() noexcept { scheduler_->trim(); }
+
+void dump_fibers(std::ostream& out) { out << runtime::dump_all(Deadline::never()); }
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "base/lock_until.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 
@@ -63,6 +64,8 @@ class Visit {
 // A task that names its fiber first. Too large for a record, so names cost an allocation.
 class NamedTask {
  public:
+  using Shown = void;  // What it wraps is out of a dump's reach.
+
   NamedTask(std::string_view name, detail::Task task) : task_(std::move(task)) {
     std::copy_n(name.data(), std::min(name.size(), sizeof name_ - 1), name_);
   }
@@ -129,24 +132,33 @@ std::uint8_t Scheduler::size_class_for(std::size_t stack_size) const {
                               ", at most " + std::to_string(fibers::kLargestStack));
 }
 
-void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options) {
+bool Scheduler::visit_all(Deadline patience, const std::function<void(Scheduler&)>& visit) {
+  const std::unique_lock lock = base::lock_until(registry_mutex, patience);
+  if (!lock) return false;
+  for (Scheduler* scheduler : registry) visit(*scheduler);
+  return true;
+}
+
+void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const void* caller) {
   const std::uint8_t size_class = size_class_for(options.stack_size);
   if (!options.name.empty()) task = NamedTask(options.name, std::move(task));
   if (runs_on_this_thread()) {
-    current_worker()->spawn(std::move(task), size_class);
+    current_worker()->spawn(std::move(task), size_class, caller);
   } else {
-    spawn_from_outside(std::move(task), size_class);
+    spawn_from_outside(std::move(task), size_class, caller);
   }
 }
 
-void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class) {
+void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class,
+                                   const void* caller) {
   const Visit visit(visitors_);
-  make_ready_from_outside(make_fiber(std::move(task), size_class));
+  make_ready_from_outside(make_fiber(std::move(task), size_class, caller));
 }
 
 Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   const Visit visit(visitors_);
-  Fiber& fiber = make_fiber(std::move(task), static_cast<std::uint8_t>(options_.size_class));
+  Fiber& fiber =
+      make_fiber(std::move(task), static_cast<std::uint8_t>(options_.size_class), nullptr);
   // Relaxed: for dumps; whoever wakes it publishes it.
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
@@ -154,7 +166,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
 }
 
 // For a plain thread.
-Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class) {
+Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = nullptr;
   {
     const std::lock_guard lock(outside_mutex_);
@@ -163,6 +175,7 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class) {
   if (fiber == nullptr) throw_too_many_fibers();
   fibers::happens_after(fiber);
   fiber->task = std::move(task);
+  fiber->set_site(caller);
   fiber->size_class = size_class;
   spawned_outside_.fetch_add(1, release);  // [outside]
   fibers::happens_before(fiber);

@@ -50,9 +50,13 @@ class Scheduler {
 
   // The newest scheduler, or nullptr.
   [[nodiscard]] static Scheduler* current() noexcept;
+  // Calls visit for each scheduler there is; none is destroyed meanwhile. False, without a call,
+  // when the lock that this takes was not to be had before `patience` ended. From any thread.
+  [[nodiscard]] static bool visit_all(Deadline patience,
+                                      const std::function<void(Scheduler&)>& visit);
 
-  // From any thread. Throws as detail::spawn().
-  void spawn(detail::Task&& task, const SpawnOptions& options);
+  // From any thread. `caller` is where the user's call returns to. Throws as detail::spawn().
+  void spawn(detail::Task&& task, const SpawnOptions& options, const void* caller);
   // From any thread that is not one of its workers: a fiber that waits to be made ready.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   // From any thread that is not one of its workers.
@@ -95,8 +99,9 @@ class Scheduler {
  private:
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
-  void spawn_from_outside(detail::Task&& task, std::uint8_t size_class);
-  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class);
+  void spawn_from_outside(detail::Task&& task, std::uint8_t size_class, const void* caller);
+  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class,
+                                          const void* caller);
 
   const SchedulerOptions options_;
   fibers::StackDepot stacks_;

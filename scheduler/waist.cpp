@@ -65,16 +65,18 @@ Scheduler& scheduler_for_spawn() {
 
 }  // namespace
 
-void spawn(Task&& task) {
+// Neither is inlined, by whatever optimizer: the return address tells dumps who spawned.
+[[gnu::noinline]] void spawn(Task&& task) {
+  const void* caller = __builtin_return_address(0);
   if (Worker* worker = current_worker()) [[likely]] {
-    worker->spawn(std::move(task));
+    worker->spawn(std::move(task), caller);
   } else {
-    scheduler_for_spawn().spawn(std::move(task), {});
+    scheduler_for_spawn().spawn(std::move(task), {}, caller);
   }
 }
 
-void spawn(Task&& task, const SpawnOptions& options) {
-  scheduler_for_spawn().spawn(std::move(task), options);
+[[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
+  scheduler_for_spawn().spawn(std::move(task), options, __builtin_return_address(0));
 }
 
 Waker spawn_parked(Task&& task, WaitReason reason) {

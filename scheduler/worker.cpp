@@ -44,27 +44,28 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       random_((index + 1) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.options().workers) {}
 
-void Worker::spawn(detail::Task&& task, std::uint8_t size_class) {
+void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   // Thieves only make the queue shorter, so after this push() cannot throw.
   if (queue_.size_hint() >= RunQueue::kCapacity) overflow_.make_room();
-  Fiber& fiber = make_fiber(std::move(task), size_class);
+  Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
   push(fiber);
   announce_work();
 }
 
 Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
-  Fiber& fiber = make_fiber(std::move(task), default_size_class_);
+  Fiber& fiber = make_fiber(std::move(task), default_size_class_, nullptr);
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   return fiber;
 }
 
-Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class) {
+Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = fibers_.take();
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
   fibers::happens_after(fiber);
   fiber->task = std::move(task);
+  fiber->set_site(caller);
   fiber->size_class = size_class;
   counters_.spawned.add_one();
   fibers::happens_before(fiber);

@@ -64,10 +64,12 @@ class Worker {
   // The thread's whole life. Returns when the scheduler stops.
   void run() noexcept;
 
-  // By the fiber that runs here.
+  // By the fiber that runs here. `caller` is where the user's call returns to, for dumps.
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
-  void spawn(detail::Task&& task) { spawn(std::move(task), default_size_class_); }
-  void spawn(detail::Task&& task, std::uint8_t size_class);
+  void spawn(detail::Task&& task, const void* caller) {
+    spawn(std::move(task), default_size_class_, caller);
+  }
+  void spawn(detail::Task&& task, std::uint8_t size_class, const void* caller);
   // A fiber that make_ready() starts.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
@@ -106,7 +108,8 @@ class Worker {
   };
 
   // worker.cpp: from fiber to fiber.
-  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class);
+  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class,
+                                          const void* caller);
   [[nodiscard]] fibers::Fiber* take_next() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;

@@ -4,7 +4,6 @@
 #include <concepts>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/join_state.hpp>
@@ -104,15 +103,8 @@ template <std::invocable F>
     -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {
   using Result = std::invoke_result_t<std::decay_t<F>&>;
   auto state = std::make_unique<detail::JoinState<Result>>();
-  // Optional, because the callable and all it holds must be gone before a joiner goes on.
   detail::spawn(
-      [state = state.get(),
-       callable = std::optional<std::decay_t<F>>(std::forward<F>(callable))]() mutable {
-        state->store_outcome(*callable);
-        callable.reset();
-        state->finish();
-        if (state->release_reference()) delete state;
-      },
+      detail::JoinableTask<std::decay_t<F>, Result>{state.get(), std::forward<F>(callable)},
       options);
   return JoinHandle<Result>(state.release());
 }

@@ -94,7 +94,10 @@ class Runtime {
 
   [[nodiscard]] unsigned workers() const noexcept;
   [[nodiscard]] RuntimeStats stats() const noexcept;
-  // Writes one line per living fiber: id, name, state, what it waits for.
+  // Writes one line per living fiber, a few hundred at most: id, name, state, what it waits for,
+  // the type of its callable, and where it was spawned. docs/diagnosis.md explains them. From
+  // fibers and plain threads. Does not park, but takes a lock that spawns need now and then, so
+  // it is nothing for a hot path. Throws std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
   // Gives memory of unused stacks and records back to the system now, rather than after a while
   // of idleness.
@@ -105,6 +108,9 @@ class Runtime {
 
   std::unique_ptr<scheduler::Scheduler> scheduler_;
 };
+
+// As Runtime::dump, for all runtimes of the process. Writes nothing when there is none.
+void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its
 // result or throws its exception. From a plain thread.

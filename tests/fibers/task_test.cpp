@@ -232,6 +232,33 @@ TEST_CASE("a random history of moves loses and doubles nothing") {
   CHECK(large_census.alive == 0);
 }
 
+struct Wrapping {
+  using Shown = int;
+  char large[100];
+  void operator()() const {}
+};
+
+TEST_CASE("a task knows its callable's type, also after it is gone") {
+  struct Callable {
+    const Task* task;
+    bool* known;
+    void operator()() const { *known = *task->type_hint() == typeid(Callable); }
+  };
+  Task task;
+  CHECK(task.type_hint() == nullptr);
+  bool known_while_running = false;
+  task = Task(Callable{&task, &known_while_running});
+  CHECK(*task.type_hint() == typeid(Callable));
+  CHECK(task.image_hint() != nullptr);
+  task.run();
+  CHECK(known_while_running);
+  CHECK(!task);
+  CHECK(*task.type_hint() == typeid(Callable));
+  // Used again: what was there before is not destroyed a second time.
+  task = Task(Wrapping{});
+  CHECK(*task.type_hint() == typeid(int));
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -96,4 +96,21 @@ class JoinState : public JoinCore {
   std::exception_ptr exception_;
 };
 
+// What a joinable fiber runs.
+template <class Callable, class Result>
+struct JoinableTask {
+  using Shown = Callable;  // In dumps, in place of this wrapping.
+
+  void operator()() {
+    state->store_outcome(*callable);
+    callable.reset();
+    state->finish();
+    if (state->release_reference()) delete state;
+  }
+
+  JoinState<Result>* state;
+  // Optional, because the callable and all it holds must be gone before a joiner goes on.
+  std::optional<Callable> callable;
+};
+
 }  // namespace weft::detail

@@ -2,17 +2,31 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
+#include <weft/detail/atomic.hpp>
 
 namespace weft::detail {
 
+// The type that a dump shows for a callable: its own, or what it names as its Shown.
+template <class Callable>
+struct ShownType {
+  using Type = Callable;
+};
+template <class Callable>
+requires requires { typename Callable::Shown; }
+struct ShownType<Callable> {
+  using Type = typename Callable::Shown;
+};
+
 // A move-only void() callable that runs at most once.
 // Callables of up to kInlineSize bytes live inside; larger ones in one heap allocation.
-// Not thread-safe: one owner at a time.
+// Not thread-safe: one owner at a time; only what ends in _hint is for anybody.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 64;
@@ -25,11 +39,11 @@ class Task {
     using Callable = std::decay_t<F>;
     if constexpr (kFitsInline<Callable>) {
       ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
-      operations_ = &kInline<Callable>;
+      set_operations(kInline<Callable>);
     } else {
       auto* boxed = new Callable(std::forward<F>(callable));
       std::memcpy(storage_, &boxed, sizeof boxed);
-      operations_ = &kBoxed<Callable>;
+      set_operations(kBoxed<Callable>);
     }
   }
 
@@ -43,15 +57,26 @@ class Task {
   }
   ~Task() { reset(); }
 
-  [[nodiscard]] explicit operator bool() const noexcept { return operations_ != nullptr; }
+  [[nodiscard]] explicit operator bool() const noexcept {
+    const std::uintptr_t operations = operations_.load(relaxed);
+    return operations != 0 && (operations & kUsedUp) == 0;
+  }
 
   // Runs the callable and destroys it, also when it throws. Requires a callable.
-  void run() { std::exchange(operations_, nullptr)->run(storage_); }
+  void run() { use_up().run(storage_); }
 
   // Destroys the callable without running it.
   void reset() noexcept {
-    if (operations_ != nullptr) std::exchange(operations_, nullptr)->destroy(storage_);
+    if (*this) use_up().destroy(storage_);
   }
+
+  // What the callable is, or was before it ran; null if there was none, or without RTTI.
+  [[nodiscard]] const std::type_info* type_hint() const noexcept {
+    const Operations* operations = operations_hint();
+    return operations == nullptr ? nullptr : operations->type;
+  }
+  // An address in the program or library that made the callable; null if there was none.
+  [[nodiscard]] const void* image_hint() const noexcept { return operations_hint(); }
 
  private:
   struct Operations {
@@ -59,7 +84,11 @@ class Task {
     void (*destroy)(void* storage) noexcept;
     // Null where copying the bytes moves the callable: true of what most programs capture.
     void (*relocate)(void* from, void* to) noexcept;
+    const std::type_info* type;
   };
+
+  // Beside the address, once the callable is gone: dumps still want to know what it was.
+  static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>
   static constexpr bool kFitsInline =
@@ -105,23 +134,49 @@ class Task {
   }
 
   template <class Callable>
+  [[nodiscard]] static constexpr const std::type_info* type_of() noexcept {
+#ifdef __cpp_rtti
+    return &typeid(typename ShownType<Callable>::Type);
+#else
+    return nullptr;
+#endif
+  }
+
+  template <class Callable>
   static constexpr Operations kInline{
       &run_inline<Callable>, &destroy_inline<Callable>,
-      std::is_trivially_copyable_v<Callable> ? nullptr : &relocate_inline<Callable>};
+      std::is_trivially_copyable_v<Callable> ? nullptr : &relocate_inline<Callable>,
+      type_of<Callable>()};
   template <class Callable>
-  static constexpr Operations kBoxed{&run_boxed<Callable>, &destroy_boxed<Callable>, nullptr};
+  static constexpr Operations kBoxed{&run_boxed<Callable>, &destroy_boxed<Callable>, nullptr,
+                                     type_of<Callable>()};
+
+  void set_operations(const Operations& operations) noexcept {
+    operations_.store(reinterpret_cast<std::uintptr_t>(&operations), relaxed);
+  }
+  [[nodiscard]] const Operations* operations_hint() const noexcept {
+    return reinterpret_cast<const Operations*>(operations_.load(relaxed) & ~kUsedUp);
+  }
+  [[nodiscard]] const Operations& use_up() noexcept {
+    const std::uintptr_t operations = operations_.load(relaxed);
+    operations_.store(operations | kUsedUp, relaxed);
+    return *reinterpret_cast<const Operations*>(operations);
+  }
 
   void take(Task& other) noexcept {
-    operations_ = std::exchange(other.operations_, nullptr);
-    if (operations_ == nullptr) return;
-    if (operations_->relocate == nullptr) {
+    if (!other) return;
+    const Operations& operations = other.use_up();
+    set_operations(operations);
+    if (operations.relocate == nullptr) {
       std::memcpy(storage_, other.storage_, kInlineSize);
     } else {
-      operations_->relocate(other.storage_, storage_);
+      operations.relocate(other.storage_, storage_);
     }
   }
 
-  const Operations* operations_ = nullptr;
+  // The address of an Operations, perhaps with kUsedUp; 0 before there was one.
+  // Relaxed: the owner's own; dumps read it, perhaps stale, and what it refers to never changes.
+  Atomic<std::uintptr_t> operations_{0};
   alignas(void*) std::byte storage_[kInlineSize];
 };
 

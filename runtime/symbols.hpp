@@ -1,0 +1,17 @@
+// Code addresses and types, in words.
+#pragma once
+
+#include <string>
+#include <typeinfo>
+
+namespace weft::runtime {
+
+// `module+0x1a2b`, where the module is the program or a shared library and the number what
+// `addr2line -e module` takes; with the function's name if the module exports it.
+[[nodiscard]] std::string describe_address(const void* address);
+
+// As the source writes it: `serve(int)::{lambda()#1}`. Cut when it is very long.
+// Takes kilobytes of stack for a long name.
+[[nodiscard]] std::string describe_type(const std::type_info& type);
+
+}  // namespace weft::runtime

@@ -1,0 +1,89 @@
+// A failed check shows all fibers before it ends the process.
+#include <atomic>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "base/panic.hpp"
+#include "scheduler/scheduler.hpp"
+#include "tests/support/death_test.hpp"
+
+namespace {
+
+// Fails a check in a fiber, once another one is parked.
+template <class Bystander>
+void fail_beside(unsigned workers, std::size_t stack_size, Bystander bystander) {
+  weft::run({.workers = workers}, [&] {
+    std::atomic<bool> begun{false};
+    auto parked = weft::spawn({.name = "bystander"}, [&] {
+      begun.store(true);
+      bystander();
+    });
+    while (!begun.load()) weft::this_fiber::yield();
+    weft::spawn({.stack_size = stack_size, .name = "culprit"}, [] {
+      weft::Mutex mutex;
+      mutex.unlock();
+    }).join();
+  });
+}
+
+void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
+  weft::Channel<int> channel;
+  fail_beside(workers, stack_size, [&] { (void)channel.receive(); });
+}
+
+TEST_SUITE_BEGIN("death/panic_dump");
+
+DEATH_TEST_CASE("after a failed check the fibers are counted", "weft: 3 fibers on 2 workers\n") {
+  fail_beside_a_receiver(2);
+}
+
+DEATH_TEST_CASE("a dump after a failed check says who waits for what",
+                "'bystander' is parked: channel receive") {
+  fail_beside_a_receiver(1);
+}
+
+DEATH_TEST_CASE("a dump after a failed check shows who runs", "'culprit' is running") {
+  fail_beside_a_receiver(1);
+}
+
+DEATH_TEST_CASE("a fiber with the smallest stack has room for the dump", "'culprit' is running") {
+  fail_beside_a_receiver(1, 1);
+}
+
+DEATH_TEST_CASE("a failed check on a plain thread shows the fibers too",
+                "'main' is parked: channel receive") {
+  weft::Channel<int> channel;
+  weft::Runtime runtime({.workers = 1});
+  std::thread receiver([&] { runtime.run([&] { (void)channel.receive(); }); });
+  std::ostringstream text;
+  while (text.str().find("channel receive") == std::string::npos) weft::dump_fibers(text);
+  WEFT_CHECK(false, "the plain thread has failed");
+}
+
+DEATH_TEST_CASE("who fails with the records locked is told that they cannot be listed",
+                "they cannot be listed: the lock of their records is held") {
+  weft::run({.workers = 1}, [] {
+    (void)weft::scheduler::Scheduler::current()->fibers().for_each_until(
+        weft::Deadline::never(),
+        [](const weft::fibers::Fiber&) { WEFT_CHECK(false, "failed with the records locked"); });
+  });
+}
+
+DEATH_TEST_CASE("who fails with the list of runtimes locked is told that it is in use",
+                "weft: no list of fibers: a runtime is being made or destroyed") {
+  weft::run({.workers = 1}, [] {
+    (void)weft::scheduler::Scheduler::visit_all(
+        weft::Deadline::never(),
+        [](weft::scheduler::Scheduler&) { WEFT_CHECK(false, "failed with the list locked"); });
+  });
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,89 @@
+// What a dump says of a fiber besides its state: what it runs, and where it was spawned.
+#include <atomic>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+std::string dump_of(const weft::Runtime& runtime) {
+  std::ostringstream out;
+  runtime.dump(out);
+  return out.str();
+}
+
+// The rest of each line after `label`, up to a semicolon.
+std::vector<std::string> find_each(const std::string& text, const std::string& label) {
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(label); at != std::string::npos; at = text.find(label, at)) {
+    at += label.size();
+    found.push_back(text.substr(at, text.find_first_of(";\n", at) - at));
+  }
+  return found;
+}
+
+struct Reader {
+  weft::Channel<int>& channel;
+  void operator()() const { (void)channel.receive(); }
+};
+
+TEST_SUITE_BEGIN("runtime/dump");
+
+FIBER_TEST_CASE("a dump names the type of what a fiber runs, before, while and for handles too") {
+  weft::Channel<int> channel;
+  std::atomic<int> started{0};
+  for (int i = 0; i < 3; ++i) weft::go(Reader{channel});
+  auto joinable = weft::spawn(Reader{channel});
+  weft::go([&] {
+    ++started;
+    (void)channel.receive();
+  });
+  CHECK(find_each(dump_of(runtime), "runs (anonymous namespace)::Reader").size() == 4);
+  while (started.load() == 0) weft::this_fiber::yield();
+  CHECK(find_each(dump_of(runtime), "runs (anonymous namespace)::Reader").size() == 4);
+  const std::string text = dump_of(runtime);
+  CHECK(text.find("{lambda()#1}") != std::string::npos);
+  channel.close();
+  joinable.join();
+}
+
+FIBER_TEST_CASE("fibers that were spawned in one place share a site, others have others") {
+  weft::Channel<int> channel;
+  const auto receive = [&] { (void)channel.receive(); };
+  for (int i = 0; i < 10; ++i) weft::go(receive);
+  weft::go(receive);
+  weft::go({.name = "with a name"}, receive);
+  auto joinable = weft::spawn(receive);
+  const std::vector<std::string> sites = find_each(dump_of(runtime), "spawned at ");
+  CHECK(sites.size() == 14);  // The main fiber has one too.
+  const std::set<std::string> distinct(sites.begin(), sites.end());
+  // At -O0 the calls in one template cannot be told apart, so the two plain ones may be one.
+  CHECK(distinct.size() >= 4);
+  CHECK(distinct.size() <= 5);
+  for (const std::string& site : sites) CHECK(site.find("runtime_tests+0x") != std::string::npos);
+  channel.close();
+}
+
+FIBER_TEST_CASE("dump_fibers shows every runtime of the process") {
+  const weft::Runtime other({.workers = 1});
+  std::ostringstream out;
+  weft::dump_fibers(out);
+  CHECK(find_each(out.str(), "weft: ").size() == 2);
+  CHECK(out.str().find("'main' is running") != std::string::npos);
+}
+
+TEST_CASE("without a runtime dump_fibers writes nothing") {
+  std::ostringstream out;
+  weft::dump_fibers(out);
+  CHECK(out.str().empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
