@@ -1,7 +1,9 @@
 #include "base/thread.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -56,6 +58,20 @@ unsigned cgroup_quota() {
 }
 
 }  // namespace
+
+unsigned count_threads() noexcept {
+  const int descriptor = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return 0;
+  char text[1024];
+  const ssize_t length = ::read(descriptor, text, sizeof text - 1);
+  (void)::close(descriptor);
+  text[length > 0 ? length : 0] = '\0';
+  // The second field is the program's name in brackets, and may hold anything; the number of
+  // threads is the 20th, after 17 blanks more.
+  const char* at = std::strrchr(text, ')');
+  for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');
+  return at == nullptr ? 0 : static_cast<unsigned>(std::strtoul(at, nullptr, 10));
+}
 
 unsigned parse_cpu_quota(const char* text) noexcept {
   long long quota = 0;

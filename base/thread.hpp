@@ -12,6 +12,9 @@ namespace weft::base {
 // The first 15 characters, shown by ps, top and gdb.
 void set_thread_name(const char* name) noexcept;
 
+// All threads of the process, the caller included; 0 when the system does not say.
+[[nodiscard]] unsigned count_threads() noexcept;
+
 // Lets another thread have this processor.
 void yield_processor() noexcept;
 

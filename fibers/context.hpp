@@ -23,4 +23,10 @@ inline Arrival jump(Context to, void* message) noexcept {
   return boost::context::detail::jump_fcontext(to, message);
 }
 
+// As jump(), but calls `visitor` on the stack of `to` first, as if whoever is saved there had
+// called it: what it returns, should it return, is what they get.
+inline Arrival jump_on_top(Context to, void* message, Arrival (*visitor)(Arrival)) noexcept {
+  return boost::context::detail::ontop_fcontext(to, message, visitor);
+}
+
 }  // namespace weft::fibers

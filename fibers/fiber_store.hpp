@@ -59,14 +59,16 @@ class FiberStore {
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
   [[nodiscard]] std::size_t bytes() noexcept;
 
-  // Calls visit(const Fiber&) for every record, free ones too. What it sees may be stale.
-  // False, without a call, when the mutex was not to be had before `patience` ended.
+  // Calls visit(const Fiber&) for every record, free ones too, until it returns false. What it sees
+  // may be stale. False, without a call, when the mutex was not to be had before `patience` ended.
   template <class Visit>
   [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
     const std::unique_lock lock = base::lock_until(mutex_, patience);
     if (!lock) return false;
     for (Slab* slab : slabs_) {
-      for (std::size_t i = 0; i < Slab::kFibers; ++i) visit(slab->fibers()[i]);
+      for (std::size_t i = 0; i < Slab::kFibers; ++i) {
+        if (!visit(slab->fibers()[i])) return true;
+      }
     }
     return true;
   }

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/thread.hpp"
+#include "runtime/dump.hpp"
 
 namespace weft::runtime {
 
@@ -54,12 +56,34 @@ unsigned resolve_size_class(std::size_t bytes) {
 
 }  // namespace
 
+namespace {
+
+// On a worker's own stack, which has room for names of any length.
+void report_deadlock(const std::function<void(std::string_view)>& handler,
+                     scheduler::Scheduler& scheduler) {
+  const std::string report = describe_deadlock(scheduler);
+  if (handler) {
+    handler(report);
+    return;
+  }
+  write_to_stderr(report);
+  std::abort();
+}
+
+}  // namespace
+
 scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
   if (options.max_fibers == 0) {
     throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
   }
-  return {resolve_workers(options.workers), resolve_size_class(options.stack_size),
-          options.max_fibers, options.on_exception, options.report_overflow};
+  return {resolve_workers(options.workers),
+          resolve_size_class(options.stack_size),
+          options.max_fibers,
+          options.on_exception,
+          options.report_overflow,
+          [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
+            report_deadlock(handler, scheduler);
+          }};
 }
 
 }  // namespace weft::runtime

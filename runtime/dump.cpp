@@ -64,14 +64,29 @@ void append_fiber(const Fiber& fiber, std::string& text) {
   text.append("\n");
 }
 
-std::string compose(Scheduler& scheduler, Deadline patience) {
+void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
+  append_fiber(fiber, text);
+  fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+  if (stack == nullptr) return;
+  const fibers::Backtrace trace = fibers::backtrace_of(*stack);
+  for (std::size_t i = 0; i < trace.count; ++i) {
+    // A call is before the place that it returns to.
+    text.append("    at ");
+    text.append(describe_address(static_cast<const char*>(trace.frames[i]) - 1)).append("\n");
+  }
+}
+
+std::string compose(Scheduler& scheduler, Deadline patience,
+                    void (*append)(const Fiber&, std::string&) = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.live())).append(" fibers on ");
   text.append(std::to_string(scheduler.workers().size())).append(" workers\n");
   std::size_t lines = 0;
   const bool listed = scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
-    if (fiber.state.load(relaxed) == FiberState::free || ++lines > kMostLines) return;
-    append_fiber(fiber, text);
+    if (fiber.state.load(relaxed) != FiberState::free && ++lines <= kMostLines) {
+      append(fiber, text);
+    }
+    return true;
   });
   if (!listed) text.append("  they cannot be listed: the lock of their records is held\n");
   if (lines > kMostLines) {
@@ -112,6 +127,11 @@ Deadline report_patience() noexcept { return Deadline::after(std::chrono::millis
 
 std::string dump(Scheduler& scheduler, Deadline patience) {
   return with_enough_stack([&] { return compose(scheduler, patience); });
+}
+
+std::string describe_deadlock(Scheduler& scheduler) {
+  return "weft: deadlock: every fiber waits for another, and nobody is left to wake one\n" +
+         compose(scheduler, report_patience(), &append_fiber_and_calls);
 }
 
 std::string dump_all(Deadline patience) {

@@ -272,7 +272,10 @@ bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
     full_fence();                                            // [drain]
     idle = live() == 0;
     if (idle || deadline.passed()) break;
+    // While it is counted it only looks at live(), so as long as a fiber lives it does nothing.
+    if (deadline.is_never()) ParkedThreads::begin();
     base::futex_wait(drain_epoch_, epoch, deadline);
+    if (deadline.is_never()) ParkedThreads::end();
   }
   draining_.fetch_sub(1, relaxed);
   return idle;

@@ -16,6 +16,7 @@
 #include "fibers/fiber_store.hpp"
 #include "fibers/overflow.hpp"
 #include "fibers/stack_pool.hpp"
+#include "scheduler/deadlock.hpp"
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/poller.hpp"
@@ -23,12 +24,16 @@
 
 namespace weft::scheduler {
 
+class Scheduler;
+
 struct SchedulerOptions {
   unsigned workers = 1;
   unsigned size_class = fibers::kDefaultSizeClass;
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
+  // Called by a worker, outside of fibers, when no fiber will ever run again. Empty: nobody looks.
+  std::function<void(Scheduler&)> on_deadlock = {};
 };
 
 // Order
@@ -90,6 +95,7 @@ class Scheduler {
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
   [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
+  [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] Poller& poller() noexcept { return poller_; }
   // The searcher that naps, or nullptr; see README.md.
   [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
@@ -109,6 +115,7 @@ class Scheduler {
   InjectQueue inject_queue_;
   Poller poller_;
   IdleSet idle_;
+  DeadlockWatch deadlock_watch_{*this};
   detail::Atomic<Worker*> napper_{nullptr};
   detail::Atomic<bool> poller_owned_{false};
   detail::Atomic<bool> stopping_{false};

@@ -8,6 +8,7 @@
 #include "base/parker.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
+#include "scheduler/deadlock.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft::detail {
@@ -19,10 +20,17 @@ using scheduler::Worker;
 
 namespace {
 
-// Where a plain thread sleeps. Fibers never come here: they may move between threads.
-[[gnu::noinline]] base::Parker& thread_parker() noexcept {
-  thread_local base::Parker parker;
-  return parker;
+// Where a plain thread sleeps.
+struct ThreadSeat {
+  base::Parker parker;
+  // Whether who wakes it must take it off ParkedThreads. Written before the waiter is published.
+  bool counted = false;
+};
+
+// Fibers never come here: they may move between threads.
+[[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
+  thread_local ThreadSeat seat;
+  return seat;
 }
 
 // A timed park in flight; lives on the parked stack.
@@ -41,9 +49,27 @@ struct TimedPark {
   }
 };
 
-Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) noexcept {
+void park_thread(After after, WaitReason reason) noexcept {
+  ThreadSeat& seat = thread_seat();
+  const bool counted = scheduler::ends_from_inside(reason);
+  seat.counted = counted;
   after.call(after.argument);
-  base::Parker& parker = thread_parker();
+  // Only now, because `after` may wake others. A local variable, because the seat's may be for the
+  // waker to read by now, if not for ever.
+  if (counted) scheduler::ParkedThreads::begin();
+  (void)seat.parker.park_until(Deadline::never());
+}
+
+Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadline,
+                                Claim& claim) noexcept {
+  if (deadline.is_never()) {
+    park_thread(after, reason);
+    return claim.winner();
+  }
+  ThreadSeat& seat = thread_seat();
+  seat.counted = false;
+  after.call(after.argument);
+  base::Parker& parker = seat.parker;
   if (!parker.park_until(deadline)) {
     if (claim.try_claim(Claim::kClock)) return Claim::kClock;
     // A notifier was faster: its wake is under way and must not be left for the next park.
@@ -88,7 +114,7 @@ Waker spawn_parked(Task&& task, WaitReason reason) {
 
 Waker current() noexcept {
   if (Worker* worker = current_worker()) return Waker::of_fiber(worker->current_fiber());
-  return Waker::of_thread(&thread_parker());
+  return Waker::of_thread(&thread_seat());
 }
 
 void park(After after, WaitReason reason) noexcept {
@@ -96,13 +122,12 @@ void park(After after, WaitReason reason) noexcept {
     worker->park(after, reason);
     return;
   }
-  after.call(after.argument);
-  (void)thread_parker().park_until(Deadline::never());
+  park_thread(after, reason);
 }
 
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
   Worker* worker = current_worker();
-  if (worker == nullptr) return park_thread_until(after, deadline, claim);
+  if (worker == nullptr) return park_thread_until(after, reason, deadline, claim);
   if (deadline.is_never()) {
     worker->park(after, reason);
     return claim.winner();
@@ -119,7 +144,9 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 void wake(Waker waker) noexcept {
   if (waker.is_thread()) {
     // A plain thread never sleeps elsewhere, so there is nobody to interrupt.
-    (void)static_cast<base::Parker*>(waker.target())->unpark();
+    auto& seat = *static_cast<ThreadSeat*>(waker.target());
+    if (seat.counted) scheduler::ParkedThreads::end();
+    (void)seat.parker.unpark();
     return;
   }
   auto& fiber = *static_cast<Fiber*>(waker.target());

@@ -13,6 +13,7 @@
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
 #include "fibers/switch.hpp"
+#include "scheduler/deadlock.hpp"
 #include "scheduler/overflow_queue.hpp"
 #include "scheduler/poller.hpp"
 #include "scheduler/run_queue.hpp"
@@ -86,6 +87,7 @@ class Worker {
   void unpark() noexcept;
   void unpark_for_work() noexcept;
   [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers_.next_hint(); }
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
@@ -133,6 +135,7 @@ class Worker {
   [[nodiscard]] bool block_until(Deadline deadline) noexcept;
   [[nodiscard]] Deadline sleep_limit(bool napped) noexcept;
   void give_memory_back() noexcept;
+  [[nodiscard]] bool report_deadlock() noexcept;
 
   // worker_search.cpp: as a thief.
   [[nodiscard]] fibers::Fiber* search() noexcept;
@@ -166,6 +169,7 @@ class Worker {
   bool warned_of_stacks_ = false;
   std::uint64_t next_fiber_id_ = 0;
   std::int64_t last_poll_ = 0;
+  WatchPauses watch_pauses_;
   std::uint32_t tick_ = 0;  // Counts scheduling decisions.
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;

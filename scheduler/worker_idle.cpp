@@ -167,8 +167,14 @@ Deadline Worker::sleep_limit(bool napped) noexcept {
   const Deadline timer = Deadline::at_nanoseconds(earliest);
   const std::int64_t now = Deadline::now_nanoseconds();
   if (!napped) return std::min(timer, Deadline::at_nanoseconds(now + kFirstSleep));
-  if (!scheduler_.has_surplus_hint()) return timer;
-  return std::min(timer, Deadline::at_nanoseconds(now + kTrimDelay));
+  Deadline limit = timer;
+  if (scheduler_.deadlock_watch().is_on_watch(index_)) {
+    limit = std::min(limit, watch_pauses_.next());
+  }
+  if (scheduler_.has_surplus_hint()) {
+    limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
+  }
+  return limit;
 }
 
 // Sleeps in the poller if it is free and watches anything, else on the futex. True when unparked
@@ -196,9 +202,28 @@ void Worker::give_memory_back() noexcept {
   }
 }
 
+// When it is time, and this worker's turn, to look whether anything can still happen. True when
+// somebody was told that nothing can: they may have done something about it.
+bool Worker::report_deadlock() noexcept {
+  DeadlockWatch& watch = scheduler_.deadlock_watch();
+  const auto& report = scheduler_.options().on_deadlock;
+  if (!watch_pauses_.next().passed() || !watch.is_on_watch(index_)) return false;
+  // Without fibers there is nothing to watch: the next one wakes a worker, which takes over.
+  if (!report || scheduler_.live() == 0) {
+    watch_pauses_.stop();
+    return false;
+  }
+  watch_pauses_.lengthen();
+  if (!watch.find(index_)) return false;
+  report(scheduler_);
+  return true;
+}
+
 // Sleeps until there may be work. False when the scheduler stops.
 bool Worker::sleep() noexcept {
   IdleSet& idle = scheduler_.idle();
+  scheduler_.deadlock_watch().take_over(index_);
+  watch_pauses_.restart();
   for (bool napped = false;; napped = true) {
     if (scheduler_.stopping()) return false;
     idle.begin_sleep(index_);
@@ -227,6 +252,7 @@ bool Worker::sleep() noexcept {
       return true;
     }
     if (napped) give_memory_back();
+    if (napped && report_deadlock()) return true;
     counters_.sleeps.add_one();
   }
 }

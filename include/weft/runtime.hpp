@@ -8,6 +8,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <weft/go.hpp>
@@ -29,6 +30,14 @@ struct RuntimeOptions {
   // Report stack overflows of fibers: installs a SIGSEGV and SIGBUS handler that forwards all
   // other faults to the handler that was there before.
   bool report_overflow = true;
+  // Called when fibers are left but none can ever run again: each waits for another, no time is
+  // waited for, no descriptor, and every plain thread of the process, if there is one, waits in
+  // this library too, without a deadline. `report` says what each fiber waits for, and where.
+  // Never a false alarm; found after 0.1 s at the earliest. Empty: the report goes to stderr and
+  // the process is aborted.
+  // It is called on a worker, outside of fibers, once for each deadlock. It may spawn, wake (close
+  // a channel, say) and end the process; it must not park or throw.
+  std::function<void(std::string_view report)> on_deadlock = {};
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.

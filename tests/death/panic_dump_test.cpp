@@ -70,8 +70,10 @@ DEATH_TEST_CASE("who fails with the records locked is told that they cannot be l
                 "they cannot be listed: the lock of their records is held") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::Scheduler::current()->fibers().for_each_until(
-        weft::Deadline::never(),
-        [](const weft::fibers::Fiber&) { WEFT_CHECK(false, "failed with the records locked"); });
+        weft::Deadline::never(), [](const weft::fibers::Fiber&) {
+          WEFT_CHECK(false, "failed with the records locked");
+          return true;
+        });
   });
 }
 

@@ -55,9 +55,14 @@ TEST_CASE("records are distinct, and the visit sees every one of them") {
   std::set<const Fiber*> fibers;
   for (int i = 0; i < 3'000; ++i) REQUIRE(fibers.insert(cache.take()).second);
   std::size_t visited = 0;
-  CHECK(store.for_each_until(weft::Deadline::never(),
-                             [&](const Fiber& fiber) { visited += fibers.count(&fiber); }));
+  CHECK(store.for_each_until(weft::Deadline::never(), [&](const Fiber& fiber) {
+    visited += fibers.count(&fiber);
+    return true;
+  }));
   CHECK(visited == fibers.size());
+  visited = 0;
+  CHECK(store.for_each_until(weft::Deadline::never(), [&](const Fiber&) { return ++visited < 7; }));
+  CHECK(visited == 7);
 }
 
 TEST_CASE("the limit is met to within a slab and a chain, and again after all came back") {

@@ -143,7 +143,7 @@ struct Worker {
     if (fault == kSearcherLeavesSilently) return;
     if (shared->has_work_hint()) shared->wake_one();
   }
-  // Worker::sleep.
+  // Worker::sleep, without what it does when a later sleep has ended by itself.
   [[nodiscard]] bool sleep() {
     IdleSet& idle = *shared->idle;
     for (bool napped = false;; napped = true) {
@@ -170,7 +170,7 @@ struct Worker {
       if (awake) return true;
     }
   }
-  // Worker::sleep_limit, without timers and stacks: only the first sleep ends by itself.
+  // Worker::sleep_limit, without timers, stacks and the watch: only the first sleep ends by itself.
   [[nodiscard]] static Deadline sleep_limit(bool napped) {
     return napped || !weft::model::time_passes ? Deadline::never()
                                                : Deadline::at_nanoseconds(weft::model::kSoon);

@@ -1,0 +1,40 @@
+#include "fibers/backtrace.hpp"
+
+#include <unwind.h>
+
+#include "fibers/stack_space.hpp"
+
+namespace weft::fibers {
+
+namespace {
+
+// What an unwinder needs at most, and then some.
+constexpr std::ptrdiff_t kUnwinderBytes = 8 << 10;
+
+_Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {
+  auto& trace = *static_cast<Backtrace*>(argument);
+  const auto address = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+  if (address == nullptr || trace.count == Backtrace::kMostFrames) return _URC_END_OF_STACK;
+  trace.frames[trace.count++] = address;
+  return _URC_NO_REASON;
+}
+
+// On the parked stack, as if the parked call had called it. Its context is saved anew by the jump
+// back; who resumes the fiber later arrives here, and is passed on to the parked call.
+Arrival visit(Arrival arrival) {
+  (void)_Unwind_Backtrace(&note_frame, arrival.data);
+  return jump(arrival.fctx, nullptr);
+}
+
+}  // namespace
+
+Backtrace backtrace_of(Stack& parked) noexcept {
+  Backtrace trace;
+  // A saved context stands at the end of what is in use.
+  const char* end = static_cast<const char*>(parked.context);
+  if (kSanitized || end - StackSpace::lowest_byte(parked) < kUnwinderBytes) return trace;
+  parked.context = jump_on_top(parked.context, &trace, &visit).fctx;
+  return trace;
+}
+
+}  // namespace weft::fibers

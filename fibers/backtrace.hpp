@@ -1,0 +1,22 @@
+// The calls that a parked fiber is in.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "fibers/stack.hpp"
+
+namespace weft::fibers {
+
+struct Backtrace {
+  static constexpr std::size_t kMostFrames = 24;
+  std::array<const void*, kMostFrames> frames{};  // Return addresses, innermost first.
+  std::size_t count = 0;
+};
+
+// Unwinds the stack of a parked fiber from a visit to it. Nobody may resume it meanwhile, and none
+// of its own code runs. Empty when too little of the stack is left for an unwinder, and under a
+// sanitizer, which such a visit would confuse.
+[[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
+
+}  // namespace weft::fibers

@@ -1,0 +1,61 @@
+#include "scheduler/deadlock.hpp"
+
+#include "base/thread.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::scheduler {
+
+using detail::full_fence;
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::FiberState;
+
+// Nothing when anything is found that may still wake a fiber.
+std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
+  Evidence evidence{0, {0, 0}};
+  const auto& workers = scheduler_.workers();
+  for (unsigned i = 0; i < workers.size(); ++i) {
+    if (i != worker && !scheduler_.idle().is_asleep(i)) return std::nullopt;
+  }
+  // Before the counters: what a worker counted before it fell asleep is visible. Pairs with the
+  // fence in Worker::sleep.
+  full_fence();  // [idle]
+  for (const auto& other : workers) {
+    evidence.switches += other->counters().switches.get();
+    if (!other->next_timer_hint().is_never()) return std::nullopt;
+  }
+  if (scheduler_.has_work_hint()) return std::nullopt;
+  evidence.threads = ParkedThreads::read();
+  return evidence;
+}
+
+// Every record is looked at, so this comes last. False also when the records are in use.
+bool DeadlockWatch::all_fibers_wait_for_each_other() const {
+  std::uint64_t waiting = 0;
+  const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
+    // Relaxed: the evidence, unchanged, says that nobody has written meanwhile.
+    const FiberState state = fiber.state.load(relaxed);
+    if (state == FiberState::free) return true;
+    const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+    if (state != FiberState::parked || !ends_from_inside(reason)) return false;
+    ++waiting;
+    return true;
+  });
+  return listed && waiting != 0 && waiting == scheduler_.live();
+}
+
+bool DeadlockWatch::find(unsigned worker) {
+  looks_.fetch_add(1, relaxed);
+  const std::optional<Evidence> before = collect(worker);
+  if (!before || before->switches == found_at_.load(relaxed)) return false;
+  // Of all threads of the process only the one that asks may be running. The workers of another
+  // runtime, asleep or not, are among those that might wake a fiber.
+  if (base::count_threads() != scheduler_.workers().size() + before->threads.parked()) return false;
+  if (!all_fibers_wait_for_each_other()) return false;
+  full_fence();  // [idle]
+  if (collect(worker) != before) return false;
+  found_at_.store(before->switches, relaxed);
+  return true;
+}
+
+}  // namespace weft::scheduler

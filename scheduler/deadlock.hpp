@@ -1,0 +1,86 @@
+// Whether anything can still happen.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "fibers/backtrace.hpp"
+#include "scheduler/parked_threads.hpp"
+
+namespace weft::scheduler {
+
+class Scheduler;
+
+// Only the kernel or another process can end such a wait; of all others somebody in here must.
+[[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
+  return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
+         reason != detail::WaitReason::blocking;
+}
+
+// Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what
+// is looked at and why the verdict is never wrong.
+// The worker that went to sleep last is on watch: when it has slept for a while it looks, and
+// again after growing pauses, so that nothing is paid while there is work, and next to nothing
+// while there is none.
+class DeadlockWatch {
+ public:
+  explicit DeadlockWatch(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
+  DeadlockWatch(const DeadlockWatch&) = delete;
+  DeadlockWatch& operator=(const DeadlockWatch&) = delete;
+
+  // By a worker that goes to sleep. Relaxed here and below: a stale answer costs a look too many,
+  // or one that comes with the next sleep.
+  void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
+  [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
+    return on_watch_.load(detail::relaxed) == worker;
+  }
+
+  // By the worker on watch, awake, on its idle stack. True when there is a deadlock that has not
+  // been found before.
+  [[nodiscard]] bool find(unsigned worker);
+  // How often somebody has looked. Relaxed: for tests, which wait for it to grow.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
+
+ private:
+  struct Evidence {
+    std::uint64_t switches;  // By all workers: grows whenever one does anything.
+    ParkedThreads::Counts threads;
+    friend bool operator==(const Evidence&, const Evidence&) = default;
+  };
+
+  [[nodiscard]] std::optional<Evidence> collect(unsigned worker) const noexcept;
+  [[nodiscard]] bool all_fibers_wait_for_each_other() const;
+
+  Scheduler& scheduler_;
+  detail::Atomic<unsigned> on_watch_{0};
+  detail::Atomic<std::uint64_t> looks_{0};
+  // Relaxed: workers on watch follow one another, and a report too many is none too few.
+  detail::Atomic<std::uint64_t> found_at_{0};  // The switches when a deadlock was found last.
+};
+
+// When a worker on watch looks next.
+class WatchPauses {
+ public:
+  void restart() noexcept { schedule(kFirst); }
+  void lengthen() noexcept { schedule(pause_ * 2 < kLongest ? pause_ * 2 : kLongest); }
+  // Until restart().
+  void stop() noexcept { next_ = Deadline::never(); }
+  [[nodiscard]] Deadline next() const noexcept { return next_; }
+
+ private:
+  static constexpr std::int64_t kFirst = 100'000'000;
+  static constexpr std::int64_t kLongest = 60'000'000'000;
+
+  void schedule(std::int64_t pause) noexcept {
+    pause_ = pause;
+    next_ = Deadline::at_nanoseconds(Deadline::now_nanoseconds() + pause);
+  }
+
+  std::int64_t pause_ = kFirst;
+  Deadline next_ = Deadline::never();
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,42 @@
+// How many plain threads wait for a fiber, or for each other.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::scheduler {
+
+// Counts, for the whole process, the threads that are parked in the library without a deadline:
+// the kernel does not end such a wait, only a fiber or a thread that runs. The counters only grow,
+// so who reads both twice and finds them unchanged knows that all held at one moment.
+// The count is never too high: a thread is counted once it does nothing more, and it is whoever
+// sets it going that takes it off, before. From any thread; one shared line, on paths that make a
+// system call anyway.
+// Order
+//   [parked]  begin counts (release) -> read loads begun (acquire): what the thread that now waits
+//             did before, ends that it counted included, is visible.
+class ParkedThreads {
+ public:
+  struct Counts {
+    std::uint64_t begun;
+    std::uint64_t ended;
+    friend bool operator==(const Counts&, const Counts&) = default;
+    // Wraps below 0 for the moment in which a wait was ended before it was counted.
+    [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
+  };
+
+  // By the thread that is about to sleep, when all else is done.
+  static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
+  // By whoever wakes it, before.
+  static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
+  [[nodiscard]] static Counts read() noexcept {
+    const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]
+    return {begun, ended_.load(detail::acquire)};              // [parked]
+  }
+
+ private:
+  static inline detail::Atomic<std::uint64_t> begun_{0};
+  static inline detail::Atomic<std::uint64_t> ended_{0};
+};
+
+}  // namespace weft::scheduler

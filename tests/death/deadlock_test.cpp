@@ -1,0 +1,85 @@
+// When no fiber can ever run again the process says so, and ends.
+#include <mutex>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/deadlock.hpp"
+#include "tests/support/death_test.hpp"
+
+namespace {
+
+// One fiber waits for a value that nobody sends, and the main one for its end.
+void channel(unsigned workers) {
+  weft::run({.workers = workers}, [] {
+    weft::Channel<int> channel;
+    weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); }).join();
+  });
+}
+
+// Two mutexes, locked in two orders.
+void mutex(unsigned workers) {
+  weft::run({.workers = workers}, [] {
+    weft::Mutex left;
+    weft::Mutex right;
+    weft::WaitGroup both;
+    both.add(2);
+    const auto lock_both = [&](weft::Mutex& first, weft::Mutex& second) {
+      const std::lock_guard lock_first(first);
+      both.done();
+      both.wait();
+      const std::lock_guard lock_second(second);
+    };
+    auto one = weft::spawn({.name = "left first"}, [&] { lock_both(left, right); });
+    auto other = weft::spawn({.name = "right first"}, [&] { lock_both(right, left); });
+    one.join();
+  });
+}
+
+void wait_group(unsigned workers) {
+  weft::run({.workers = workers}, [] {
+    weft::WaitGroup group;
+    group.add();
+    weft::spawn({.name = "the waiter"}, [&] { group.wait(); }).join();
+  });
+}
+
+TEST_SUITE_BEGIN("death/deadlock");
+
+// The thread sanitizer has a thread of its own, of which nobody knows what it will do.
+#ifdef WEFT_TEST_TSAN
+#define DEADLOCK_TEST_CASE(sentence, text, ...)            \
+  TEST_CASE(sentence) { MESSAGE(weft::test::kNoVerdict); } \
+  [[maybe_unused]] static void DOCTEST_ANONYMOUS(weft_body)() { __VA_ARGS__; }
+#else
+#define DEADLOCK_TEST_CASE(sentence, text, ...) \
+  DEATH_TEST_CASE(sentence, text) { __VA_ARGS__; }
+#endif
+
+DEADLOCK_TEST_CASE("a deadlock is reported by one worker", "weft: deadlock: every fiber waits",
+                   channel(1))
+DEADLOCK_TEST_CASE("a deadlock is reported by one of two workers",
+                   "weft: deadlock: every fiber waits", channel(2))
+DEADLOCK_TEST_CASE("a deadlock is reported by one of eight workers",
+                   "weft: deadlock: every fiber waits", channel(8))
+DEADLOCK_TEST_CASE("the report shows who waits for a channel",
+                   "'the receiver' is parked: channel receive", channel(1))
+DEADLOCK_TEST_CASE("the report shows who waits for a handle", "'main' is parked: join", channel(2))
+DEADLOCK_TEST_CASE("the report shows one who waits for a mutex", "'left first' is parked: mutex",
+                   mutex(1))
+DEADLOCK_TEST_CASE("the report shows the other who waits for a mutex",
+                   "'right first' is parked: mutex", mutex(2))
+DEADLOCK_TEST_CASE("a deadlock on mutexes is reported with eight workers",
+                   "'right first' is parked: mutex", mutex(8))
+DEADLOCK_TEST_CASE("the report shows who waits for a wait group with one worker",
+                   "'the waiter' is parked: wait group", wait_group(1))
+DEADLOCK_TEST_CASE("the report shows who waits for a wait group with two workers",
+                   "'the waiter' is parked: wait group", wait_group(2))
+DEADLOCK_TEST_CASE("the report shows who waits for a wait group with eight workers",
+                   "'the waiter' is parked: wait group", wait_group(8))
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,232 @@
+// What counts as a deadlock, and what does not. Without the fixture: its watchdog is a thread
+// that might wake somebody, so with it there is never a verdict.
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "scheduler/scheduler.hpp"
+#include "tests/support/deadlock.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::scheduler::Scheduler;
+
+// What is reported, and how often.
+struct Reports {
+  std::atomic<int> count{0};
+  std::string last;
+
+  // Options for a runtime that keeps its reports here, and then does something about it.
+  template <class Then>
+  weft::RuntimeOptions options(unsigned workers, Then then) {
+    return {.workers = workers, .on_deadlock = [this, then](std::string_view report) {
+              last = report;
+              ++count;
+              then();
+            }};
+  }
+  weft::RuntimeOptions options(unsigned workers) {
+    return options(workers, [] {});
+  }
+};
+
+// Ends a test that hangs, without a thread.
+struct Alarm {
+  Alarm() { alarm(60 * weft::test::kSlowdown); }
+  ~Alarm() { alarm(0); }
+};
+
+bool holds(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+// How often the workers have looked for a deadlock.
+std::uint64_t looks() { return Scheduler::current()->deadlock_watch().looks(); }
+
+#define SKIP_WITHOUT_VERDICTS()          \
+  if (!weft::test::kDeadlocksAreFound) { \
+    MESSAGE(weft::test::kNoVerdict);     \
+    return;                              \
+  }                                      \
+  const Alarm hangs_no_longer_than_a_minute
+
+TEST_SUITE_BEGIN("runtime/deadlock");
+
+TEST_CASE("a deadlock is reported once, with everybody's names and calls, and may be resolved") {
+  SKIP_WITHOUT_VERDICTS();
+  for (const unsigned workers : {1U, 2U, 8U}) {
+    weft::Channel<int> channel;
+    Reports reports;
+    weft::run(reports.options(workers, [&] { channel.close(); }), [&] {
+      for (int i = 0; i < 3; ++i) weft::go([&] { (void)channel.receive(); });
+      CHECK(!channel.receive());
+    });
+    CHECK(reports.count.load() == 1);
+    CHECK(holds(reports.last, "4 fibers"));
+    CHECK(holds(reports.last, "'main' is parked: channel receive"));
+    CHECK(holds(reports.last, "{lambda()#1}"));
+    CHECK((weft::test::kSanitized || holds(reports.last, "    at ")));
+  }
+}
+
+TEST_CASE("the calls of every parked fiber are shown, and all of them go on afterwards") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Semaphore semaphore(0);
+  Reports reports;
+  int sum = 0;
+  weft::run(reports.options(2, [&] { semaphore.release(100); }), [&] {
+    weft::WaitGroup group;
+    std::atomic<int> passed{0};
+    for (int i = 0; i < 100; ++i) {
+      group.add();
+      weft::go({.stack_size = std::size_t{16} << (i % 4 + 10)}, [&] {
+        semaphore.acquire();
+        ++passed;
+        group.done();
+      });
+    }
+    group.wait();
+    sum = passed.load();
+  });
+  CHECK(sum == 100);
+  CHECK(reports.count.load() == 1);
+  if (!weft::test::kSanitized) {
+    std::size_t calls = 0;
+    for (std::size_t at = 0; (at = reports.last.find("    at ", at)) != std::string::npos; ++at) {
+      ++calls;
+    }
+    CHECK(calls >= 3 * 101);
+  }
+}
+
+TEST_CASE("a second deadlock is reported too") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Semaphore semaphore(0);
+  Reports reports;
+  weft::run(reports.options(2, [&] { semaphore.release(); }), [&] {
+    semaphore.acquire();
+    semaphore.acquire();
+  });
+  CHECK(reports.count.load() == 2);
+}
+
+TEST_CASE("fibers that are left when the runtime should end are a deadlock") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Semaphore semaphore(0);
+  Reports reports;
+  {
+    weft::Runtime runtime(reports.options(2, [&] { semaphore.release(); }));
+    runtime.go([&] { semaphore.acquire(); });
+  }
+  CHECK(reports.count.load() == 1);
+}
+
+TEST_CASE("plain threads that wait for fibers for ever are part of the deadlock") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Semaphore semaphore(0);
+  Reports reports;
+  {
+    weft::Runtime runtime(reports.options(2, [&] { semaphore.release(3); }));
+    std::thread one([&] { semaphore.acquire(); });
+    std::thread other([&] { runtime.run([&] { semaphore.acquire(); }); });
+    semaphore.acquire();
+    // Untimed and in the library up to here; join() is not, but by then all are awake.
+    one.join();
+    other.join();
+  }
+  CHECK(reports.count.load() == 1);
+}
+
+TEST_CASE("a fiber that sleeps is no deadlock") {
+  Reports reports;
+  weft::run(reports.options(2), [&] {
+    weft::WaitGroup group;
+    group.add();
+    weft::go([&] {
+      while (looks() < 1) weft::this_fiber::sleep_for(300ms);
+      group.done();
+    });
+    group.wait();
+  });
+  CHECK(reports.count.load() == 0);
+}
+
+TEST_CASE("a fiber that waits for a descriptor is no deadlock") {
+  Reports reports;
+  weft::run(reports.options(2), [&] {
+    const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+    weft::scheduler::IoHandle* handle = nullptr;
+    weft::scheduler::Poller& poller = weft::scheduler::current_poller();
+    REQUIRE(!poller.add(timer, handle));
+    // The kernel alone ends each of these waits.
+    while (looks() < 1) {
+      const itimerspec in_a_while{{}, {0, 300'000'000}};
+      timerfd_settime(timer, 0, &in_a_while, nullptr);
+      CHECK(handle->wait_readable(weft::Deadline::never()) == weft::scheduler::WaitOutcome::ready);
+      std::uint64_t expired = 0;
+      (void)!read(timer, &expired, sizeof expired);
+    }
+    poller.remove(*handle);
+  });
+  CHECK(reports.count.load() == 0);
+}
+
+TEST_CASE("a plain thread that does something else may still wake a fiber") {
+  Reports reports;
+  weft::run(reports.options(2), [&] {
+    weft::Channel<int> channel;
+    std::thread sender([&] {
+      while (looks() < 1) std::this_thread::sleep_for(10ms);
+      (void)channel.send(1);
+    });
+    CHECK(channel.receive() == 1);
+    sender.join();
+  });
+  CHECK(reports.count.load() == 0);
+}
+
+TEST_CASE("a plain thread that waits with a deadline may still wake a fiber") {
+  Reports reports;
+  weft::run(reports.options(2), [&] {
+    weft::Channel<int> channel;
+    weft::Semaphore semaphore(0);
+    std::thread sender([&] {
+      while (looks() < 1) (void)semaphore.try_acquire_for(300ms);
+      (void)channel.send(1);
+    });
+    CHECK(channel.receive() == 1);
+    sender.join();
+  });
+  CHECK(reports.count.load() == 0);
+}
+
+TEST_CASE("beside another runtime nothing is certain") {
+  Reports reports;
+  weft::Runtime other({.workers = 1});
+  weft::run(reports.options(1), [&] {
+    weft::Semaphore semaphore(0);
+    other.go([&] {
+      while (looks() < 1) weft::this_fiber::sleep_for(300ms);
+      semaphore.release();
+    });
+    semaphore.acquire();
+  });
+  CHECK(reports.count.load() == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
