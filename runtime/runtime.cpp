@@ -5,6 +5,7 @@
 #include "base/panic.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
+#include "runtime/dump_signal.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft {
@@ -12,6 +13,9 @@ namespace weft {
 Runtime::Runtime(const RuntimeOptions& options)
     : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {
   runtime::install_panic_dump();
+  if (options.dump_signal != 0) {
+    dump_signal_ = std::make_unique<runtime::DumpSignal>(options.dump_signal);
+  }
 }
 
 Runtime::~Runtime() {

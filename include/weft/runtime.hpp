@@ -38,6 +38,11 @@ struct RuntimeOptions {
   // It is called on a worker, outside of fibers, once for each deadlock. It may spawn, wake (close
   // a channel, say) and end the process; it must not park or throw.
   std::function<void(std::string_view report)> on_deadlock = {};
+  // A signal that makes the process write all fibers, as dump_fibers() does, to stderr, and go on:
+  // SIGQUIT, say, which a terminal sends for Ctrl-\. 0: none. Its handler is replaced while the
+  // runtime lives. Two runtimes must not ask for different ones: std::invalid_argument. A signal
+  // that cannot be handled throws std::system_error.
+  int dump_signal = 0;
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.
@@ -57,6 +62,9 @@ struct RuntimeStats {
 
 namespace scheduler {
 class Scheduler;
+}
+namespace runtime {
+class DumpSignal;
 }
 
 // Owns worker threads and everything that fibers need. While it exists it is the process's
@@ -116,6 +124,7 @@ class Runtime {
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
 
   std::unique_ptr<scheduler::Scheduler> scheduler_;
+  std::unique_ptr<runtime::DumpSignal> dump_signal_;
 };
 
 // As Runtime::dump, for all runtimes of the process. Writes nothing when there is none.

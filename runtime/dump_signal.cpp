@@ -1,0 +1,174 @@
+#include "runtime/dump_signal.hpp"
+
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <weft/detail/atomic.hpp>
+
+#include "base/thread.hpp"
+#include "runtime/dump.hpp"
+#include "scheduler/parked_threads.hpp"
+
+namespace weft::runtime {
+
+namespace {
+
+using detail::full_fence;
+using detail::relaxed;
+
+// What is written to the eventfd, which adds it up: one for each signal, and a much larger one
+// for the end.
+constexpr std::uint64_t kDump = 1;
+constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
+
+// What the handler uses.
+// Order
+//   [handler]  the handler counts itself; full_fence; it reads the descriptor, against: the
+//              descriptor is taken away; full_fence; the handlers are counted. Either the handler
+//              finds no descriptor, or it is waited for before the descriptor is closed.
+// Relaxed otherwise: the handler reads nothing but these two.
+detail::Atomic<int> handler_descriptor{-1};
+detail::Atomic<std::uint32_t> handlers_running{0};
+
+// What all users share.
+struct Shared {
+  std::mutex mutex;  // Guards the rest.
+  unsigned users = 0;
+  int number = 0;
+  int descriptor = -1;
+  struct sigaction previous {};
+  std::thread writer;
+};
+
+Shared& shared() {
+  static Shared instance;
+  return instance;
+}
+
+void write_to(int descriptor, std::uint64_t value) noexcept {
+  // It can fail only if the counter is full, and then there is enough to do.
+  (void)!::write(descriptor, &value, sizeof value);
+}
+
+void on_signal(int) {
+  const int saved_errno = errno;
+  handlers_running.fetch_add(1, relaxed);
+  full_fence();  // [handler]
+  const int descriptor = handler_descriptor.load(relaxed);
+  if (descriptor >= 0) write_to(descriptor, kDump);
+  handlers_running.fetch_sub(1, detail::release);  // [handler]
+  errno = saved_errno;
+}
+
+void write_dumps(int descriptor) {
+  base::set_thread_name("weft-dump");
+  for (;;) {
+    std::uint64_t value = 0;
+    const ssize_t length = ::read(descriptor, &value, sizeof value);
+    if (length != sizeof value && errno != EINTR) return;
+    if (value % kEnd != 0) write_to_stderr(dump_all(report_patience()));
+    if (value >= kEnd) return;
+  }
+}
+
+// A thread that takes no signals: they are for the program's own.
+std::thread start_writer(int descriptor) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    std::thread writer(&write_dumps, descriptor);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return writer;
+  } catch (...) {
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
+  }
+}
+
+void stop_writer(Shared& state) noexcept {
+  // From here on it is a thread like any other, that might do anything.
+  scheduler::ParkedThreads::end();
+  write_to(state.descriptor, kEnd);
+  state.writer.join();
+}
+
+void forget_descriptor(Shared& state) noexcept {
+  handler_descriptor.store(-1, relaxed);
+  full_fence();                                                                 // [handler]
+  while (handlers_running.load(detail::acquire) != 0) base::yield_processor();  // [handler]
+  ::close(state.descriptor);
+}
+
+void install(Shared& state, int number) {
+  state.descriptor = ::eventfd(0, EFD_CLOEXEC);
+  if (state.descriptor < 0) {
+    throw std::system_error(errno, std::generic_category(), "weft: eventfd");
+  }
+  try {
+    state.writer = start_writer(state.descriptor);
+  } catch (...) {
+    ::close(state.descriptor);
+    throw;
+  }
+  // It wakes no fiber, ever, so it must not stand in the way of finding a deadlock.
+  scheduler::ParkedThreads::begin();
+  handler_descriptor.store(state.descriptor, relaxed);
+  struct sigaction action {};
+  action.sa_handler = &on_signal;
+  // On the signal stack that each worker has: a fiber's own may be nearly used up.
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  sigemptyset(&action.sa_mask);
+  if (sigaction(number, &action, &state.previous) != 0) {
+    const int error = errno;
+    stop_writer(state);
+    forget_descriptor(state);
+    throw std::system_error(
+        error, std::generic_category(),
+        std::string("weft: RuntimeOptions::dump_signal = ").append(std::to_string(number)));
+  }
+  state.number = number;
+}
+
+void uninstall(Shared& state) noexcept {
+  struct sigaction current {};
+  if (sigaction(state.number, nullptr, &current) == 0 && current.sa_handler == &on_signal) {
+    // Cannot fail where the first one did not.
+    (void)sigaction(state.number, &state.previous, nullptr);
+  }
+  stop_writer(state);
+  forget_descriptor(state);
+}
+
+}  // namespace
+
+DumpSignal::DumpSignal(int number) {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  if (state.users == 0) {
+    install(state, number);
+  } else if (state.number != number) {
+    throw std::invalid_argument(std::string("RuntimeOptions::dump_signal = ")
+                                    .append(std::to_string(number))
+                                    .append(", but another runtime has chosen ")
+                                    .append(std::to_string(state.number)));
+  }
+  ++state.users;
+}
+
+DumpSignal::~DumpSignal() {
+  Shared& state = shared();
+  const std::lock_guard lock(state.mutex);
+  if (--state.users == 0) uninstall(state);
+}
+
+}  // namespace weft::runtime

@@ -1,0 +1,21 @@
+// A signal that makes the process show its fibers, and go on.
+#pragma once
+
+namespace weft::runtime {
+
+// While one lives, `number` makes a thread of its own write all fibers of the process to stderr.
+// The handler does no more than write to an eventfd; what was there before it is put back at the
+// end, unless somebody has replaced it meanwhile.
+// Several runtimes may ask for the same signal, and share the handler and the thread. From any
+// thread, though not from a fiber: it waits for the thread.
+class DumpSignal {
+ public:
+  // Throws std::invalid_argument when another one lives with another number, std::system_error
+  // when the system refuses: not every signal can be handled.
+  explicit DumpSignal(int number);
+  ~DumpSignal();
+  DumpSignal(const DumpSignal&) = delete;
+  DumpSignal& operator=(const DumpSignal&) = delete;
+};
+
+}  // namespace weft::runtime

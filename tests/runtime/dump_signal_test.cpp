@@ -1,0 +1,137 @@
+// A signal that shows all fibers while the process goes on.
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/deadlock.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+// While it lives, stderr goes to a file in memory.
+class CapturedStderr {
+ public:
+  CapturedStderr() : file_(memfd_create("stderr", MFD_CLOEXEC)), before_(dup(STDERR_FILENO)) {
+    dup2(file_, STDERR_FILENO);
+  }
+  ~CapturedStderr() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+    close(file_);
+  }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  [[nodiscard]] std::string text() const {
+    std::string text(1 << 16, '\0');
+    const ssize_t length = pread(file_, text.data(), text.size(), 0);
+    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
+    return text;
+  }
+
+ private:
+  int file_;
+  int before_;
+};
+
+using Handler = void (*)(int);
+
+bool is_handled_by(Handler handler, int number) {
+  struct sigaction current {};
+  sigaction(number, nullptr, &current);
+  return current.sa_handler == handler;
+}
+
+void old_handler(int) {}
+
+// Puts a handler in place that can be recognized.
+struct OldHandler {
+  explicit OldHandler(int signal_number) : number(signal_number) { signal(number, &old_handler); }
+  ~OldHandler() { signal(number, SIG_DFL); }
+  int number;
+};
+
+TEST_SUITE_BEGIN("runtime/dump_signal");
+
+FIBER_TEST_CASE_WITH("the signal shows every fiber, each time, and the process goes on",
+                     {.options = {.dump_signal = SIGUSR1}}) {
+  weft::Channel<int> channel;
+  auto parked = weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); });
+  const auto shows_it = [](const std::string& text, std::size_t from) {
+    return text.find("'the receiver' is parked: channel receive", from) != std::string::npos;
+  };
+  std::ostringstream seen;
+  for (; !shows_it(seen.str(), 0); weft::this_fiber::yield()) runtime.dump(seen);
+  const CapturedStderr captured;
+  std::size_t length = 0;
+  for (int i = 0; i < 3; ++i) {
+    raise(SIGUSR1);
+    // A dump is written at once, so the next round sees no rest of this one.
+    while (!shows_it(captured.text(), length)) weft::this_fiber::yield();
+    length = captured.text().size();
+  }
+  CHECK(captured.text().find("2 fibers") != std::string::npos);
+  channel.close();
+  parked.join();
+}
+
+TEST_CASE("the handler that was there before is put back when the last runtime has ended") {
+  const weft::test::TestGuard guard("the handler that was there before is put back");
+  const OldHandler before(SIGUSR2);
+  {
+    const weft::Runtime first({.workers = 1, .dump_signal = SIGUSR2});
+    CHECK(!is_handled_by(&old_handler, SIGUSR2));
+    { const weft::Runtime second({.workers = 1, .dump_signal = SIGUSR2}); }
+    CHECK(!is_handled_by(&old_handler, SIGUSR2));
+  }
+  CHECK(is_handled_by(&old_handler, SIGUSR2));
+}
+
+TEST_CASE("a handler that was installed later is left in place") {
+  const weft::test::TestGuard guard("a handler that was installed later is left in place");
+  const OldHandler clean_up(SIGUSR2);
+  signal(SIGUSR2, SIG_IGN);
+  {
+    const weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR2});
+    signal(SIGUSR2, &old_handler);
+  }
+  CHECK(is_handled_by(&old_handler, SIGUSR2));
+}
+
+TEST_CASE("a second signal, and one that cannot be handled, are refused without a trace") {
+  const weft::test::TestGuard guard("a second signal is refused without a trace");
+  CHECK_THROWS_AS(weft::Runtime({.workers = 1, .dump_signal = SIGKILL}), std::system_error);
+  CHECK_THROWS_AS(weft::Runtime({.workers = 1, .dump_signal = 12345}), std::system_error);
+  const OldHandler other(SIGUSR2);
+  const weft::Runtime runtime({.workers = 1, .dump_signal = SIGUSR1});
+  CHECK_THROWS_AS(weft::Runtime({.workers = 1, .dump_signal = SIGUSR2}), std::invalid_argument);
+  CHECK(is_handled_by(&old_handler, SIGUSR2));
+}
+
+// Without the fixture, whose watchdog counts as a thread that might wake somebody.
+TEST_CASE("the thread that writes dumps does not hide a deadlock") {
+  if (!weft::test::kDeadlocksAreFound) {
+    MESSAGE(weft::test::kNoVerdict);
+    return;
+  }
+  alarm(60 * weft::test::kSlowdown);
+  weft::Channel<int> channel;
+  weft::run({.workers = 2,
+             .on_deadlock = [&](std::string_view) { channel.close(); },
+             .dump_signal = SIGUSR1},
+            [&] { CHECK(!channel.receive()); });
+  alarm(0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
