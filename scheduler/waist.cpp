@@ -188,12 +188,24 @@ const char* to_string(WaitReason reason) noexcept {
       return "join";
     case WaitReason::mutex:
       return "mutex";
+    case WaitReason::shared_mutex_read:
+      return "shared mutex, to read";
+    case WaitReason::shared_mutex_write:
+      return "shared mutex, to write";
     case WaitReason::condition_variable:
       return "condition variable";
     case WaitReason::wait_group:
       return "wait group";
     case WaitReason::semaphore:
       return "semaphore";
+    case WaitReason::latch:
+      return "latch";
+    case WaitReason::barrier:
+      return "barrier";
+    case WaitReason::once:
+      return "once";
+    case WaitReason::event:
+      return "event";
     case WaitReason::channel_send:
       return "channel send";
     case WaitReason::channel_receive:

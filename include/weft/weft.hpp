@@ -17,6 +17,7 @@
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/shared_mutex.hpp>
 #include <weft/spawn_options.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>

@@ -8,6 +8,7 @@
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
+#include <weft/shared_mutex.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
@@ -30,6 +31,38 @@ DEATH_TEST_CASE("unlocking a mutex twice, from a plain thread",
   mutex.lock();
   mutex.unlock();
   mutex.unlock();
+}
+
+DEATH_TEST_CASE("unlocking a shared mutex that readers have",
+                "a shared mutex that no writer had was unlocked") {
+  weft::run([] {
+    weft::SharedMutex mutex;
+    mutex.lock_shared();
+    mutex.unlock();
+  });
+}
+
+DEATH_TEST_CASE("unlocking a shared mutex that nobody has",
+                "a shared mutex that no writer had was unlocked") {
+  weft::SharedMutex mutex;
+  mutex.unlock();
+}
+
+DEATH_TEST_CASE("a reader's unlock of a shared mutex that a writer has",
+                "a shared mutex that no reader had was unlocked") {
+  weft::SharedMutex mutex;
+  mutex.lock();
+  mutex.unlock_shared();
+}
+
+DEATH_TEST_CASE("more readers' unlocks than locks of a shared mutex",
+                "a shared mutex that no reader had was unlocked") {
+  weft::run([] {
+    weft::SharedMutex mutex;
+    mutex.lock_shared();
+    mutex.unlock_shared();
+    mutex.unlock_shared();
+  });
 }
 
 DEATH_TEST_CASE("more done() than add()", "WaitGroup::done() was called more often than") {

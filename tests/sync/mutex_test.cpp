@@ -12,27 +12,14 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/sync/parties.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::Mutex;
 using weft::test::kSlowdown;
-
-// Runs `body(number)` in so many fibers and so many plain threads, and waits for all.
-template <class Body>
-void run_mixed(int fiber_count, int thread_count, Body body) {
-  std::vector<weft::JoinHandle<void>> fibers;
-  std::vector<std::thread> threads;
-  for (int i = 0; i < fiber_count; ++i) {
-    fibers.push_back(weft::spawn([body, i] { body(i); }));
-  }
-  for (int i = 0; i < thread_count; ++i) {
-    threads.emplace_back([body, i, fiber_count] { body(fiber_count + i); });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (auto& fiber : fibers) fiber.join();
-}
+using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/mutex");
 

@@ -1,0 +1,122 @@
+// Exclusion between one writer and many readers.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+// std::shared_timed_mutex for fibers and plain threads: owned by one writer or by any number of
+// readers. std::unique_lock, std::shared_lock and std::scoped_lock work, and a ConditionVariable
+// takes either lock. Not recursive: a reader that locks again deadlocks if a writer has come in
+// between. Whoever owns it may unlock it on another thread than it locked on.
+// Fairness: first come, first served. Who comes while somebody waits stands behind, a reader too;
+// the mutex is handed over, so nobody overtakes; readers next to each other are let in together.
+// What an owner did before its unlock is visible to each owner it excluded.
+// It may be destroyed by whoever knows that each other lock call has returned and each other owner
+// has called its unlock, which may be still on its way out.
+// Invariants
+//   I1  state_ = kWriter or a number of kReaders, whoever owns it, + kWaiters.
+//   I2  kWaiters is set whenever the list is not empty, and only while somebody owns the mutex. It
+//       changes under waiters_lock_ only.
+//   I3  While it is set, nobody becomes an owner, and the last owner does not cease to be one, but
+//       under waiters_lock_.
+//   I4  An unlock that has made the mutex free, and wakes nobody, does not touch it any more.
+// Order
+//   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), and so does who
+//             passes the mutex on: what happened under earlier locks is visible.
+class SharedMutex {
+ public:
+  SharedMutex() noexcept = default;
+  SharedMutex(const SharedMutex&) = delete;
+  SharedMutex& operator=(const SharedMutex&) = delete;
+
+  // Parks until the mutex is the caller's alone.
+  void lock() noexcept {
+    if (!try_lock()) [[unlikely]]
+      (void)lock_contended(kWriter, {});
+  }
+  // Never parks.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t expected = 0;
+    return state_.compare_exchange_strong(expected, kWriter, detail::acquire,  // [shared]
+                                          detail::relaxed);
+  }
+  // False when `until` ended the wait. A writer that gives up lets in the readers behind it.
+  [[nodiscard]] bool try_lock_until(const Until& until) noexcept {
+    return try_lock() || lock_contended(kWriter, until);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock_until(Deadline::after(duration));
+  }
+  // By the writer only; unlocking what no writer has locked ends the process with a report.
+  void unlock() noexcept {
+    if (!leave(kWriter)) [[unlikely]]
+      unlock_contended(kWriter);
+  }
+
+  // Parks until the mutex is the caller's, and perhaps other readers'.
+  void lock_shared() noexcept {
+    if (!try_lock_shared()) [[unlikely]]
+      (void)lock_contended(kReader, {});
+  }
+  // Never parks. False also when somebody waits.
+  [[nodiscard]] bool try_lock_shared() noexcept {
+    std::uint32_t state = state_.load(detail::relaxed);
+    while ((state & (kWriter | kWaiters)) == 0) {
+      if (state_.compare_exchange_weak(state, state + kReader, detail::acquire,  // [shared]
+                                       detail::relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // False when `until` ended the wait.
+  [[nodiscard]] bool try_lock_shared_until(const Until& until) noexcept {
+    return try_lock_shared() || lock_contended(kReader, until);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
+    return try_lock_shared_until(Deadline::after(duration));
+  }
+  // By a reader only; with no reader there the process ends with a report.
+  void unlock_shared() noexcept {
+    if (!leave(kReader)) [[unlikely]]
+      unlock_contended(kReader);
+  }
+
+ private:
+  // What an owner adds to the state.
+  static constexpr std::uint32_t kWriter = 1;
+  static constexpr std::uint32_t kWaiters = 2;
+  static constexpr std::uint32_t kReader = 4;
+
+  [[nodiscard]] static bool is_owned_by(std::uint32_t state, std::uint32_t owner) noexcept {
+    return owner == kWriter ? (state & kWriter) != 0 : state >= kReader;
+  }
+  // Gives up the caller's ownership, unless there is somebody it would have to be handed to.
+  // Relaxed loads of state_, here and elsewhere, only look before a compare-exchange decides.
+  [[nodiscard]] bool leave(std::uint32_t owner) noexcept {
+    std::uint32_t state = state_.load(detail::relaxed);
+    while (is_owned_by(state, owner) && state != (owner | kWaiters)) {
+      if (state_.compare_exchange_weak(state, state - owner, detail::release,  // [shared]
+                                       detail::relaxed)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  [[nodiscard]] bool lock_contended(std::uint32_t owner, const Until& until) noexcept;
+  void unlock_contended(std::uint32_t owner) noexcept;
+  [[nodiscard]] bool hand_over() noexcept;
+  void let_in_after_withdrawal() noexcept;
+  [[nodiscard]] detail::Waiter* admit(std::uint32_t& owners) noexcept;
+
+  detail::Atomic<std::uint32_t> state_{0};
+  detail::SpinLock waiters_lock_;
+  detail::WaitList waiters_;
+};
+
+}  // namespace weft

@@ -1,0 +1,115 @@
+#include <weft/shared_mutex.hpp>
+
+#include "base/panic.hpp"
+
+namespace weft {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+using detail::Waiter;
+using detail::WaitReason;
+
+// Relaxed throughout this file: changes of kWaiters are made under waiters_lock_, which orders
+// them.
+
+bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexcept {
+  const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
+  waiters_lock_.lock();
+  for (std::uint32_t state = state_.load(relaxed);;) {
+    if ((state & obstacles) == 0) {
+      if (!state_.compare_exchange_weak(state, state + owner, acquire, relaxed))
+        continue;  // [shared]
+      waiters_lock_.unlock();
+      return true;
+    }
+    if (until.is_over()) {
+      waiters_lock_.unlock();
+      return false;
+    }
+    // The owner that sees the bit comes to the lock, and finds this waiter.
+    if ((state & kWaiters) != 0) break;
+    if (state_.compare_exchange_weak(state, state | kWaiters, relaxed, relaxed)) break;
+  }
+  Waiter self;
+  self.amount = owner;
+  const WaitReason reason =
+      owner == kWriter ? WaitReason::shared_mutex_write : WaitReason::shared_mutex_read;
+  if (detail::wait_in_until(waiters_, waiters_lock_, self, reason, until) ==
+      detail::Claim::kNotifier) {
+    return true;
+  }
+  let_in_after_withdrawal();
+  return false;
+}
+
+// Who gave up may have stood in front of readers who can join those inside, or have been the last
+// in the row.
+void SharedMutex::let_in_after_withdrawal() noexcept {
+  waiters_lock_.lock();
+  Waiter* admitted = nullptr;
+  const std::uint32_t state = state_.load(relaxed);
+  if ((state & kWaiters) != 0) {
+    const std::uint32_t before = state & ~kWaiters;
+    std::uint32_t owners = before;
+    admitted = admit(owners);
+    // By now there may be fewer readers than `before`, but not none (I3).
+    if (owners != before) state_.fetch_add(owners - before, acquire);  // [shared]
+    if (waiters_.empty()) state_.fetch_and(~kWaiters, relaxed);
+  }
+  waiters_lock_.unlock();
+  detail::wake_chain(admitted);
+}
+
+// The mutex is not freed while somebody waits, so who may destroy it comes after the hand-over.
+void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
+  do {
+    waiters_lock_.lock();
+    // Acquire, on behalf of the next owner: all readers who have left.
+    const std::uint32_t state = state_.load(acquire);  // [shared]
+    WEFT_CHECK(is_owned_by(state, owner), owner == kWriter
+                                              ? "a shared mutex that no writer had was unlocked"
+                                              : "a shared mutex that no reader had was unlocked");
+    if (state == (owner | kWaiters)) {
+      if (hand_over()) return;
+    } else {
+      waiters_lock_.unlock();
+    }
+    // Those that waited have given up, or other readers have come.
+  } while (!leave(owner));
+}
+
+// By the only owner; the waiters' lock is held, and is released. False when there is nobody to hand
+// the mutex to: it is still the caller's then.
+bool SharedMutex::hand_over() noexcept {
+  std::uint32_t owners = 0;
+  Waiter* admitted = admit(owners);
+  if (admitted == nullptr) {
+    state_.fetch_and(~kWaiters, relaxed);
+  } else {
+    state_.store(owners | (waiters_.empty() ? 0 : kWaiters), release);  // [shared]
+  }
+  waiters_lock_.unlock();
+  detail::wake_chain(admitted);
+  return admitted != nullptr;
+}
+
+// Takes out those in front who can own the mutex together with `owners`, and adds them to it. The
+// waiters' lock is held.
+Waiter* SharedMutex::admit(std::uint32_t& owners) noexcept {
+  Waiter* head = nullptr;
+  Waiter** tail = &head;
+  while (Waiter* first = waiters_.front()) {
+    const bool fits = first->amount == kWriter ? owners == 0 : (owners & kWriter) == 0;
+    if (!fits) break;
+    waiters_.erase(*first);
+    if (!detail::WaitList::try_claim(*first)) continue;
+    owners += static_cast<std::uint32_t>(first->amount);
+    *tail = first;
+    tail = &first->next;
+  }
+  *tail = nullptr;
+  return head;
+}
+
+}  // namespace weft
