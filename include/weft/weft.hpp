@@ -1,16 +1,20 @@
 // Everything that weft offers.
 #pragma once
 
+#include <weft/barrier.hpp>
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/once.hpp>
 #include <weft/ordered_stream.hpp>
 #include <weft/parallel.hpp>
 #include <weft/pool.hpp>

@@ -3,9 +3,11 @@
 #include <cstring>
 #include <mutex>
 #include <stdexcept>
+#include <weft/barrier.hpp>
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/go.hpp>
+#include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
 #include <weft/shared_mutex.hpp>
@@ -82,6 +84,24 @@ DEATH_TEST_CASE("more done() than add() after a timed wait",
     group.done();
     group.done();
   });
+}
+
+DEATH_TEST_CASE("counting a latch down below 0", "a Latch was counted down below 0") {
+  weft::Latch latch(2);
+  latch.count_down();
+  latch.count_down(2);
+}
+
+DEATH_TEST_CASE("more arrivals than a barrier expects",
+                "more parties arrived at a Barrier than it expects") {
+  weft::run([] {
+    weft::Barrier barrier(2);
+    (void)barrier.arrive(3);
+  });
+}
+
+DEATH_TEST_CASE("a barrier without parties", "a Barrier was made for a negative number") {
+  const weft::Barrier<> barrier(-1);
 }
 
 DEATH_TEST_CASE("waiting for a condition without the mutex", "without its mutex locked") {

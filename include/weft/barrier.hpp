@@ -1,0 +1,127 @@
+// Meeting again and again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+namespace detail {
+
+// The untyped core of Barrier: counts arrivals, and lets those waiting go on when the last arriver
+// has completed the phase.
+// Invariants
+//   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
+//       or gone, so nobody arrives meanwhile.
+//   I2  Who is in the list waits for the phase of now to end.
+class BarrierCore {
+ public:
+  struct Arrival {
+    std::uint64_t phase;
+    bool is_last;  // The caller must complete() the phase.
+  };
+
+  explicit BarrierCore(std::ptrdiff_t expected) noexcept;
+  // `dropped` of the `count` arrivals will not be expected in the phases to come.
+  [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
+  // In one section, so that who returns first may destroy the barrier. True for the last one, who
+  // has not waited, and must complete() the phase.
+  [[nodiscard]] bool arrive_and_wait() noexcept;
+  void complete() noexcept;
+  // Until `phase` is over; false when `until` ended the wait.
+  [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
+
+ private:
+  // The lock is held. True for the last one.
+  [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept;
+
+  SpinLock lock_;
+  std::ptrdiff_t expected_;
+  std::ptrdiff_t missing_;
+  std::uint64_t phase_ = 0;
+  WaitList waiters_;
+};
+
+struct NoCompletion {
+  void operator()() const noexcept {}
+};
+
+}  // namespace detail
+
+// std::barrier for fibers and plain threads: a number of parties go through phases, none of which
+// begins before all have arrived at the end of the one before. The completion function runs once
+// per phase, in the last to arrive, before anybody is released; it may park, but not use the
+// barrier.
+// Each arrival synchronizes with the completion function, and that with the return of each wait.
+// It may be destroyed once every wait has returned; where all parties meet by arrive_and_wait(), as
+// soon as the first of them has returned from the last phase.
+template <class CompletionFunction = detail::NoCompletion>
+class Barrier {
+  static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
+                "the completion function must be noexcept, as for std::barrier");
+
+ public:
+  // That somebody has arrived, and at the end of which phase.
+  class arrival_token {
+   public:
+    arrival_token(arrival_token&&) noexcept = default;
+    arrival_token& operator=(arrival_token&&) noexcept = default;
+
+   private:
+    friend class Barrier;
+    explicit arrival_token(std::uint64_t phase) noexcept : phase_(phase) {}
+    std::uint64_t phase_;
+  };
+
+  [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
+    return std::numeric_limits<std::ptrdiff_t>::max();
+  }
+  // `expected` parties, not a negative number.
+  explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
+      : core_(expected), completion_(std::move(completion)) {}
+  Barrier(const Barrier&) = delete;
+  Barrier& operator=(const Barrier&) = delete;
+
+  // Arrives for `count` parties, without waiting. The last to arrive runs the completion function;
+  // apart from what that does, never parks. More arrivals than are expected end the process with a
+  // report.
+  [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
+    const detail::BarrierCore::Arrival arrival = core_.arrive(count, 0);
+    if (arrival.is_last) complete();
+    return arrival_token(arrival.phase);
+  }
+  // Parks until the phase in which `token` was made is over.
+  void wait(arrival_token&& token) noexcept { (void)core_.wait_until(token.phase_, {}); }
+  // The same; false when `until` ended the wait. The arrival counts all the same.
+  [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
+    return core_.wait_until(token.phase_, until);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for(const arrival_token& token,
+                              std::chrono::duration<Rep, Period> duration) noexcept {
+    return wait_until(token, Deadline::after(duration));
+  }
+  // Parks until all have arrived.
+  void arrive_and_wait() noexcept {
+    if (core_.arrive_and_wait()) complete();
+  }
+  // Arrives for one party that will not take part in the phases to come. Parks as arrive() does.
+  void arrive_and_drop() noexcept {
+    if (core_.arrive(1, 1).is_last) complete();
+  }
+
+ private:
+  void complete() noexcept {
+    completion_();
+    core_.complete();
+  }
+
+  detail::BarrierCore core_;
+  [[no_unique_address]] CompletionFunction completion_;
+};
+
+}  // namespace weft

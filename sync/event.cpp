@@ -1,0 +1,35 @@
+#include <weft/event.hpp>
+
+namespace weft {
+
+using detail::relaxed;
+using detail::release;
+using detail::Waiter;
+
+void Event::set() noexcept {
+  lock_.lock();
+  set_.store(true, release);  // [set]
+  Waiter* waiters = waiters_.claim_all();
+  lock_.unlock();
+  detail::wake_chain(waiters);
+}
+
+// Relaxed, here and below: under the lock, which orders it.
+void Event::reset() noexcept {
+  lock_.lock();
+  set_.store(false, relaxed);
+  lock_.unlock();
+}
+
+bool Event::wait_until(const Until& until) noexcept {
+  lock_.lock();
+  if (set_.load(relaxed)) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return detail::wait_in_until(waiters_, lock_, self, detail::WaitReason::event, until) ==
+         detail::Claim::kNotifier;
+}
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+#include <weft/latch.hpp>
+
+#include <mutex>
+
+#include "base/panic.hpp"
+
+namespace weft {
+
+using detail::Waiter;
+using detail::WaitReason;
+
+Latch::Latch(std::ptrdiff_t expected) noexcept : count_(expected) {
+  WEFT_CHECK(expected >= 0, "a Latch was made with a negative count");
+}
+
+Waiter* Latch::subtract(std::ptrdiff_t count) noexcept {
+  WEFT_CHECK(count >= 0 && count <= count_, "a Latch was counted down below 0");
+  count_ -= count;
+  return count_ == 0 ? waiters_.claim_all() : nullptr;
+}
+
+void Latch::count_down(std::ptrdiff_t count) noexcept {
+  lock_.lock();
+  Waiter* waiters = subtract(count);
+  lock_.unlock();
+  detail::wake_chain(waiters);
+}
+
+bool Latch::try_wait() noexcept {
+  const std::lock_guard guard(lock_);
+  return count_ == 0;
+}
+
+bool Latch::wait_until(const Until& until) noexcept {
+  lock_.lock();
+  if (count_ == 0) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return detail::wait_in_until(waiters_, lock_, self, WaitReason::latch, until) ==
+         detail::Claim::kNotifier;
+}
+
+// In one section: between two, somebody else might find the latch open and destroy it.
+void Latch::arrive_and_wait(std::ptrdiff_t count) noexcept {
+  lock_.lock();
+  Waiter* waiters = subtract(count);
+  if (count_ == 0) {
+    lock_.unlock();
+    detail::wake_chain(waiters);
+    return;
+  }
+  Waiter self;
+  detail::wait_in(waiters_, lock_, self, WaitReason::latch);
+}
+
+}  // namespace weft

@@ -1,0 +1,42 @@
+#include <weft/once.hpp>
+
+namespace weft {
+
+using detail::relaxed;
+using detail::release;
+using detail::Waiter;
+
+bool Once::begin() noexcept {
+  lock_.lock();
+  // Relaxed: under the lock, which orders it.
+  if (running_) {
+    Waiter self;
+    detail::wait_in(waiters_, lock_, self, detail::WaitReason::once);
+    return self.granted;
+  }
+  const bool is_first = !done_.load(relaxed);
+  running_ = is_first;
+  lock_.unlock();
+  return is_first;
+}
+
+void Once::finish() noexcept {
+  lock_.lock();
+  done_.store(true, release);  // [done]
+  running_ = false;
+  Waiter* waiters = waiters_.claim_all();
+  lock_.unlock();
+  detail::wake_chain(waiters);
+}
+
+// The function has thrown: the next in the row is to run its own.
+void Once::pass_on() noexcept {
+  lock_.lock();
+  Waiter* next = waiters_.claim_front();
+  running_ = next != nullptr;
+  if (next != nullptr) next->granted = true;
+  lock_.unlock();
+  if (next != nullptr) detail::wake(next->waker);
+}
+
+}  // namespace weft
