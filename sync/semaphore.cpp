@@ -6,17 +6,20 @@ namespace weft {
 
 using detail::Waiter;
 
-bool Semaphore::try_acquire(std::uint32_t count) noexcept {
-  const std::lock_guard guard(lock_);
-  if (!waiters_.empty() || permits_ < count) return false;
-  permits_ -= count;
+bool Semaphore::take(std::uint64_t count) noexcept {
+  if (available_ < 0 || static_cast<std::uint64_t>(available_) < count) return false;
+  available_ -= static_cast<std::int64_t>(count);
   return true;
 }
 
-bool Semaphore::try_acquire_until(const Until& until, std::uint32_t count) noexcept {
+bool Semaphore::try_acquire(std::uint64_t count) noexcept {
+  const std::lock_guard guard(lock_);
+  return waiters_.empty() && take(count);
+}
+
+bool Semaphore::try_acquire_until(const Until& until, std::uint64_t count) noexcept {
   lock_.lock();
-  if (waiters_.empty() && permits_ >= count) {
-    permits_ -= count;
+  if (waiters_.empty() && take(count)) {
     lock_.unlock();
     return true;
   }
@@ -34,9 +37,18 @@ bool Semaphore::try_acquire_until(const Until& until, std::uint32_t count) noexc
   return false;
 }
 
-void Semaphore::release(std::uint32_t count) noexcept {
+void Semaphore::release(std::uint64_t count) noexcept {
   lock_.lock();
-  permits_ += count;
+  available_ += static_cast<std::int64_t>(count);
+  Waiter* granted = grant();
+  lock_.unlock();
+  detail::wake_chain(granted);
+}
+
+void Semaphore::resize(std::uint64_t permits) noexcept {
+  lock_.lock();
+  available_ += static_cast<std::int64_t>(permits) - static_cast<std::int64_t>(size_);
+  size_ = permits;
   Waiter* granted = grant();
   lock_.unlock();
   detail::wake_chain(granted);
@@ -46,10 +58,12 @@ Waiter* Semaphore::grant() noexcept {
   Waiter* head = nullptr;
   Waiter** tail = &head;
   while (Waiter* first = waiters_.front()) {
-    if (permits_ < first->amount) break;
+    if (!take(first->amount)) break;
     waiters_.erase(*first);
-    if (!detail::WaitList::try_claim(*first)) continue;
-    permits_ -= first->amount;
+    if (!detail::WaitList::try_claim(*first)) {
+      available_ += static_cast<std::int64_t>(first->amount);
+      continue;
+    }
     *tail = first;
     tail = &first->next;
   }
@@ -59,7 +73,7 @@ Waiter* Semaphore::grant() noexcept {
 
 std::uint64_t Semaphore::available_hint() noexcept {
   const std::lock_guard guard(lock_);
-  return permits_;
+  return available_ < 0 ? 0 : static_cast<std::uint64_t>(available_);
 }
 
 }  // namespace weft

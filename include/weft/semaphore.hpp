@@ -6,36 +6,50 @@
 
 namespace weft {
 
-// A weighted counting semaphore. Waiters are served first come, first served; nobody overtakes
-// a waiter, not even with a smaller demand. From fibers and plain threads.
+// A weighted counting semaphore for fibers and plain threads. Waiters are served first come, first
+// served; nobody overtakes a waiter, not even with a smaller demand. So a demand that is larger
+// than all permits holds up those behind it, until there are more permits or it gives up.
 // release() synchronizes with the return of the acquire() that it lets through.
+// It may be destroyed once every acquire has returned and nobody will begin a release; the one that
+// let the last acquire through may be still on its way out.
 class Semaphore {
  public:
-  explicit Semaphore(std::uint64_t permits) noexcept : permits_(permits) {}
+  // With `permits` permits, all of them free; 2^63 - 1 at most, as of all numbers of permits here.
+  explicit Semaphore(std::uint64_t permits) noexcept
+      : size_(permits), available_(static_cast<std::int64_t>(permits)) {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
   // Parks until `count` permits are the caller's.
-  void acquire(std::uint32_t count = 1) noexcept { (void)try_acquire_until({}, count); }
-  // Never parks.
-  [[nodiscard]] bool try_acquire(std::uint32_t count = 1) noexcept;
+  void acquire(std::uint64_t count = 1) noexcept { (void)try_acquire_until({}, count); }
+  // Never parks. False also when somebody waits.
+  [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // False when `until` ended the wait; no permit has been taken then.
-  [[nodiscard]] bool try_acquire_until(const Until& until, std::uint32_t count = 1) noexcept;
+  [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
-                                     std::uint32_t count = 1) noexcept {
+                                     std::uint64_t count = 1) noexcept {
     return try_acquire_until(Deadline::after(duration), count);
   }
-  void release(std::uint32_t count = 1) noexcept;
+  // Never parks. By anybody: more may be released than were acquired, which is how a semaphore that
+  // begins with 0 signals.
+  void release(std::uint64_t count = 1) noexcept;
+  // Makes it a semaphore of `permits` permits: the difference to what it was made with, or resized
+  // to before, is added to those that are free, or taken from them. If that leaves less than none,
+  // permits that come back make up for it before anybody gets one. Never parks.
+  void resize(std::uint64_t permits) noexcept;
   // Permits that are free now; may be stale when it returns.
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:
-  // Takes every waiter that the free permits can serve, in order; the lock is held.
+  // The lock is held for each of these.
+  [[nodiscard]] bool take(std::uint64_t count) noexcept;
+  // Takes out every waiter that the free permits can serve, in order.
   [[nodiscard]] detail::Waiter* grant() noexcept;
 
   detail::SpinLock lock_;
-  std::uint64_t permits_;
+  std::uint64_t size_;
+  std::int64_t available_;  // Below 0 after a resize() to less than is out.
   detail::WaitList waiters_;
 };
 

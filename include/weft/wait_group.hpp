@@ -1,11 +1,16 @@
 // Waiting until a number of things are done.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
 
-// Go's sync.WaitGroup. add() before the work is spawned, done() at its end, wait() for all.
+// Go's sync.WaitGroup. add() before the work is spawned, done() at its end, wait() for all; or just
+// go() and wait().
 // It may be destroyed as soon as wait() has returned, and used again then.
 // done() synchronizes with the return of the wait() that it ends.
 // Invariants
@@ -31,6 +36,14 @@ class WaitGroup {
       reached_zero(before);
   }
 
+  // Starts a detached fiber that counts from now until `callable`, and all it holds, is gone. As
+  // weft::go(), also in what it throws and in what becomes of exceptions; the count is what it was
+  // if nothing was started.
+  template <std::invocable F>
+  void go(F&& callable) {
+    detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
+  }
+
   // Parks until the count is 0. From fibers and plain threads.
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
@@ -42,6 +55,27 @@ class WaitGroup {
 
  private:
   static constexpr std::uint64_t kWaiters = 1;
+
+  // One of the count, for as long as it lives.
+  class Count {
+   public:
+    explicit Count(WaitGroup& group) noexcept : group_(&group) { group.add(); }
+    Count(Count&& other) noexcept : group_(std::exchange(other.group_, nullptr)) {}
+    Count& operator=(Count&&) = delete;
+    ~Count() {
+      if (group_ != nullptr) group_->done();
+    }
+
+   private:
+    WaitGroup* group_;
+  };
+  // Members go in reverse order: first the callable, then the count.
+  template <class F>
+  struct Counted {
+    Count count;
+    F callable;
+    void operator()() { callable(); }
+  };
 
   [[nodiscard]] bool stop_waiting() noexcept;
   void reached_zero(std::uint64_t before) noexcept;

@@ -115,7 +115,7 @@ class World {
     (void)condition_.wait_for(lock, hardly_any_time(random));
   }
   void acquire(Random& random) {
-    const auto count = static_cast<std::uint32_t>(1 + random.below(kPermits));
+    const std::uint64_t count = 1 + random.below(kPermits);
     if (!permits_.try_acquire_for(hardly_any_time(random), count)) return;
     if (random.one_in(4)) weft::this_fiber::yield();
     permits_.release(count);

@@ -11,12 +11,15 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/sync/parties.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::Semaphore;
+using weft::test::await_parked;
 using weft::test::kSlowdown;
+using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/semaphore");
 
@@ -43,7 +46,7 @@ THREAD_TEST_CASE("never more are inside than there are permits") {
   const auto enter = [&](std::uint64_t number) {
     weft::test::Random random(number);
     for (int i = 0; i < rounds; ++i) {
-      const auto weight = static_cast<std::uint32_t>(1 + random.below(3));
+      const std::uint64_t weight = 1 + random.below(3);
       if (random.one_in(2)) {
         const std::chrono::microseconds span(random.below(3));
         if (!semaphore.try_acquire_for(span, weight)) continue;
@@ -163,6 +166,107 @@ FIBER_TEST_CASE("it may be destroyed by whom a release has let through") {
     weft::go([&semaphore = *semaphore] { semaphore.release(); });
     semaphore->acquire();
     semaphore.reset();
+  }
+}
+
+THREAD_TEST_CASE("more permits may be released than were acquired, and more than 32 bits count") {
+  Semaphore semaphore(0);
+  constexpr std::uint64_t kMany = std::uint64_t{1} << 40;
+  semaphore.release(kMany);
+  CHECK(semaphore.available_hint() == kMany);
+  CHECK(!semaphore.try_acquire(kMany + 1));
+  CHECK(semaphore.try_acquire(kMany));
+  auto waiter = weft::spawn([&] { semaphore.acquire(kMany + 7); });
+  await_parked(runtime, "semaphore", 1);
+  semaphore.release(kMany);
+  CHECK(!waiter.wait_for(100us));
+  semaphore.release(8);
+  waiter.join();
+  CHECK(semaphore.available_hint() == 1);
+}
+
+FIBER_TEST_CASE("growing serves those who wait, in their order") {
+  Semaphore semaphore(1);
+  semaphore.acquire();
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int i = 0; i < 4; ++i) {
+    fibers.push_back(weft::spawn([&] { semaphore.acquire(2); }));
+    await_parked(runtime, "semaphore", i + 1);
+  }
+  semaphore.resize(6);  // Two are served, and one permit is left over.
+  fibers[0].join();
+  fibers[1].join();
+  CHECK(semaphore.available_hint() == 1);
+  CHECK(!fibers[2].done());
+  CHECK(!semaphore.try_acquire(1));  // Somebody is in front.
+  semaphore.resize(9);
+  fibers[2].join();
+  fibers[3].join();
+  CHECK(semaphore.available_hint() == 0);
+}
+
+THREAD_TEST_CASE("after shrinking, what comes back makes up for what is missing") {
+  Semaphore semaphore(5);
+  semaphore.acquire(4);
+  semaphore.resize(2);
+  CHECK(semaphore.available_hint() == 0);
+  CHECK(!semaphore.try_acquire());
+  semaphore.release(2);
+  CHECK(!semaphore.try_acquire());
+  auto waiter = weft::spawn([&] { semaphore.acquire(2); });
+  await_parked(runtime, "semaphore", 1);
+  semaphore.release();
+  CHECK(!waiter.wait_for(100us));
+  semaphore.release();
+  waiter.join();
+  CHECK(semaphore.available_hint() == 0);
+  semaphore.release(2);
+  CHECK(semaphore.available_hint() == 2);
+  semaphore.resize(0);
+  CHECK(!semaphore.try_acquire());
+}
+
+THREAD_TEST_CASE("under resizes at random the permits add up in the end") {
+  Semaphore semaphore(4);
+  const int rounds = 1'000 / static_cast<int>(kSlowdown);
+  run_mixed(6, 2, [&](int number) {
+    weft::test::Random random(static_cast<std::uint64_t>(number));
+    for (int i = 0; i < rounds; ++i) {
+      if (number == 0) {
+        semaphore.resize(random.below(9));
+        weft::this_fiber::yield();
+        continue;
+      }
+      const std::uint64_t weight = 1 + random.below(3);
+      if (!semaphore.try_acquire_for(std::chrono::microseconds(random.below(3)), weight)) continue;
+      if (random.one_in(4)) weft::this_fiber::yield();
+      semaphore.release(weight);
+    }
+  });
+  semaphore.resize(7);
+  CHECK(semaphore.available_hint() == 7);
+}
+
+// The last acquire may have been let through by a release that has other waiters to wake yet, or by
+// none, because the permits were there.
+THREAD_TEST_CASE("it may be destroyed as soon as the last acquire has returned") {
+  const int rounds = 1'000 / static_cast<int>(kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    auto* semaphore = new Semaphore(0);
+    auto* left = new std::atomic<int>(4);
+    const auto use = [=](std::uint64_t span) {
+      while (!semaphore->try_acquire_for(std::chrono::microseconds(span))) {
+      }
+      if (left->fetch_sub(1) != 1) return;
+      delete semaphore;
+      delete left;
+    };
+    weft::go([=] { semaphore->release(); });
+    auto first = weft::spawn([=] { use(0); });
+    auto second = weft::spawn([=] { use(1); });
+    auto third = weft::spawn([=] { use(1'000'000); });
+    weft::go([=] { semaphore->release(3); });
+    use(2);
   }
 }
 

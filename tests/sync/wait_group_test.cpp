@@ -4,7 +4,9 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
@@ -133,6 +135,58 @@ THREAD_TEST_CASE("it may be destroyed as soon as a wait after a timed one has re
   };
   weft::spawn(use_and_destroy).join();
   use_and_destroy();
+}
+
+THREAD_TEST_CASE("go counts its fiber until its callable is gone") {
+  struct Flag {
+    std::shared_ptr<std::atomic<int>> gone;
+    ~Flag() {
+      if (gone) gone->fetch_add(1);
+    }
+    Flag(Flag&&) = default;
+    explicit Flag(std::shared_ptr<std::atomic<int>> counter) : gone(std::move(counter)) {}
+  };
+  constexpr int kFibers = 20;
+  const auto gone = std::make_shared<std::atomic<int>>(0);
+  std::atomic<int> ran{0};
+  WaitGroup group;
+  for (int i = 0; i < kFibers; ++i) {
+    group.go([&ran, flag = Flag(gone)] {
+      weft::this_fiber::yield();
+      ran.fetch_add(1);
+    });
+  }
+  group.go([&] { group.go([&] { ran.fetch_add(1); }); });  // It may grow from within.
+  group.wait();
+  CHECK(ran.load() == kFibers + 1);
+  CHECK(gone->load() == kFibers);
+}
+
+THREAD_TEST_CASE_WITH("go leaves the count alone if nothing could be started",
+                      {.workers = {1, 2}, .options = {.max_fibers = 2}}) {
+  weft::WaitGroup group;
+  weft::WaitGroup gate;
+  gate.add();
+  const auto start_many = [&] {
+    for (;;) group.go([&] { gate.wait(); });
+  };
+  CHECK_THROWS_AS(start_many(), std::system_error);
+  struct Unmovable {
+    Unmovable() = default;
+    Unmovable(const Unmovable&) { throw 7; }
+    void operator()() {}
+  } unmovable;
+  CHECK_THROWS_AS(group.go(unmovable), int);
+  CHECK(!group.wait_for(0ns));
+  gate.done();
+  group.wait();
+}
+
+THREAD_TEST_CASE_WITH("an exception that leaves a fiber of go ends its count",
+                      {.options = {.on_exception = [](const std::exception_ptr&) {}}}) {
+  WaitGroup group;
+  group.go([] { throw 7; });
+  group.wait();
 }
 
 TEST_SUITE_END();
