@@ -11,6 +11,10 @@
 #include "fibers/exception_state.hpp"
 #include "fibers/sanitizer.hpp"
 
+namespace weft::detail {
+struct LocalNode;
+}
+
 namespace weft::fibers {
 
 struct Fiber;
@@ -66,9 +70,10 @@ class FiberName {
 // Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
 // fiber's waker.
 struct Stack {
-  Context context = nullptr;  // Where to go on; null while somebody runs here.
-  Fiber* fiber = nullptr;     // Bound to it; null when free.
-  Stack* next = nullptr;      // In the list of free stacks it is in.
+  Context context = nullptr;            // Where to go on; null while somebody runs here.
+  Fiber* fiber = nullptr;               // Bound to it; null when free.
+  Stack* next = nullptr;                // In the list of free stacks it is in.
+  detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
   ExceptionState exceptions;
   int saved_errno = 0;
   std::uint32_t index = 0;  // Position among the stacks of its size.

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <utility>
+#include <weft/detail/local_node.hpp>
 
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
@@ -231,6 +232,8 @@ void Worker::stack_main(fibers::Arrival arrival) {
     fibers::happens_after(fiber);
     fibers::happens_after(&here);  // What used this memory before.
     current_worker()->run_task(*fiber);
+    if (here.locals != nullptr) [[unlikely]]
+      detail::destroy_all(here.locals);
     fibers::happens_before(fiber);
     fibers::happens_before(&here);
   }

@@ -8,6 +8,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
+#include <weft/fiber_local.hpp>
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>

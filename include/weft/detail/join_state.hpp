@@ -104,12 +104,14 @@ struct JoinableTask {
   void operator()() {
     state->store_outcome(*callable);
     callable.reset();
+    destroy_locals();
     state->finish();
     if (state->release_reference()) delete state;
   }
 
   JoinState<Result>* state;
-  // Optional, because the callable and all it holds must be gone before a joiner goes on.
+  // Optional, because the callable and all it holds must be gone before a joiner goes on; and so
+  // must the fiber's locals.
   std::optional<Callable> callable;
 };
 

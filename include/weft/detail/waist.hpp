@@ -126,4 +126,11 @@ void wake(Waker waker) noexcept;
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
 void yield() noexcept;
 
+// The values that the calling fiber or plain thread has in FiberLocals, newest first; see
+// local_node.hpp. The reference is valid until the caller ends.
+struct LocalNode;
+[[nodiscard]] LocalNode*& locals() noexcept;
+// Destroys them. Happens by itself when the caller ends.
+void destroy_locals() noexcept;
+
 }  // namespace weft::detail

@@ -1,0 +1,33 @@
+// Where the values of FiberLocals hang: at the header of the fiber's stack, or at the thread.
+#include <weft/detail/local_node.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "scheduler/current_worker.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// Not inlined: fibers, which move between threads, must not learn its address.
+[[gnu::noinline]] LocalNode*& thread_locals() noexcept {
+  struct ThreadLocals {
+    LocalNode* first = nullptr;
+    ~ThreadLocals() { destroy_all(first); }
+  };
+  thread_local ThreadLocals locals;
+  return locals.first;
+}
+
+}  // namespace
+
+LocalNode*& locals() noexcept {
+  if (scheduler::Worker* worker = scheduler::current_worker()) {
+    return worker->current_fiber()->stack.load(relaxed)->locals;  // Relaxed: its own.
+  }
+  return thread_locals();
+}
+
+void destroy_locals() noexcept { destroy_all(locals()); }
+
+}  // namespace weft::detail
