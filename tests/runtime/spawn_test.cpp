@@ -234,6 +234,13 @@ THREAD_TEST_CASE("plain threads spawn at the same time as fibers do") {
   CHECK(runtime.stats().spawned == runtime.stats().finished);
 }
 
+FIBER_TEST_CASE("the reference that a fiber returns is joined") {
+  int variable = 0;
+  CHECK(&weft::spawn([&]() -> int& { return variable; }).join() == &variable);
+  int&& moved = weft::spawn([&]() -> int&& { return std::move(variable); }).join();
+  CHECK(&moved == &variable);
+}
+
 TEST_SUITE_END();
 
 }  // namespace

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <exception>
+#include <memory>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -64,10 +65,12 @@ class JoinCore {
   WaitList waiters_;
 };
 
-// The outcome of a fiber: a value or the exception that ended it.
+// The outcome of a fiber: a value or the exception that ended it. A reference is kept as a pointer.
 template <class T>
 class JoinState : public JoinCore {
-  using Stored = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
+  using Stored = std::conditional_t<
+      std::is_void_v<T>, std::monostate,
+      std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
 
  public:
   // Keeps what `callable` returns or throws. finish() must follow.
@@ -77,6 +80,9 @@ class JoinState : public JoinCore {
       if constexpr (std::is_void_v<T>) {
         callable();
         value_.emplace();
+      } else if constexpr (std::is_reference_v<T>) {
+        auto&& result = callable();
+        value_ = std::addressof(result);
       } else {
         value_.emplace(callable());
       }
@@ -88,7 +94,11 @@ class JoinState : public JoinCore {
   // Requires done(). Moves the value out, or throws the fiber's exception.
   T take() {
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
-    if constexpr (!std::is_void_v<T>) return std::move(*value_);
+    if constexpr (std::is_reference_v<T>) {
+      return static_cast<T>(**value_);
+    } else if constexpr (!std::is_void_v<T>) {
+      return std::move(*value_);
+    }
   }
 
  private:
