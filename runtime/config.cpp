@@ -76,11 +76,15 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
   if (options.max_fibers == 0) {
     throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
   }
+  if (options.max_blocking_threads == 0) {
+    throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, at least 1");
+  }
   return {resolve_workers(options.workers),
           resolve_size_class(options.stack_size),
           options.max_fibers,
           options.on_exception,
           options.report_overflow,
+          options.max_blocking_threads,
           [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
             report_deadlock(handler, scheduler);
           }};

@@ -56,6 +56,7 @@ RuntimeStats Runtime::stats() const noexcept {
   stats.stacks_carved = stacks.carved;
   stats.stacks_resident = stacks.carved - stacks.cold;
   stats.record_bytes = scheduler_->fibers().bytes();
+  stats.blocking_threads = scheduler_->blocking().size_hint();
   return stats;
 }
 

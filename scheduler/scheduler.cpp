@@ -86,7 +86,8 @@ Scheduler::Scheduler(SchedulerOptions options)
       stacks_(&Worker::stack_main),
       fibers_(this, options_.max_fibers),
       idle_(options_.workers),
-      outside_fibers_(fibers_) {
+      outside_fibers_(fibers_),
+      blocking_(options_.max_blocking_threads) {
   workers_.reserve(options_.workers);
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*this, i));

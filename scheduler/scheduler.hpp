@@ -16,6 +16,7 @@
 #include "fibers/fiber_store.hpp"
 #include "fibers/overflow.hpp"
 #include "fibers/stack_pool.hpp"
+#include "scheduler/blocking_pool.hpp"
 #include "scheduler/deadlock.hpp"
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
@@ -32,6 +33,7 @@ struct SchedulerOptions {
   std::size_t max_fibers = 0;
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
+  std::size_t max_blocking_threads = 512;
   // Called by a worker, outside of fibers, when no fiber will ever run again. Empty: nobody looks.
   std::function<void(Scheduler&)> on_deadlock = {};
 };
@@ -97,6 +99,7 @@ class Scheduler {
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] Poller& poller() noexcept { return poller_; }
+  [[nodiscard]] BlockingPool& blocking() noexcept { return blocking_; }
   // The searcher that naps, or nullptr; see README.md.
   [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
 
@@ -127,6 +130,7 @@ class Scheduler {
   detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
+  BlockingPool blocking_;  // Ends first: its threads use all the others.
 };
 
 }  // namespace weft::scheduler

@@ -43,21 +43,24 @@ struct RuntimeOptions {
   // runtime lives. Two runtimes must not ask for different ones: std::invalid_argument. A signal
   // that cannot be handled throws std::system_error.
   int dump_signal = 0;
+  // The most threads that make the calls of weft::blocking at once; more calls wait. At least 1.
+  std::size_t max_blocking_threads = 512;
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.
 struct RuntimeStats {
   unsigned workers = 0;
-  std::uint64_t spawned = 0;          // Fibers ever spawned.
-  std::uint64_t finished = 0;         // Fibers that have ended.
-  std::uint64_t live = 0;             // spawned - finished.
-  std::uint64_t switches = 0;         // Times a worker went on to another fiber.
-  std::uint64_t steals = 0;           // Times a worker took fibers from another.
-  std::uint64_t worker_sleeps = 0;    // Times a worker went to sleep.
-  std::uint64_t worker_wakeups = 0;   // Times a worker was woken for new work.
-  std::uint64_t stacks_carved = 0;    // Stacks that have been set up, in use or not.
-  std::uint64_t stacks_resident = 0;  // Of those, the ones whose memory has not been given back.
-  std::uint64_t record_bytes = 0;     // Memory of fiber records.
+  std::uint64_t spawned = 0;           // Fibers ever spawned.
+  std::uint64_t finished = 0;          // Fibers that have ended.
+  std::uint64_t live = 0;              // spawned - finished.
+  std::uint64_t switches = 0;          // Times a worker went on to another fiber.
+  std::uint64_t steals = 0;            // Times a worker took fibers from another.
+  std::uint64_t worker_sleeps = 0;     // Times a worker went to sleep.
+  std::uint64_t worker_wakeups = 0;    // Times a worker was woken for new work.
+  std::uint64_t stacks_carved = 0;     // Stacks that have been set up, in use or not.
+  std::uint64_t stacks_resident = 0;   // Of those, the ones whose memory has not been given back.
+  std::uint64_t record_bytes = 0;      // Memory of fiber records.
+  std::uint64_t blocking_threads = 0;  // Threads that make calls of weft::blocking, or could.
 };
 
 namespace scheduler {

@@ -81,6 +81,9 @@ TEST_CASE("a refused option is named with its value and its limit") {
   what = refusal([] { (void)resolve({.workers = 1, .max_fibers = 0}); });
   CHECK(holds(what, "max_fibers"));
   CHECK(holds(what, "1"));
+  what = refusal([] { (void)resolve({.workers = 1, .max_blocking_threads = 0}); });
+  CHECK(holds(what, "max_blocking_threads"));
+  CHECK(holds(what, "1"));
 }
 
 TEST_CASE("a refused runtime leaves no trace") {

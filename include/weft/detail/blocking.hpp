@@ -1,0 +1,20 @@
+// The door to the threads that make blocking calls.
+#pragma once
+
+#include <weft/detail/waist.hpp>
+
+namespace weft::detail {
+
+// One call that a helper thread makes while a fiber waits for it; lives on the fiber's stack.
+struct BlockingCall {
+  void (*make)(BlockingCall& self) noexcept;
+  BlockingCall* next = nullptr;
+  Waker waker = {};
+};
+
+// Parks the calling fiber until a helper thread of its runtime has made `call`. From fibers only.
+// Throws std::system_error if there is no helper thread and the system refuses one; the call has
+// not been made then.
+void make_on_helper(BlockingCall& call);
+
+}  // namespace weft::detail

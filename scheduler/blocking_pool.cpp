@@ -1,0 +1,179 @@
+#include "scheduler/blocking_pool.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "base/thread.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::scheduler {
+
+BlockingPool::~BlockingPool() {
+  std::vector<std::unique_ptr<Helper>> left;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    left.swap(helpers_);
+  }
+  for (const auto& helper : left) (void)helper->parker.unpark();
+  for (const auto& helper : left) helper->thread.join();
+  if (gone_ != nullptr) gone_->thread.join();
+}
+
+void BlockingPool::expect() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++owed_;
+    if (owed_ <= free_ || helpers_.size() == most_) return;
+  }
+  const std::lock_guard starting(starting_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    // Meanwhile others may have started some, or become free.
+    if (owed_ <= free_ || helpers_.size() == most_) return;
+    // Only starts make it larger, so there is room for one later.
+    helpers_.reserve(helpers_.size() + 1);
+  }
+  const std::error_code refused = start_helper();
+  if (!refused) return;
+  const std::lock_guard lock(mutex_);
+  if (!helpers_.empty()) return;  // I2: the call is made later than it might have been.
+  --owed_;
+  throw std::system_error(refused, "weft::blocking: there is no helper thread, and no new one");
+}
+
+std::error_code BlockingPool::start_helper() noexcept {
+  try {
+    auto owner = std::make_unique<Helper>();
+    Helper& helper = *owner;
+    helper.thread = std::thread([this, &helper, number = started_] {
+      char name[32];
+      (void)std::snprintf(name, sizeof name, "weft-block-%llu",
+                          static_cast<unsigned long long>(number));
+      base::set_thread_name(name);
+      (void)helper.parker.park_until(Deadline::never());
+      run(helper);
+    });
+    {
+      const std::lock_guard lock(mutex_);
+      helpers_.push_back(std::move(owner));
+      ++free_;
+    }
+    ++started_;
+    (void)helper.parker.unpark();  // It exists for the others only now.
+    return {};
+  } catch (const std::system_error& refusal) {
+    return refusal.code();
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+void BlockingPool::submit(detail::BlockingCall& call) noexcept {
+  Helper* called = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    call.next = nullptr;
+    (first_ == nullptr ? first_ : last_->next) = &call;
+    last_ = &call;
+    called = idle_;
+    if (called != nullptr) {
+      idle_ = called->next_idle;
+      called->idle = false;
+    }
+  }
+  if (called != nullptr) (void)called->parker.unpark();
+}
+
+void BlockingPool::run(Helper& self) noexcept {
+  while (detail::BlockingCall* call = next_call(self)) {
+    call->make(*call);
+    // The last access: the fiber that goes on takes the call with it.
+    detail::wake(call->waker);
+    const std::lock_guard lock(mutex_);
+    ++free_;
+  }
+}
+
+// Nullptr when the helper has left.
+detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
+  std::unique_lock lock(mutex_);
+  for (bool told = true;;) {
+    if (first_ != nullptr) {
+      detail::BlockingCall* call = std::exchange(first_, first_->next);
+      --owed_;
+      --free_;
+      return call;
+    }
+    if (stopping_) return nullptr;
+    if (!told && owed_ < free_) {
+      leave(lock, self);
+      return nullptr;
+    }
+    self.idle = true;
+    self.next_idle = std::exchange(idle_, &self);
+    lock.unlock();
+    told = self.parker.park_until(Deadline::after(idle_time_));
+    lock.lock();
+    if (told) continue;
+    if (self.idle) {
+      remove_idle(self);
+    } else {
+      // Taken off just now: its unpark must not be left for somebody who is gone (I3).
+      lock.unlock();
+      told = self.parker.park_until(Deadline::never());
+      lock.lock();
+    }
+  }
+}
+
+// Joins the one before: it has unlocked, and is about to end.
+void BlockingPool::leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept {
+  --free_;
+  const auto mine = std::find_if(helpers_.begin(), helpers_.end(),
+                                 [&](const auto& helper) { return helper.get() == &self; });
+  const auto before = std::exchange(gone_, std::move(*mine));
+  helpers_.erase(mine);
+  lock.unlock();
+  if (before != nullptr) before->thread.join();
+}
+
+void BlockingPool::remove_idle(Helper& helper) noexcept {
+  Helper** place = &idle_;
+  while (*place != &helper) place = &(*place)->next_idle;
+  *place = helper.next_idle;
+  helper.idle = false;
+}
+
+std::size_t BlockingPool::size_hint() noexcept {
+  const std::lock_guard lock(mutex_);
+  return helpers_.size();
+}
+
+std::size_t BlockingPool::idle_hint() noexcept {
+  const std::lock_guard lock(mutex_);
+  std::size_t count = 0;
+  for (const Helper* helper = idle_; helper != nullptr; helper = helper->next_idle) ++count;
+  return count;
+}
+
+}  // namespace weft::scheduler
+
+namespace weft::detail {
+
+void make_on_helper(BlockingCall& call) {
+  scheduler::current_worker()->scheduler().blocking().expect();
+  call.waker = current();
+  park({[](void* submitted) noexcept {
+          // The other side of the switch is another fiber or none, but the same scheduler.
+          scheduler::current_worker()->scheduler().blocking().submit(
+              *static_cast<BlockingCall*>(submitted));
+        },
+        &call},
+       WaitReason::blocking);
+}
+
+}  // namespace weft::detail

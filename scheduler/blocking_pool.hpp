@@ -1,0 +1,87 @@
+// The threads that make blocking calls for parked fibers.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+#include <weft/detail/blocking.hpp>
+
+#include "base/parker.hpp"
+
+namespace weft::scheduler {
+
+// Helper threads, started on demand, reused last in first out, and ended when they have been idle
+// for a while. Calls are made in the order in which they come.
+// A call comes in two steps. Before its fiber parks, expect() sees to it that there will be a
+// helper for it: what can fail fails there. On the other side of the switch, submit() hands it in:
+// a helper that is done early cannot wake a fiber that is not parked yet.
+// The lock is a std::mutex, as threads that hold it may be preempted by many others. It is held for
+// a few instructions, never across the start or the end of a thread.
+// Invariants, under mutex_
+//   I1  owed_ counts the calls that are expected or queued, free_ the helpers that are idle or on
+//       their way to look at the queue: a helper leaves only while owed_ < free_.
+//   I2  While a call is owed there is a helper. It need not be free: it looks at the queue when it
+//       is done.
+//   I3  Who takes a helper off the idle stack owes it one unpark, and the helper waits for it; but
+//       a helper whose time is up takes itself off.
+//   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
+class BlockingPool {
+ public:
+  static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);
+
+  // At most `most` threads, and at least one.
+  explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime)
+      : most_(most), idle_time_(idle_time) {}
+  // No call is owed or being made any more. Ends and joins all helpers.
+  ~BlockingPool();
+  BlockingPool(const BlockingPool&) = delete;
+  BlockingPool& operator=(const BlockingPool&) = delete;
+
+  // From any thread. Throws std::system_error if there is no helper and none can be started.
+  // Exactly one submit() must follow.
+  void expect();
+  // From any thread. The call is made, and its waker woken.
+  void submit(detail::BlockingCall& call) noexcept;
+
+  // Helpers that exist, and those of them that sleep; may be stale when it returns.
+  [[nodiscard]] std::size_t size_hint() noexcept;
+  [[nodiscard]] std::size_t idle_hint() noexcept;
+
+ private:
+  struct Helper {
+    std::thread thread;
+    base::Parker parker;
+    Helper* next_idle = nullptr;
+    bool idle = false;  // On the idle stack.
+  };
+
+  // Requires starting_mutex_, and room in helpers_. Returns what kept it from starting.
+  [[nodiscard]] std::error_code start_helper() noexcept;
+  void run(Helper& self) noexcept;
+  [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;
+  void leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept;
+  void remove_idle(Helper& helper) noexcept;
+
+  const std::size_t most_;
+  const std::chrono::nanoseconds idle_time_;
+
+  // One thread is started at a time: so a start that fails knows that those in helpers_ are real.
+  std::mutex starting_mutex_;
+  std::uint64_t started_ = 0;  // Guarded by starting_mutex_.
+  std::mutex mutex_;           // Guards all below.
+  bool stopping_ = false;
+  std::size_t owed_ = 0;
+  std::size_t free_ = 0;
+  detail::BlockingCall* first_ = nullptr;
+  detail::BlockingCall* last_ = nullptr;
+  Helper* idle_ = nullptr;  // The one that became idle last.
+  std::vector<std::unique_ptr<Helper>> helpers_;
+  std::unique_ptr<Helper> gone_;  // Has left, and not been joined.
+};
+
+}  // namespace weft::scheduler

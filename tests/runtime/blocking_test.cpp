@@ -1,0 +1,186 @@
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("runtime/blocking");
+
+using namespace std::chrono_literals;
+using weft::blocking;
+
+FIBER_TEST_CASE("a blocking call runs on another thread, and its result comes back") {
+  CHECK(weft::this_fiber::is_fiber());
+  CHECK_FALSE(blocking([] { return weft::this_fiber::is_fiber(); }));
+  CHECK(weft::this_fiber::is_fiber());
+  CHECK(blocking([] { return 6 * 7; }) == 42);
+  CHECK(*blocking([] { return std::make_unique<int>(3); }) == 3);
+  int variable = 0;
+  int& reference = blocking([&]() -> int& { return variable; });
+  CHECK(&reference == &variable);
+  int calls = 0;
+  auto counter = [&calls] { ++calls; };
+  blocking(counter);
+  blocking(std::move(counter));
+  CHECK(calls == 2);
+}
+
+FIBER_TEST_CASE("what a blocking call throws is thrown where it was asked for") {
+  const auto fail = []() -> int { throw std::runtime_error("no such file"); };
+  std::string what;
+  try {
+    (void)blocking(fail);
+  } catch (const std::runtime_error& caught) {
+    what = caught.what();
+    // Another one while this one is handled.
+    CHECK_THROWS_AS(blocking([] { throw std::logic_error("inner"); }), std::logic_error);
+  }
+  CHECK(what == "no such file");
+  CHECK(blocking([] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("while calls block, their workers run other fibers") {
+  // As many calls as there are, all inside at once, ended by a fiber: no worker may be stuck.
+  constexpr int kCalls = 20;
+  weft::Semaphore inside(0);
+  std::promise<void> release;
+  const std::shared_future<void> released = release.get_future().share();
+  std::vector<weft::JoinHandle<int>> calls;
+  for (int i = 0; i < kCalls; ++i) {
+    calls.push_back(weft::spawn([&, i] {
+      return blocking([&, i] {
+        inside.release();
+        released.wait();
+        return i;
+      });
+    }));
+  }
+  for (int i = 0; i < kCalls; ++i) inside.acquire();
+  CHECK(runtime.stats().blocking_threads == kCalls);
+  release.set_value();
+  for (int i = 0; i < kCalls; ++i) CHECK(calls[static_cast<std::size_t>(i)].join() == i);
+}
+
+FIBER_TEST_CASE("helpers are used again") {
+  std::atomic<int> sum{0};
+  for (int i = 0; i < 100; ++i) blocking([&] { sum += i; });
+  CHECK(sum == 99 * 50);
+  // A helper may still be on its way back when the next call comes, and its successor too.
+  CHECK(runtime.stats().blocking_threads <= 10);
+}
+
+FIBER_TEST_CASE_WITH("at the limit calls wait for their turn",
+                     {.options = {.max_blocking_threads = 2}}) {
+  constexpr int kCalls = 50;
+  std::atomic<int> inside{0};
+  std::atomic<int> most{0};
+  weft::WaitGroup group;
+  group.add(kCalls);
+  for (int i = 0; i < kCalls; ++i) {
+    weft::go([&] {
+      blocking([&] {
+        const int now = ++inside;
+        int seen = most.load();
+        while (seen < now && !most.compare_exchange_weak(seen, now)) {
+        }
+        std::this_thread::yield();
+        --inside;
+      });
+      group.done();
+    });
+  }
+  group.wait();
+  CHECK(most <= 2);
+  CHECK(runtime.stats().blocking_threads <= 2);
+}
+
+FIBER_TEST_CASE("a helper is a plain thread to weft: it spawns, sends, receives and calls") {
+  weft::Channel<int> requests;
+  weft::Channel<int> answers;
+  auto partner = weft::spawn([&] {
+    for (const int value : requests) answers.send(value + 1);
+  });
+  const int answer = blocking([&] {
+    requests.send(1);
+    const int first = answers.receive().value_or(-1);
+    auto fiber = weft::spawn([&] { return blocking([] { return 40; }); });
+    // A call within a call runs in place.
+    return first + fiber.join() + blocking([] { return 100; });
+  });
+  CHECK(answer == 142);
+  requests.close();
+  partner.join();
+}
+
+FIBER_TEST_CASE("a thread is joined without blocking a worker") {
+  std::promise<int> promise;
+  std::thread thread([&] { CHECK(promise.get_future().get() == 5); });
+  auto giver = weft::spawn([&] { promise.set_value(5); });
+  blocking([&] { thread.join(); });
+  CHECK_FALSE(thread.joinable());
+  giver.join();
+}
+
+FIBER_TEST_CASE("a future is awaited: a value, an exception, a reference, nothing") {
+  std::promise<std::string> ready;
+  ready.set_value("at once");
+  CHECK(weft::await_future(ready.get_future()) == "at once");
+  CHECK(runtime.stats().blocking_threads == 0);
+
+  std::promise<int> later;
+  std::future<int> future = later.get_future();
+  auto giver = weft::spawn([&] { later.set_value(7); });
+  CHECK(weft::await_future(std::move(future)) == 7);
+  giver.join();
+
+  std::promise<void> failing;
+  auto thrower = weft::spawn([&, failed = failing.get_future()]() mutable {
+    CHECK_THROWS_AS(weft::await_future(std::move(failed)), std::runtime_error);
+  });
+  failing.set_exception(std::make_exception_ptr(std::runtime_error("failed")));
+  thrower.join();
+
+  int variable = 0;
+  CHECK(&weft::await_future(std::async(std::launch::async, [&]() -> int& { return variable; })) ==
+        &variable);
+  weft::await_future(std::async(std::launch::deferred, [&] { variable = 3; }));
+  CHECK(variable == 3);
+}
+
+THREAD_TEST_CASE("on a plain thread a call runs in place") {
+  const auto here = std::this_thread::get_id();
+  CHECK(blocking([] { return std::this_thread::get_id(); }) == here);
+  CHECK_THROWS_AS(blocking([] { throw std::runtime_error("failed"); }), std::runtime_error);
+  CHECK(weft::await_future(std::async(std::launch::async, [] { return 4; })) == 4);
+  CHECK(runtime.stats().blocking_threads == 0);
+}
+
+TEST_CASE("without a runtime a call runs in place, too") {
+  CHECK(blocking([] { return 9; }) == 9);
+}
+
+TEST_CASE("calls of several runtimes do not mix, and their threads end with them") {
+  const weft::test::TestGuard guard("several runtimes");
+  for (int round = 0; round < 50; ++round) {
+    weft::Runtime outer({.workers = 1});
+    weft::Runtime inner({.workers = 2});
+    outer.run([&] { blocking([&] { inner.run([] { blocking([] {}); }); }); });
+    CHECK(outer.stats().blocking_threads == 1);
+    CHECK(inner.stats().blocking_threads == 1);
+  }
+}
+
+TEST_SUITE_END();
