@@ -128,8 +128,8 @@ class TaskGroup {
   void start(F&& task) {
     running_.add();
     try {
-      // Optional, because the task and all it holds must be gone before a joiner goes on, and so must
-      // the fiber's locals.
+      // Optional, because the task and all it holds must be gone before a joiner goes on, and so
+      // must the fiber's locals.
       go([this, task = std::optional<std::decay_t<F>>(std::forward<F>(task))]() mutable {
         try {
           (void)detail::invoke_in(context_, *task);
