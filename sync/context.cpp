@@ -71,6 +71,12 @@ std::stop_token Context::token() const {
   return token_;
 }
 
+bool Context::is_within(const Context& other) const noexcept {
+  const Context* context = this;
+  while (context != nullptr && context != &other) context = context->parent_;
+  return context != nullptr;
+}
+
 const void* Context::find(const void* key) const noexcept {
   for (const Context* context = this; context != nullptr; context = context->parent_) {
     const auto& values = context->values_;
@@ -79,6 +85,33 @@ const void* Context::find(const void* key) const noexcept {
     if (found != values.rend()) return found->second.get();
   }
   return nullptr;
+}
+
+namespace {
+
+const std::uint64_t scope_key = detail::new_local_key();
+
+// A scope's memory is not the list's.
+void leave_alone(detail::LocalNode*) noexcept {}
+
+}  // namespace
+
+ContextScope::ContextScope(const Context* context) noexcept
+    : LocalNode{detail::locals(), scope_key, &leave_alone}, context_(context) {
+  detail::locals() = this;
+}
+
+// Values that were made in the scope stand before it.
+ContextScope::~ContextScope() {
+  detail::LocalNode** link = &detail::locals();
+  while (*link != this) link = &(*link)->next;
+  *link = next;
+}
+
+const Context* ContextScope::current() noexcept {
+  const detail::LocalNode* node = detail::locals();
+  while (node != nullptr && node->key != scope_key) node = node->next;
+  return node == nullptr ? nullptr : static_cast<const ContextScope*>(node)->context_;
 }
 
 }  // namespace weft

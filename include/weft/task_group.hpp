@@ -61,9 +61,11 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // Synchronizes: spawn() with the start of the task, the end of each task with the return of join().
 class TaskGroup {
  public:
-  // Throws std::invalid_argument for a limit of 0.
-  explicit TaskGroup(const TaskGroupOptions& options = {}) : TaskGroup(nullptr, options) {}
-  // Its context is a child of `parent`, which must outlive the group.
+  // Its context is a child of the caller's own, if that has one. Throws std::invalid_argument for a
+  // limit of 0.
+  explicit TaskGroup(const TaskGroupOptions& options = {})
+      : TaskGroup(this_fiber::context(), options) {}
+  // Its context is a child of `parent`, if that is not null; it must outlive the group.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : options_(checked(options)), permits_(options.limit), context_(parent, options.deadline) {}
   // Cancels what still runs, and waits for it. Exceptions that nobody joined for are dropped.
@@ -74,12 +76,15 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `limit` others run, first come, first served; a task of the group
-  // that starts another in its own group then would wait for itself: use try_spawn() there.
-  // Throws as go(); nothing has been started then.
+  // Starts a task. Parks while `limit` others run, first come, first served. A task of the group
+  // that starts another at the limit would wait for its own place: it runs the new one itself
+  // instead, before this call returns. Throws as go(); nothing has been started then.
   template <class F>
   void spawn(F&& task) {
-    if (is_limited()) permits_.acquire();
+    if (is_limited() && !permits_.try_acquire()) {
+      if (runs_in_own_task()) return run(task);
+      permits_.acquire();
+    }
     start(std::forward<F>(task));
   }
   // False when `limit` tasks run. Never parks.
@@ -131,11 +136,7 @@ class TaskGroup {
       // Optional, because the task and all it holds must be gone before a joiner goes on, and so
       // must the fiber's locals.
       go([this, task = std::optional<std::decay_t<F>>(std::forward<F>(task))]() mutable {
-        try {
-          (void)detail::invoke_in(context_, *task);
-        } catch (...) {
-          keep(std::current_exception());
-        }
+        run(*task);
         task.reset();
         detail::destroy_locals();
         end();
@@ -144,6 +145,20 @@ class TaskGroup {
       end();
       throw;
     }
+  }
+  // On the fiber of a task.
+  template <class F>
+  void run(F& task) {
+    const ContextScope scope(context_);
+    try {
+      (void)detail::invoke_in(context_, task);
+    } catch (...) {
+      keep(std::current_exception());
+    }
+  }
+  [[nodiscard]] bool runs_in_own_task() const noexcept {
+    const Context* context = this_fiber::context();
+    return context != nullptr && context->is_within(context_);
   }
   void keep(std::exception_ptr error) noexcept {
     {

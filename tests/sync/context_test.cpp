@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/fiber_local.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -134,6 +135,65 @@ FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
   const std::stop_callback callback(child.token(), [&] { ++called; });
   parent.cancel();
   CHECK(called == 1);
+}
+
+FIBER_TEST_CASE("a fiber has the context of the innermost scope, until that ends") {
+  CHECK(weft::this_fiber::context() == nullptr);
+  CHECK(weft::this_fiber::until().is_never());
+  Context outer;
+  const weft::ContextScope outer_scope(outer);
+  {
+    Context inner(weft::this_fiber::context());
+    const weft::ContextScope inner_scope(inner);
+    CHECK(weft::this_fiber::context() == &inner);
+    CHECK(inner.is_within(outer));
+    CHECK_FALSE(outer.is_within(inner));
+    outer.cancel();
+    CHECK_FALSE(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
+    {
+      const weft::this_fiber::NoCancel in_any_case;
+      CHECK(weft::this_fiber::context() == nullptr);
+      CHECK(weft::this_fiber::sleep_for(1ms, weft::this_fiber::until()));
+    }
+    CHECK_FALSE(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
+  }
+  CHECK(weft::this_fiber::context() == &outer);
+  weft::spawn([] { CHECK(weft::this_fiber::context() == nullptr); }).join();
+}
+
+FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end in any order") {
+  static const weft::FiberLocal<int> before([] { return 1; });
+  static const weft::FiberLocal<int> inside([] { return 2; });
+  weft::spawn([] {
+    CHECK(*before == 1);
+    Context context;
+    {
+      const weft::ContextScope scope(context);
+      CHECK(*inside == 2);
+      CHECK(weft::this_fiber::context() == &context);
+    }
+    CHECK(weft::this_fiber::context() == nullptr);
+    CHECK(*inside == 2);
+    CHECK(*before == 1);
+  }).join();
+}
+
+FIBER_TEST_CASE("work with a timeout ends at it, or at that of the work around it") {
+  CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
+  Channel<int> never;
+  const ChannelStatus status = weft::with_timeout(2ms, [&](Context& context) {
+    std::optional<int> value;
+    const ChannelStatus inner = weft::with_timeout(1h, [&] {
+      CHECK(weft::this_fiber::until().deadline() == context.deadline());
+      return never.receive_until(value, weft::this_fiber::until());
+    });
+    CHECK(context.error() == Errc::timed_out);
+    return inner;
+  });
+  CHECK(status == ChannelStatus::timed_out);
+  CHECK_THROWS_WITH(weft::with_timeout(1h, [] { throw std::runtime_error("passes through"); }),
+                    "passes through");
+  CHECK(weft::this_fiber::context() == nullptr);
 }
 
 THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {

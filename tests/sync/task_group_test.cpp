@@ -1,6 +1,7 @@
 #include <weft/task_group.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -97,6 +98,39 @@ FIBER_TEST_CASE("no more tasks run at once than the limit says") {
   group.join();
   CHECK(most <= 3);
   CHECK(most >= 1);
+}
+
+FIBER_TEST_CASE("a task that starts others at the limit does their work itself") {
+  TaskGroup group({.limit = 2});
+  std::atomic<int> ran{0};
+  std::atomic<int> running{0};
+  std::atomic<bool> exceeded{false};
+  const std::function<void(int)> tree = [&](int depth) {
+    if (++running > 2 * 5) exceeded = true;  // Two fibers, each at most five calls deep.
+    ++ran;
+    weft::this_fiber::yield();
+    if (depth > 0) {
+      for (int i = 0; i < 3; ++i) group.spawn([&tree, depth] { tree(depth - 1); });
+    }
+    --running;
+  };
+  group.spawn([&] { tree(4); });
+  group.join();
+  CHECK(ran == 1 + 3 + 9 + 27 + 81);
+  CHECK(exceeded == false);
+}
+
+FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the caller's") {
+  weft::with_timeout(1h, [](Context& outer) {
+    TaskGroup group;
+    CHECK(group.context().is_within(outer));
+    group.spawn([&] {
+      CHECK(weft::this_fiber::context() == &group.context());
+      CHECK_FALSE(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
+    });
+    outer.cancel();
+    group.join();
+  });
 }
 
 FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
