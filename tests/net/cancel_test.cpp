@@ -1,0 +1,111 @@
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+#include <weft/context.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/net/loopback.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using net::TcpListener;
+using net::TcpStream;
+
+TEST_SUITE_BEGIN("net/cancel");
+
+FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
+  auto [client, server] = connected_pair();
+  TcpListener listener = listen_anywhere();
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  shrink_buffers(client);
+  shrink_buffers(server);
+  auto read = spawn([&client = client, &token] {
+    std::array<std::byte, 8> buffer;
+    return client.read_some(buffer, token).error;
+  });
+  auto write = spawn([&client = client, &token] {
+    const std::vector<std::byte> much(16 << 20);
+    const auto [count, error] = client.write_all(much, {Deadline::after(1h), token});
+    CHECK(count < much.size());
+    return error;
+  });
+  auto accept = spawn([&] { return listener.accept(token).error; });
+  auto stop = spawn([&] {
+    this_fiber::yield();
+    source.request_stop();
+  });
+  CHECK(read.join() == Errc::cancelled);
+  CHECK(write.join() == Errc::cancelled);
+  CHECK(accept.join() == std::errc::operation_canceled);
+  stop.join();
+
+  CHECK(server.write_all(bytes("here")).value == 4);
+  CHECK(read_text(client, 4) == "here");
+  auto [other_client, other_server] = connect_to(listener);
+  CHECK(other_client.is_open_hint());
+}
+
+FIBER_TEST_CASE("a stop that came before ends waits, and nothing else") {
+  auto [client, server] = connected_pair();
+  Context context;
+  context.cancel();
+  std::array<std::byte, 4> buffer;
+  for (int i = 0; i < 3; ++i) CHECK(client.read_some(buffer, context).error == Errc::cancelled);
+  CHECK(server.write_all(bytes("here"), context).value == 4);
+  CHECK(read_text(client, 0).empty());
+  // It is there already, or will be after a wait without a limit.
+  CHECK(client.read_exactly(buffer).value == 4);
+}
+
+FIBER_TEST_CASE("a deadline that passes before the stop is a timeout") {
+  auto [client, server] = connected_pair();
+  const std::stop_source source;
+  const std::stop_token token = source.get_token();
+  std::array<std::byte, 4> buffer;
+  CHECK(client.read_some(buffer, {Deadline::after(2ms), token}).error == Errc::timed_out);
+  CHECK(server.is_open_hint());
+}
+
+THREAD_TEST_CASE("a fiber stops what a plain thread waits for") {
+  auto [client, server] = connected_pair();
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  go([&] { source.request_stop(); });
+  std::array<std::byte, 4> buffer;
+  CHECK(client.read_some(buffer, token).error == Errc::cancelled);
+  CHECK(server.is_open_hint());
+}
+
+FIBER_TEST_CASE("bytes, deadlines and stops that come at the same time lose nothing") {
+  auto [client, server] = connected_pair();
+  const int rounds = static_cast<int>(2000 / kSlowdown);
+  auto writer = spawn([&server = server, rounds] {
+    for (int i = 0; i < rounds; ++i) {
+      const std::byte one{static_cast<unsigned char>(i)};
+      CHECK(server.write_all(std::span(&one, 1)).value == 1);
+      if (i % 7 == 0) this_fiber::yield();
+    }
+  });
+  Random random;
+  for (int i = 0; i < rounds;) {
+    std::stop_source source;
+    const std::stop_token token = source.get_token();
+    auto stopper = spawn([&] { source.request_stop(); });
+    std::byte byte{};
+    const auto limit = Deadline::after(std::chrono::nanoseconds(random.below(2000)));
+    const auto [count, error] = client.read_some(std::span(&byte, 1), {limit, token});
+    if (!error) CHECK(byte == std::byte{static_cast<unsigned char>(i)});
+    i += static_cast<int>(count);
+    stopper.join();
+  }
+  writer.join();
+}
+
+TEST_SUITE_END();

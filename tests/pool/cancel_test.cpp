@@ -1,0 +1,76 @@
+#include <chrono>
+#include <stop_token>
+#include <weft/context.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/cancel");
+
+FIBER_TEST_CASE("a stop ends a submit that waits for room, and its task never runs") {
+  FiberPool pool({.capacity = 1});
+  Event hold;
+  CHECK(pool.submit([&] { hold.wait(); }) == std::error_code());
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto blocked = spawn([&] { return pool.submit_until(token, [] { FAIL_CHECK("refused"); }); });
+  weft::test::wait_until_true([&] { return pool.stats().blocked == 1; });
+  source.request_stop();
+  CHECK(blocked.join() == Errc::cancelled);
+  CHECK(pool.submit_until(token, [] { FAIL_CHECK("refused"); }) == Errc::cancelled);
+  CHECK(pool.stats().blocked == 0);
+  CHECK(pool.stats().rejected == 2);
+  hold.set();
+  pool.wait_idle();
+  // There is room now: the stop ends waits and nothing else.
+  CHECK(pool.submit_until(token, [] {}) == std::error_code());
+}
+
+FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
+  FiberPool pool({.capacity = 2});
+  Event hold;
+  auto task = pool.async([&] { hold.wait(); });
+  Context context;
+  auto of_task = spawn([&] { return task.wait_until(context); });
+  auto of_idleness = spawn([&] { return pool.wait_idle_until(context); });
+  auto of_end = spawn([&] { return pool.join_until(context); });
+  this_fiber::yield();
+  context.cancel();
+  CHECK_FALSE(of_task.join());
+  CHECK_FALSE(of_idleness.join());
+  CHECK_FALSE(of_end.join());
+  CHECK_FALSE(task.ready());
+  hold.set();
+  task.get();
+}
+
+FIBER_TEST_CASE("a task that stops waiting for its own pool has its slot back") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 1});
+  Event started;
+  Event hold;
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto outer = pool.async([&] {
+    auto inner = pool.async([&] {
+      started.set();
+      hold.wait();
+    });
+    const bool ended = inner.wait_until(token);
+    CHECK(pool.stats().busy == 1);
+    return ended;
+  });
+  started.wait();
+  source.request_stop();
+  this_fiber::yield();
+  CHECK_FALSE(outer.ready());  // The inner task runs in the only slot.
+  hold.set();
+  CHECK_FALSE(outer.get());
+}
+
+TEST_SUITE_END();
