@@ -1,6 +1,9 @@
 // sync/mutex.cpp: one owner at a time, whose writes the next one sees; no waiter is forgotten; who
-// was overtaken once is handed the mutex.
+// was overtaken once is handed the mutex; who knows that all others have locked and unlocked it may
+// destroy it, while their unlocks are still on their way out.
 #include "sync/mutex.cpp"
+
+#include <optional>
 
 #include "tests/model/model_waist.hpp"
 
@@ -15,7 +18,7 @@ using weft::model::fault;
 using weft::model::perhaps;
 using weft::model::World;
 
-enum Fault { kNone, kOwnsWithoutLock, kForgetsUnlock };
+enum Fault { kNone, kOwnsWithoutLock, kForgetsUnlock, kUnlockLooksBack };
 
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
@@ -77,6 +80,38 @@ struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
   }
 };
 
+// Each party locks once, after `kTries` tries that it may give up; the last one to do so destroys
+// the mutex.
+template <unsigned kParties, int kTries>
+struct Destroyed : rl::test_suite<Destroyed<kParties, kTries>,
+                                  static_cast<int>(2 * kParties + (kTries > 0 ? 1 : 0))> {
+  World world{kParties, kTries > 0};
+  std::optional<Mutex> mutex;
+  Data<unsigned> left{kParties};
+
+  void before() { mutex.emplace(); }
+  void thread(unsigned index) {
+    if (index >= 2 * kParties) return world.run_clock();
+    world.run(index, [&](unsigned party) {
+      call_on_own_stack([&] { lock(party); });
+      // For so long that others wait, and now and then until they have given up.
+      if (perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+      if (kTries > 0 && perhaps()) world.await_timeouts();
+      left.set(left.get() - 1);
+      const bool is_last = left.get() == 0;
+      call_on_own_stack([&] { mutex->unlock(); });
+      if (fault == kUnlockLooksBack && mutex->try_lock()) mutex->unlock();
+      if (is_last) mutex.reset();
+    });
+  }
+  void lock(unsigned party) {
+    for (int i = 0; i < kTries && party > 0; ++i) {
+      if (mutex->try_lock_until(Deadline::at_nanoseconds(weft::model::kSoon))) return;
+    }
+    mutex->lock();
+  }
+};
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -88,8 +123,12 @@ int main(int count, char** arguments) {
               random_search<Locks<2, 2, kUntimed>>("two parties, long sections", 20'000),
               random_search<Locks<3, 2, kUntimed>>("three parties", 20'000),
               random_search<Locks<3, 2, kThreads>>("plain threads and a fiber", 20'000),
-              random_search<Locks<3, 2, kTimed>>("three parties, deadlines", 20'000)},
+              random_search<Locks<3, 2, kTimed>>("three parties, deadlines", 20'000),
+              random_search<Destroyed<2, 0>>("destroyed by the last", 20'000),
+              random_search<Destroyed<2, 1>>("destroyed after a timeout", 60'000),
+              random_search<Destroyed<3, 1>>("destroyed after two timeouts", 60'000)},
              {weft::model::relaxed_orders(), broken_by(kOwnsWithoutLock, "owns without locking"),
-              broken_by(kForgetsUnlock, "an unlock omitted")})
+              broken_by(kForgetsUnlock, "an unlock omitted"),
+              broken_by(kUnlockLooksBack, "the mutex touched after its unlock")})
       .run(count, arguments);
 }

@@ -1,0 +1,135 @@
+// sync/shared_mutex.cpp: a writer is alone, readers see what the writers before them wrote; no
+// waiter is forgotten, also when those in front of it give up; nobody waits twice for one lock; who
+// knows that all others have locked and unlocked it may destroy it.
+#include "sync/shared_mutex.cpp"
+
+#include <optional>
+
+#include "tests/model/model_waist.hpp"
+
+namespace {
+
+using weft::Deadline;
+using weft::SharedMutex;
+using weft::model::call_on_own_stack;
+using weft::model::Data;
+using weft::model::expect;
+using weft::model::fault;
+using weft::model::perhaps;
+using weft::model::World;
+
+enum Fault { kNone, kReadsWithoutLock, kReaderWrites, kForgetsUnlock, kUnlockLooksBack };
+
+enum Kind { kSmall, kUntimed, kThreads, kTimed };
+
+// Each party locks and unlocks `kRounds` times, to write or to read. With kTimed all but the first
+// have deadlines; who gives up one of those tries patiently then, so that each round is done. The
+// last party to have done its rounds destroys the mutex.
+template <unsigned kParties, int kRounds, Kind kKind>
+struct Shares : rl::test_suite<Shares<kParties, kRounds, kKind>,
+                               static_cast<int>(2 * kParties + (kKind == kTimed ? 1 : 0))> {
+  World world{kParties, kKind == kTimed};
+  std::optional<SharedMutex> mutex;
+  Data<int> sum{0};
+  // Not part of the modelled program.
+  int writers = 0;
+  int readers = 0;
+  int written = 0;
+  int left = static_cast<int>(kParties) * kRounds;
+
+  void before() {
+    mutex.emplace();
+    if (kKind != kThreads) return;
+    for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
+  }
+
+  void thread(unsigned index) {
+    if (index >= 2 * kParties) return world.run_clock();
+    world.run(index, [&](unsigned party) {
+      for (int i = 0; i < kRounds; ++i) {
+        if (perhaps()) {
+          call_on_own_stack([&] { lock_to_write(party); });
+          write();
+        } else {
+          call_on_own_stack([&] { lock_to_read(party); });
+          read();
+        }
+      }
+    });
+  }
+
+  [[nodiscard]] bool has_deadline(unsigned party) const { return kKind == kTimed && party > 0; }
+  static Deadline soon() { return Deadline::at_nanoseconds(weft::model::kSoon); }
+
+  void lock_to_write(unsigned party) {
+    if (has_deadline(party) && mutex->try_lock_until(soon())) return;
+    const int parks = world.me().parks;
+    mutex->lock();
+    expect(world.me().parks - parks <= 1, "a writer was overtaken");
+  }
+  void lock_to_read(unsigned party) {
+    if (fault == kReadsWithoutLock && perhaps()) return;
+    if (has_deadline(party) && mutex->try_lock_shared_until(soon())) return;
+    const int parks = world.me().parks;
+    mutex->lock_shared();
+    expect(world.me().parks - parks <= 1, "a reader was overtaken");
+  }
+
+  void stay() {
+    // Now and then for so long that others park, or give up.
+    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+    if (kKind == kTimed && perhaps()) world.await_timeouts();
+  }
+  void write() {
+    expect(++writers == 1 && readers == 0, "a writer is not alone");
+    stay();
+    sum.set(sum.get() + 1);
+    ++written;
+    --writers;
+    const bool is_last = --left == 0;
+    if (fault == kForgetsUnlock && written == 1 && !is_last) return;
+    call_on_own_stack([&] { mutex->unlock(); });
+    leave(is_last);
+  }
+  void read() {
+    ++readers;
+    expect(writers == 0, "a reader is inside with a writer");
+    stay();
+    expect(sum.get() == written, "a reader does not see what was written");
+    if (fault == kReaderWrites) sum.set(sum.get());
+    --readers;
+    const bool is_last = --left == 0;
+    call_on_own_stack([&] { mutex->unlock_shared(); });
+    leave(is_last);
+  }
+  void leave(bool is_last) {
+    if (fault == kUnlockLooksBack && mutex->try_lock_shared()) mutex->unlock_shared();
+    if (!is_last) return;
+    // Readers beside this party may not have begun their unlock yet: a writer comes after them.
+    call_on_own_stack([&] { mutex->lock(); });
+    expect(sum.get() == written, "a write under the mutex was lost");
+    call_on_own_stack([&] { mutex->unlock(); });
+    mutex.reset();
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using weft::model::broken_by;
+  using weft::model::random_search;
+  return weft::model::Program(
+             "shared_mutex",
+             {random_search<Shares<2, 1, kSmall>>("two parties", 30'000),
+              random_search<Shares<2, 2, kUntimed>>("two parties, long sections", 20'000),
+              random_search<Shares<3, 2, kUntimed>>("three parties", 30'000),
+              random_search<Shares<3, 2, kThreads>>("plain threads and a fiber", 20'000),
+              random_search<Shares<2, 2, kTimed>>("two parties, deadlines", 40'000),
+              random_search<Shares<3, 1, kTimed>>("three parties, deadlines", 60'000),
+              random_search<Shares<4, 1, kTimed>>("four parties, deadlines", 40'000)},
+             {weft::model::relaxed_orders(), broken_by(kReadsWithoutLock, "reads without locking"),
+              broken_by(kReaderWrites, "a reader that writes"),
+              broken_by(kForgetsUnlock, "an unlock omitted"),
+              broken_by(kUnlockLooksBack, "the mutex touched after its unlock")})
+      .run(count, arguments);
+}
