@@ -125,6 +125,55 @@ FIBER_TEST_CASE_WITH("notify_one wakes one, the one that has waited longest", {.
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
+FIBER_TEST_CASE_WITH("who waits again stands behind all who wait", {.workers = {1}}) {
+  Mutex mutex;
+  ConditionVariable condition;
+  std::vector<int> order;
+  std::vector<weft::JoinHandle<void>> fibers;
+  for (int i = 0; i < 3; ++i) {
+    fibers.push_back(weft::spawn([&, i] {
+      std::unique_lock lock(mutex);
+      for (int round = 0; round < 3; ++round) {
+        condition.wait(lock);
+        order.push_back(i);
+      }
+    }));
+    weft::this_fiber::yield();
+  }
+  for (int i = 0; i < 9; ++i) {
+    condition.notify_one();
+    for (int turn = 0; turn < 3; ++turn) weft::this_fiber::yield();
+  }
+  for (auto& fiber : fibers) fiber.join();
+  CHECK(order == std::vector<int>{0, 1, 2, 0, 1, 2, 0, 1, 2});
+}
+
+// The notifier waits itself, at once, while the one it notified is still on its way.
+FIBER_TEST_CASE("who begins to wait after a notify does not take it") {
+  for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
+    Mutex mutex;
+    ConditionVariable condition;
+    bool waiting = false;
+    bool through = false;
+    auto waiter = weft::spawn([&] {
+      std::unique_lock lock(mutex);
+      waiting = true;
+      condition.wait(lock);
+      through = true;
+      condition.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    while (!waiting) {
+      lock.unlock();
+      weft::this_fiber::yield();
+      lock.lock();
+    }
+    condition.notify_one();
+    condition.wait(lock);
+    CHECK(through);
+  }
+}
+
 THREAD_TEST_CASE("a notify without waiters is not kept") {
   Mutex mutex;
   ConditionVariable condition;

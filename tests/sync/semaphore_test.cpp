@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
@@ -130,6 +131,43 @@ FIBER_TEST_CASE("a big demand that gives up lets the small ones behind it throug
   first.join();
   second.join();
   CHECK(semaphore.available_hint() == 0);
+}
+
+FIBER_TEST_CASE("a demand for all permits is served while small ones come and go") {
+  constexpr std::uint64_t kPermits = 5;
+  Semaphore semaphore(kPermits);
+  std::atomic<bool> stop{false};
+  std::vector<weft::JoinHandle<void>> greedy;
+  for (std::uint64_t i = 0; i < kPermits; ++i) {
+    greedy.push_back(weft::spawn([&] {
+      while (!stop.load()) {
+        semaphore.acquire();
+        weft::this_fiber::yield();
+        semaphore.release();
+      }
+    }));
+  }
+  for (int i = 0; i < 20; ++i) {
+    semaphore.acquire(kPermits);
+    weft::this_fiber::yield();
+    semaphore.release(kPermits);
+  }
+  stop.store(true);
+}
+
+// As readers and a writer: one permit to read, all to write.
+FIBER_TEST_CASE("a demand for all permits that is stopped lets in the small ones behind it") {
+  Semaphore semaphore(10);
+  semaphore.acquire();
+  std::stop_source stop;
+  auto writer = weft::spawn([&] { return semaphore.try_acquire_until(stop.get_token(), 10); });
+  await_parked(runtime, "semaphore", 1);
+  auto reader = weft::spawn([&] { semaphore.acquire(); });
+  await_parked(runtime, "semaphore", 2);
+  stop.request_stop();
+  CHECK(!writer.join());
+  reader.join();
+  CHECK(semaphore.available_hint() == 8);
 }
 
 FIBER_TEST_CASE("one release serves as many as it can") {

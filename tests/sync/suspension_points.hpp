@@ -1,0 +1,173 @@
+// Every place in this folder where a party may wait and a stop request may end that, in one form.
+//
+// Each has something that is not to be had at first. wait() waits for it, gives it back if others
+// could not have it otherwise, and returns false when `until` ended the wait; open() makes it to be
+// had, once; is_whole() says whether nothing was lost or doubled in the end. kReason is what a dump
+// says of those who wait, kMostWaiters how many may wait at a time.
+#pragma once
+
+#include <mutex>
+#include <shared_mutex>
+#include <weft/barrier.hpp>
+#include <weft/condition_variable.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/latch.hpp>
+#include <weft/mutex.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/shared_mutex.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/until.hpp>
+#include <weft/wait_group.hpp>
+
+namespace weft::test {
+
+struct OfMutex {
+  static constexpr auto kReason = "mutex";
+  static constexpr int kMostWaiters = 4;
+  Mutex mutex;
+
+  OfMutex() { mutex.lock(); }
+  bool wait(const Until& until) {
+    const bool is_mine = mutex.try_lock_until(until);
+    if (is_mine) mutex.unlock();
+    return is_mine;
+  }
+  void open() { mutex.unlock(); }
+  bool is_whole() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    return lock.owns_lock();
+  }
+};
+
+struct OfWriter {
+  static constexpr auto kReason = "shared mutex, to write";
+  static constexpr int kMostWaiters = 4;
+  SharedMutex mutex;
+
+  OfWriter() { mutex.lock_shared(); }
+  bool wait(const Until& until) {
+    const bool is_mine = mutex.try_lock_until(until);
+    if (is_mine) mutex.unlock();
+    return is_mine;
+  }
+  void open() { mutex.unlock_shared(); }
+  bool is_whole() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    return lock.owns_lock();
+  }
+};
+
+struct OfReader {
+  static constexpr auto kReason = "shared mutex, to read";
+  static constexpr int kMostWaiters = 4;
+  SharedMutex mutex;
+
+  OfReader() { mutex.lock(); }
+  bool wait(const Until& until) {
+    const bool is_mine = mutex.try_lock_shared_until(until);
+    if (is_mine) mutex.unlock_shared();
+    return is_mine;
+  }
+  void open() { mutex.unlock(); }
+  bool is_whole() {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    return lock.owns_lock();
+  }
+};
+
+struct OfCondition {
+  static constexpr auto kReason = "condition variable";
+  static constexpr int kMostWaiters = 4;
+  Mutex mutex;
+  ConditionVariable condition;
+  bool ready = false;
+
+  bool wait(const Until& until) {
+    std::unique_lock lock(mutex);
+    const bool holds = condition.wait_until(lock, until, [this] { return ready; });
+    return lock.owns_lock() && holds;
+  }
+  void open() {
+    {
+      const std::lock_guard lock(mutex);
+      ready = true;
+    }
+    condition.notify_all();
+  }
+  bool is_whole() { return wait(Deadline::past()); }
+};
+
+struct OfSemaphore {
+  static constexpr auto kReason = "semaphore";
+  static constexpr int kMostWaiters = 4;
+  Semaphore semaphore{0};
+
+  bool wait(const Until& until) {
+    const bool is_mine = semaphore.try_acquire_until(until);
+    if (is_mine) semaphore.release();
+    return is_mine;
+  }
+  void open() { semaphore.release(); }
+  bool is_whole() { return semaphore.available_hint() == 1; }
+};
+
+struct OfWaitGroup {
+  static constexpr auto kReason = "wait group";
+  static constexpr int kMostWaiters = 4;
+  WaitGroup group;
+
+  OfWaitGroup() { group.add(); }
+  bool wait(const Until& until) { return group.wait_until(until); }
+  void open() { group.done(); }
+  bool is_whole() { return group.wait_until(Deadline::past()); }
+};
+
+struct OfLatch {
+  static constexpr auto kReason = "latch";
+  static constexpr int kMostWaiters = 4;
+  Latch latch{1};
+
+  bool wait(const Until& until) { return latch.wait_until(until); }
+  void open() { latch.count_down(); }
+  bool is_whole() { return latch.try_wait(); }
+};
+
+struct OfBarrier {
+  static constexpr auto kReason = "barrier";
+  static constexpr int kMostWaiters = 4;
+  Barrier<> barrier{2};
+  Barrier<>::arrival_token token = barrier.arrive();
+
+  bool wait(const Until& until) { return barrier.wait_until(token, until); }
+  void open() { (void)barrier.arrive(); }
+  bool is_whole() { return wait(Deadline::past()); }
+};
+
+struct OfEvent {
+  static constexpr auto kReason = "event";
+  static constexpr int kMostWaiters = 4;
+  Event event;
+
+  bool wait(const Until& until) { return event.wait_until(until); }
+  void open() { event.set(); }
+  bool is_whole() { return event.is_set_hint(); }
+};
+
+// Opened as it ends if not before.
+struct OfJoin {
+  static constexpr auto kReason = "join";
+  static constexpr int kMostWaiters = 1;
+  Event gate;
+  JoinHandle<void> handle = spawn([this] { gate.wait(); });
+
+  ~OfJoin() { gate.set(); }
+  bool wait(const Until& until) { return handle.wait_until(until); }
+  void open() {
+    gate.set();
+    while (!handle.done()) this_fiber::yield();
+  }
+  bool is_whole() { return handle.done(); }
+};
+
+}  // namespace weft::test
