@@ -72,11 +72,14 @@ class World {
   }
   // As Worker::run_timers, again and again while anybody may wait.
   void run_clock() {
+    // Goes on when it is late: a timer that is added too late comes with the next tick.
+    std::int64_t time = kLate;
     while (finished_ < count_) {
       let_others_run();
       if (!time_passes || !perhaps()) continue;
       is_late = true;
-      for (scheduler::Timer* timer = timers.expire(kLate); timer != nullptr;) {
+      time += std::int64_t{1} << scheduler::Timers::kTickShift;
+      for (scheduler::Timer* timer = timers.expire(time); timer != nullptr;) {
         scheduler::Timer* next = timer->next;
         detail::wake(timer->waker);
         timer = next;
