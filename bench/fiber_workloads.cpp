@@ -1,4 +1,4 @@
-// W1 to W7 and W10: fibers, channels, mutexes, sleeps.
+// W1 to W7 and W10: fibers, channels, mutexes, sleeps. (W7b and W12: select_workloads.cpp.)
 #include <atomic>
 #include <mutex>
 #include <weft/channel.hpp>

@@ -37,12 +37,15 @@ const std::vector<Workload>& workloads() {
       {"W6_1m", [](const Request& request) { return park_and_wake(request, 1'000'000); }},
       {"W7_100k", [](const Request& request) { return sleepers(request, 100'000, 10); }},
       {"W7_1m", [](const Request& request) { return sleepers(request, 1'000'000, 1); }},
+      {"W7b", deadlines_met},
       {"W8a", pool_batches},
       {"W8b", pool_adds},
       {"W8c", pool_sleeps},
       {"W8d_1", [](const Request& request) { return pool_no_ops(request, 1); }},
       {"W8d_8", [](const Request& request) { return pool_no_ops(request, 8); }},
       {"W10", fork_join_fib},
+      {"W12_ready", select_ready},
+      {"W12_becomes_ready", select_becomes_ready},
   };
   return all;
 }

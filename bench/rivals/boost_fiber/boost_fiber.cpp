@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "deadlines.hpp"
 #include "fiber_parts.hpp"
 #include "measure.hpp"
 
@@ -256,6 +257,10 @@ Metrics fork_join_fib(const Request& request) {
   return {{"ms", ms}};
 }
 
+Metrics no_select(const Request&) {
+  throw Refusal("Boost.Fiber has nothing that waits for one of several channels.");
+}
+
 enum class StackSource { pool, malloc };
 
 struct Workload {
@@ -278,7 +283,10 @@ const std::vector<Workload>& workloads() {
       {"W6_1m", StackSource::malloc, [](const Request& r) { return park_and_wake(r, 1'000'000); }},
       {"W7_100k", StackSource::malloc, [](const Request& r) { return sleepers(r, 100'000, 10); }},
       {"W7_1m", StackSource::malloc, [](const Request& r) { return sleepers(r, 1'000'000, 1); }},
+      {"W7b", StackSource::malloc, deadlines_met},
       {"W10", StackSource::malloc, fork_join_fib},
+      {"W12_ready", StackSource::pool, no_select},
+      {"W12_becomes_ready", StackSource::pool, no_select},
   };
   return all;
 }

@@ -55,12 +55,15 @@ var workloads = []workload{
 	{"W6_1m", func(r request) (metrics, error) { return parkAndWake(r.count(1_000_000)) }},
 	{"W7_100k", func(r request) (metrics, error) { return sleepers(r.count(100_000), 10) }},
 	{"W7_1m", func(r request) (metrics, error) { return sleepers(r.count(1_000_000), 1) }},
+	{"W7b", deadlinesMet},
 	{"W8a", poolBatches},
 	{"W8b", poolAdds},
 	{"W8c", poolSleeps},
 	{"W8d_1", func(r request) (metrics, error) { return poolNoOps(r, 1) }},
 	{"W8d_8", func(r request) (metrics, error) { return poolNoOps(r, 8) }},
 	{"W10", forkJoinFib},
+	{"W12_ready", selectReady},
+	{"W12_becomes_ready", selectBecomesReady},
 }
 
 func main() {
