@@ -101,7 +101,8 @@ class Selection {
   // Shuffles as it goes along, so a select whose first case is ready draws one number.
   std::size_t attempt_all() noexcept {
     for (std::size_t i = 0; i < cases_.size(); ++i) {
-      std::swap(order_[i], order_[i + random_below(cases_.size() - i)]);
+      const std::size_t left = cases_.size() - i;
+      if (left > 1) std::swap(order_[i], order_[i + random_below(left)]);
       const std::size_t index = order_[i];
       if (cases_[index]->lock() != nullptr && cases_[index]->attempt()) return index;
     }
