@@ -6,6 +6,7 @@
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
+#include <weft/coroutine.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>

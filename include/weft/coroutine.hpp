@@ -1,0 +1,247 @@
+// Where C++20 coroutines and fibers meet.
+//
+// A coroutine of any type, on any thread, awaits what fibers wait for:
+//
+//   Task<int> sum(weft::Channel<int>& numbers) {
+//     int total = 0;
+//     while (const auto number = co_await weft::async_receive(numbers)) total += *number;
+//     co_return total;
+//   }
+//
+// and a fiber, or a plain thread, awaits what coroutines wait for: weft::await(sum(numbers)).
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <coroutine>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <weft/channel.hpp>
+#include <weft/detail/join_state.hpp>
+#include <weft/detail/select_case.hpp>
+#include <weft/go.hpp>
+#include <weft/select.hpp>
+
+namespace weft {
+
+namespace detail {
+
+// Lets `coroutine` go on in a new fiber once `one` is ready, or at `deadline`. If the case could be
+// completed here, `completed` says so to the coroutine; else it has to conclude it. Throws as
+// spawn(), and then nothing has been done.
+// Out of line on purpose: from the moment at which the coroutine may go on, elsewhere, its frame
+// may be gone, and a compiler may put the variables of inlined functions there.
+void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<> coroutine,
+                       WaitReason reason);
+void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
+
+// What co_await asks for, done by one case of a select. Lives in the frame of the coroutine.
+template <class Case>
+class CaseAwaiter {
+ public:
+  [[nodiscard]] bool await_ready() noexcept {
+    completed_ = select_case().attempt();
+    return completed_;
+  }
+  void await_suspend(std::coroutine_handle<> coroutine) {
+    resume_when_ready(case_, completed_, coroutine, reason_);
+  }
+
+ protected:
+  template <class... Arguments>
+  explicit CaseAwaiter(WaitReason reason, Arguments&&... arguments)
+      : reason_(reason), case_(std::forward<Arguments>(arguments)...) {}
+
+  // In await_resume(): the case's handler takes what came of it.
+  void conclude() {
+    if (!completed_) (void)select_case().conclude();
+    case_.handle();
+  }
+
+ private:
+  [[nodiscard]] SelectCase& select_case() noexcept { return case_; }
+
+  const WaitReason reason_;
+  bool completed_ = false;
+  Case case_;
+};
+
+template <class T>
+class ReceiveAwaiter : public CaseAwaiter<ReceiveCase<T, Assign<T>>> {
+ public:
+  explicit ReceiveAwaiter(Channel<T>& channel)
+      : CaseAwaiter<ReceiveCase<T, Assign<T>>>(WaitReason::channel_receive, &channel,
+                                               Assign<T>{&value_}) {}
+  std::optional<T> await_resume() {
+    this->conclude();
+    return std::move(value_);
+  }
+
+ private:
+  std::optional<T> value_;
+};
+
+struct KeepStatus {
+  ChannelStatus* out;
+  void operator()(ChannelStatus status) const noexcept { *out = status; }
+};
+
+template <class T>
+class SendAwaiter : public CaseAwaiter<SendCase<T, KeepStatus>> {
+ public:
+  SendAwaiter(Channel<T>& channel, T&& value)
+      : CaseAwaiter<SendCase<T, KeepStatus>>(WaitReason::channel_send, &channel, std::move(value),
+                                             KeepStatus{&status_}) {}
+  ChannelStatus await_resume() {
+    this->conclude();
+    return status_;
+  }
+
+ private:
+  ChannelStatus status_ = ChannelStatus::would_wait;
+};
+
+template <class T>
+class JoinAwaiter : public CaseAwaiter<JoinCase<Nothing>> {
+ public:
+  explicit JoinAwaiter(JoinHandle<T>& handle)
+      : CaseAwaiter(WaitReason::join, handle.core(), Nothing{}), handle_(handle) {}
+  T await_resume() {
+    conclude();
+    return handle_.join();
+  }
+
+ private:
+  JoinHandle<T>& handle_;
+};
+
+class SleepAwaiter {
+ public:
+  explicit SleepAwaiter(Deadline deadline) noexcept : deadline_(deadline) {}
+  [[nodiscard]] bool await_ready() const noexcept { return deadline_.passed(); }
+  void await_suspend(std::coroutine_handle<> coroutine) const { resume_at(deadline_, coroutine); }
+  void await_resume() const noexcept {}
+
+ private:
+  const Deadline deadline_;
+};
+
+}  // namespace detail
+
+// For co_await, in any coroutine on any thread. What would park a fiber suspends the coroutine, and
+// nothing is blocked; it goes on in a new fiber of the current runtime, where it may call whatever
+// fibers call. What need not wait does not suspend.
+// A wait that has to be throws std::system_error (Errc::no_runtime, too_many_fibers); the channel
+// and the handle are as before then. A coroutine must not be destroyed while it waits here, and a
+// runtime that ends waits for all that do.
+
+// As Channel::receive().
+template <class T>
+[[nodiscard]] auto async_receive(Channel<T>& channel) {
+  return detail::ReceiveAwaiter<T>(channel);
+}
+// ChannelStatus::ok, or closed: `value` is gone then.
+template <class T>
+[[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
+  return detail::SendAwaiter<T>(channel, std::move(value));
+}
+// As JoinHandle::join(). The handle must stay where it is until then.
+template <class T>
+[[nodiscard]] auto async_join(JoinHandle<T>& handle) {
+  return detail::JoinAwaiter<T>(handle);
+}
+template <class T>
+[[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
+  return detail::JoinAwaiter<T>(handle);
+}
+[[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
+  return detail::SleepAwaiter(deadline);
+}
+template <class Rep, class Period>
+[[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
+  return detail::SleepAwaiter(Deadline::after(duration));
+}
+
+namespace detail {
+
+// What co_await makes of an awaitable, as far as its result goes.
+template <class Awaitable>
+decltype(auto) awaiter_of(Awaitable&& awaitable) {
+  if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {
+    return static_cast<Awaitable&&>(awaitable).operator co_await();
+  } else if constexpr (requires { operator co_await(static_cast<Awaitable&&>(awaitable)); }) {
+    return operator co_await(static_cast<Awaitable&&>(awaitable));
+  } else {
+    return static_cast<Awaitable&&>(awaitable);
+  }
+}
+template <class Awaitable>
+using AwaitResult = decltype(awaiter_of(std::declval<Awaitable>()).await_resume());
+
+// A promise has return_void or return_value, never both.
+template <class T>
+struct DriverOutcome {
+  JoinState<T>& state;
+  void return_value(T&& value) noexcept {
+    auto give = [&value]() -> T { return static_cast<T&&>(value); };
+    state.store_outcome(give);
+  }
+};
+template <>
+struct DriverOutcome<void> {
+  JoinState<void>& state;
+  void return_void() noexcept {
+    auto nothing = [] {};
+    state.store_outcome(nothing);
+  }
+};
+
+// The coroutine that awaits for a fiber. It frees itself before it tells that it is done.
+template <class T>
+struct Driver {
+  struct Finish {
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    template <class Promise>
+    [[gnu::noinline]] void await_suspend(std::coroutine_handle<Promise> self) const noexcept {
+      JoinState<T>& state = self.promise().state;
+      self.destroy();
+      state.finish();
+    }
+    void await_resume() const noexcept {}
+  };
+  struct promise_type : DriverOutcome<T> {
+    template <class Awaitable>
+    promise_type(Awaitable&& /*awaitable*/, JoinState<T>& outcome) noexcept
+        : DriverOutcome<T>{outcome} {}
+    [[nodiscard]] Driver get_return_object() const noexcept { return {}; }
+    [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
+    [[nodiscard]] Finish final_suspend() const noexcept { return {}; }
+    void unhandled_exception() noexcept {
+      auto fail = []() -> T { throw; };
+      this->state.store_outcome(fail);
+    }
+  };
+};
+
+template <class T, class Awaitable>
+Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
+  co_return co_await static_cast<Awaitable&&>(awaitable);
+}
+
+}  // namespace detail
+
+// Awaits `awaitable`, whatever type of coroutine or other library it comes from: parks the calling
+// fiber, or blocks the plain thread, until it is done, and returns its result or throws its
+// exception. The awaiting begins on the caller's stack. May throw std::bad_alloc before that.
+// Synchronizes: the end of what is awaited with the return.
+template <class Awaitable>
+auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
+  using Result = detail::AwaitResult<Awaitable>;
+  detail::JoinState<Result> state;
+  detail::drive<Result>(std::forward<Awaitable>(awaitable), state);
+  state.join();
+  return state.take();
+}
+
+}  // namespace weft
