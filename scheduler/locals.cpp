@@ -22,10 +22,11 @@ namespace {
 }  // namespace
 
 LocalNode*& locals() noexcept {
-  if (scheduler::Worker* worker = scheduler::current_worker()) {
-    return worker->current_fiber()->stack.load(relaxed)->locals;  // Relaxed: its own.
-  }
-  return thread_locals();
+  scheduler::Worker* worker = scheduler::current_worker();
+  // No fiber: a plain thread, or a handler of the runtime on a worker's own stack.
+  fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
+  if (fiber == nullptr) return thread_locals();
+  return fiber->stack.load(relaxed)->locals;  // Relaxed: its own.
 }
 
 void destroy_locals() noexcept { destroy_all(locals()); }

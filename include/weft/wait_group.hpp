@@ -72,6 +72,8 @@ class WaitGroup {
   // Members go in reverse order: first the callable, then the count.
   template <class F>
   struct Counted {
+    using Shown = F;  // In dumps, in place of this wrapping.
+
     Count count;
     F callable;
     void operator()() { callable(); }
