@@ -1,6 +1,7 @@
 #include <weft/pool.hpp>
 
 #include "pool/pool_core.hpp"
+#include "pool/registry.hpp"
 
 namespace weft::detail {
 
@@ -46,6 +47,14 @@ bool PoolJob::wait_until(const Until& until) noexcept {
   Waiter self;
   return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, until) == Claim::kNotifier;
 }
+
+bool PoolJob::lend_slot() noexcept {
+  if (!pool::called_from_worker_of(core_)) return false;
+  core_->lend_slot();
+  return true;
+}
+
+void PoolJob::reclaim_slot() noexcept { core_->reclaim_slot(); }
 
 void PoolJob::release_reference() noexcept {
   if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]

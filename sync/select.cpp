@@ -60,6 +60,8 @@ class Selection {
     // Most polls end here: what one source said, it said at one moment.
     if (cases_.size() <= 1 && until.is_over()) return kNoCase;
     collect_locks();
+    // Who does not wait lends nothing: to get it back might take long.
+    if (until.is_over() && !ready_now()) return kNoCase;
     for (SelectCase* one : cases_) one->prepare();
     const Loan loan(cases_);
     for (;;) {
@@ -127,10 +129,16 @@ class Selection {
     gate_.unlock();
   }
 
-  // From here on all locks are held.
+  // With all locks held.
   bool any_ready() noexcept {
     return std::any_of(cases_.begin(), cases_.end(),
                        [](SelectCase* one) { return one->lock() != nullptr && one->is_ready(); });
+  }
+  bool ready_now() noexcept {
+    lock_all();
+    const bool ready = any_ready();
+    unlock_all();
+    return ready;
   }
   // Releases the locks. kNoCase: look again.
   std::size_t wait(const Until& until) noexcept {

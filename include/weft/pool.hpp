@@ -2,26 +2,23 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
-#include <variant>
-#include <weft/detail/waiter.hpp>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/select_case.hpp>
 #include <weft/error.hpp>
 
 namespace weft {
-
-namespace pool {
-class PoolCore;
-}
 
 inline constexpr std::size_t kUnlimited = SIZE_MAX;
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
@@ -82,158 +79,6 @@ struct PoolStats {
   std::uint64_t retired = 0;    // Workers that have given up their slot for good.
 };
 
-namespace detail {
-
-// One call whose outcome somebody waits for. It lives on the heap, counted, when a PoolTask
-// refers to it, and on the waiting stack in FiberPool::run().
-// Invariants
-//   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
-//       Who ends kPending alone touches callable and outcome, until the end is published.
-//   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
-//       is not left while its publisher is still inside.
-//   I3  references_ counts the pool and the handle of a shared job.
-// Order
-//   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
-//   [job-refs]  release_reference (acq_rel, both sides): the last one sees all uses.
-class PoolJob {
- public:
-  enum class Outcome : std::uint8_t { completed, failed, cancelled };
-  enum class Kind : std::uint8_t { on_heap, on_stack };
-
-  PoolJob(pool::PoolCore& core, Kind kind) noexcept : core_(&core), kind_(kind) {}
-
-  // By the pool: runs the callable unless it has been cancelled.
-  [[nodiscard]] Outcome execute() noexcept;
-  // By the pool, after execute(), once the slot is free: tells the waiters. A job on a stack
-  // must not be touched afterwards.
-  void settle(Outcome outcome) noexcept;
-  // By the pool, instead of both: the task is dropped.
-  void abandon() noexcept;
-
-  // By who waits.
-  [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
-  [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // True if the callable will never run.
-  bool cancel() noexcept;
-  void release_reference() noexcept;
-
- protected:
-  virtual ~PoolJob() = default;
-  [[nodiscard]] bool was_cancelled() const noexcept {
-    return state_.load(acquire) == kCancelled;  // [job]
-  }
-
- private:
-  enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
-
-  // True when the callable returned. Destroys it either way.
-  [[nodiscard]] virtual bool invoke() noexcept = 0;
-  virtual void drop_callable() noexcept = 0;
-
-  [[nodiscard]] bool claim(State state) noexcept;
-  void publish(State end) noexcept;
-
-  pool::PoolCore* const core_;  // Followed only by a task of that pool: else it may be gone.
-  const Kind kind_;
-  Atomic<std::uint32_t> state_{kPending};
-  Atomic<std::uint32_t> references_{2};
-  SpinLock lock_;
-  WaitList waiters_;
-};
-
-// The outcome of a job: a value, or the exception that ended it.
-template <class R>
-class PoolOutcome : public PoolJob {
- public:
-  using PoolJob::PoolJob;
-
-  // Requires ready(). Moves the value out, or throws.
-  R take() {
-    if (was_cancelled())
-      throw std::system_error(std::make_error_code(std::errc::operation_canceled));
-    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
-    if constexpr (!std::is_void_v<R>) return static_cast<R>(std::move(*value_));
-  }
-
- protected:
-  // A reference is kept as a std::reference_wrapper, which converts back.
-  using Reference = std::reference_wrapper<std::remove_reference_t<R>>;
-  using Stored = std::conditional_t<std::is_void_v<R>, std::monostate,
-                                    std::conditional_t<std::is_reference_v<R>, Reference, R>>;
-  std::optional<Stored> value_;
-  std::exception_ptr exception_;
-};
-
-// A job and its callable, which stays with the caller if F is a reference.
-template <class F, class R>
-class PoolCall final : public PoolOutcome<R> {
- public:
-  template <class G>
-  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, G&& callable)
-      : PoolOutcome<R>(core, kind), callable_(std::in_place, std::forward<G>(callable)) {}
-
- private:
-  using Held = std::conditional_t<std::is_reference_v<F>,
-                                  std::reference_wrapper<std::remove_reference_t<F>>, F>;
-
-  bool invoke() noexcept override {
-    try {
-      if constexpr (std::is_void_v<R>) {
-        (*callable_)();
-      } else {
-        this->value_.emplace((*callable_)());
-      }
-    } catch (...) {
-      this->exception_ = std::current_exception();
-    }
-    callable_.reset();
-    return this->exception_ == nullptr;
-  }
-  void drop_callable() noexcept override { callable_.reset(); }
-
-  std::optional<Held> callable_;
-};
-
-// True for an empty std::function and its like, and for a null function pointer.
-template <class F>
-[[nodiscard]] bool is_empty_callable(const F& callable) noexcept {
-  if constexpr (std::is_constructible_v<F, std::nullptr_t> && requires { callable == nullptr; }) {
-    return callable == nullptr;
-  }
-  return false;
-}
-
-// What the pool keeps of one accepted call: a task, or a job that somebody waits for. Destroyed
-// without having been run, it tells the waiters of the job.
-class PoolItem {
- public:
-  PoolItem() noexcept = default;
-  // Empty, if `callable` is.
-  template <class F>
-  PoolItem(std::in_place_t, F&& callable)
-      : task(is_empty_callable<std::decay_t<F>>(callable) ? Task()
-                                                          : Task(std::forward<F>(callable))) {}
-  explicit PoolItem(PoolJob& waited_for) noexcept : job(&waited_for) {}
-  PoolItem(PoolItem&& other) noexcept
-      : task(std::move(other.task)), job(std::exchange(other.job, nullptr)) {}
-  // Requires that this item is empty.
-  PoolItem& operator=(PoolItem&& other) noexcept {
-    task = std::move(other.task);
-    job = std::exchange(other.job, nullptr);
-    return *this;
-  }
-  ~PoolItem() {
-    if (job != nullptr) job->abandon();
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return !task && job == nullptr; }
-
-  Task task;
-  PoolJob* job = nullptr;
-};
-
-}  // namespace detail
-
 // The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
 // Several parties may call ready, wait and cancel at once; get() and the destructor only when no
 // other call is going on. All calls from fibers and plain threads. A task of the same pool that
@@ -277,12 +122,22 @@ class PoolTask {
   // place in the queue until its turn comes, and is counted as cancelled then. Never parks.
   bool cancel() noexcept { return job_->cancel(); }
 
+  // For a select; null for a handle that is not valid.
+  [[nodiscard]] detail::PoolJob* job() const noexcept { return job_; }
+
  private:
   friend class FiberPool;
   explicit PoolTask(detail::PoolOutcome<R>* job) noexcept : job_(job) {}
 
   detail::PoolOutcome<R>* job_ = nullptr;
 };
+
+// A case of a select(): ready once the task has ended or was cancelled. Never, for a handle that is
+// not valid. A task of the same pool lends its slot while the select waits.
+template <class R, std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
+  return detail::PoolCase<Handler>(task.job(), std::move(handler));
+}
 
 // Worker fibers that run tasks, never more than `capacity` at once.
 //
