@@ -24,9 +24,6 @@ using detail::release;
 
 namespace {
 
-constexpr const char* kTwoWaiters =
-    "two parties wait for the same direction of one descriptor: one may read and one may write";
-
 // What the eventfd's events carry; no record has this index.
 constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
@@ -37,127 +34,6 @@ constexpr std::uint32_t kHangUpEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 std::error_code last_error() noexcept { return {errno, std::system_category()}; }
 
 }  // namespace
-
-// One wait of one party; lives on its stack.
-struct IoDirection::Waiter {
-  IoDirection* direction;
-  detail::Waker waker;
-  detail::Claim* claim;                      // Null: only a deliverer can end the wait.
-  WaitOutcome outcome = WaitOutcome::ready;  // Written by who wins the claim, before the wake.
-  detail::Atomic<bool> let_go{false};        // Set by a deliverer that lost the claim.
-};
-
-WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) noexcept {
-  if (take_edge()) return WaitOutcome::ready;
-  const std::uintptr_t word = word_.load(acquire);  // [edge]
-  if (word == kClosed) return WaitOutcome::closed;
-  WEFT_CHECK(word == kIdle || word == kReady, kTwoWaiters);
-  // Read after take_edge(): a deadline set later leaves an edge that ends the wait below.
-  const Until until = caller.but_before(deadline());
-  if (until.stop_requested()) return WaitOutcome::stopped;
-  if (until.deadline().passed()) return WaitOutcome::timed_out;
-
-  lucky_calls_.store(0, relaxed);  // Relaxed: see turn_is_over().
-  detail::BoundedPark bounded(until);
-  Waiter self{this, detail::current(), until.is_never() ? nullptr : &bounded.claim()};
-  const detail::After after{&IoDirection::publish, &self};
-  if (self.claim == nullptr) {
-    detail::park(after, reason);
-    return self.outcome;
-  }
-  const detail::Claim::Winner winner = bounded.park(after, reason);
-  if (winner == detail::Claim::kNotifier) return self.outcome;
-  withdraw(self);
-  return winner == detail::Claim::kStop ? WaitOutcome::stopped : WaitOutcome::timed_out;
-}
-
-// Runs once the waiting party's registers are saved. After the exchange that publishes the waiter
-// it is not touched again. If an edge came first, it is delivered here.
-void IoDirection::publish(void* argument) noexcept {
-  Waiter& waiter = *static_cast<Waiter*>(argument);
-  IoDirection& direction = *waiter.direction;
-  const auto address = reinterpret_cast<std::uintptr_t>(argument);
-  std::uintptr_t expected = kIdle;
-  while (!direction.word_.compare_exchange_weak(expected, address, acq_rel,  // [waiter]
-                                                acquire)) {                  // [edge]
-    if (expected == kClosed) {
-      direction.deliver(waiter, WaitOutcome::closed);
-      return;
-    }
-    if (expected == kReady && direction.take_edge()) {
-      direction.deliver(waiter, WaitOutcome::ready);
-      return;
-    }
-    WEFT_CHECK(expected == kIdle || expected == kReady, kTwoWaiters);
-    expected = kIdle;
-  }
-}
-
-// By who has made the waiter unreachable for all others but its own party.
-bool IoDirection::deliver(Waiter& waiter, WaitOutcome outcome) noexcept {
-  if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
-    // The clock or a stop was first. The edge stays for the next wait, unless somebody has closed,
-    // or left an edge too; then there is nothing to add.
-    std::uintptr_t expected = kIdle;
-    if (outcome == WaitOutcome::ready) {
-      (void)word_.compare_exchange_strong(expected, kReady, acq_rel, relaxed);  // [edge]
-    }
-    waiter.let_go.store(true, release);  // [let_go]
-    return false;
-  }
-  waiter.outcome = outcome;
-  detail::wake(waiter.waker);
-  return true;
-}
-
-// By a party that no deliverer woke: makes sure that nobody looks at its waiter any more.
-void IoDirection::withdraw(Waiter& waiter) noexcept {
-  const auto address = reinterpret_cast<std::uintptr_t>(&waiter);
-  for (;;) {
-    std::uintptr_t expected = address;
-    // Relaxed on failure: nothing is read through another value of the word.
-    if (word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) return;  // [waiter]
-    if (waiter.let_go.load(acquire)) return;                                       // [let_go]
-    // A deliverer is between its exchange and let_go, a few instructions away.
-    detail::yield();
-  }
-}
-
-bool IoDirection::take_edge() noexcept {
-  std::uintptr_t expected = kReady;
-  // Relaxed: a look that saves the exchange; an edge that it misses is met by publish().
-  return word_.load(relaxed) == kReady &&
-         word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed);  // [edge]
-}
-
-bool IoDirection::worth_trying() noexcept {
-  // Remembered, as the caller may have to give up before it tries.
-  if (take_edge()) set_drained(false);
-  return !drained_.load(relaxed) || hung_up_.load(relaxed);
-}
-
-bool IoDirection::notify() noexcept {
-  std::uintptr_t word = word_.load(relaxed);  // Relaxed: the exchange below decides.
-  for (;;) {
-    if (word == kReady || word == kClosed) return false;
-    const std::uintptr_t next = word == kIdle ? kReady : kIdle;
-    if (word_.compare_exchange_weak(word, next, acq_rel, relaxed)) break;  // [edge] [waiter]
-  }
-  return word != kIdle && deliver(*reinterpret_cast<Waiter*>(word), WaitOutcome::ready);
-}
-
-void IoDirection::close() noexcept {
-  const std::uintptr_t word = word_.exchange(kClosed, acq_rel);  // [waiter]
-  if (word > kClosed) (void)deliver(*reinterpret_cast<Waiter*>(word), WaitOutcome::closed);
-}
-
-void IoDirection::set_deadline(Deadline deadline) noexcept {
-  deadline_.store(deadline.nanoseconds(), relaxed);  // Relaxed: published by [edge] below.
-  // Even if the word is kReady already it is written, so that who takes that edge away sees the
-  // new deadline.
-  word_.fetch_or(0, acq_rel);  // [edge]
-  (void)notify();
-}
 
 bool IoHandle::close() noexcept {
   // Closing counts as a call, so that the record keeps its descriptor until both are woken.

@@ -1,5 +1,8 @@
 // scheduler/poller.cpp and net/transfer.hpp: no byte waits for a reader that sleeps, closing and
 // deadlines end every wait, and nobody touches a waiter that has left.
+#include "tests/model/model_stop.hpp"
+
+#include "scheduler/io_direction.cpp"
 #include "scheduler/poller.cpp"
 
 #include "net/transfer.hpp"

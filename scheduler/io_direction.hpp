@@ -1,0 +1,121 @@
+// One direction of a descriptor, and who waits for it.
+#pragma once
+
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/io_watch.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/until.hpp>
+
+namespace weft::scheduler {
+
+enum class WaitOutcome : std::uint8_t {
+  ready,      // Something may have happened: try the system call again. May be a false alarm.
+  timed_out,  // The deadline passed first.
+  stopped,    // A stop was requested first.
+  closed,     // The descriptor was closed, before the wait or during it.
+};
+
+// One direction of a descriptor: whether an edge has come that nobody has looked at, and which
+// party waits for one. At most one party waits at a time; a second one ends the process.
+// A waiter lives on the parked stack. Who swaps its address out of word_ delivers to it; the
+// waiting party leaves only once that is over, so nobody ever reads a stack that is gone. Instead
+// of a waiter a watch may stand there, which is told of the edge: so a select, which waits for
+// more, is reached. What holds for waiters holds for watches, but they have no claim.
+// Invariants
+//   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch
+//       with kWatch added.
+//   I2  kClosed is final until reset().
+//   I3  Who replaces an address either wins the waiter's claim and wakes its party, or lets it go;
+//       nobody touches the waiter after either.
+// Order
+//   [edge]     notify stores kReady (acq_rel) -> take_edge, publish take it away (acquire): what
+//              the notifier saw (a hang-up, a new deadline) is visible.
+//   [waiter]   publish stores the address (acq_rel) -> notify, close swap it out (acq_rel): the
+//              waiter's fields are visible.
+//   [let_go]   deliver, tell store let_go (release) -> withdraw loads it (acquire): the deliverer
+//              has finished with the waiter.
+// The kernel orders the rest. A system call that found nothing held the descriptor's lock before
+// what came next did, and the event about that was fetched later still: so who delivers it sees
+// the word as it was before the system call, and cannot pass over an edge that has been used up.
+class IoDirection {
+ public:
+  // Parks until an edge comes, or returns at once if one came since the last look.
+  WaitOutcome wait(const Until& until, detail::WaitReason reason) noexcept;
+  // Before a system call, which will see all that the edges so far were about: forgets them.
+  // False when no edge has come since set_drained(true): then the call would find nothing.
+  [[nodiscard]] bool worth_trying() noexcept;
+  // Whether the last system call took all there was. By the party that reads or writes.
+  void set_drained(bool drained) noexcept {
+    // Relaxed here and in worth_trying: only a hint, edges decide.
+    if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
+  }
+
+  // The watch is told of the next edge or the close, or at once if an edge came since the last look
+  // or all is closed. By a party that could as well wait; it must remove the watch.
+  void add_watch(detail::IoWatch& watch) noexcept;
+  // Once it returns the watch will not be told any more, and nobody looks at it.
+  void remove_watch(detail::IoWatch& watch) noexcept;
+
+  // Wakes the waiting party, or remembers the edge. True if it woke somebody. From any thread.
+  bool notify() noexcept;
+  // Ends this wait and all later ones. From any thread.
+  void close() noexcept;
+  // Bounds all later waits and the one going on. From any thread.
+  void set_deadline(Deadline deadline) noexcept;
+  [[nodiscard]] Deadline deadline() const noexcept {
+    // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
+    return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
+  }
+  // Counts calls that did not have to wait. True now and then: the caller has had its turn and
+  // should let other fibers go first. By the party that reads or writes.
+  [[nodiscard]] bool turn_is_over() noexcept {
+    // Relaxed: one party at a time counts.
+    const std::uint32_t calls = lucky_calls_.load(detail::relaxed) + 1;
+    lucky_calls_.store(calls % kTurn, detail::relaxed);
+    return calls == kTurn;
+  }
+  // The peer is gone or half gone: from now on it is always worth trying. By the poller.
+  void set_hung_up() noexcept {
+    // Relaxed: [edge] of the notify that follows makes it visible.
+    if (!hung_up_.load(detail::relaxed)) hung_up_.store(true, detail::relaxed);
+  }
+  // Brings the waiter, if there is one, near this processor: it will be delivered to soon.
+  void prefetch_waiter() const noexcept {
+    const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
+    if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
+  }
+  // Ready for a new descriptor. By who takes the record from the free list.
+  void reset() noexcept {
+    // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
+    deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
+    drained_.store(false, detail::relaxed);
+    hung_up_.store(false, detail::relaxed);
+    lucky_calls_.store(0, detail::relaxed);
+    word_.store(kIdle, detail::relaxed);
+  }
+
+ private:
+  struct Waiter;
+  static constexpr std::uintptr_t kIdle = 0;
+  static constexpr std::uintptr_t kReady = 1;
+  static constexpr std::uintptr_t kClosed = 2;
+  static constexpr std::uintptr_t kWatch = 4;  // In an address: of a watch.
+  static constexpr std::uint32_t kTurn = 64;   // System calls: some tens of microseconds.
+
+  [[nodiscard]] bool take_edge() noexcept;
+  static void publish(void* waiter) noexcept;
+  void enter(std::uintptr_t party) noexcept;
+  bool deliver(std::uintptr_t party, WaitOutcome outcome) noexcept;
+  static bool tell(detail::IoWatch& watch) noexcept;
+  void withdraw(std::uintptr_t party, const detail::Atomic<bool>& let_go) noexcept;
+
+  detail::Atomic<std::uintptr_t> word_{kIdle};
+  detail::Atomic<std::int64_t> deadline_{Deadline::never().nanoseconds()};
+  detail::Atomic<std::uint32_t> lucky_calls_{0};
+  detail::Atomic<bool> drained_{false};
+  detail::Atomic<bool> hung_up_{false};
+};
+
+}  // namespace weft::scheduler
