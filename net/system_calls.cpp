@@ -1,6 +1,7 @@
 #include "net/system_calls.hpp"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -43,6 +44,14 @@ Result<Address> address_from(Call call) noexcept {
       result_of([&] { return call(reinterpret_cast<sockaddr*>(&storage), &size); });
   if (result.error != 0) return {.error = result.code()};
   return Address::from_system(&storage, size);
+}
+
+// With an error or a hang-up, which are always reported, no call waits.
+bool would_not_wait(int descriptor, short events) noexcept {
+  pollfd state{descriptor, events, 0};
+  const CallResult result = result_of([&] { return ::poll(&state, 1, 0); });
+  // A poll that fails tells nothing: the call itself will.
+  return result.error != 0 || result.value > 0;
 }
 
 }  // namespace
@@ -112,6 +121,14 @@ bool CallResult::would_wait() const noexcept { return error == EAGAIN || error =
 
 [[gnu::noinline]] CallResult set_option(int descriptor, int level, int name, int value) noexcept {
   return result_of([&] { return ::setsockopt(descriptor, level, name, &value, sizeof value); });
+}
+
+[[gnu::noinline]] bool is_readable(int descriptor) noexcept {
+  return would_not_wait(descriptor, POLLIN | POLLRDHUP);
+}
+
+[[gnu::noinline]] bool is_writable(int descriptor) noexcept {
+  return would_not_wait(descriptor, POLLOUT);
 }
 
 [[gnu::noinline]] Result<Address> name_of(int descriptor) noexcept {

@@ -29,6 +29,9 @@ struct CallResult {
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;
 [[nodiscard]] CallResult set_option(int descriptor, int level, int name, int value) noexcept;
+// Whether a read (or an accept), or a write, would not have to wait now.
+[[nodiscard]] bool is_readable(int descriptor) noexcept;
+[[nodiscard]] bool is_writable(int descriptor) noexcept;
 Result<Address> name_of(int descriptor) noexcept;
 Result<Address> peer_of(int descriptor) noexcept;
 void close_descriptor(int descriptor) noexcept;

@@ -17,7 +17,7 @@ class Scheduler;
 // Only the kernel or another process can end such a wait; of all others somebody in here must.
 [[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
   return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
-         reason != detail::WaitReason::blocking;
+         reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking;
 }
 
 // Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what

@@ -212,6 +212,8 @@ const char* to_string(WaitReason reason) noexcept {
       return "channel receive";
     case WaitReason::select:
       return "select";
+    case WaitReason::select_socket:
+      return "select with sockets";
     case WaitReason::timer:
       return "timer";
     case WaitReason::pool_submit:

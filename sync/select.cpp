@@ -62,7 +62,7 @@ class Selection {
     collect_locks();
     // Who does not wait lends nothing: to get it back might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
-    for (SelectCase* one : cases_) one->prepare();
+    const Preparation preparation(cases_);
     const Loan loan(cases_);
     for (;;) {
       lock_all();
@@ -82,6 +82,22 @@ class Selection {
   }
 
  private:
+  // What cases do around all waits of a select.
+  class Preparation {
+   public:
+    explicit Preparation(std::span<SelectCase* const> cases) noexcept : cases_(cases) {
+      for (SelectCase* one : cases_) one->prepare();
+    }
+    ~Preparation() {
+      for (SelectCase* one : cases_) one->dismiss();
+    }
+    Preparation(const Preparation&) = delete;
+    Preparation& operator=(const Preparation&) = delete;
+
+   private:
+    const std::span<SelectCase* const> cases_;
+  };
+
   // What a case lends while the select waits; the first that has anything to lend does.
   class Loan {
    public:
@@ -143,8 +159,11 @@ class Selection {
   // Releases the locks. kNoCase: look again.
   std::size_t wait(const Until& until) noexcept {
     Deadline due = Deadline::never();
+    WaitReason reason = WaitReason::select;
     for (SelectCase* one : cases_) {
-      if (one->lock() != nullptr) due = std::min(due, one->due());
+      if (one->lock() == nullptr) continue;
+      due = std::min(due, one->due());
+      if (one->asks_kernel()) reason = WaitReason::select_socket;
     }
     const Until limit = until.but_before(due);
     BoundedPark bounded(limit);
@@ -157,8 +176,7 @@ class Selection {
       one->list().push_back(one->waiter());
     }
     (void)bounded.park(
-        {[](void* self) noexcept { static_cast<Selection*>(self)->unlock_all(); }, this},
-        WaitReason::select);
+        {[](void* self) noexcept { static_cast<Selection*>(self)->unlock_all(); }, this}, reason);
     gate_.lock();
     gate_.unlock();
     return withdraw();

@@ -123,6 +123,7 @@ class StopCase final : public SelectCase {
   };
 
   void prepare() noexcept override { registration_.add(token_, Request{this}); }
+  void dismiss() noexcept override { registration_.remove(); }
   bool attempt() noexcept override { return token_.stop_requested(); }
   bool is_ready() noexcept override { return token_.stop_requested(); }
   bool conclude() noexcept override { return true; }

@@ -15,6 +15,7 @@
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
+#include <weft/net/select.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/once.hpp>

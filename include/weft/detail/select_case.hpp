@@ -21,8 +21,9 @@ class SelectCase {
 
   // The rest is for the select that uses the case.
 
-  // Once before the first wait of a select, without the lock.
+  // Once before the first wait of a select, and once after its last; without the lock.
   virtual void prepare() noexcept {}
+  virtual void dismiss() noexcept {}
   // Completes the case if that takes no waiting. Takes and releases the lock.
   [[nodiscard]] virtual bool attempt() noexcept = 0;
   // Whether attempt() would succeed; the lock is held.
@@ -31,6 +32,8 @@ class SelectCase {
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // The wait has been ended through waiter(). False: nothing is complete, look again.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
+  // Whether the kernel can make it ready, and not only a party in this process.
+  [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
   // Around the wait, if the caller holds something that others need meanwhile. True when it
   // was given up; reclaim() is called then.
   [[nodiscard]] virtual bool lend() noexcept { return false; }

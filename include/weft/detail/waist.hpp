@@ -40,6 +40,7 @@ enum class WaitReason : std::uint8_t {
   channel_send,
   channel_receive,
   select,
+  select_socket,  // A select that the kernel may end, too.
   timer,
   pool_submit,
   pool_idle,
