@@ -1,0 +1,241 @@
+// What Go's suites show about channels (runtime/chan_test.go, test/chan), shown for ours. The table
+// in tests/README.md says which case stands for which of theirs.
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/sync/parties.hpp"
+
+namespace {
+
+using weft::Channel;
+using weft::ChannelStatus;
+using weft::test::await_parked;
+using weft::test::kSlowdown;
+
+TEST_SUITE_BEGIN("sync/channel_scenarios");
+
+FIBER_TEST_CASE("a receive from an empty channel and a send to a full one wait for the other") {
+  for (std::size_t capacity = 0; capacity < 4; ++capacity) {
+    Channel<int> channel(capacity);
+    std::atomic<int> returned{0};
+    auto receiver = weft::spawn([&] {
+      const auto value = channel.receive();
+      ++returned;
+      return value.value_or(-1);
+    });
+    await_parked(runtime, "channel receive", 1);
+    CHECK(returned == 0);
+    CHECK(channel.send(8));
+    CHECK(receiver.join() == 8);
+
+    for (std::size_t i = 0; i < capacity; ++i) CHECK(channel.send(static_cast<int>(i)));
+    auto sender = weft::spawn([&] {
+      CHECK(channel.send(static_cast<int>(capacity)));
+      ++returned;
+    });
+    await_parked(runtime, "channel send", 1);
+    CHECK(returned == 1);
+    for (std::size_t i = 0; i <= capacity; ++i) CHECK(channel.receive() == static_cast<int>(i));
+    sender.join();
+  }
+}
+
+FIBER_TEST_CASE("several receivers get all values, each once, and the end after them") {
+  for (const std::size_t capacity : {0U, 1U, 5U, 100U}) {
+    constexpr int kReceivers = 10;
+    const int values = static_cast<int>(1000 / kSlowdown);
+    Channel<int> channel(capacity);
+    std::vector<weft::JoinHandle<std::vector<int>>> receivers;
+    for (int i = 0; i < kReceivers; ++i) {
+      receivers.push_back(weft::spawn([&] {
+        std::vector<int> received;
+        for (const int value : channel) received.push_back(value);
+        return received;
+      }));
+    }
+    for (int i = 0; i < values; ++i) CHECK(channel.send(i));
+    channel.close();
+    std::vector<int> all;
+    for (auto& receiver : receivers) {
+      const std::vector<int> some = receiver.join();
+      CHECK(std::is_sorted(some.begin(), some.end()));
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end());
+    REQUIRE(all.size() == static_cast<std::size_t>(values));
+    for (int i = 0; i < values; ++i) CHECK(all[static_cast<std::size_t>(i)] == i);
+  }
+}
+
+FIBER_TEST_CASE("a value or the end is there: a try that is late for one finds the other") {
+  const int rounds = static_cast<int>(2000 / kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    Channel<int> channel(1);
+    CHECK(channel.send(1));
+    auto trier = weft::spawn([&] {
+      std::optional<int> value;
+      CHECK(channel.try_receive(value) != ChannelStatus::would_wait);
+    });
+    channel.close();
+    (void)channel.receive();
+    trier.join();
+  }
+}
+
+FIBER_TEST_CASE("many workers pass numbers on from one channel to another, and the sums agree") {
+  constexpr int kWorkers = 23;
+  const int items = static_cast<int>(5000 / kSlowdown);
+  const std::vector<int> factors{2, 3, 7, 11, 13, 17, 19, 23, 27, 31};
+  Channel<int> questions(kWorkers * 3);
+  Channel<int> answers(kWorkers * 3);
+  weft::WaitGroup working;
+  working.add(kWorkers);
+  for (int i = 0; i < kWorkers; ++i) {
+    weft::go([&, factor = factors[static_cast<std::size_t>(i) % factors.size()]] {
+      for (const int value : questions) {
+        if (value % factor == 0) weft::this_fiber::yield();
+        CHECK(answers.send(value));
+      }
+      working.done();
+    });
+  }
+  auto feeder = weft::spawn([&] {
+    long expected = 0;
+    for (int i = 0; i < items; ++i) {
+      expected += i % 100;
+      CHECK(questions.send(i % 100));
+    }
+    questions.close();
+    working.wait();
+    answers.close();
+    return expected;
+  });
+  long sum = 0;
+  for (const int value : answers) sum += value;
+  CHECK(sum == feeder.join());
+}
+
+FIBER_TEST_CASE("a chain of ten thousand fibers passes a number on, each adding one") {
+  const int links = static_cast<int>(10'000 / kSlowdown);
+  std::vector<std::unique_ptr<Channel<int>>> channels;
+  channels.push_back(std::make_unique<Channel<int>>());
+  for (int i = 0; i < links; ++i) {
+    channels.push_back(std::make_unique<Channel<int>>());
+    weft::go([from = channels[channels.size() - 2].get(), to = channels.back().get()] {
+      CHECK(to->send(from->receive().value_or(-1) + 1));
+    });
+  }
+  CHECK(channels.front()->send(0));
+  CHECK(channels.back()->receive() == links);
+  REQUIRE(runtime.stats().spawned >= static_cast<std::uint64_t>(links));
+}
+
+FIBER_TEST_CASE("fibers that hand a turn along keep the order of their sends") {
+  constexpr int kFibers = 10;
+  Channel<int> values;
+  std::vector<std::unique_ptr<Channel<char>>> turns;
+  for (int i = 0; i <= kFibers; ++i) turns.push_back(std::make_unique<Channel<char>>(1));
+  for (int i = 0; i < kFibers; ++i) {
+    weft::go([&, i, turn = turns[static_cast<std::size_t>(i)].get(),
+              next = turns[static_cast<std::size_t>(i) + 1].get()] {
+      (void)turn->receive();
+      CHECK(values.receive() == i);
+      CHECK(next->send('x'));
+    });
+  }
+  CHECK(turns.front()->send('x'));
+  for (int i = 0; i < kFibers; ++i) CHECK(values.send(i));
+  CHECK(turns.back()->receive() == 'x');
+}
+
+FIBER_TEST_CASE("tries succeed exactly while the other party waits, and carry any type") {
+  struct Pair {
+    int first;
+    double second;
+  };
+  Channel<Pair> channel;
+  Pair sent{1, 2.5};
+  std::optional<Pair> received;
+  CHECK(channel.try_receive(received) == ChannelStatus::would_wait);
+  CHECK(channel.try_send(sent) == ChannelStatus::would_wait);
+
+  auto receiver = weft::spawn([&] { return channel.receive().value_or(Pair{}); });
+  await_parked(runtime, "channel receive", 1);
+  CHECK(channel.try_send(sent) == ChannelStatus::ok);
+  CHECK(channel.try_send(sent) == ChannelStatus::would_wait);
+  CHECK(receiver.join().second == 2.5);
+
+  auto sender = weft::spawn([&] { CHECK(channel.send(Pair{3, 4.5})); });
+  await_parked(runtime, "channel send", 1);
+  CHECK(channel.try_receive(received) == ChannelStatus::ok);
+  CHECK(channel.try_receive(received) == ChannelStatus::would_wait);
+  sender.join();
+}
+
+// Every number comes to a fiber for each prime found so far, and stops at the first that divides
+// it.
+FIBER_TEST_CASE("a sieve of one fiber for each prime finds the primes, and can be taken down") {
+  const std::vector<int> primes{2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53};
+  auto numbers = std::make_shared<Channel<int>>();
+  weft::go([out = numbers] {
+    for (int i = 2; out->send(i); ++i) {
+    }
+  });
+  for (const int prime : primes) {
+    CHECK(numbers->receive() == prime);
+    auto next = std::make_shared<Channel<int>>();
+    weft::go([in = numbers, out = next, prime] {
+      for (const int number : *in) {
+        if (number % prime != 0 && !out->send(number)) break;
+      }
+      in->close();
+    });
+    numbers = next;
+  }
+  numbers->close();
+}
+
+struct Empty {};
+
+FIBER_TEST_CASE("values without a size are counted all the same") {
+  for (const std::size_t capacity : {0U, 1U, 3U}) {
+    Channel<Empty> channel(capacity);
+    auto sender = weft::spawn([&] {
+      for (int i = 0; i < 10; ++i) CHECK(channel.send({}));
+      channel.close();
+    });
+    int count = 0;
+    for ([[maybe_unused]] const Empty& empty : channel) ++count;
+    CHECK(count == 10);
+    sender.join();
+  }
+}
+
+FIBER_TEST_CASE("what a parked sender and a parked receiver refer to on their stacks is theirs") {
+  // The stacks of fibers never move, so that a value may be a pointer to one.
+  Channel<int*> channel;
+  auto owner = weft::spawn([&] {
+    int mine = 1;
+    CHECK(channel.send(&mine));
+    CHECK(channel.send(&mine));  // Until this is received, the other may use it.
+    return mine;
+  });
+  int* theirs = channel.receive().value();
+  await_parked(runtime, "channel send", 1);
+  *theirs += 41;
+  CHECK(channel.receive() == theirs);
+  CHECK(owner.join() == 42);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,349 @@
+// What Go's suites show about select (runtime/chan_test.go, test/chan), shown for ours. The table
+// in tests/README.md says which case stands for which of theirs.
+#include <array>
+#include <atomic>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/select.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/sync/parties.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::ChannelStatus;
+using weft::on_receive;
+using weft::on_send;
+using weft::on_timeout;
+using weft::otherwise;
+using weft::select;
+using weft::test::await_parked;
+using weft::test::kSlowdown;
+
+TEST_SUITE_BEGIN("sync/select_scenarios");
+
+const auto ignore = [](std::optional<int>) {};
+
+FIBER_TEST_CASE("a default is wrong while a value wanders from one channel to another") {
+  const int rounds = static_cast<int>(20'000 / kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    Channel<int> first(1);
+    Channel<int> second(1);
+    CHECK(first.send(1));
+    auto selector = weft::spawn([&] {
+      select(on_receive(first, ignore), on_receive(second, ignore),
+             otherwise([] { FAIL_CHECK("one of them had a value at each moment"); }));
+    });
+    CHECK(second.send(1));
+    select(on_receive(first, ignore), otherwise());
+    selector.join();
+  }
+}
+
+FIBER_TEST_CASE("a default is wrong while a value is there, or the end of another channel") {
+  const int rounds = static_cast<int>(20'000 / kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    Channel<int> first(1);
+    Channel<int> second;
+    CHECK(first.send(1));
+    auto selector = weft::spawn([&] {
+      select(on_receive(first, ignore), on_receive(second, ignore),
+             otherwise([] { FAIL_CHECK("a value, or the end, was there at each moment"); }));
+    });
+    second.close();
+    select(on_receive(first, ignore), otherwise());
+    selector.join();
+  }
+}
+
+FIBER_TEST_CASE("selects that would both send and receive on one channel never meet themselves") {
+  for (const std::size_t capacity : {0U, 10U}) {
+    constexpr int kParties = 2;
+    const int rounds = static_cast<int>(1000 / kSlowdown);
+    Channel<int> channel(capacity);
+    weft::WaitGroup group;
+    group.add(kParties);
+    for (int party = 0; party < kParties; ++party) {
+      weft::go([&, party] {
+        for (int i = 0; i < rounds; ++i) {
+          const auto check = [&](std::optional<int> value) {
+            if (capacity == 0) CHECK(value != party);
+          };
+          if (party == 0 || i % 2 == 0) {
+            select(on_send(channel, party), on_receive(channel, check));
+          } else {
+            select(on_receive(channel, check), on_send(channel, party));
+          }
+        }
+        group.done();
+      });
+    }
+    group.wait();
+  }
+}
+
+// Each value goes to one of four channels; four selects send all, four fibers send to one each, and
+// the receivers see every value of each sender, in its order.
+FIBER_TEST_CASE("stress: plain and selected sends and receives on the same four channels") {
+  constexpr std::size_t kChannels = 4;
+  const int items = static_cast<int>(4000 / kSlowdown);
+  std::array<Channel<int>, kChannels> channels{Channel<int>(0), Channel<int>(0), Channel<int>(2),
+                                               Channel<int>(3)};
+  weft::WaitGroup group;
+  group.add(4 * kChannels);
+  std::atomic<long> sent{0};
+  std::atomic<long> received{0};
+  const auto count = [&received](std::optional<int> value) { received += value.value(); };
+  for (std::size_t i = 0; i < kChannels; ++i) {
+    weft::go([&, i] {
+      for (int item = 0; item < items; ++item) {
+        CHECK(channels[i].send(item));
+        sent += item;
+      }
+      group.done();
+    });
+    weft::go([&, i] {
+      for (int item = 0; item < items; ++item) count(channels[i].receive());
+      group.done();
+    });
+  }
+  for (std::size_t party = 0; party < kChannels; ++party) {
+    // A channel that a party has done with is switched off for it.
+    const auto with_all = [&](auto&& choose) {
+      std::array<int, kChannels> left{};
+      left.fill(items / static_cast<int>(kChannels));
+      const auto at = [&](std::size_t i) { return left[i] > 0 ? &channels[i] : nullptr; };
+      while (std::accumulate(left.begin(), left.end(), 0) > 0) --left[choose(at)];
+      group.done();
+    };
+    weft::go([&, with_all] {
+      with_all([&](auto& at) {
+        const std::size_t chosen =
+            select(on_send(at(0), 1), on_send(at(1), 1), on_send(at(2), 1), on_send(at(3), 1));
+        ++sent;
+        return chosen;
+      });
+    });
+    weft::go([&, with_all] {
+      with_all([&](auto& at) {
+        return select(on_receive(at(3), count), on_receive(at(2), count), on_receive(at(1), count),
+                      on_receive(at(0), count)) ^
+               3;
+      });
+    });
+  }
+  group.wait();
+  CHECK(sent == received);
+}
+
+FIBER_TEST_CASE("a select that waits on a channel twice leaves none of its waiters behind") {
+  Channel<int> twice;
+  Channel<int> once;
+  auto selector = weft::spawn([&] {
+    CHECK(select(on_receive(twice, ignore), on_receive(twice, ignore), on_receive(once, ignore)) ==
+          2);
+  });
+  await_parked(runtime, "select", 1);
+  auto receiver = weft::spawn([&] { return twice.receive().value_or(-1); });
+  await_parked(runtime, "channel receive", 1);
+  CHECK(once.send(1));
+  selector.join();
+  CHECK(twice.send(7));  // Goes to the receiver, behind what were two waiters.
+  CHECK(receiver.join() == 7);
+}
+
+FIBER_TEST_CASE(
+    "a select that is served elsewhere leaves its neighbours in a channel's row alone") {
+  Channel<int> row;
+  Channel<int> elsewhere;
+  auto before = weft::spawn([&] { return row.receive().value_or(-1); });
+  await_parked(runtime, "channel receive", 1);
+  auto selector = weft::spawn([&] {
+    CHECK(select(on_receive(row, [](auto) { FAIL_CHECK("that was for the others"); }),
+                 on_receive(elsewhere, ignore)) == 1);
+  });
+  await_parked(runtime, "select", 1);
+  auto behind = weft::spawn([&] { return row.receive().value_or(-1); });
+  await_parked(runtime, "channel receive", 2);
+  CHECK(elsewhere.send(0));
+  selector.join();
+  CHECK(row.send(1));
+  CHECK(row.send(2));
+  CHECK(before.join() == 1);
+  CHECK(behind.join() == 2);
+}
+
+FIBER_TEST_CASE("a select that sends one value to several channels sends it to one of them") {
+  const int items = static_cast<int>(10'000 / kSlowdown);
+  std::array<Channel<int>, 4> channels;
+  Channel<int> merged;
+  weft::go([&] {
+    for (int i = 0; i < items; ++i) {
+      select(on_send(channels[0], i), on_send(channels[1], i), on_send(channels[2], i),
+             on_send(channels[3], i));
+    }
+    for (auto& channel : channels) channel.close();
+  });
+  weft::WaitGroup forwarding;
+  forwarding.add(channels.size());
+  for (auto& channel : channels) {
+    weft::go([&] {
+      for (const int value : channel) CHECK(merged.send(value));
+      forwarding.done();
+    });
+  }
+  auto closer = weft::spawn([&] {
+    forwarding.wait();
+    merged.close();
+  });
+  std::vector<char> seen(static_cast<std::size_t>(items));
+  for (const int value : merged) CHECK(seen[static_cast<std::size_t>(value)]++ == 0);
+  CHECK(std::accumulate(seen.begin(), seen.end(), 0) == items);
+  closer.join();
+}
+
+FIBER_TEST_CASE("bits that a select draws from two sends to one channel are of both kinds") {
+  for (const std::size_t capacity : {0U, 100U}) {
+    constexpr int kBits = 200;
+    Channel<int> bits(capacity);
+    auto sender = weft::spawn([&] {
+      for (int i = 0; i < kBits; ++i) select(on_send(bits, 0), on_send(bits, 1));
+      bits.close();
+    });
+    std::array<int, 2> count{};
+    for (const int bit : bits) ++count[static_cast<std::size_t>(bit)];
+    CHECK(count[0] + count[1] == kBits);
+    // Eight standard deviations of a binomial distribution: 1 in 10^15.
+    CHECK(count[0] > kBits / 2 - 57);
+    CHECK(count[1] > kBits / 2 - 57);
+    sender.join();
+  }
+}
+
+FIBER_TEST_CASE("two senders that are always ready are both served") {
+  const int rounds = static_cast<int>(10'000 / kSlowdown);
+  Channel<int> first(1);
+  Channel<int> second(1);
+  std::stop_source source;
+  const auto feed = [&](Channel<int>& channel) {
+    return weft::spawn([&channel, token = source.get_token()] {
+      int value = 1;
+      while (channel.send_until(value, token) == ChannelStatus::ok) value = 1;
+    });
+  };
+  auto one = feed(first);
+  auto two = feed(second);
+  std::array<int, 2> served{};
+  for (int i = 0; i < rounds; ++i) {
+    ++served[select(on_receive(first, ignore), on_receive(second, ignore))];
+  }
+  source.request_stop();
+  one.join();
+  two.join();
+  // How often both are ready depends on the workers; none is left out in any case.
+  CHECK(served[0] > rounds / 20);
+  CHECK(served[1] > rounds / 20);
+}
+
+FIBER_TEST_CASE("null channels never come, closed ones at once, others when their time is there") {
+  Channel<int>* none = nullptr;
+  Channel<int> closed;
+  closed.close();
+  Channel<int> empty(1);
+  CHECK(select(on_receive(none, ignore), otherwise()) == 1);
+  CHECK(select(on_send(none, 1), on_timeout(100us)) == 1);
+  CHECK(select(on_receive(closed, ignore), otherwise()) == 0);
+  CHECK(select(on_send(closed, 1), otherwise()) == 0);
+  CHECK(select(on_receive(empty, ignore), otherwise()) == 1);
+  CHECK(select(on_send(empty, 1), otherwise()) == 0);
+  CHECK(select(on_send(empty, 1), otherwise()) == 1);
+  CHECK(select(on_send(empty, 1), on_receive(none, ignore), on_receive(empty, ignore)) == 2);
+}
+
+// What is chosen has its handler called, once; the others have nothing done to them.
+FIBER_TEST_CASE("handlers run for the chosen case only, and values are left where they were") {
+  Channel<std::unique_ptr<int>> first(1);
+  Channel<std::string> second(1);
+  CHECK(second.send("there"));
+  auto value = std::make_unique<int>(5);
+  auto to_first = on_send(first, std::move(value));
+  std::string got;
+  auto from_second =
+      on_receive(second, [&](std::optional<std::string> text) { got = text.value(); });
+  weft::SelectCase* cases[] = {&to_first, &from_second};
+  for (int sent = 0, received = 0; sent + received < 2;) {
+    (weft::select_among(cases, weft::Deadline::past()) == 0 ? sent : received) = 1;
+  }
+  CHECK(got == "there");
+  CHECK(**first.receive() == 5);
+  CHECK(second.size_hint() == 0);
+}
+
+FIBER_TEST_CASE("every way to receive meets every way to send") {
+  Channel<int> never;
+  const std::vector<void (*)(Channel<int>&, Channel<int>&)> receives{
+      [](Channel<int>& from, Channel<int>&) { CHECK(from.receive() == 1); },
+      [](Channel<int>& from, Channel<int>&) {
+        std::optional<int> value;
+        while (from.try_receive(value) == ChannelStatus::would_wait) weft::this_fiber::yield();
+      },
+      [](Channel<int>& from, Channel<int>&) {
+        while (select(on_receive(from, ignore), otherwise()) == 1) weft::this_fiber::yield();
+      },
+      [](Channel<int>& from, Channel<int>& other) {
+        select(on_receive(other, ignore), on_receive(from, ignore));
+      }};
+  const std::vector<void (*)(Channel<int>&, Channel<int>&)> sends{
+      [](Channel<int>& to, Channel<int>&) { CHECK(to.send(1)); },
+      [](Channel<int>& to, Channel<int>&) {
+        int value = 1;
+        while (to.try_send(value) == ChannelStatus::would_wait) weft::this_fiber::yield();
+      },
+      [](Channel<int>& to, Channel<int>&) {
+        while (select(on_send(to, 1), otherwise()) == 1) weft::this_fiber::yield();
+      },
+      [](Channel<int>& to, Channel<int>& other) { select(on_send(other, 2), on_send(to, 1)); }};
+  for (std::size_t r = 0; r < receives.size(); ++r) {
+    for (std::size_t s = 0; s < sends.size(); ++s) {
+      for (const std::size_t capacity : {0U, 1U, 10U}) {
+        // Two parties that never wait would never meet without a place.
+        const bool both_try = (r == 1 || r == 2) && (s == 1 || s == 2);
+        if (both_try && capacity == 0) continue;
+        Channel<int> channel(capacity);
+        auto sender = weft::spawn([&] { sends[s](channel, never); });
+        receives[r](channel, never);
+        sender.join();
+      }
+    }
+  }
+}
+
+FIBER_TEST_CASE("selects that never come to an idle channel leave nothing in it") {
+  Channel<int> idle;
+  Channel<int> busy;
+  const int rounds = static_cast<int>(10'000 / kSlowdown);
+  auto sender = weft::spawn([&] {
+    for (int i = 0; i < rounds; ++i) CHECK(busy.send(i));
+  });
+  for (int i = 0; i < rounds; ++i) {
+    CHECK(select(on_receive(idle, ignore), on_receive(busy, ignore)) == 1);
+  }
+  sender.join();
+  int value = 1;
+  CHECK(idle.try_send(value) == ChannelStatus::would_wait);
+  CHECK(idle.close());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
