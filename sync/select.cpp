@@ -11,6 +11,7 @@
 // its waiters find it lost and pass it over.
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -168,12 +169,14 @@ class Selection {
     const Until limit = until.but_before(due);
     BoundedPark bounded(limit);
     const Waker waker = current();
-    for (SelectCase* one : cases_) {
-      if (one->lock() == nullptr) continue;
-      one->waiter().waker = waker;
-      one->waiter().claim = &bounded.claim();
-      one->waiter().claimed = one->waiter().granted = false;
-      one->list().push_back(one->waiter());
+    // In random order: of two cases that wait in one list, the first in line is served.
+    for (const std::uint32_t index : order_) {
+      SelectCase& one = *cases_[index];
+      if (one.lock() == nullptr) continue;
+      one.waiter().waker = waker;
+      one.waiter().claim = &bounded.claim();
+      one.waiter().claimed = one.waiter().granted = false;
+      one.list().push_back(one.waiter());
     }
     (void)bounded.park(
         {[](void* self) noexcept { static_cast<Selection*>(self)->unlock_all(); }, this}, reason);

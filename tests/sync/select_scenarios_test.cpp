@@ -230,6 +230,21 @@ FIBER_TEST_CASE("bits that a select draws from two sends to one channel are of b
   }
 }
 
+FIBER_TEST_CASE("of two cases that wait in one channel's row, each is served about as often") {
+  constexpr int kRounds = 200;
+  Channel<int> channel;
+  std::array<int, 2> served{};
+  for (int i = 0; i < kRounds; ++i) {
+    auto selector = weft::spawn(
+        [&] { ++served[select(on_receive(channel, ignore), on_receive(channel, ignore))]; });
+    await_parked(runtime, "select", 1);
+    CHECK(channel.send(1));
+    selector.join();
+  }
+  CHECK(served[0] > kRounds / 2 - 57);  // As above.
+  CHECK(served[1] > kRounds / 2 - 57);
+}
+
 FIBER_TEST_CASE("two senders that are always ready are both served") {
   const int rounds = static_cast<int>(10'000 / kSlowdown);
   Channel<int> first(1);
