@@ -48,15 +48,22 @@ Chain longer(const Chain& left, const Chain& right) {
 struct Outcome {
   Chain longest;
   std::uint64_t received = 0;
+  std::uint64_t waits = 0;  // Of the first stage, for the second.
   std::size_t most_queued = 0;
 };
 
 Outcome run_pipeline(const Options& options) {
   weft::Channel<std::uint64_t> numbers(options.capacity);
   weft::Channel<Chain> chains(options.capacity);
+  Outcome outcome;
 
   weft::go([&] {
-    for (std::uint64_t start = 1; start <= options.items; ++start) (void)numbers.send(start);
+    for (std::uint64_t start = 1; start <= options.items; ++start) {
+      std::uint64_t number = start;
+      if (numbers.try_send(number) == weft::ChannelStatus::ok) continue;
+      ++outcome.waits;  // The channel is full: this is back pressure.
+      (void)numbers.send(number);
+    }
     numbers.close();  // The workers drain it, and then see the end.
   });
 
@@ -74,7 +81,6 @@ Outcome run_pipeline(const Options& options) {
     chains.close();
   });
 
-  Outcome outcome;
   while (const auto chain = chains.receive()) {
     outcome.longest = longer(outcome.longest, *chain);
     ++outcome.received;
@@ -109,6 +115,7 @@ int run(const Options& options) {
              outcome.longest.start, outcome.longest.steps);
   fmt::print("at most {} numbers waited in the first channel, whose capacity is {}\n",
              outcome.most_queued, options.capacity);
+  fmt::print("the first stage had to wait for the second {} times\n", outcome.waits);
   return 0;
 }
 

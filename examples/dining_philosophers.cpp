@@ -1,0 +1,101 @@
+// Philosophers sit at a round table, with a fork between each two. Who is hungry needs both forks
+// beside the plate. If all took the left one first, each might hold one and wait for the other for
+// ever. Here everybody takes the fork with the lower number first, so no circle of waiting closes.
+//
+//   dining_philosophers --philosophers 5 --meals 10000
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+struct Options {
+  std::size_t philosophers = 5;
+  std::uint64_t meals = 10'000;
+  unsigned workers = 0;
+};
+
+class Table {
+ public:
+  explicit Table(std::size_t seats) : forks_(seats), eats_(seats), meals_(seats) {}
+
+  // One philosopher's evening.
+  void dine(std::size_t seat, std::uint64_t meals) {
+    for (std::uint64_t i = 0; i < meals; ++i) {
+      weft::this_fiber::yield();  // Thinks.
+      const auto [first, second] = std::minmax({seat, after(seat)});
+      const std::lock_guard one(forks_[first]);
+      const std::lock_guard other(forks_[second]);
+      eat(seat);
+    }
+  }
+  [[nodiscard]] const std::vector<std::uint64_t>& meals() const { return meals_; }
+
+ private:
+  [[nodiscard]] std::size_t after(std::size_t seat) const { return (seat + 1) % forks_.size(); }
+  [[nodiscard]] std::size_t before(std::size_t seat) const {
+    return (seat + forks_.size() - 1) % forks_.size();
+  }
+  // With both forks, so the neighbours have to wait.
+  void eat(std::size_t seat) {
+    eats_[seat] = 1;
+    weft::this_fiber::yield();  // The others could notice, if they could.
+    if (eats_[before(seat)] + eats_[after(seat)] > 0) {
+      throw std::logic_error("two neighbours eat at the same time");
+    }
+    eats_[seat] = 0;
+    ++meals_[seat];
+  }
+
+  // The forks guard what stands beside them: nothing here is atomic.
+  std::vector<weft::Mutex> forks_;
+  std::vector<char> eats_;
+  std::vector<std::uint64_t> meals_;
+};
+
+int dinner(const Options& options) {
+  Table table(options.philosophers);
+  const auto start = std::chrono::steady_clock::now();
+  weft::run(weft::RuntimeOptions{.workers = options.workers}, [&] {
+    weft::TaskGroup philosophers;
+    for (std::size_t seat = 0; seat < options.philosophers; ++seat) {
+      philosophers.spawn([&table, &options, seat] { table.dine(seat, options.meals); });
+    }
+    philosophers.join();  // Throws what a philosopher has thrown.
+  });
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  for (const std::uint64_t meals : table.meals()) {
+    if (meals != options.meals) throw std::logic_error("somebody is still hungry");
+  }
+  fmt::print("{} philosophers had {} meals each in {:.3f} s; nobody starved, no fork was shared\n",
+             options.philosophers, options.meals, elapsed.count());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Philosophers share forks, and none of them starves.", "dining_philosophers");
+  app.add_option("--philosophers", options.philosophers, "how many sit at the table")
+      ->check(CLI::Range(2, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--meals", options.meals, "meals of each")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv, [&] { return dinner(options); });
+}

@@ -1,0 +1,146 @@
+// A hub hands every message to all who have subscribed. Each subscriber has a queue, and says what
+// is to happen when it is full: the publisher waits, the oldest message is dropped, or the
+// subscriber is. Subscribers come and go while messages are on their way; the end reaches all.
+//
+//   pub_sub --messages 100000
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+enum class WhenFull { publisher_waits, drop_oldest, drop_subscriber };
+
+template <class Message>
+class Hub {
+ public:
+  // Receives what is published from now on, until it is closed: by whoever subscribed, by the hub,
+  // or because its queue was full.
+  using Subscription = std::shared_ptr<weft::Channel<Message>>;
+
+  [[nodiscard]] Subscription subscribe(std::size_t places, WhenFull when_full) {
+    if (places == 0) throw std::invalid_argument("a queue needs a place");
+    auto queue = std::make_shared<weft::Channel<Message>>(places);
+    const std::lock_guard guard(mutex_);
+    subscribers_.push_back({queue, when_full});
+    if (closed_) queue->close();
+    return queue;
+  }
+
+  void publish(const Message& message) {
+    const std::lock_guard guard(mutex_);  // So all subscribers see the same order.
+    std::erase_if(subscribers_, [&](Subscriber& one) { return !deliver(one, message); });
+  }
+
+  // What is in the queues can still be received.
+  void close() {
+    const std::lock_guard guard(mutex_);
+    closed_ = true;
+    for (Subscriber& one : subscribers_) one.queue->close();
+    subscribers_.clear();
+  }
+
+ private:
+  struct Subscriber {
+    Subscription queue;
+    WhenFull when_full;
+  };
+
+  // False when the subscriber has left, or has to.
+  bool deliver(Subscriber& to, Message message) {
+    if (to.when_full == WhenFull::publisher_waits) return to.queue->send(std::move(message));
+    for (;;) {
+      const auto status = to.queue->try_send(message);
+      if (status != weft::ChannelStatus::would_wait) return status == weft::ChannelStatus::ok;
+      if (to.when_full == WhenFull::drop_subscriber) {
+        to.queue->close();
+        return false;
+      }
+      std::optional<Message> oldest;
+      (void)to.queue->try_receive(oldest);
+    }
+  }
+
+  weft::Mutex mutex_;  // A fiber's mutex: it may be held while the publisher waits.
+  std::vector<Subscriber> subscribers_;
+  bool closed_ = false;
+};
+
+using Number = std::uint64_t;
+
+// What came to a subscriber, who takes so many at most and then leaves.
+struct Seen {
+  Number count = 0;
+  Number last = 0;
+  bool in_order = true;
+};
+Seen read(const Hub<Number>::Subscription& subscription, Number most, unsigned yields) {
+  Seen seen;
+  for (const Number number : *subscription) {
+    seen.in_order = seen.in_order && number > seen.last;
+    seen.last = number;
+    if (++seen.count == most) subscription->close();  // Unsubscribes.
+    for (unsigned i = 0; i < yields; ++i) weft::this_fiber::yield();
+  }
+  return seen;
+}
+
+void print(const char* name, const Seen& seen, bool expected) {
+  fmt::print("{:<32} got {:>8} messages, the last is {:>8}\n", name, seen.count, seen.last);
+  if (!seen.in_order) throw std::logic_error("messages came out of order");
+  if (!expected) throw std::logic_error("that is not what this subscriber asked for");
+}
+
+int run(Number messages) {
+  Hub<Number> hub;
+  const auto reader = [&](std::size_t places, WhenFull when_full, Number most, unsigned yields) {
+    return weft::spawn([subscription = hub.subscribe(places, when_full), most, yields] {
+      return read(subscription, most, yields);
+    });
+  };
+  auto thorough = reader(16, WhenFull::publisher_waits, 0, 0);
+  auto recent = reader(4, WhenFull::drop_oldest, 0, 10);
+  auto brief = reader(16, WhenFull::publisher_waits, 10, 0);
+  // Subscribed, but asleep: nobody reads this queue until it is dropped.
+  const auto asleep = hub.subscribe(8, WhenFull::drop_subscriber);
+
+  for (Number number = 1; number <= messages; ++number) hub.publish(number);
+  hub.close();
+
+  const Seen all = thorough.join();
+  print("one the publisher waits for", all, all.count == messages && all.last == messages);
+  const Seen some = recent.join();
+  print("a slow one that drops the oldest", some, some.count >= 1 && some.last == messages);
+  // What was in its queue when it left still came.
+  const Seen few = brief.join();
+  print("one that left after ten", few, few.count >= std::min<Number>(10, messages));
+  const Seen until_full = read(asleep, 0, 0);
+  print("one that slept and was dropped", until_full,
+        until_full.count == std::min<Number>(8, messages));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Number messages = 100'000;
+  CLI::App app("A hub hands messages to subscribers, some of them slow.", "pub_sub");
+  app.add_option("--messages", messages, "how many are published")
+      ->check(CLI::Range(1, 1'000'000'000))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv,
+                                 [&] { return weft::run([&] { return run(messages); }); });
+}

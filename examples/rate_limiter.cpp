@@ -1,0 +1,130 @@
+// A token bucket: a request needs a token, a clock puts one into the bucket each period, and the
+// bucket holds so many that a short burst goes through at once. The bucket is a channel of tokens.
+// Who has no patience for the next token gives up: here every fifth client does.
+//
+//   rate_limiter --per-second 200 --burst 20 --requests 100
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/select.hpp>
+#include <weft/timer.hpp>
+#include <weft/until.hpp>
+#include <weft/wait_group.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  unsigned per_second = 200;
+  unsigned burst = 20;
+  unsigned requests = 100;
+};
+
+class RateLimiter {
+ public:
+  RateLimiter(unsigned per_second, unsigned burst)
+      : tokens_(burst),
+        refill_(weft::spawn([this, per_second, burst] { refill(per_second, burst); })) {}
+  ~RateLimiter() { stop_.request_stop(); }  // The handle then joins the fiber that refills.
+
+  // Parks until the caller has a token; false when `until` ended the wait.
+  [[nodiscard]] bool wait(const weft::Until& until = {}) {
+    std::optional<Token> token;
+    return tokens_.receive_until(token, until) == weft::ChannelStatus::ok;
+  }
+
+ private:
+  struct Token {};
+
+  void refill(unsigned per_second, unsigned burst) {
+    Token token;
+    for (unsigned i = 0; i < burst; ++i) (void)tokens_.try_send(token);  // Full to begin with.
+    weft::Ticker ticker(std::chrono::nanoseconds(std::chrono::seconds(1)) / per_second);
+    for (bool goes_on = true; goes_on;) {
+      weft::select(weft::on_tick(ticker, [&] { (void)tokens_.try_send(token); }),  // Or overflows.
+                   weft::on_stop(stop_.get_token(), [&] { goes_on = false; }));
+    }
+  }
+
+  weft::Channel<Token> tokens_;
+  std::stop_source stop_;
+  weft::JoinHandle<void> refill_;  // Ends first: it uses all the others.
+};
+
+struct Outcome {
+  std::vector<Clock::time_point> served;  // In the order of time.
+  unsigned gave_up = 0;
+};
+
+Outcome send_requests(const Options& options) {
+  RateLimiter limiter(options.per_second, options.burst);
+  Outcome outcome;
+  weft::Mutex mutex;  // Guards the outcome.
+  weft::WaitGroup clients;
+  for (unsigned i = 0; i < options.requests; ++i) {
+    clients.add();
+    weft::go([&, is_patient = i % 5 != 4] {
+      using std::chrono_literals::operator""ms;
+      const bool is_served = is_patient ? limiter.wait() : limiter.wait(weft::Deadline::after(1ms));
+      {
+        const std::lock_guard guard(mutex);
+        if (is_served) {
+          outcome.served.push_back(Clock::now());
+        } else {
+          ++outcome.gave_up;
+        }
+      }
+      clients.done();
+    });
+  }
+  clients.wait();
+  return outcome;
+}
+
+int run(const Options& options) {
+  const auto start = Clock::now();
+  const Outcome outcome = weft::run([&] { return send_requests(options); });
+  // However the clients come: until any moment, no more than the burst and what has been refilled.
+  std::size_t count = 0;
+  for (const auto time : outcome.served) {
+    const std::chrono::duration<double> elapsed = time - start;
+    const double allowed = options.burst + elapsed.count() * options.per_second;
+    if (static_cast<double>(++count) > allowed + 1) throw std::logic_error("too fast");
+  }
+  if (count + outcome.gave_up != options.requests) throw std::logic_error("a request is lost");
+  const std::chrono::duration<double> elapsed = outcome.served.back() - start;
+  fmt::print("{} requests: {} served, {} gave up\n", options.requests, count, outcome.gave_up);
+  fmt::print("the last one came after {:.3f} s; {} at once and then {} a second take {:.3f} s\n",
+             elapsed.count(), options.burst, options.per_second,
+             std::max(0.0, (static_cast<double>(count) - options.burst) / options.per_second));
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Lets requests through at a rate, and bursts up to a size.", "rate_limiter");
+  app.add_option("--per-second", options.per_second, "requests that are let through each second")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
+  app.add_option("--burst", options.burst, "requests that are let through at once after a pause")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--requests", options.requests, "requests that all come at the same time")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+}

@@ -1,0 +1,63 @@
+// A tree of fibers: each starts ten, until there are a million; those send their numbers up, and
+// each of the others the sum of what it gets. Most of the time goes into starting fibers.
+//
+//   skynet --leaves 1000000
+#include <fmt/core.h>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+using Sums = weft::Channel<std::uint64_t>;
+constexpr std::uint64_t kChildren = 10;
+
+// Sends first + (first + 1) + ... of so many leaves to `parent`.
+void node(Sums& parent, std::uint64_t first, std::uint64_t leaves) {
+  if (leaves == 1) {
+    parent.send(first);
+    return;
+  }
+  Sums sums(kChildren);  // With a place for each child, so that none has to wait for its parent.
+  const std::uint64_t part = leaves / kChildren;
+  for (std::uint64_t i = 0; i < kChildren; ++i) {
+    weft::go([&sums, child = first + i * part, part] { node(sums, child, part); });
+  }
+  std::uint64_t sum = 0;
+  for (std::uint64_t i = 0; i < kChildren; ++i) sum += sums.receive().value();
+  parent.send(sum);
+}
+
+int run(unsigned workers, std::uint64_t leaves) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::uint64_t sum = weft::run(weft::RuntimeOptions{.workers = workers}, [&] {
+    Sums result(1);
+    node(result, 0, leaves);
+    return result.receive().value();
+  });
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (sum != leaves * (leaves - 1) / 2) throw std::logic_error("the sum is wrong");
+  fmt::print("{} fibers add up to {} in {:.3f} s\n", leaves, sum, elapsed.count());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t leaves = 1'000'000;
+  unsigned workers = 0;
+  CLI::App app("Adds up the numbers of a tree of fibers.", "skynet");
+  app.add_option("--leaves", leaves, "fibers without children; a power of ten")
+      ->check(CLI::IsMember({1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000}))
+      ->capture_default_str();
+  app.add_option("--workers", workers, "worker threads; 0: one per processor")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv, [&] { return run(workers, leaves); });
+}
