@@ -78,6 +78,7 @@ struct Stack {
   int saved_errno = 0;
   std::uint32_t index = 0;  // Position among the stacks of its size.
   std::uint8_t size_class = 0;
+  std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;

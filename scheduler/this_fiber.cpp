@@ -56,4 +56,12 @@ void set_name(std::string_view name) noexcept {
 
 bool is_fiber() noexcept { return scheduler::current_worker() != nullptr; }
 
+NoSwitch::NoSwitch() noexcept {
+  if (fibers::Stack* stack = current_stack()) ++stack->no_switch;
+}
+
+NoSwitch::~NoSwitch() {
+  if (fibers::Stack* stack = current_stack()) --stack->no_switch;
+}
+
 }  // namespace weft::this_fiber

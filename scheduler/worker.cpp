@@ -1,10 +1,13 @@
 // From fiber to fiber: what runs on the fibers' own stacks.
 #include "scheduler/worker.hpp"
 
+#include <cstdio>
 #include <exception>
 #include <utility>
 #include <weft/detail/local_node.hpp>
 
+#include "base/debug_locks.hpp"
+#include "base/panic.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -28,6 +31,24 @@ constexpr std::uint64_t kIdBlock = 1 << 16;
 std::uint64_t take_id_block() noexcept {
   static detail::Atomic<std::uint64_t> blocks{0};
   return blocks.fetch_add(1, relaxed) * kIdBlock + 1;  // Relaxed: only distinctness matters.
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_switch(const Stack& stack,
+                                                          const char* reason) noexcept {
+  char sentence[128];
+  (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s",
+                      static_cast<unsigned long long>(stack.fiber_id.load(relaxed)),
+                      stack.name.copy().data(), reason);
+  base::panic(sentence, __FILE__, __LINE__);
+}
+
+// Before the running fiber, whose stack this is, leaves its thread.
+void check_may_switch(const Stack& stack) noexcept {
+  if (stack.no_switch != 0) [[unlikely]]
+    refuse_switch(stack, "inside a NoSwitch scope");
+  if constexpr (base::kDebugLocks) {
+    if (base::locks_held() > 0) refuse_switch(stack, "with a mutex locked that belongs to threads");
+  }
 }
 
 // The fiber woken last may push others back this often in a row.
@@ -142,6 +163,7 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
 
 // Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
 void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
+  check_may_switch(from);
   counters_.switches.add_one();
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
   if (to == nullptr) {
@@ -168,6 +190,7 @@ void Worker::yield() noexcept {
   Fiber* next = take_next();
   if (next == nullptr && !has_work_hint() && scheduler_.inject_queue().empty_hint() &&
       !fair_share_due_) {
+    check_may_switch(*fiber.stack.load(relaxed));
     return;
   }
   fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::yield), relaxed);
@@ -198,6 +221,7 @@ void Worker::run_task(Fiber& fiber) {
 // again, perhaps by another worker.
 Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   Worker& worker = *current_worker();
+  check_may_switch(here);
   fiber.stack.store(nullptr, relaxed);
   here.fiber = nullptr;
   fiber.state.store(FiberState::free, relaxed);

@@ -42,4 +42,17 @@ void set_name(std::string_view name) noexcept;
 // True when called from a fiber, false from a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
+// While one lives, the fiber that made it must not park or yield; if it does, the process ends with
+// a sentence and a dump. For code that would break if it went on on another thread, because it
+// keeps something of this one: the address of a thread_local, a lock that belongs to threads.
+// Always checked, also where the call would not have had to wait; scopes may be nested. Does
+// nothing on a plain thread. Never parks.
+class NoSwitch {
+ public:
+  NoSwitch() noexcept;
+  ~NoSwitch();
+  NoSwitch(const NoSwitch&) = delete;
+  NoSwitch& operator=(const NoSwitch&) = delete;
+};
+
 }  // namespace weft::this_fiber
