@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -15,6 +16,8 @@
 #include <string>
 
 namespace weft::base {
+
+__attribute__((noinline, no_sanitize("thread"))) int last_error() noexcept { return errno; }
 
 namespace {
 

@@ -15,6 +15,10 @@ void set_thread_name(const char* name) noexcept;
 // All threads of the process, the caller included; 0 when the system does not say.
 [[nodiscard]] unsigned count_threads() noexcept;
 
+// errno. By a function that is compiled alone, since compilers keep its address over a switch; and
+// that the thread sanitizer does not watch, as errno is no fiber's own.
+[[nodiscard]] int last_error() noexcept;
+
 // Lets another thread have this processor.
 void yield_processor() noexcept;
 

@@ -8,6 +8,8 @@
 
 #include <cerrno>
 
+#include "base/thread.hpp"
+
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEFT_SANITIZED
 #elif defined(__has_feature)
@@ -31,7 +33,7 @@ CallResult result_of(Call call) noexcept {
   for (;;) {
     const auto value = call();
     if (value >= 0) return {static_cast<std::int64_t>(value), 0};
-    const int error = errno;
+    const int error = base::last_error();
     if (error != EINTR) return {0, error};
   }
 }

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "base/panic.hpp"
+#include "base/thread.hpp"
 
 namespace weft::scheduler {
 
@@ -31,7 +32,7 @@ constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kHangUpEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
-std::error_code last_error() noexcept { return {errno, std::system_category()}; }
+std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
 
 }  // namespace
 
@@ -131,7 +132,8 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
                                  deadline.is_never() ? nullptr : &timeout, nullptr, std::size_t{0});
     if (count >= 0) return static_cast<std::size_t>(count);
     // Old kernels do not know the call; some sandboxes answer EPERM to what they do not know.
-    if (errno != ENOSYS && errno != EPERM) return 0;
+    const int error = base::last_error();
+    if (error != ENOSYS && error != EPERM) return 0;
     milliseconds_only_.store(true, relaxed);
   }
 #endif

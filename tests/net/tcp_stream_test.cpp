@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -304,7 +305,7 @@ FIBER_TEST_CASE_WITH("a reader that always finds something lets others run", {.w
   const std::vector<std::byte> much(2000);
   CHECK(client.write_all(much).value == much.size());
   // A byte at a time: there is always more, so the reader never has to wait.
-  bool other_ran = false;
+  std::atomic<bool> other_ran{false};
   go([&] { other_ran = true; });
   std::array<std::byte, 1> buffer;
   std::size_t reads = 0;

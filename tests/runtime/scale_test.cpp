@@ -14,6 +14,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/order_log.hpp"
 #include "tests/support/random.hpp"
 
 namespace {
@@ -50,17 +51,18 @@ THREAD_TEST_CASE("a sleep is never too short") {
 }
 
 FIBER_TEST_CASE_WITH("those that sleep longer wake later", {.workers = {1}}) {
-  std::vector<int> order;
+  weft::test::OrderLog log;
   std::vector<weft::JoinHandle<void>> fibers;
   // From one start, so that what matters is the distance and not who was spawned first.
   const auto start = std::chrono::steady_clock::now();
   for (const int place : {3, 0, 2, 4, 1}) {
-    fibers.push_back(weft::spawn([&order, place, start] {
+    fibers.push_back(weft::spawn([&log, place, start] {
       weft::this_fiber::sleep_until(start + (place + 1) * 3ms);
-      order.push_back(place);
+      log.add(place);
     }));
   }
   for (auto& fiber : fibers) fiber.join();
+  const std::vector<int> order = log.take();
   // A machine that stops for long may let several fall due at once; those come in any order.
   const auto took = std::chrono::steady_clock::now() - start;
   if (took < 17ms) CHECK(std::is_sorted(order.begin(), order.end()));
@@ -90,7 +92,7 @@ FIBER_TEST_CASE("a hundred thousand fibers park and are woken") {
 FIBER_TEST_CASE_WITH("fibers that have not started need no stack", {.workers = {1}}) {
   const auto before = runtime.stats();
   constexpr int kCount = 20'000;
-  int ran = 0;
+  std::atomic<int> ran{0};
   for (int i = 0; i < kCount; ++i) weft::go([&] { ++ran; });
   CHECK(runtime.stats().stacks_carved - before.stacks_carved <= 64);
   while (ran < kCount) weft::this_fiber::yield();

@@ -11,6 +11,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/order_log.hpp"
 #include "tests/support/random.hpp"
 #include "tests/sync/parties.hpp"
 
@@ -74,12 +75,12 @@ THREAD_TEST_CASE("never more are inside than there are permits") {
 
 FIBER_TEST_CASE_WITH("waiters are served first come, first served", {.workers = {1}}) {
   Semaphore semaphore(0);
-  std::vector<int> order;
+  weft::test::OrderLog order;
   std::vector<weft::JoinHandle<void>> fibers;
   for (int i = 0; i < 10; ++i) {
     fibers.push_back(weft::spawn([&, i] {
       semaphore.acquire();
-      order.push_back(i);
+      order.add(i);
     }));
     weft::this_fiber::yield();
   }
@@ -88,33 +89,33 @@ FIBER_TEST_CASE_WITH("waiters are served first come, first served", {.workers = 
     for (int turn = 0; turn < 3; ++turn) weft::this_fiber::yield();
   }
   for (auto& fiber : fibers) fiber.join();
-  CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+  CHECK(order.take() == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
 FIBER_TEST_CASE_WITH("a big demand is not overtaken by small ones", {.workers = {1}}) {
   Semaphore semaphore(2);
-  std::vector<int> order;
+  weft::test::OrderLog order;
   auto big = weft::spawn([&] {
     semaphore.acquire(5);
-    order.push_back(5);
+    order.add(5);
   });
   weft::this_fiber::yield();
   auto small = weft::spawn([&] {
     semaphore.acquire(1);
-    order.push_back(1);
+    order.add(1);
   });
   weft::this_fiber::yield();
   // Two permits are free, but somebody is in front.
-  CHECK(order.empty());
+  CHECK(order.take().empty());
   CHECK(!semaphore.try_acquire(1));
   CHECK(!semaphore.try_acquire_for(10us, 1));
   CHECK(semaphore.available_hint() == 2);
   semaphore.release(3);
   big.join();
-  CHECK(order == std::vector<int>{5});
+  CHECK(order.take() == std::vector<int>{5});
   semaphore.release(1);
   small.join();
-  CHECK(order == std::vector<int>{5, 1});
+  CHECK(order.take() == std::vector<int>{1});
 }
 
 FIBER_TEST_CASE("a big demand that gives up lets the small ones behind it through") {
