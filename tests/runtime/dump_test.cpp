@@ -47,8 +47,8 @@ FIBER_TEST_CASE("a dump names the type of what a fiber runs, before, while and f
   CHECK(find_each(dump_of(runtime), "runs (anonymous namespace)::Reader").size() == 4);
   while (started.load() == 0) weft::this_fiber::yield();
   CHECK(find_each(dump_of(runtime), "runs (anonymous namespace)::Reader").size() == 4);
-  const std::string text = dump_of(runtime);
-  CHECK(text.find("{lambda()#1}") != std::string::npos);
+  // And the lambda, of which each compiler has its own name.
+  CHECK(find_each(dump_of(runtime), "runs ").size() == 5);
   channel.close();
   joinable.join();
 }

@@ -1,0 +1,185 @@
+"""Fibers in gdb, live and in core files:
+
+    (gdb) source tools/gdb/weft.py
+    (gdb) info fibers             one line for each fiber
+    (gdb) fiber 7                 the backtrace of fiber 7, which must be parked
+    (gdb) fiber 7 frame 9         any other command, with the fiber's innermost frame selected
+    (gdb) fiber all               the backtraces of all parked fibers
+
+Nothing is written to the process, no register and no memory: for the time of one command an
+unwinder lets the selected thread seem to have been called by the fiber. The library must have
+debug information. x86-64 only, as it knows where Boost.Context saves the registers.
+"""
+
+import gdb
+import gdb.unwinder
+
+SLAB_BYTES = 64 << 10
+SLAB_HEADER_BYTES = 64
+# Where Boost.Context's fcontext keeps the registers that a call preserves.
+SAVED = {"r12": 0x08, "r13": 0x10, "r14": 0x18, "r15": 0x20, "rbx": 0x28, "rbp": 0x30, "rip": 0x38}
+SAVED_BYTES = 0x40
+
+
+def number(value):
+    """Of a detail::Atomic of an integer, an enumeration or a pointer."""
+    inner = value["value_"]
+    try:
+        return int(inner["_M_b"]["_M_p"])
+    except gdb.error:
+        return int(inner["_M_i"])
+
+
+def elements(vector):
+    start, finish = vector["_M_impl"]["_M_start"], vector["_M_impl"]["_M_finish"]
+    return [start[i] for i in range(int(finish - start))]
+
+
+class Fiber:
+    def __init__(self, record):
+        self.state = number(record["state"])
+        self.reason = gdb.Value(number(record["wait_reason"])).cast(
+            gdb.lookup_type("weft::detail::WaitReason"))
+        self.task = number(record["task"]["operations_"]) & ~1
+        self.id, self.name, self.context = 0, "", 0
+        stack = number(record["stack"])
+        if stack != 0:
+            header = gdb.Value(stack).cast(gdb.lookup_type("weft::fibers::Stack").pointer())
+            self.id = number(header["fiber_id"])
+            text = gdb.selected_inferior().read_memory(int(header["name"].address), 32)
+            self.name = bytes(text).split(b"\0")[0].decode(errors="replace")
+            self.context = int(header["context"])
+
+    def runs(self):
+        """The type of its callable."""
+        if self.task == 0:
+            return ""
+        operations = gdb.Value(self.task).cast(
+            gdb.lookup_type("weft::detail::Task::Operations").pointer())
+        type_info = int(operations["type"])
+        if type_info == 0:
+            return ""
+        # The second word of a std::type_info, which is often not described itself.
+        name = gdb.Value(type_info + 8).cast(gdb.lookup_type("char").pointer().pointer())
+        mangled = name.dereference().string().lstrip("*")
+        if mangled == "v":
+            return ""
+        readable = gdb.execute("demangle _ZTI" + mangled, to_string=True).strip()
+        return "; runs " + readable.replace("typeinfo for ", "")
+
+    def describe(self):
+        state = ("has ended", "is ready", "is running", "is parked")[self.state]
+        reason = ": " + str(self.reason).split("::")[-1] if self.state == PARKED else ""
+        who = f"fiber {self.id} '{self.name}'" if self.id else "fiber (not started)"
+        return f"{who} {state}{reason}{self.runs()}"
+
+
+FREE, PARKED = 0, 3
+
+
+def all_fibers():
+    registry = gdb.parse_and_eval("'weft::scheduler::(anonymous namespace)::registry'")
+    record = gdb.lookup_type("weft::fibers::Fiber")
+    count = (SLAB_BYTES - SLAB_HEADER_BYTES) // record.sizeof
+    for scheduler in elements(registry):
+        for slab in elements(scheduler["fibers_"]["slabs_"]):
+            first = gdb.Value(int(slab) + SLAB_HEADER_BYTES).cast(record.pointer())
+            for i in range(count):
+                fiber = Fiber(first[i])
+                if fiber.state != FREE:
+                    yield fiber
+
+
+class FrameId:
+    def __init__(self, sp, pc):
+        self.sp, self.pc = sp, pc
+
+
+class FiberUnwinder(gdb.unwinder.Unwinder):
+    """Makes the newest frame of the selected thread return into a parked fiber."""
+
+    def __init__(self):
+        super().__init__("weft fiber")
+        self.context = 0
+        self.here = None
+
+    def __call__(self, pending):
+        if self.context == 0:
+            return None
+        sp, pc = pending.read_register("rsp"), pending.read_register("rip")
+        if (int(sp), int(pc)) != self.here:
+            return None
+        info = pending.create_unwind_info(FrameId(sp, pc))
+        word = gdb.lookup_type("unsigned long")
+        memory = gdb.selected_inferior()
+        for register, offset in SAVED.items():
+            raw = bytes(memory.read_memory(self.context + offset, 8))
+            info.add_saved_register(register, gdb.Value(raw, word))
+        info.add_saved_register("rsp", gdb.Value(self.context + SAVED_BYTES).cast(word))
+        return info
+
+    def innermost_frame(self):
+        """The first one of the fiber. Before it are frame 0 and what is inlined there."""
+        memory = gdb.selected_inferior().read_memory(self.context + SAVED["rip"], 8)
+        saved_pc = int.from_bytes(bytes(memory), "little")
+        frame = gdb.newest_frame()
+        while frame is not None and frame.pc() != saved_pc:
+            frame = frame.older()
+        if frame is None:
+            raise gdb.GdbError("the fiber's stack cannot be unwound")
+        return frame
+
+    def run(self, context, command):
+        frame = gdb.newest_frame()
+        self.here = (int(frame.read_register("rsp")), int(frame.read_register("rip")))
+        self.context = context
+        gdb.invalidate_cached_frames()
+        try:
+            inner = self.innermost_frame()
+            inner.select()
+            if command:
+                gdb.execute(command)
+            else:
+                # Without the frames of the thread that lends itself.
+                lines = gdb.execute("backtrace", to_string=True).splitlines()
+                print("\n".join(lines[inner.level():]))
+        finally:
+            self.context = 0
+            gdb.invalidate_cached_frames()
+
+
+unwinder = FiberUnwinder()
+gdb.unwinder.register_unwinder(None, unwinder, replace=True)
+
+
+class InfoFibers(gdb.Command):
+    """One line for each fiber of the process."""
+
+    def __init__(self):
+        super().__init__("info fibers", gdb.COMMAND_STATUS)
+
+    def invoke(self, _arguments, _from_tty):
+        for fiber in all_fibers():
+            print(fiber.describe())
+
+
+class FiberCommand(gdb.Command):
+    """fiber ID|all [COMMAND]: runs COMMAND, `backtrace` unless given, on a parked fiber's stack.
+The frames are numbered from those of the selected thread, to which the fiber's are added."""
+
+    def __init__(self):
+        super().__init__("fiber", gdb.COMMAND_STACK)
+
+    def invoke(self, arguments, _from_tty):
+        which, _, command = arguments.partition(" ")
+        found = [fiber for fiber in all_fibers() if which == "all" or str(fiber.id) == which]
+        if not found:
+            raise gdb.GdbError("no such fiber; see `info fibers`")
+        for fiber in found:
+            print(fiber.describe())
+            if fiber.state == PARKED and fiber.context != 0:
+                unwinder.run(fiber.context, command)
+
+
+InfoFibers()
+FiberCommand()
