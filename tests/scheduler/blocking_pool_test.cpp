@@ -18,22 +18,54 @@ using weft::scheduler::BlockingPool;
 
 namespace {
 
-// A call that the test's plain thread waits for.
-struct Call : BlockingCall {
-  explicit Call(std::function<void()> function)
-      : BlockingCall{[](BlockingCall& self) noexcept { static_cast<Call&>(self).body(); }},
-        body(std::move(function)) {
-    waker = weft::detail::current();
-  }
-  void make_on(BlockingPool& pool) {
+// A call that a plain thread makes on a pool, and waits for.
+class Call : BlockingCall {
+ public:
+  // `handed_in` is set once the call is the pool's.
+  static void make_on(BlockingPool& pool, std::function<void()> function,
+                      std::atomic<bool>* handed_in = nullptr) {
+    Call call(pool, std::move(function));
+    call.handed_in_ = handed_in;
     pool.expect();
-    pool.submit(*this);
-  }
-  static void wait() {
-    weft::detail::park({[](void*) noexcept {}, nullptr}, weft::detail::WaitReason::blocking);
+    weft::detail::park({[](void* self) noexcept {
+                          auto* parked = static_cast<Call*>(self);
+                          // Not woken before it sleeps, and a thread runs this itself.
+                          parked->pool_.submit(*parked);
+                          if (parked->handed_in_ != nullptr) *parked->handed_in_ = true;
+                        },
+                        &call},
+                       weft::detail::WaitReason::blocking);
   }
 
-  std::function<void()> body;
+ private:
+  Call(BlockingPool& pool, std::function<void()> function)
+      : BlockingCall{[](BlockingCall& self) noexcept { static_cast<Call&>(self).body_(); }},
+        pool_(pool),
+        body_(std::move(function)) {
+    waker = weft::detail::current();
+  }
+
+  BlockingPool& pool_;
+  std::function<void()> body_;
+  std::atomic<bool>* handed_in_ = nullptr;
+};
+
+// The same on a thread of its own, once it has been handed in.
+class CallingThread {
+ public:
+  CallingThread(BlockingPool& pool, std::function<void()> function)
+      : thread_([this, &pool, function = std::move(function)] {
+          Call::make_on(pool, function, &handed_in_);
+        }) {
+    while (!handed_in_) std::this_thread::yield();
+  }
+  ~CallingThread() { thread_.join(); }
+  CallingThread(const CallingThread&) = delete;
+  CallingThread& operator=(const CallingThread&) = delete;
+
+ private:
+  std::atomic<bool> handed_in_{false};
+  std::thread thread_;
 };
 
 }  // namespace
@@ -43,9 +75,7 @@ TEST_CASE("a helper that was idle for long ends, and the next call starts anothe
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
     bool made = false;
-    Call call([&] { made = true; });
-    call.make_on(pool);
-    Call::wait();
+    Call::make_on(pool, [&] { made = true; });
     CHECK(made);
     // Hangs if it does not end.
     if (round % 2 == 0) {
@@ -59,26 +89,25 @@ TEST_CASE("the helper that became idle last makes the next call") {
   BlockingPool pool(4);
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
+  std::atomic<bool> begun{false};
   std::thread::id longer;
-  Call holds([&] {
-    released.wait();
-    longer = std::this_thread::get_id();
-  });
-  holds.make_on(pool);
   std::thread::id shorter;
-  Call brief([&] { shorter = std::this_thread::get_id(); });
-  brief.make_on(pool);
-  Call::wait();
-  CHECK(pool.size_hint() == 2);
-  while (pool.idle_hint() != 1) std::this_thread::yield();
-  release.set_value();
-  Call::wait();
+  {
+    const CallingThread holds(pool, [&] {
+      begun = true;
+      released.wait();
+      longer = std::this_thread::get_id();
+    });
+    while (!begun) std::this_thread::yield();
+    Call::make_on(pool, [&] { shorter = std::this_thread::get_id(); });
+    CHECK(pool.size_hint() == 2);
+    while (pool.idle_hint() != 1) std::this_thread::yield();
+    release.set_value();
+  }
   while (pool.idle_hint() != 2) std::this_thread::yield();
   CHECK(shorter != longer);
   std::thread::id next;
-  Call last([&] { next = std::this_thread::get_id(); });
-  last.make_on(pool);
-  Call::wait();
+  Call::make_on(pool, [&] { next = std::this_thread::get_id(); });
   CHECK(next == longer);
 }
 
@@ -86,18 +115,16 @@ TEST_CASE("at the limit calls are made in their order") {
   const weft::test::TestGuard guard("limit");
   BlockingPool pool(1);
   std::promise<void> release;
-  std::vector<int> order;
-  Call first([&] { release.get_future().wait(); });
-  first.make_on(pool);
-  std::vector<std::unique_ptr<Call>> calls;
-  for (int i = 0; i < 10; ++i) {
-    calls.push_back(std::make_unique<Call>([&order, i] { order.push_back(i); }));
-    calls.back()->make_on(pool);
+  std::vector<int> order;  // Of the only helper.
+  {
+    std::vector<std::unique_ptr<CallingThread>> callers;
+    callers.push_back(std::make_unique<CallingThread>(pool, [&] { release.get_future().wait(); }));
+    for (int i = 0; i < 10; ++i) {
+      callers.push_back(std::make_unique<CallingThread>(pool, [&order, i] { order.push_back(i); }));
+    }
+    CHECK(pool.size_hint() == 1);
+    release.set_value();
   }
-  CHECK(pool.size_hint() == 1);
-  release.set_value();
-  while (pool.idle_hint() != 1) std::this_thread::yield();
-  Call::wait();  // All wakes have come, and a thread remembers them as one.
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
 }
 
@@ -110,9 +137,7 @@ TEST_CASE("calls race with helpers that give up waiting, and none is forgotten")
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&] {
       for (int i = 0; i < rounds; ++i) {
-        Call call([&] { ++made; });
-        call.make_on(pool);
-        Call::wait();
+        Call::make_on(pool, [&] { ++made; });
       }
     });
   }

@@ -182,7 +182,7 @@ FIBER_TEST_CASE("closing a channel resumes the coroutines that wait for it") {
 FIBER_TEST_CASE("coroutines and fibers share channels, and lose and double nothing") {
   constexpr int kEach = 8;
   const int rounds = static_cast<int>(1000 / weft::test::kSlowdown);
-  for (const std::size_t capacity : {0, 1, 10}) {
+  for (const std::size_t capacity : {0U, 1U, 10U}) {
     Channel<int> channel(capacity);
     std::atomic<long> sum{0};
     weft::WaitGroup senders;

@@ -28,6 +28,7 @@ using model::pause_cpu;
 #else
 
 // std::atomic without the parts that hide an order: no defaults, no operators, no conversions.
+// Always inlined: in a build that watches some files and not others, the linker must not choose.
 template <class T>
 class Atomic {
  public:
@@ -36,29 +37,34 @@ class Atomic {
   Atomic(const Atomic&) = delete;
   Atomic& operator=(const Atomic&) = delete;
 
-  [[nodiscard]] T load(std::memory_order order) const noexcept { return value_.load(order); }
-  void store(T desired, std::memory_order order) noexcept { value_.store(desired, order); }
-  T exchange(T desired, std::memory_order order) noexcept {
+  [[nodiscard, gnu::always_inline]] T load(std::memory_order order) const noexcept {
+    return value_.load(order);
+  }
+  [[gnu::always_inline]] void store(T desired, std::memory_order order) noexcept {
+    value_.store(desired, order);
+  }
+  [[gnu::always_inline]] T exchange(T desired, std::memory_order order) noexcept {
     return value_.exchange(desired, order);
   }
-  [[nodiscard]] bool compare_exchange_weak(T& expected, T desired, std::memory_order success,
-                                           std::memory_order failure) noexcept {
+  [[nodiscard, gnu::always_inline]] bool compare_exchange_weak(T& expected, T desired,
+                                                               std::memory_order success,
+                                                               std::memory_order failure) noexcept {
     return value_.compare_exchange_weak(expected, desired, success, failure);
   }
-  [[nodiscard]] bool compare_exchange_strong(T& expected, T desired, std::memory_order success,
-                                             std::memory_order failure) noexcept {
+  [[nodiscard, gnu::always_inline]] bool compare_exchange_strong(
+      T& expected, T desired, std::memory_order success, std::memory_order failure) noexcept {
     return value_.compare_exchange_strong(expected, desired, success, failure);
   }
-  T fetch_add(T operand, std::memory_order order) noexcept {
+  [[gnu::always_inline]] T fetch_add(T operand, std::memory_order order) noexcept {
     return value_.fetch_add(operand, order);
   }
-  T fetch_sub(T operand, std::memory_order order) noexcept {
+  [[gnu::always_inline]] T fetch_sub(T operand, std::memory_order order) noexcept {
     return value_.fetch_sub(operand, order);
   }
-  T fetch_or(T operand, std::memory_order order) noexcept {
+  [[gnu::always_inline]] T fetch_or(T operand, std::memory_order order) noexcept {
     return value_.fetch_or(operand, order);
   }
-  T fetch_and(T operand, std::memory_order order) noexcept {
+  [[gnu::always_inline]] T fetch_and(T operand, std::memory_order order) noexcept {
     return value_.fetch_and(operand, order);
   }
 

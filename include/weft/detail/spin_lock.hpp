@@ -12,7 +12,7 @@ namespace weft::detail {
 //   [spin]  unlock stores false (release) -> lock exchanges (acquire): the section is visible.
 class SpinLock {
  public:
-  void lock() noexcept {
+  [[gnu::always_inline]] void lock() noexcept {
     if (locked_.exchange(true, acquire)) [[unlikely]]
       lock_contended();  // [spin]
   }
@@ -20,7 +20,7 @@ class SpinLock {
     // Relaxed: only avoids a write that would fail anyway.
     return !locked_.load(relaxed) && !locked_.exchange(true, acquire);  // [spin]
   }
-  void unlock() noexcept { locked_.store(false, release); }  // [spin]
+  [[gnu::always_inline]] void unlock() noexcept { locked_.store(false, release); }  // [spin]
 
  private:
   // Backs off, then lets other threads run: the holder may have lost its processor.
