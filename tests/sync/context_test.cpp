@@ -1,6 +1,7 @@
 #include <weft/context.hpp>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -209,6 +210,67 @@ THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
   context.cancel();
   CHECK(waiting.join() == ChannelStatus::stopped);
   CHECK(own.error() == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("contexts whose callbacks cancel each other end all, once each") {
+  std::vector<std::unique_ptr<Context>> contexts;
+  for (int i = 0; i < 50; ++i) contexts.push_back(std::make_unique<Context>());
+  std::vector<std::unique_ptr<std::stop_callback<std::function<void()>>>> links;
+  std::atomic<int> cancelled{0};
+  for (std::size_t i = 0; i < contexts.size(); ++i) {
+    Context& next = *contexts[(i + 1) % contexts.size()];
+    links.push_back(std::make_unique<std::stop_callback<std::function<void()>>>(
+        contexts[i]->token(), [&next, &cancelled] {
+          if (next.cancel()) ++cancelled;
+        }));
+  }
+  CHECK(contexts[7]->cancel());
+  CHECK(cancelled == 49);
+  for (const auto& context : contexts) CHECK(context->is_over());
+}
+
+FIBER_TEST_CASE("children that come and go while their parent is cancelled all learn of it") {
+  const int rounds = static_cast<int>(400 / weft::test::kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    Context parent;
+    std::atomic<bool> cancelled{false};
+    auto maker = weft::spawn([&] {
+      for (int i = 0; i < 50; ++i) {
+        const bool before = cancelled;
+        const Context child(&parent);
+        if (before) CHECK(child.is_over());
+        weft::this_fiber::yield();
+      }
+      CHECK(Context(&parent).is_over() == parent.is_over());
+    });
+    auto canceller = weft::spawn([&] {
+      weft::this_fiber::yield();
+      parent.cancel();
+      cancelled = true;
+    });
+    maker.join();
+    canceller.join();
+  }
+}
+
+FIBER_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadline") {
+  for (const bool by_deadline : {false, true}) {
+    std::vector<std::unique_ptr<Context>> layers;
+    layers.push_back(
+        std::make_unique<Context>(by_deadline ? Deadline::after(2ms) : Deadline::never()));
+    for (int i = 0; i < 100; ++i) {
+      layers.push_back(std::make_unique<Context>(
+          layers.back().get(), i % 3 == 0 ? Deadline::after(1h) : Deadline::never()));
+    }
+    auto waiting =
+        weft::spawn([&] { return weft::this_fiber::sleep_for(1h, layers.back()->until()); });
+    if (!by_deadline) layers.front()->cancel();
+    CHECK_FALSE(waiting.join());
+    for (const auto& layer : layers) {
+      CHECK(layer->error() == (by_deadline ? Errc::timed_out : Errc::cancelled));
+    }
+    while (!layers.empty()) layers.pop_back();
+  }
 }
 
 FIBER_TEST_CASE("a tree of contexts that is cancelled at many places at once ends everywhere") {

@@ -1,0 +1,162 @@
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/select.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/order_log.hpp"
+#include "tests/support/random.hpp"
+
+TEST_SUITE_BEGIN("sync/time_scenarios");
+
+using namespace std::chrono_literals;
+using weft::Channel;
+using weft::Deadline;
+using weft::Ticker;
+using weft::Timer;
+
+FIBER_TEST_CASE("calls that are set in any order are made in that of their moments") {
+  weft::test::OrderLog order;
+  weft::WaitGroup group;
+  group.add(5);
+  const auto start = Deadline::Clock::now();
+  for (const int place : {4, 2, 5, 1, 3}) {
+    (void)weft::call_at(Deadline::at(start + place * 10ms), [&, place] {
+      order.add(place);
+      group.done();
+    });
+  }
+  group.wait();
+  const std::vector<int> made = order.take();
+  CHECK(made.size() == 5);
+  // A machine that stops for long may let several fall due at once; those come in any order.
+  if (Deadline::Clock::now() - start < 55ms) CHECK(made == std::vector<int>{1, 2, 3, 4, 5});
+}
+
+FIBER_TEST_CASE("a call may set the next one, many times over") {
+  Channel<int> done;
+  std::function<void(int)> again = [&](int left) {
+    if (left == 0) {
+      done.send(1);
+    } else {
+      (void)weft::call_after(10us, [&again, left] { again(left - 1); });
+    }
+  };
+  again(30);
+  CHECK(done.receive() == 1);
+}
+
+FIBER_TEST_CASE("calls are made although other fibers never stop yielding") {
+  std::atomic<bool> stop{false};
+  weft::TaskGroup busy;
+  for (unsigned i = 0; i < 2 * runtime.workers(); ++i) {
+    busy.spawn([&] {
+      while (!stop) weft::this_fiber::yield();
+    });
+  }
+  for (int i = 0; i < 20; ++i) {
+    Channel<int> made(1);
+    (void)weft::call_after(50us, [&] { made.send(1); });
+    CHECK(made.receive() == 1);
+  }
+  stop = true;
+  busy.join();
+}
+
+FIBER_TEST_CASE("sleeps of no time and of less do not wait, and let others run") {
+  std::atomic<int> turns{0};
+  weft::TaskGroup group;
+  for (int fiber = 0; fiber < 10; ++fiber) {
+    group.spawn([&] {
+      for (int i = 0; i < 100; ++i) {
+        weft::this_fiber::sleep_for(0ns);
+        weft::this_fiber::sleep_for(-5h);
+        weft::this_fiber::sleep_until(Deadline::past());
+        ++turns;
+        weft::this_fiber::yield();
+      }
+    });
+  }
+  group.join();
+  CHECK(turns == 1000);
+}
+
+FIBER_TEST_CASE("a moment beyond the end of time never comes") {
+  Timer timer(std::chrono::hours::max());
+  CHECK_FALSE(timer.wait_until(Deadline::after(1ms)));
+  CHECK(weft::call_after(std::chrono::years(100000), [] { FAIL_CHECK("early"); }).stop());
+  Ticker ticker(std::chrono::nanoseconds::max());
+  CHECK_FALSE(ticker.wait_until(Deadline::after(1ms)));
+  Channel<int> channel;
+  std::optional<int> value;
+  auto sender = weft::spawn([&] { channel.send(1); });
+  CHECK(channel.receive_until(value, Deadline::after(std::chrono::hours::max())) ==
+        weft::ChannelStatus::ok);
+  sender.join();
+}
+
+FIBER_TEST_CASE("timers that are set and stopped by many at once go off at most once a setting") {
+  const int rounds = static_cast<int>(2000 / weft::test::kSlowdown);
+  Timer timer;
+  std::atomic<int> set{0};
+  std::atomic<int> went_off{0};
+  weft::TaskGroup group;
+  for (std::uint64_t party = 0; party < 4; ++party) {
+    group.spawn([&, party] {
+      weft::test::Random random(party);
+      for (int i = 0; i < rounds; ++i) {
+        // Counted before, so that an expiry is never seen before its setting.
+        ++set;
+        timer.reset(std::chrono::nanoseconds(random.below(2000)));
+        if (random.one_in(3)) timer.stop();
+        if (timer.wait_until(Deadline::after(std::chrono::nanoseconds(random.below(2000))))) {
+          CHECK(++went_off <= set);
+        }
+      }
+    });
+  }
+  group.join();
+  CHECK(went_off <= set);
+}
+
+FIBER_TEST_CASE("a timer in a select that others win can be used again at once") {
+  Timer timer;
+  Channel<int> channel(1);
+  for (int i = 0; i < 200; ++i) {
+    timer.reset(i % 2 == 0 ? Deadline::past() : Deadline::after(1h));
+    int value = 1;
+    if (i % 3 == 0) CHECK(channel.try_send(value) == weft::ChannelStatus::ok);
+    const auto chosen = weft::select(weft::on_expiry(timer), weft::on_receive(channel, [](auto) {}),
+                                     weft::otherwise());
+    CHECK(chosen == (i % 6 == 0 ? chosen : i % 2 == 0 ? 0U : i % 3 == 0 ? 1U : 2U));
+    CHECK(chosen != (i % 6 == 0 ? 2U : 3U));
+    std::optional<int> rest;
+    (void)channel.try_receive(rest);
+    timer.stop();
+    CHECK_FALSE(timer.try_wait());
+  }
+}
+
+FIBER_TEST_CASE("a ticker that nobody reads can be left") {
+  for (int i = 0; i < 50; ++i) {
+    Ticker ticker(std::chrono::microseconds(1 + i));
+    if (i % 2 == 0) weft::this_fiber::yield();
+    if (i % 3 == 0) ticker.stop();
+  }
+  Ticker ticker(1ms);
+  ticker.wait();
+  ticker.stop();
+  CHECK_FALSE(ticker.try_wait());
+  ticker.stop();
+  CHECK_THROWS_AS(ticker.reset(-1ns), std::invalid_argument);
+}
+
+TEST_SUITE_END();
