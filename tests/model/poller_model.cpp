@@ -2,6 +2,8 @@
 // deadlines end every wait, and nobody touches a waiter that has left.
 #include "tests/model/model_stop.hpp"
 
+#include <weft/detail/waiter.hpp>
+
 #include "scheduler/io_direction.cpp"
 #include "scheduler/poller.cpp"
 
@@ -40,7 +42,7 @@ using weft::net::CallResult;
 using weft::net::Result;
 using weft::scheduler::IoDirection;
 
-enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly };
+enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly, kWatchesOnce, kLeavesDrained };
 
 // A socket in the kernel and the epoll instance that watches it. Each access to it stands for a
 // section under its lock, as all calls about a socket have one.
@@ -53,6 +55,8 @@ class Kernel {
   }
   // Whether there was an event to fetch.
   [[nodiscard]] bool fetch() { return edges_.exchange(0, acq_rel) != 0; }
+  // As poll().
+  [[nodiscard]] bool is_readable() { return bytes_.fetch_add(0, acq_rel) != 0; }
   // As recv() with room for `most` bytes.
   [[nodiscard]] CallResult receive(std::uint32_t most) {
     std::uint32_t bytes = bytes_.fetch_add(0, acq_rel);
@@ -129,6 +133,88 @@ struct Reads
         ++timeouts;
       }
       read += result.value;
+    }
+  }
+};
+
+// Waits as a socket's case of a select does: a watch notes edges and reaches a list, and the kernel
+// is asked what they mean. As SocketCase in net/select.cpp, with a wait for this case alone.
+class Watcher : weft::detail::IoWatch {
+ public:
+  explicit Watcher(Stream& stream) : IoWatch{&Watcher::note_edge}, stream_(stream) {}
+
+  void wait_readable() {
+    stream_.direction.add_watch(*this);
+    while (!attempt()) {
+      lock_.lock();
+      if (told_.get()) {
+        lock_.unlock();
+      } else {
+        call_on_own_stack([&] {
+          weft::detail::Waiter self;
+          weft::detail::wait_in(list_, lock_, self, weft::detail::WaitReason::select_socket);
+        });
+      }
+    }
+    stream_.direction.remove_watch(*this);
+    if (take_note()) stream_.direction.set_drained(false);
+  }
+
+ private:
+  bool attempt() {
+    if (take_note() && fault != kWatchesOnce) {
+      stream_.direction.remove_watch(*this);
+      stream_.direction.add_watch(*this);
+    }
+    const bool ready = stream_.kernel.is_readable();
+    if (ready && fault != kLeavesDrained) stream_.direction.set_drained(false);
+    return ready;
+  }
+  bool take_note() {
+    lock_.lock();
+    const bool told = told_.get();
+    told_.set(false);
+    lock_.unlock();
+    return told;
+  }
+  static weft::detail::Waker note_edge(IoWatch& watch) noexcept {
+    auto& self = static_cast<Watcher&>(watch);
+    self.lock_.lock();
+    self.told_.set(true);
+    const weft::detail::Waiter* waiter = self.list_.claim_front();
+    const auto waker = waiter == nullptr ? weft::detail::Waker() : waiter->waker;
+    self.lock_.unlock();
+    return waker;
+  }
+
+  Stream& stream_;
+  weft::detail::SpinLock lock_;
+  weft::detail::WaitList list_;
+  Data<bool> told_{false};
+};
+
+// One party watches for each second byte, which it reads without waiting then, and waits for the
+// others in a read. Each watcher is gone after its wait.
+template <unsigned kBytes>
+struct Watches : rl::test_suite<Watches<kBytes>, static_cast<int>(2 + kBytes)> {
+  World world{1, false};
+  Stream stream;
+
+  void thread(unsigned index) {
+    if (index < 2) {
+      world.run(index, [&](unsigned) {
+        for (unsigned read = 0; read < kBytes;) {
+          const bool watches = read % 2 == 0;
+          if (watches) Watcher(stream).wait_readable();
+          const auto result = stream.read(2, watches ? Deadline::past() : Deadline::never());
+          expect(!result.error, "a read had to wait, or failed");
+          read += result.value;
+        }
+      });
+    } else {
+      if (perhaps()) world.await_parked(1);
+      stream.kernel.feed();
+      stream.poll();
     }
   }
 };
@@ -211,8 +297,12 @@ int main(int count, char** arguments) {
               random_search<Reads<2, kTimed>>("two bytes and deadlines", 60'000),
               random_search<Closes<false>>("closing", 60'000),
               random_search<Closes<true>>("closing and deadlines", 60'000),
+              random_search<Watches<1>>("a watch and a byte", 60'000),
+              random_search<Watches<3>>("watches and reads", 60'000),
               random_search<SetsDeadline>("a deadline set by another", 60'000)},
              {weft::model::relaxed_orders(), broken_by(kForgetsToFetch, "nobody polls"),
-              broken_by(kDrainedTooEarly, "a full read counts as short")})
+              broken_by(kDrainedTooEarly, "a full read counts as short"),
+              broken_by(kWatchesOnce, "a watch is told once for all"),
+              broken_by(kLeavesDrained, "a watch takes the edge and tells nobody")})
       .run(count, arguments);
 }
