@@ -207,7 +207,7 @@ FIBER_TEST_CASE("two streams are served by one fiber, and every byte comes once"
   std::array<Pair, 2> pairs{connected_pair(), connected_pair()};
   std::array<JoinHandle<void>, 2> writers;
   for (std::size_t i = 0; i < 2; ++i) {
-    writers[i] = spawn([&peer = pairs[i].server, rounds] {
+    writers[i] = spawn([&, &peer = pairs[i].server] {
       for (int n = 0; n < rounds; ++n) {
         write_text(peer, "12345");
         if (n % 7 == 0) this_fiber::yield();

@@ -42,6 +42,7 @@ FIBER_TEST_CASE("the end of a task is a case: before the select, during it, and 
   CHECK(handled == 3);
   canceller.join();
   done.set();
+  for (auto& holder : holders) holder.wait();
 }
 
 FIBER_TEST_CASE("a handle without a task is never ready, and the timeout ends a select of tasks") {
@@ -81,9 +82,9 @@ FIBER_TEST_CASE("a task that selects on tasks of its own pool of one lends its s
 }
 
 FIBER_TEST_CASE("a select that does not wait keeps its slot") {
+  bool ran = false;  // Outlives the pool, whose tasks nobody waits for.
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   pool.run([&] {
-    bool ran = false;
     auto queued = pool.async([&] { ran = true; });
     auto other = pool.async([] {});
     for (int i = 0; i < 10; ++i) CHECK(select(on_done(queued), on_done(other), otherwise()) == 2);

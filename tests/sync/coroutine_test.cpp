@@ -182,7 +182,7 @@ FIBER_TEST_CASE("closing a channel resumes the coroutines that wait for it") {
 FIBER_TEST_CASE("coroutines and fibers share channels, and lose and double nothing") {
   constexpr int kEach = 8;
   const int rounds = static_cast<int>(1000 / weft::test::kSlowdown);
-  for (const std::size_t capacity : {0U, 1U, 10U}) {
+  for (const std::size_t capacity : {0u, 1u, 10u}) {
     Channel<int> channel(capacity);
     std::atomic<long> sum{0};
     weft::WaitGroup senders;
