@@ -49,7 +49,12 @@ class OrderedStream {
   // thrown. Throws as go().
   template <class F>
   bool submit(F&& task) {
-    places_.acquire();
+    return submit_until({}, std::forward<F>(task));
+  }
+  // False also when `until` ended the wait.
+  template <class F>
+  bool submit_until(const Until& until, F&& task) {
+    if (!places_.try_acquire_until(until)) return false;
     if (context_.is_over()) {
       places_.release();
       return false;
@@ -63,6 +68,11 @@ class OrderedStream {
   void finish() {
     in_order_.close();
     deliverer_.join();
+  }
+  // The same, without an exception: false when `until` ended the wait. finish() must follow.
+  [[nodiscard]] bool finish_until(const Until& until) {
+    in_order_.close();
+    return deliverer_.wait_until(until);
   }
 
   [[nodiscard]] Context& context() noexcept { return context_; }

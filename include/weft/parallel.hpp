@@ -33,6 +33,7 @@ void run_in_parallel(std::size_t count, const ParallelOptions& options, Step ste
   if (grain == 0) grain = options.concurrency != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
+  Atomic<std::size_t> done{0};
   TaskGroup group;
   const auto work = [&](Context& context) {
     // Relaxed: every number is handed out once; the group orders the rest.
@@ -40,20 +41,24 @@ void run_in_parallel(std::size_t count, const ParallelOptions& options, Step ste
          run = next.fetch_add(1, relaxed)) {
       const std::size_t end = std::min(count, (run + 1) * grain);
       for (std::size_t i = run * grain; i < end; ++i) step(i);
+      done.fetch_add(1, relaxed);
     }
   };
   for (std::size_t fiber = 0; fiber < std::min(most, runs); ++fiber) {
     group.spawn([&work](Context& context) { work(context); });
   }
   group.join();
+  // Without an exception only the end of the caller's context leaves anything out.
+  if (done.load(relaxed) < runs) group.context().throw_if_over();
 }
 
 }  // namespace detail
 
 // Calls `step(element)` for each element, several at the same time, and parks until all have
 // returned. `range` must allow access by index; elements are taken in order. The first exception
-// is thrown here; elements that nobody has begun are left out then.
-// From fibers and plain threads (which need a Runtime). Throws also what go() throws.
+// is thrown here; elements that nobody has begun are left out then. They are, too, when the
+// caller's own context ends (see context.hpp): then its cause is thrown, or std::system_error with
+// its error. From fibers and plain threads (which need a Runtime). Throws also what go() throws.
 template <std::ranges::random_access_range Range, class Step>
 requires std::ranges::sized_range<Range>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {

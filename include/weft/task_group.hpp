@@ -215,6 +215,9 @@ class ResultGroup {
     return results;
   }
 
+  // Parks until every task has ended; join() will not park then. False when `until` ended the wait.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
+
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
   void cancel() noexcept { group_.cancel(); }
 

@@ -66,6 +66,24 @@ FIBER_TEST_CASE("a sink that throws ends the stream") {
   CHECK(calls == 1);
 }
 
+FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be stopped") {
+  std::atomic<bool> open{false};
+  std::vector<int> delivered;
+  OrderedStream<int> stream(1, [&](int value) { delivered.push_back(value); });
+  CHECK(stream.submit([&] {
+    while (!open) weft::this_fiber::yield();
+    return 1;
+  }));
+  Context context;
+  context.cancel();
+  CHECK_FALSE(stream.submit_until(context, [] { return 2; }));
+  CHECK_FALSE(stream.submit_until(weft::Deadline::after(1ms), [] { return 3; }));
+  CHECK_FALSE(stream.finish_until(context));
+  open = true;
+  stream.finish();
+  CHECK(delivered == std::vector<int>{1});
+}
+
 FIBER_TEST_CASE("a stream that is left cancels its tasks and waits for them") {
   std::atomic<int> ended{0};
   {

@@ -1,6 +1,7 @@
 #include <weft/parallel.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -46,6 +47,20 @@ FIBER_TEST_CASE("the first exception is thrown, and elements that nobody has beg
     if (++visited == 10) throw std::runtime_error("the tenth");
   };
   CHECK_THROWS_WITH(weft::for_each(elements, visit, {.concurrency = 4}), "the tenth");
+  CHECK(visited < 100000);
+}
+
+FIBER_TEST_CASE("when the caller's context ends, the rest is left out and that is thrown") {
+  std::vector<int> elements(100000);
+  std::atomic<int> visited{0};
+  weft::with_timeout(std::chrono::hours(1), [&](weft::Context& context) {
+    const auto visit = [&](int) {
+      if (++visited == 10) context.cancel(std::make_exception_ptr(std::runtime_error("enough")));
+      return 1;
+    };
+    CHECK_THROWS_WITH((void)weft::transform(elements, visit, {.concurrency = 4}), "enough");
+    CHECK_THROWS_WITH(weft::for_each(elements, visit), "enough");
+  });
   CHECK(visited < 100000);
 }
 
