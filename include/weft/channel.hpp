@@ -111,7 +111,9 @@ class Channel {
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
     if (most == 0) return 0;
-    values.reserve(values.size() + std::min(most, capacity_ + 1));
+    const std::size_t needed = values.size() + std::min(most, capacity_ + 1);
+    // Doubled at least, so that a vector that is appended to for ever is not copied each time.
+    if (needed > values.capacity()) values.reserve(std::max(needed, 2 * values.capacity()));
     std::optional<T> value;
     if (receive_until(value, until) != ChannelStatus::ok) return 0;
     values.push_back(std::move(*value));
