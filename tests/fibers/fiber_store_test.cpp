@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 
 #include <cstdint>
 #include <mutex>
@@ -84,7 +85,18 @@ TEST_CASE("the limit is met to within a slab and a chain, and again after all ca
   }
 }
 
+// The kernel makes huge pages of what is in use, in the background, and then counts the gaps as
+// well. Not while one of these lives.
+class NoHugePages {
+ public:
+  NoHugePages() { CHECK(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0); }
+  ~NoHugePages() { (void)prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }
+  NoHugePages(const NoHugePages&) = delete;
+  NoHugePages& operator=(const NoHugePages&) = delete;
+};
+
 TEST_CASE("a trim gives the memory of unused slabs back, and only of those") {
+  const NoHugePages no_huge_pages;
   FiberStore store(nullptr, 1'000'000);
   constexpr std::size_t kCount = 100'000;
   // Some chains are kept for the next burst, and each may keep two slabs.

@@ -68,12 +68,13 @@ class TestGuard {
   // The runtime to dump, until the next call; nullptr before it is gone.
   void watch(const Runtime* runtime) noexcept;
 
+  [[nodiscard]] static std::size_t count_threads();
+
  private:
   using Descriptors = std::map<int, std::string>;  // What each open descriptor refers to.
 
   void keep_watch();
   [[noreturn]] void give_up() noexcept;
-  static std::size_t count_threads();
   static Descriptors open_descriptors();
 
   const char* const sentence_;
