@@ -72,7 +72,8 @@ class Context {
   Context& operator=(const Context&) = delete;
 
   // Ends the scope, and those of the children. True for the call that did it. Runs the callbacks
-  // that have been registered with token(). Never parks.
+  // that have been registered with token(). Never parks. Children below children are reached one
+  // call within another, at some hundred bytes of the caller's stack each.
   // Synchronizes with the return of every wait that it ends.
   bool cancel() noexcept { return state_->cancel(Errc::cancelled, nullptr); }
   // The same, with a reason for those who ask for cause().
