@@ -33,7 +33,7 @@ bool Mutex::try_lock() noexcept {
 }
 
 bool Mutex::try_lock_until(const Until& until) noexcept {
-  return try_lock() || lock_contended(until);
+  return try_lock() || lock_contended_until(until);
 }
 
 // Spinning pays only while the owner runs on another worker and nobody waits already.
@@ -47,7 +47,9 @@ bool Mutex::spin() noexcept {
   return false;
 }
 
-bool Mutex::lock_contended(const Until& until) noexcept {
+void Mutex::lock_contended() noexcept { (void)lock_contended_until({}); }
+
+bool Mutex::lock_contended_until(const Until& until) noexcept {
   if (spin()) return true;
   Waiter self;
   for (bool woken = false;; woken = true) {

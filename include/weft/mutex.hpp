@@ -29,7 +29,7 @@ class Mutex {
     std::uint32_t expected = 0;
     if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
                                         detail::relaxed)) [[unlikely]] {
-      (void)lock_contended({});
+      lock_contended();
     }
   }
   // Never parks.
@@ -53,7 +53,8 @@ class Mutex {
   static constexpr std::uint32_t kLocked = 1;
   static constexpr std::uint32_t kWaiters = 2;
 
-  [[nodiscard]] bool lock_contended(const Until& until) noexcept;
+  void lock_contended() noexcept;
+  [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
   [[nodiscard]] bool spin() noexcept;
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
                                    const Until& until) noexcept;

@@ -43,7 +43,8 @@ class Row {
     Waiter self;
     if (fault == kPublishesEarly) return publish_and_wait(self);
     if (fault == kLeavesWaiterLinked && !deadline.is_never()) return leave_linked(self, deadline);
-    return weft::detail::wait_in_until(waiters_, lock_, self, WaitReason::none, deadline);
+    return weft::detail::wait_in_until(waiters_, lock_, self, WaitReason::none, deadline) ==
+           Claim::kNotifier;
   }
   // False when nobody waits.
   bool notify() {

@@ -156,6 +156,12 @@ TEST_CASE("wait_idle_for ends at its time and lists who is left") {
   Runtime runtime({.workers = 2});
   weft::Channel<int> channel;
   runtime.go([&] { (void)channel.receive(); });
+  const auto parked = [&] {
+    std::ostringstream dump;
+    runtime.dump(dump);
+    return dump.str().find("channel receive") != std::string::npos;
+  };
+  while (!parked()) std::this_thread::yield();
   const auto deadline = weft::Deadline::after(5ms);
   // What goes to stderr is caught in a file.
   FILE* caught = std::tmpfile();

@@ -113,14 +113,10 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
   park(unlock_after(lock), reason);
 }
 
-// As wait_in(), until `until` at most. Returns who ended the wait; unless that was a notifier, the
-// waiter is out of the list then.
-[[nodiscard]] inline Claim::Winner wait_in_until(WaitList& list, SpinLock& lock, Waiter& waiter,
-                                                 WaitReason reason, const Until& until) noexcept {
-  if (until.is_never()) {
-    wait_in(list, lock, waiter, reason);
-    return Claim::kNotifier;
-  }
+// As wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the other case.
+[[nodiscard, gnu::noinline]] inline Claim::Winner wait_in_bounded(WaitList& list, SpinLock& lock,
+                                                                  Waiter& waiter, WaitReason reason,
+                                                                  const Until& until) noexcept {
   if (until.stop_requested()) {
     lock.unlock();
     return Claim::kStop;
@@ -136,6 +132,17 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
     lock.unlock();
   }
   return winner;
+}
+
+// As wait_in(), until `until` at most. Returns who ended the wait; unless that was a notifier, the
+// waiter is out of the list then.
+[[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(WaitList& list, SpinLock& lock,
+                                                                     Waiter& waiter,
+                                                                     WaitReason reason,
+                                                                     const Until& until) noexcept {
+  if (!until.is_never()) return wait_in_bounded(list, lock, waiter, reason, until);
+  wait_in(list, lock, waiter, reason);
+  return Claim::kNotifier;
 }
 
 // Wakes a chain from claim_all(), which is not empty, but for its last waiter, which it returns:
