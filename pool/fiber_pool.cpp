@@ -29,12 +29,15 @@ PoolOptions checked(PoolOptions options) {
 
 FiberPool::FiberPool(PoolOptions options)
     : core_(std::make_unique<pool::PoolCore>(checked(std::move(options)))) {
-  if (!core_->options().prestart) return;
-  const std::error_code error = core_->start_kept_workers();
-  if (!error) return;
-  core_->close(Close::discard);
-  (void)core_->join_until({});
-  check(error);
+  if (core_->options().prestart) {
+    const std::error_code error = core_->start_kept_workers();
+    if (error) {
+      core_->close(Close::discard);
+      (void)core_->join_until({});
+      check(error);
+    }
+  }
+  outer_stop_.add(core_->options().stop, CloseOnStop{core_.get()});
 }
 
 FiberPool::~FiberPool() {
@@ -58,14 +61,19 @@ void FiberPool::resize(std::size_t capacity) {
 }
 
 void FiberPool::reopen() {
-  if (core_->reopen() && core_->options().prestart) check(core_->start_kept_workers());
+  const bool was_closed = core_->reopen();
+  // After the fact: a request that comes from now on closes the pool itself.
+  if (core_->options().stop.stop_requested()) return core_->close(Close::cancel);
+  if (was_closed && core_->options().prestart) check(core_->start_kept_workers());
 }
+void FiberPool::CloseOnStop::operator()() noexcept { core->close(Close::cancel); }
 
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
 bool FiberPool::wait_idle_until(const Until& until) { return core_->wait_idle_until(until); }
 bool FiberPool::join_until(const Until& until) { return core_->join_until(until); }
 std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
 std::size_t FiberPool::available() const noexcept { return core_->available(); }
+std::stop_token FiberPool::stop_token() const noexcept { return core_->stop_token(); }
 bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
 PoolStats FiberPool::stats() const noexcept { return core_->stats(); }
 

@@ -20,6 +20,8 @@ std::error_code PoolCore::start_kept_workers() noexcept {
 void PoolCore::close(Close mode) noexcept {
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
   ItemQueue dropped;
+  // A copy: the pool may be gone by the time of the request.
+  std::stop_source running(std::nostopstate);
   WakeChain wakes;
   lock_.lock();
   closed_ = true;
@@ -28,11 +30,15 @@ void PoolCore::close(Close mode) noexcept {
     ++rejected_;
     wakes.add(*submitter);
   }
-  if (mode == Close::discard) {
+  if (mode != Close::drain) {
     dropped.swap(queue_);
     cancelled_ += dropped.size();
     return_slots(wakes);
     retire_surplus(wakes);
+  }
+  if (mode == Close::cancel) {
+    cancelled_all_ = true;
+    running = stop_source_;
   }
   if (queue_.empty()) retire_all_idle(wakes);
   if (Waiter* reaper = reaper_bed_.claim_front()) wakes.add(*reaper);
@@ -41,11 +47,14 @@ void PoolCore::close(Close mode) noexcept {
   // The last access: who joins may destroy the pool now.
   lock_.unlock();
   wakes.wake_all();
+  (void)running.request_stop();  // Calls what users have registered.
 }
 
-bool PoolCore::reopen() noexcept {
+bool PoolCore::reopen() {
+  std::stop_source unused;
   lock_.lock();
   const bool was_closed = std::exchange(closed_, false);
+  if (std::exchange(cancelled_all_, false)) stop_source_.swap(unused);
   lock_.unlock();
   return was_closed;
 }
@@ -145,6 +154,13 @@ bool PoolCore::is_closed() noexcept {
   const bool closed = closed_;
   lock_.unlock();
   return closed;
+}
+
+std::stop_token PoolCore::stop_token() noexcept {
+  lock_.lock();
+  std::stop_token token = stop_source_.get_token();
+  lock_.unlock();
+  return token;
 }
 
 PoolStats PoolCore::stats() noexcept {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <stop_token>
 #include <system_error>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waiter.hpp>
@@ -47,13 +48,14 @@ class PoolCore {
   [[nodiscard]] std::error_code start_kept_workers() noexcept;
   void close(Close mode) noexcept;
   // False if it was open.
-  [[nodiscard]] bool reopen() noexcept;
+  [[nodiscard]] bool reopen();
   void resize(std::size_t capacity) noexcept;
   [[nodiscard]] bool wait_idle_until(const Until& until);
   [[nodiscard]] bool join_until(const Until& until);
   [[nodiscard]] std::size_t capacity() noexcept;
   [[nodiscard]] std::size_t available() noexcept;
   [[nodiscard]] bool is_closed() noexcept;
+  [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolStats stats() noexcept;
 
   // lending.cpp: by a worker of this pool, around a wait of its task.
@@ -141,6 +143,7 @@ class PoolCore {
 
   detail::SpinLock lock_;
   bool closed_ = false;
+  bool cancelled_all_ = false;  // Stop has been, or is being, requested of stop_source_.
   bool reaper_alive_ = false;
   std::size_t capacity_ = 0;
   std::size_t bound_ = 0;  // capacity_ + queue_capacity, saturated.
@@ -164,6 +167,7 @@ class PoolCore {
   std::uint64_t rejected_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t retired_ = 0;
+  std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
   detail::WaitList quiet_waiters_;
   detail::WaitList joiners_;
   detail::WaitList reaper_bed_;  // Where the reaper sleeps.

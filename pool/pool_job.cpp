@@ -30,6 +30,7 @@ bool PoolJob::cancel() noexcept {
   }
   // Relaxed: a number that is compared, nothing is read through it.
   const std::uint32_t state = state_.load(relaxed);
+  if (state == kRunning) request_stop();
   return state == kDropping || state == kCancelled;
 }
 

@@ -3,12 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -16,6 +16,7 @@
 #include <utility>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/select_case.hpp>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 
 namespace weft {
@@ -34,6 +35,7 @@ enum class OnFull : std::uint8_t {
 enum class Close : std::uint8_t {
   drain,    // They still run.
   discard,  // They are dropped; who waits for one of them is told that it was cancelled.
+  cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
 };
 
 struct PoolOptions {
@@ -54,6 +56,9 @@ struct PoolOptions {
   // Called from several workers at once. Empty: one line on stderr. May throw: that too costs
   // one line and no worker. Exceptions of async() and run() go to who waits instead.
   std::function<void(std::exception_ptr)> on_exception = {};
+  // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
+  // stays closed then.
+  std::stop_token stop = {};
   // As SpawnOptions::stack_size, for every worker.
   std::size_t stack_size = 0;
   // Shown in dumps and in messages.
@@ -119,7 +124,8 @@ class PoolTask {
     return last.job_->take();
   }
   // True if the task will never run: its waiters are told at once. A cancelled task keeps its
-  // place in the queue until its turn comes, and is counted as cancelled then. Never parks.
+  // place in the queue until its turn comes, and is counted as cancelled then. False if the task
+  // has begun: it is asked to stop, if it has taken a token, and ends as it likes. Never parks.
   bool cancel() noexcept { return job_->cancel(); }
 
   // For a select; null for a handle that is not valid.
@@ -147,6 +153,10 @@ template <class R, std::invocable Handler = detail::Nothing>
 // (std::errc::resource_deadlock_would_occur) inside a task, which they would wait for. A task that
 // waits on its own pool, in submit(), run() or a PoolTask, lends its slot meanwhile, so that
 // nested waits never run out of slots. A callable is moved from even if it is refused.
+//
+// A task that can be called with a std::stop_token gets one, in every form of submission; stop is
+// requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
+// It costs nothing where it is not used, and no allocation but in async().
 // Synchronizes: a submit with the start of its task; the end of a task with the return of
 // whatever waited for it. The pool must be joined or destroyed before the Runtime ends.
 class FiberPool {
@@ -160,21 +170,21 @@ class FiberPool {
   // timed_out, too_many_waiting, empty_task, or what kept a worker from being started
   // (no_runtime, too_many_fibers, std::errc::not_enough_memory). They throw only what building
   // the task from `callable` throws. This one does what on_full says when there is no room.
-  template <std::invocable F>
+  template <detail::PoolCallable F>
   [[nodiscard]] std::error_code submit(F&& callable) {
-    return enqueue(detail::PoolItem(std::in_place, std::forward<F>(callable)));
+    return enqueue(item_of(std::forward<F>(callable)));
   }
   // Never parks.
-  template <std::invocable F>
+  template <detail::PoolCallable F>
   [[nodiscard]] std::error_code try_submit(F&& callable) {
-    return try_enqueue(detail::PoolItem(std::in_place, std::forward<F>(callable)));
+    return try_enqueue(item_of(std::forward<F>(callable)));
   }
   // Parks for room until the deadline at most, whatever on_full says.
-  template <std::invocable F>
+  template <detail::PoolCallable F>
   [[nodiscard]] std::error_code submit_until(const Until& until, F&& callable) {
-    return enqueue_until(detail::PoolItem(std::in_place, std::forward<F>(callable)), until);
+    return enqueue_until(item_of(std::forward<F>(callable)), until);
   }
-  template <class Rep, class Period, std::invocable F>
+  template <class Rep, class Period, detail::PoolCallable F>
   [[nodiscard]] std::error_code submit_for(std::chrono::duration<Rep, Period> duration,
                                            F&& callable) {
     return submit_until(Deadline::after(duration), std::forward<F>(callable));
@@ -182,12 +192,13 @@ class FiberPool {
 
   // As submit(), with a handle for the result. Throws std::system_error with the code that
   // submit() would have returned, and std::bad_alloc.
-  template <std::invocable F>
-  [[nodiscard]] auto async(F&& callable) -> PoolTask<std::invoke_result_t<std::decay_t<F>&>> {
-    using Result = std::invoke_result_t<std::decay_t<F>&>;
+  template <detail::PoolCallable F>
+  [[nodiscard]] auto async(F&& callable) -> PoolTask<detail::PoolResult<std::decay_t<F>&>> {
+    using Result = detail::PoolResult<std::decay_t<F>&>;
     using Call = detail::PoolCall<std::decay_t<F>, Result>;
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    auto* job = new Call(*core_, detail::PoolJob::Kind::on_heap, std::forward<F>(callable));
+    auto* job = new Call(*core_, detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
+                         std::forward<F>(callable));
     PoolTask<Result> task(job);
     check(enqueue(detail::PoolItem(*job)));
     return task;
@@ -196,11 +207,11 @@ class FiberPool {
   // Runs `callable` on a worker and waits for its result, or throws its exception. Refusals are
   // thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has no
   // allocation of its own.
-  template <std::invocable F>
-  auto run(F&& callable) -> std::invoke_result_t<F&> {
+  template <detail::PoolCallable F>
+  auto run(F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::PoolCall<F&, std::invoke_result_t<F&>> job(*core_, detail::PoolJob::Kind::on_stack,
-                                                       callable);
+    detail::PoolCall<F&, detail::PoolResult<F&>> job(*core_, detail::PoolJob::Kind::on_stack,
+                                                     token_for<F&>(), callable);
     check(enqueue(detail::PoolItem(job)));
     (void)job.wait_until({});
     return job.take();
@@ -235,6 +246,9 @@ class FiberPool {
     return join_until(Deadline::after(duration));
   }
   [[nodiscard]] bool is_closed() const noexcept;
+  // What tasks that take a token are given: for what they start elsewhere. A new one after a
+  // close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
+  [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
   // With prestart it throws what weft::go() throws, and is open nevertheless. Never parks.
   void reopen();
@@ -248,8 +262,31 @@ class FiberPool {
   static void check(std::error_code error) {
     if (error) throw std::system_error(error);
   }
+  // Of no use to a callable that does not take it.
+  template <class F>
+  [[nodiscard]] std::stop_token token_for() const noexcept {
+    if constexpr (detail::kTakesStop<F>) return stop_token();
+    return {};
+  }
+  template <class F>
+  [[nodiscard]] detail::PoolItem item_of(F&& callable) {
+    using Callable = std::decay_t<F>;
+    if constexpr (!detail::kTakesStop<Callable&>) {
+      return detail::PoolItem(std::in_place, std::forward<F>(callable));
+    } else {
+      if (detail::is_empty_callable<Callable>(callable)) return {};
+      return detail::PoolItem(
+          std::in_place, detail::StoppableTask<Callable>{std::forward<F>(callable), stop_token()});
+    }
+  }
+
+  struct CloseOnStop {
+    pool::PoolCore* core;
+    void operator()() noexcept;
+  };
 
   const std::unique_ptr<pool::PoolCore> core_;
+  detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
 }  // namespace weft

@@ -6,11 +6,13 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <weft/detail/select_case.hpp>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waiter.hpp>
 
@@ -21,6 +23,21 @@ class PoolCore;
 }
 
 namespace detail {
+
+// A task may take the token that asks it to stop; as with std::jthread, it is given one if it can.
+template <class F>
+inline constexpr bool kTakesStop = std::is_invocable_v<F, std::stop_token>;
+template <class F>
+concept PoolCallable = kTakesStop<F> || std::invocable<F>;
+
+template <class F>
+struct PoolResultOf : std::invoke_result<F> {};
+template <class F>
+requires kTakesStop<F>
+struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
+};
+template <class F>
+using PoolResult = typename PoolResultOf<F>::type;
 
 // One call whose outcome somebody waits for. It lives on the heap, counted, when a PoolTask
 // refers to it, and on the waiting stack in FiberPool::run().
@@ -56,7 +73,7 @@ class PoolJob {
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] bool lend_slot() noexcept;
   void reclaim_slot() noexcept;
-  // True if the callable will never run.
+  // True if the callable will never run. If it runs, and takes a token, it is asked to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
 
@@ -72,6 +89,7 @@ class PoolJob {
   // True when the callable returned. Destroys it either way.
   [[nodiscard]] virtual bool invoke() noexcept = 0;
   virtual void drop_callable() noexcept = 0;
+  virtual void request_stop() noexcept = 0;
 
   [[nodiscard]] bool claim(State state) noexcept;
   void publish(State end) noexcept;
@@ -130,13 +148,68 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
+// The stop requests of a job: those of its pool; and its own, if it is shared with a handle.
+class PoolStop {
+ public:
+  PoolStop(std::stop_token of_pool, PoolJob::Kind kind)
+      : of_pool_(std::move(of_pool)),
+        own_(kind == PoolJob::Kind::on_heap ? std::stop_source()
+                                            : std::stop_source(std::nostopstate)) {}
+
+  template <class F>
+  decltype(auto) call(F& callable) {
+    if (!own_.stop_possible()) return std::invoke(callable, std::move(of_pool_));
+    const PassOn pass_on(of_pool_, own_);
+    return std::invoke(callable, own_.get_token());
+  }
+  // Only the job's own.
+  void request() noexcept { own_.request_stop(); }
+
+ private:
+  struct Request {
+    std::stop_source source;
+    void operator()() noexcept { source.request_stop(); }
+  };
+  struct PassOn {
+    PassOn(const std::stop_token& from, const std::stop_source& to) noexcept {
+      registration.add(from, Request{to});
+    }
+    StopRegistration<Request> registration;
+  };
+
+  std::stop_token of_pool_;
+  std::stop_source own_;
+};
+
+// The same of a job that does not take a token.
+struct NoPoolStop {
+  NoPoolStop(const std::stop_token& /*of_pool*/, PoolJob::Kind /*kind*/) noexcept {}
+  template <class F>
+  decltype(auto) call(F& callable) {
+    return std::invoke(callable);
+  }
+  void request() noexcept {}
+};
+
+// A submitted task that takes a token.
+template <class F>
+struct StoppableTask {
+  using Shown = F;
+  void operator()() { std::invoke(callable, std::move(token)); }
+
+  F callable;
+  std::stop_token token;
+};
+
 // A job and its callable, which stays with the caller if F is a reference.
 template <class F, class R>
 class PoolCall final : public PoolOutcome<R> {
  public:
   template <class G>
-  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, G&& callable)
-      : PoolOutcome<R>(core, kind), callable_(std::in_place, std::forward<G>(callable)) {}
+  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool, G&& callable)
+      : PoolOutcome<R>(core, kind),
+        callable_(std::in_place, std::forward<G>(callable)),
+        stop_(std::move(stop_of_pool), kind) {}
 
  private:
   using Held = std::conditional_t<std::is_reference_v<F>,
@@ -145,9 +218,9 @@ class PoolCall final : public PoolOutcome<R> {
   bool invoke() noexcept override {
     try {
       if constexpr (std::is_void_v<R>) {
-        (*callable_)();
+        stop_.call(*callable_);
       } else {
-        this->value_.emplace((*callable_)());
+        this->value_.emplace(stop_.call(*callable_));
       }
     } catch (...) {
       this->exception_ = std::current_exception();
@@ -156,8 +229,10 @@ class PoolCall final : public PoolOutcome<R> {
     return this->exception_ == nullptr;
   }
   void drop_callable() noexcept override { callable_.reset(); }
+  void request_stop() noexcept override { stop_.request(); }
 
   std::optional<Held> callable_;
+  std::conditional_t<kTakesStop<std::remove_reference_t<F>&>, PoolStop, NoPoolStop> stop_;
 };
 
 // True for an empty std::function and its like, and for a null function pointer.

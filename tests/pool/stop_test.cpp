@@ -1,0 +1,248 @@
+// Tasks that take a stop token, and who asks them to stop.
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <thread>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using weft::test::balanced;
+using weft::test::kSlowdown;
+using weft::test::wait_until_true;
+
+namespace {
+
+// Runs until it is asked to stop.
+void until_stopped(const std::stop_token& token) {
+  while (!token.stop_requested()) this_fiber::yield();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/stop");
+
+FIBER_TEST_CASE("close(cancel) stops the tasks that run and drops those that do not") {
+  std::atomic<int> running{0}, stopped{0};
+  FiberPool pool({.capacity = 3, .queue_capacity = 10});
+  const auto task = [&](const std::stop_token& token) {
+    running.fetch_add(1);
+    until_stopped(token);
+    stopped.fetch_add(1);
+  };
+  CHECK(!pool.submit(task));
+  CHECK(!pool.try_submit(task));
+  CHECK(!pool.submit_for(1s, task));
+  wait_until_true([&] { return running.load() == 3; });
+  auto dropped = pool.async([](std::stop_token) { FAIL_CHECK("it was dropped"); });
+  pool.close(Close::cancel);
+  CHECK_THROWS_AS(dropped.get(), std::system_error);
+  pool.join();
+  CHECK(stopped.load() == 3);
+  CHECK(pool.stats().completed == 3);
+  CHECK(pool.stats().cancelled == 1);
+}
+
+FIBER_TEST_CASE("drain and discard ask nobody to stop; a cancel may still follow") {
+  for (const Close mode : {Close::drain, Close::discard}) {
+    FiberPool pool({.capacity = 1});
+    std::stop_token seen = pool.stop_token();
+    auto task = pool.async(until_stopped);
+    wait_until_true([&] { return pool.stats().busy == 1; });
+    pool.close(mode);
+    CHECK_FALSE(seen.stop_requested());
+    CHECK_FALSE(task.wait_for(1ms));
+    pool.close(Close::cancel);
+    CHECK(seen.stop_requested());
+    task.get();
+  }
+}
+
+FIBER_TEST_CASE("the token ends waits of the task, and every kind of submission has it") {
+  weft::Event never;
+  FiberPool pool({.capacity = 2});
+  const auto waits = [&](const std::stop_token& token) { return never.wait_until(token); };
+  auto task = pool.async(waits);
+  auto runner = spawn([&] { return pool.run(waits); });
+  wait_until_true([&] { return pool.stats().busy == 2; });
+  std::thread([&] { pool.close(Close::cancel); }).join();
+  CHECK_FALSE(task.get());
+  CHECK_FALSE(runner.join());
+}
+
+FIBER_TEST_CASE("a task may cancel its own pool, and learns of it by its own token") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 1});
+  auto task = pool.async([&](const std::stop_token& token) {
+    const bool before = token.stop_requested();
+    pool.close(Close::cancel);
+    return !before && token.stop_requested();
+  });
+  CHECK(task.get());
+  pool.join();
+}
+
+FIBER_TEST_CASE("cancelling a task that runs asks this one to stop, and says that it runs") {
+  FiberPool pool({.capacity = 2, .queue_capacity = 1});
+  auto one = pool.async(until_stopped);
+  auto other = pool.async([](const std::stop_token& token) {
+    until_stopped(token);
+    return 7;
+  });
+  wait_until_true([&] { return pool.stats().busy == 2; });
+  auto queued = pool.async([](const std::stop_token&) { FAIL_CHECK("it was cancelled"); });
+  CHECK(queued.cancel());
+  CHECK_FALSE(one.cancel());
+  one.get();
+  CHECK_FALSE(other.ready());
+  CHECK_FALSE(other.cancel());
+  CHECK_FALSE(other.cancel());
+  CHECK(other.get() == 7);
+  // Nobody else was asked.
+  CHECK_FALSE(pool.stop_token().stop_requested());
+  pool.wait_idle();
+  CHECK(pool.stats().cancelled == 1);
+}
+
+FIBER_TEST_CASE("cancelling a task that takes no token or has ended changes nothing") {
+  FiberPool pool({.capacity = 1});
+  weft::test::Event hold;
+  auto task = pool.async([&] { hold.wait(); });
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  CHECK_FALSE(task.cancel());
+  hold.set();
+  task.wait();
+  CHECK_FALSE(task.cancel());
+  task.get();
+}
+
+FIBER_TEST_CASE("a pool that is opened after a cancel gives tokens that are not stopped") {
+  FiberPool pool({.capacity = 2, .queue_capacity = 4});
+  for (int round = 0; round < 20; ++round) {
+    auto task = pool.async(until_stopped);
+    const std::stop_token old = pool.stop_token();
+    pool.close(Close::cancel);
+    if (round % 2 == 0) pool.join();  // Else the task of the round before may still be running.
+    pool.reopen();
+    CHECK(old.stop_requested());
+    CHECK_FALSE(pool.stop_token().stop_requested());
+    try {
+      task.get();
+    } catch (const std::system_error& error) {
+      CHECK(error.code() == std::errc::operation_canceled);
+    }
+  }
+  CHECK_FALSE(pool.run([](const std::stop_token& token) { return token.stop_requested(); }));
+}
+
+FIBER_TEST_CASE("what is empty is refused also if it would take a token") {
+  FiberPool pool({.capacity = 1});
+  CHECK(pool.submit(std::function<void(std::stop_token)>()) == Errc::empty_task);
+  CHECK_THROWS_AS(pool.run(std::function<void(std::stop_token)>()), std::system_error);
+  void (*none)(std::stop_token) = nullptr;
+  CHECK(pool.try_submit(none) == Errc::empty_task);
+  CHECK(pool.stats().submitted == 0);
+}
+
+FIBER_TEST_CASE("tasks that take a token are moved, not copied") {
+  FiberPool pool({.capacity = 1});
+  auto value = std::make_unique<int>(5);
+  int seen = 0;
+  CHECK(!pool.submit([&seen, held = std::move(value)](std::stop_token) { seen = *held; }));
+  pool.wait_idle();
+  CHECK(seen == 5);
+}
+
+FIBER_TEST_CASE("the outer token closes with cancel, before, during and after") {
+  std::stop_source outer;
+  {
+    FiberPool pool({.capacity = 1, .queue_capacity = 1, .stop = outer.get_token()});
+    auto task = pool.async(until_stopped);
+    wait_until_true([&] { return pool.stats().busy == 1; });
+    auto queued = pool.async([] { FAIL_CHECK("it was dropped"); });
+    outer.request_stop();
+    CHECK(pool.is_closed());
+    CHECK(pool.submit([] {}) == Errc::closed);
+    task.get();
+    CHECK_THROWS_AS(queued.get(), std::system_error);
+    pool.reopen();
+    CHECK(pool.is_closed());
+  }
+  FiberPool late({.capacity = 1, .stop = outer.get_token()});
+  CHECK(late.submit([] {}) == Errc::closed);
+  late.join();
+  std::stop_source other;
+  { const FiberPool pool({.capacity = 1, .stop = other.get_token()}); }
+  other.request_stop();  // There is nobody left to tell.
+}
+
+FIBER_TEST_CASE("an outer stop is not lost to a pool that is opened or destroyed meanwhile") {
+  const int rounds = 100 / static_cast<int>(kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    std::stop_source outer;
+    auto pool = std::make_unique<FiberPool>(PoolOptions{.capacity = 2, .stop = outer.get_token()});
+    pool->close(Close::drain);
+    auto stopper = spawn([&] { outer.request_stop(); });
+    pool->reopen();
+    if (round % 2 == 0) {
+      stopper.join();
+      CHECK(pool->is_closed());
+      pool.reset();
+    } else {
+      pool.reset();
+      stopper.join();
+    }
+  }
+}
+
+FIBER_TEST_CASE("every accepted task ends when a cancel races with submitters") {
+  const int rounds = 40 / static_cast<int>(kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<std::uint64_t> accepted{0}, ended{0};
+    WaitGroup submitters;
+    FiberPool pool({.capacity = 1u + static_cast<unsigned>(round % 3),
+                    .queue_capacity = round % 2 == 0 ? 0u : 4u});
+    submitters.add(8);
+    for (int s = 0; s < 8; ++s) {
+      go([&, s] {
+        // Only the cancel ends some of them.
+        const auto task = [&, s](const std::stop_token& token) {
+          if (s == 0) until_stopped(token);
+          ended.fetch_add(1);
+        };
+        for (;;) {
+          if (s % 2 == 0) {
+            if (pool.submit(task)) break;
+            accepted.fetch_add(1);
+            continue;
+          }
+          try {
+            auto handle = pool.async(task);
+            accepted.fetch_add(1);
+            (void)handle.cancel();
+          } catch (const std::system_error&) {
+            break;
+          }
+        }
+        submitters.done();
+      });
+    }
+    wait_until_true([&] { return accepted.load() > 0; });
+    pool.close(Close::cancel);
+    submitters.wait();
+    pool.join();
+    const PoolStats stats = pool.stats();
+    CHECK(balanced(stats));
+    CHECK(stats.submitted == accepted.load());
+    CHECK(stats.completed == ended.load());
+    CHECK(stats.completed + stats.cancelled == accepted.load());
+  }
+}
+
+TEST_SUITE_END();
