@@ -31,6 +31,8 @@ std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& 
     case OnFull::caller_runs:
       run_in_caller(item);
       return {};
+    case OnFull::drop_oldest:
+      return submit_dropping(item);
     case OnFull::block:
       break;
   }
@@ -90,6 +92,29 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   lock_.lock();
   --blocked_count_;
   return refuse(winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out);
+}
+
+// Requires lock_, and releases it. One item takes the place of another, so nobody who waits for
+// room is passed over.
+std::error_code PoolCore::submit_dropping(PoolItem& item) {
+  PoolItem dropped;  // Destroyed without the lock: its waiters are told.
+  for (;;) {
+    if (queue_.empty()) return refuse(Errc::full);
+    if (queue_.each_pop_makes_room()) break;
+    const bool grown = grow_queue();  // Releases lock_ meanwhile.
+    std::error_code error;
+    if (!grown) {
+      lock_.unlock();
+      return std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (accept_if_room(item, error) != Verdict::full) return error;
+  }
+  queue_.pop(dropped);
+  ++cancelled_;
+  queue_.push(std::move(item));
+  ++submitted_;
+  lock_.unlock();
+  return {};
 }
 
 // Requires lock_, and releases it.

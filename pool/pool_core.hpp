@@ -75,6 +75,7 @@ class PoolCore {
   // Without lock_.
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   // Requires lock_, and releases it.
+  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item);
   void run_in_caller(detail::PoolItem& item) noexcept;
   [[nodiscard]] std::error_code refuse(Errc why) noexcept;
   // Requires lock_; releases it meanwhile. False when there is no memory.

@@ -29,6 +29,10 @@ enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
   reject,       // Return Errc::full.
   caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Parties that
+                // are parked in submit_until() do not get its place. Errc::full if nothing is
+                // queued and yet there is no room: after resize(), while more run than the new
+                // capacity.
 };
 
 // What close() does with tasks that have been accepted but not started.
@@ -46,6 +50,7 @@ struct PoolOptions {
   // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
   bool prestart = false;
   // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
+  // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
   // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.

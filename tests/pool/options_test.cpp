@@ -30,6 +30,7 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
   CHECK(refused({.prestart = true}, "prestart"));
   CHECK(refused({.max_blocked = 0}, "max_blocked"));
+  CHECK(refused({.queue_capacity = 0, .on_full = OnFull::drop_oldest}, "queue_capacity"));
   CHECK(refused({.idle_timeout = 0ns}, "idle_timeout"));
   CHECK(refused({.idle_timeout = -1s}, "idle_timeout"));
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
