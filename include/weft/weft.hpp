@@ -11,6 +11,7 @@
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
+#include <weft/function_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
