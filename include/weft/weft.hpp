@@ -21,6 +21,7 @@
 #include <weft/net/tcp_stream.hpp>
 #include <weft/once.hpp>
 #include <weft/ordered_stream.hpp>
+#include <weft/pacer.hpp>
 #include <weft/parallel.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>

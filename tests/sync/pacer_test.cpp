@@ -1,0 +1,125 @@
+#include <weft/pacer.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <weft/context.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/pool.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/sync/parties.hpp"
+
+using namespace std::chrono_literals;
+using weft::Context;
+using weft::Deadline;
+using weft::FiberPool;
+using weft::Pacer;
+using weft::WaitGroup;
+using weft::test::await_parked;
+
+namespace {
+using Clock = Deadline::Clock;
+}
+
+TEST_SUITE_BEGIN("sync/pacer");
+
+FIBER_TEST_CASE("starts are apart by the spacing, and the first one comes at once") {
+  const auto begin = Clock::now();
+  Pacer pacer(2ms);
+  CHECK(pacer.next_until(Deadline::past()));
+  CHECK_FALSE(Pacer(1h).is_paused());
+  std::vector<Clock::time_point> starts;
+  weft::Mutex mutex;
+  WaitGroup parties;
+  for (int i = 0; i < 5; ++i) {
+    parties.go([&] {
+      pacer.next();
+      const std::lock_guard guard(mutex);
+      starts.push_back(Clock::now());
+    });
+  }
+  parties.wait();
+  for (std::size_t i = 0; i < starts.size(); ++i) {
+    CHECK(starts[i] - begin >= static_cast<int>(i + 1) * 2ms);
+  }
+}
+
+FIBER_TEST_CASE("a limit ends the wait for a turn, which the next one has then") {
+  Pacer pacer(1h);
+  pacer.next();
+  CHECK_FALSE(pacer.next_until(Deadline::past()));
+  CHECK_FALSE(pacer.next_for(1ms));
+  Context context;
+  std::vector<weft::JoinHandle<bool>> waiting;
+  for (int i = 0; i < 3; ++i) {
+    waiting.push_back(weft::spawn([&] { return pacer.next_until(context); }));
+  }
+  await_parked(runtime, "semaphore", 2);
+  context.cancel();
+  for (auto& party : waiting) CHECK_FALSE(party.join());
+  CHECK_FALSE(pacer.next_until(context));
+}
+
+FIBER_TEST_CASE("nobody is let through while it is paused, whoever has slept enough") {
+  Pacer pacer(1ms);
+  pacer.pause();
+  CHECK(pacer.is_paused());
+  CHECK_FALSE(pacer.next_until(Deadline::past()));
+  std::atomic<int> through{0};
+  auto waiting = weft::spawn([&] {
+    pacer.next();
+    ++through;
+  });
+  await_parked(runtime, "event", 1);
+  CHECK_FALSE(pacer.next_for(3ms));
+  CHECK(through == 0);
+  pacer.resume();
+  CHECK_FALSE(pacer.is_paused());
+  waiting.join();
+  CHECK(through == 1);
+  // Paused while somebody sleeps: who wakes up waits on.
+  Pacer slow(5ms);
+  slow.next();
+  auto sleeper = weft::spawn([&] { return slow.next_for(20ms); });
+  slow.pause();
+  if (!sleeper.join()) {
+    slow.resume();
+    slow.next();
+  }
+}
+
+FIBER_TEST_CASE(
+    "paced tasks of several pools start one after the other, and return their results") {
+  const auto begin = Clock::now();
+  Pacer pacer(1ms);
+  FiberPool first({.capacity = 4}), second({.capacity = 4});
+  std::vector<weft::PoolTask<std::string>> tasks;
+  for (int i = 0; i < 3; ++i) {
+    for (FiberPool* pool : {&first, &second}) {
+      tasks.push_back(pool->async(pacer.pace([i] { return std::to_string(i); })));
+    }
+  }
+  for (std::size_t i = 0; i < tasks.size(); ++i) CHECK(tasks[i].get() == std::to_string(i / 2));
+  CHECK(Clock::now() - begin >= 5ms);
+}
+
+FIBER_TEST_CASE("a spacing must be above 0") {
+  CHECK_THROWS_AS(Pacer(0ms), std::invalid_argument);
+  CHECK_THROWS_AS(Pacer(-1ms), std::invalid_argument);
+}
+
+THREAD_TEST_CASE("a plain thread waits for its turn") {
+  const auto begin = Clock::now();
+  Pacer pacer(2ms);
+  for (int i = 0; i < 3; ++i) pacer.next();
+  CHECK(Clock::now() - begin >= 4ms);
+  CHECK_FALSE(pacer.next_until(Deadline::past()));
+}
+
+TEST_SUITE_END();
