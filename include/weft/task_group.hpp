@@ -10,12 +10,15 @@
 #include <mutex>
 #include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
 #include <weft/context.hpp>
+#include <weft/detail/slot_loan.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
+#include <weft/pool.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
@@ -58,6 +61,13 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // group's context is cancelled, so that the others can stop early; join() throws it.
 // From fibers and plain threads; tasks of the group may start others. After a join() the group can
 // be used again, though a cancelled context stays so.
+//
+// Made with a FiberPool, the group runs its tasks there; many groups may share one pool. A spawn
+// that the pool refuses throws std::system_error with the pool's code, and counts for nothing. A
+// task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
+// throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
+// pool that waits for the group lends its slot, once the group has started a task with spawn(). A
+// slot may be in use for a moment after join(), as the last task is on its way out.
 // Synchronizes: spawn() with the start of the task, the end of each task with the return of join().
 class TaskGroup {
  public:
@@ -67,38 +77,59 @@ class TaskGroup {
       : TaskGroup(this_fiber::context(), options) {}
   // Its context is a child of `parent`, if that is not null; it must outlive the group.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
-      : options_(checked(options)), permits_(options.limit), context_(parent, options.deadline) {}
+      : TaskGroup(nullptr, parent, options) {}
+  // Its tasks are tasks of `pool`, which must outlive it; its context is as of the first one.
+  explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
+      : TaskGroup(&pool, this_fiber::context(), options) {}
   // Cancels what still runs, and waits for it. Exceptions that nobody joined for are dropped.
   ~TaskGroup() {
     context_.cancel();
-    running_.wait();
+    wait();
   }
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `limit` others run, first come, first served. A task of the group
-  // that starts another at the limit would wait for its own place: it runs the new one itself
-  // instead, before this call returns. Throws as go(); nothing has been started then.
+  // Starts a task. Parks while `limit` others run, first come, first served; then, in a pool, does
+  // what its on_full says. A task of the group that starts another at the limit would wait for its
+  // own place: it runs the new one itself instead, before this call returns. Throws as go(), or as
+  // FiberPool::async(); nothing has been started then.
   template <class F>
   void spawn(F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
       if (runs_in_own_task()) return run(task);
+      const detail::SlotLoan loan(lender());
       permits_.acquire();
     }
-    start(std::forward<F>(task));
+    auto member = admit(std::forward<F>(task));
+    if (pool_ == nullptr) return go(std::move(member));
+    Booking booking(*this);
+    PoolTask<void> handle = pool_->async(std::move(member));
+    booking.accept();
+    keep_lender(std::move(handle));
   }
-  // False when `limit` tasks run. Never parks.
+  // False when `limit` tasks run, or the pool is full. Never parks.
   template <class F>
   [[nodiscard]] bool try_spawn(F&& task) {
     if (is_limited() && !permits_.try_acquire()) return false;
-    start(std::forward<F>(task));
+    auto member = admit(std::forward<F>(task));
+    if (pool_ != nullptr) {
+      return submit([&] { return pool_->try_submit(std::move(member)); });
+    }
+    go(std::move(member));
     return true;
   }
-  // False when `until` ended the wait for a place.
+  // False when `until` ended the wait for a place, also for one in the pool.
   template <class F>
   [[nodiscard]] bool spawn_until(const Until& until, F&& task) {
-    if (is_limited() && !permits_.try_acquire_until(until)) return false;
-    start(std::forward<F>(task));
+    if (is_limited() && !permits_.try_acquire()) {
+      const detail::SlotLoan loan(lender());
+      if (!permits_.try_acquire_until(until)) return false;
+    }
+    auto member = admit(std::forward<F>(task));
+    if (pool_ != nullptr) {
+      return submit([&] { return pool_->submit_until(until, std::move(member)); });
+    }
+    go(std::move(member));
     return true;
   }
 
@@ -109,17 +140,27 @@ class TaskGroup {
     if (!errors.empty()) std::rethrow_exception(errors.front());
   }
   // Parks until every task has ended; take_errors() has what they have thrown.
-  void wait() noexcept { running_.wait(); }
+  void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
-  [[nodiscard]] bool wait_until(const Until& until) noexcept { return running_.wait_until(until); }
+  [[nodiscard]] bool wait_until(const Until& until) noexcept {
+    if (running_.wait_until(Deadline::past())) return true;
+    const detail::SlotLoan loan(lender());
+    return running_.wait_until(until);
+  }
 
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Tells all tasks to stop; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
-  // Takes the exceptions out that have been kept, in the order in which they came.
+  // After wait(): takes the exceptions out that have been kept, in the order in which they came.
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
-    const std::lock_guard guard(errors_mutex_);
-    return std::exchange(errors_, {});
+    const std::lock_guard guard(mutex_);
+    std::vector<std::exception_ptr> errors = std::exchange(errors_, {});
+    const bool has_dropped = dropped_.exchange(0, detail::relaxed) > 0;
+    if (errors.empty() && has_dropped) {
+      const auto code = std::make_error_code(std::errc::operation_canceled);
+      errors.push_back(std::make_exception_ptr(std::system_error(code)));
+    }
+    return errors;
   }
 
  private:
@@ -129,23 +170,95 @@ class TaskGroup {
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
-  template <class F>
-  void start(F&& task) {
-    running_.add();
-    try {
-      // Optional, because the task and all it holds must be gone before a joiner goes on, and so
-      // must the fiber's locals.
-      go([this, task = std::optional<std::decay_t<F>>(std::forward<F>(task))]() mutable {
-        run(*task);
-        task.reset();
-        detail::destroy_locals();
-        end();
-      });
-    } catch (...) {
-      end();
-      throw;
+  // One of the group's count, and of its permits.
+  struct Place {
+    explicit Place(TaskGroup& in_group) noexcept : group(&in_group) { in_group.running_.add(); }
+    Place(Place&& other) noexcept : group(std::exchange(other.group, nullptr)) {}
+    Place& operator=(Place&&) = delete;
+    ~Place() {
+      if (group != nullptr) group->end();
     }
+    TaskGroup* group;
+  };
+  // A task and its place, which is given up once the task is gone, and all it holds: a joiner goes
+  // on then. A fiber's locals must be gone, too; a worker of a pool keeps them.
+  template <class F>
+  class Member {
+   public:
+    using Shown = F;  // In dumps, in place of this wrapping.
+
+    template <class G>
+    Member(TaskGroup& group, G&& task) : place_(group), task_(std::forward<G>(task)) {}
+    Member(Member&&) = default;
+    Member& operator=(Member&&) = delete;
+    ~Member() {
+      if (place_.group != nullptr && task_) place_.group->count_unrun();
+    }
+    void operator()() {
+      place_.group->run(*task_);
+      task_.reset();
+      if (place_.group->pool_ == nullptr) detail::destroy_locals();
+    }
+
+   private:
+    Place place_;  // Goes last.
+    std::optional<F> task_;
+  };
+  // Around a submit. A member that is destroyed without having run was refused or, later, dropped;
+  // only this call can tell which. The group counts on until that is settled.
+  class Booking {
+   public:
+    explicit Booking(TaskGroup& group) noexcept : group_(group) { group_.running_.add(); }
+    ~Booking() {
+      if (!is_accepted_) group_.dropped_.fetch_sub(1, detail::relaxed);
+      group_.running_.done();
+    }
+    Booking(const Booking&) = delete;
+    Booking& operator=(const Booking&) = delete;
+    void accept() noexcept { is_accepted_ = true; }
+
+   private:
+    TaskGroup& group_;
+    bool is_accepted_ = false;
+  };
+
+  TaskGroup(FiberPool* pool, const Context* parent, const TaskGroupOptions& options)
+      : options_(checked(options)),
+        pool_(pool),
+        permits_(options.limit),
+        context_(parent, options.deadline) {}
+
+  // With a permit, which goes with the member.
+  template <class F>
+  [[nodiscard]] Member<std::decay_t<F>> admit(F&& task) {
+    return Member<std::decay_t<F>>(*this, std::forward<F>(task));
   }
+  // False when there was no room, or none in time.
+  template <class Submit>
+  [[nodiscard]] bool submit(Submit submit_member) {
+    Booking booking(*this);
+    const std::error_code error = submit_member();
+    if (!error) {
+      booking.accept();
+      return true;
+    }
+    if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
+    throw std::system_error(error);
+  }
+  // The first task of the pool that has a handle; its pool is the group's.
+  void keep_lender(PoolTask<void> task) {
+    const std::lock_guard guard(mutex_);
+    if (!lender_.valid()) lender_ = std::move(task);
+  }
+  [[nodiscard]] detail::PoolJob* lender() noexcept {
+    if (pool_ == nullptr) return nullptr;
+    const std::lock_guard guard(mutex_);
+    return lender_.job();
+  }
+  void count_unrun() noexcept {
+    if (pool_ != nullptr) dropped_.fetch_add(1, detail::relaxed);
+  }
+
   // On the fiber of a task.
   template <class F>
   void run(F& task) {
@@ -162,7 +275,7 @@ class TaskGroup {
   }
   void keep(std::exception_ptr error) noexcept {
     {
-      const std::lock_guard guard(errors_mutex_);
+      const std::lock_guard guard(mutex_);
       if (options_.on_error == OnError::run_rest || errors_.empty()) errors_.push_back(error);
     }
     if (options_.on_error == OnError::cancel_rest) context_.cancel(std::move(error));
@@ -174,10 +287,14 @@ class TaskGroup {
   }
 
   const TaskGroupOptions options_;
+  FiberPool* const pool_;  // Null: a fiber for each task.
   Semaphore permits_;
   WaitGroup running_;
-  Mutex errors_mutex_;
-  std::vector<std::exception_ptr> errors_;  // Guarded by errors_mutex_.
+  // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
+  detail::Atomic<std::int64_t> dropped_{0};
+  Mutex mutex_;  // Guards the next two.
+  std::vector<std::exception_ptr> errors_;
+  PoolTask<void> lender_;
   Context context_;
 };
 
@@ -190,6 +307,8 @@ class ResultGroup {
   explicit ResultGroup(const TaskGroupOptions& options = {}) : group_(options) {}
   explicit ResultGroup(const Context* parent, const TaskGroupOptions& options = {})
       : group_(parent, options) {}
+  explicit ResultGroup(FiberPool& pool, const TaskGroupOptions& options = {})
+      : group_(pool, options) {}
 
   // As TaskGroup::spawn().
   template <class F>

@@ -1,0 +1,166 @@
+// Groups whose tasks run in a pool.
+#include <atomic>
+#include <functional>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/task_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using Gate = weft::test::Event;
+
+namespace {
+
+int fibonacci(FiberPool& pool, int n) {
+  if (n < 2) return n;
+  ResultGroup<int> group(pool);
+  group.spawn([&pool, n] { return fibonacci(pool, n - 1); });
+  group.spawn([&pool, n] { return fibonacci(pool, n - 2); });
+  const std::vector<int> both = group.join();
+  return both[0] + both[1];
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/group");
+
+FIBER_TEST_CASE("many groups share a pool, and its capacity holds for all of them") {
+  Concurrency gauge;
+  FiberPool pool({.capacity = 3, .queue_capacity = 5});
+  std::vector<JoinHandle<int>> owners;
+  for (int g = 0; g < 8; ++g) {
+    owners.push_back(spawn([&] {
+      std::atomic<int> ran{0};
+      TaskGroup group(pool);
+      for (int i = 0; i < 20; ++i) {
+        group.spawn([&] {
+          const Concurrency::Stay stay(gauge);
+          this_fiber::yield();
+          ++ran;
+        });
+      }
+      group.join();
+      return ran.load();
+    }));
+  }
+  for (auto& owner : owners) CHECK(owner.join() == 20);
+  CHECK(gauge.most() <= 3);
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 160);
+}
+
+FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it") {
+  for (const std::size_t capacity : {1u, 2u, 5u}) {
+    FiberPool pool({.capacity = capacity});
+    CHECK(pool.run([&] { return fibonacci(pool, kSanitized ? 6 : 9); }) == (kSanitized ? 8 : 34));
+    pool.wait_idle();
+    CHECK(pool.stats().lent == 0);
+    CHECK(pool.stats().live <= capacity);
+  }
+}
+
+FIBER_TEST_CASE("a task of a pool of one waits at the limit of its group") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  std::atomic<int> ran{0};
+  pool.run([&] {
+    TaskGroup group(pool, {.limit = 1});
+    for (int i = 0; i < 5; ++i) group.spawn([&] { ++ran; });
+    CHECK(group.spawn_until(Deadline::after(1h), [&] { ++ran; }));
+    group.join();
+  });
+  CHECK(ran == 6);
+}
+
+FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it") {
+  Gate release;
+  FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
+  TaskGroup group(pool, {.limit = 2});
+  group.spawn([&] { release.wait(); });
+  bool ran = false;
+  for (int i = 0; i < 5; ++i) {
+    CHECK_THROWS_AS(group.spawn([&] { ran = true; }), std::system_error);
+    CHECK_FALSE(group.try_spawn([&] { ran = true; }));
+    CHECK_FALSE(group.spawn_until(Deadline::past(), [&] { ran = true; }));
+  }
+  CHECK_FALSE(group.wait_until(Deadline::past()));
+  release.set();
+  group.join();
+  CHECK_FALSE(ran);
+  pool.wait_idle();
+  CHECK(group.try_spawn([&] { ran = true; }));
+  group.join();
+  CHECK(ran);
+  pool.close(Close::drain);
+  CHECK_THROWS_AS(group.spawn([] {}), std::system_error);
+  CHECK_THROWS_AS((void)group.try_spawn([] {}), std::system_error);
+  CHECK_THROWS_AS((void)group.spawn_until({}, [] {}), std::system_error);
+  group.join();
+}
+
+FIBER_TEST_CASE("a group learns of tasks that the pool has dropped") {
+  Gate release;
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  TaskGroup group(pool);
+  ResultGroup<int> results(pool);
+  group.spawn([&] { release.wait(); });
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  CHECK(group.try_spawn([] { FAIL_CHECK("dropped"); }));
+  group.spawn([] { FAIL_CHECK("dropped"); });
+  results.spawn([] { return 1; });
+  pool.close(Close::discard);
+  CHECK_THROWS_AS((void)results.join(), std::system_error);
+  release.set();
+  CHECK_THROWS_AS(group.join(), std::system_error);
+  group.join();
+  pool.join();
+  pool.reopen();
+  results.spawn([] { return 2; });
+  CHECK(results.join() == std::vector<int>{2});
+}
+
+FIBER_TEST_CASE("the first exception cancels the others of the group, and no other group") {
+  std::atomic<int> reported{0};
+  FiberPool pool({.capacity = 4, .on_exception = [&](std::exception_ptr) { ++reported; }});
+  TaskGroup one(pool), other(pool);
+  Gate release;
+  one.spawn([](Context& context) { CHECK_FALSE(this_fiber::sleep_for(1h, context)); });
+  other.spawn([&](Context& context) {
+    release.wait();
+    CHECK_FALSE(context.is_over());
+  });
+  one.spawn([] { throw std::runtime_error("one's"); });
+  CHECK_THROWS_WITH(one.join(), "one's");
+  release.set();
+  other.join();
+  CHECK(reported == 0);
+}
+
+FIBER_TEST_CASE("tasks of a group start others, at the limit and in a full pool") {
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 2, .queue_capacity = 1});
+  TaskGroup group(pool, {.limit = 3});
+  std::function<void(int)> tree = [&](int depth) {
+    ++ran;
+    if (depth == 0) return;
+    for (int i = 0; i < 2; ++i) group.spawn([&tree, depth] { tree(depth - 1); });
+  };
+  group.spawn([&] { tree(5); });
+  group.join();
+  CHECK(ran == 63);
+}
+
+THREAD_TEST_CASE("a plain thread has groups on a pool, too") {
+  FiberPool pool({.capacity = 2});
+  ResultGroup<int> group(pool);
+  for (int i = 0; i < 50; ++i) group.spawn([i] { return i; });
+  const std::vector<int> results = group.join();
+  for (int i = 0; i < 50; ++i) CHECK(results[static_cast<std::size_t>(i)] == i);
+}
+
+TEST_SUITE_END();
