@@ -56,13 +56,13 @@ class FunctionPool {
   using InTime = std::conditional_t<std::is_void_v<Out>, bool, std::optional<Out>>;
 
   // Throws what FiberPool's does, and std::invalid_argument for an empty function.
-  template <detail::PoolFunction<In, Out> F>
+  template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
         waits_for_room_(options.on_full == OnFull::block),
         pool_(std::move(options)) {}
   template <class Make>
-  requires detail::PoolFunction<std::invoke_result_t<Make&>, In, Out>
+  requires detail::FunctionFor<std::invoke_result_t<Make&>, In, Out>
   explicit FunctionPool(PerWorker<Make> workers, PoolOptions options = {})
       : function_(std::make_unique<detail::FunctionPerWorker<Make, In, Out>>(
             checked(std::move(workers.make_)))),

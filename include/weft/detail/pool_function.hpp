@@ -39,7 +39,7 @@ decltype(auto) call_with(F& function, In&& argument, const std::stop_token& toke
   }
 }
 template <class F, class In, class Out>
-concept PoolFunction =
+concept FunctionFor =
     std::is_invocable_r_v<Out, F&, In> || std::is_invocable_r_v<Out, F&, In, std::stop_token>;
 
 template <class F, class In, class Out>
