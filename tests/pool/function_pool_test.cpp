@@ -306,7 +306,7 @@ THREAD_TEST_CASE("plain threads call it and wait for it") {
     CHECK(pool.process_for(1h, 0).has_value());
   }
   CHECK(objects.alive == 0);
-  Event release;
+  Gate release;
   FunctionPool<int, int> slow([&](int i) {
     release.wait();
     return i;

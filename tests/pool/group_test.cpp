@@ -77,6 +77,31 @@ FIBER_TEST_CASE("a task of a pool of one waits at the limit of its group") {
   CHECK(ran == 6);
 }
 
+FIBER_TEST_CASE(
+    "a limit ends a task's wait for a group on its own pool, and it has its slot back") {
+  Gate release;
+  FiberPool pool({.capacity = 2});
+  pool.run([&] {
+    TaskGroup group(pool);
+    group.spawn([&] { release.wait(); });
+    CHECK_FALSE(group.wait_until(Deadline::past()));
+    CHECK_FALSE(group.wait_until(Deadline::after(1ms)));
+    CHECK(pool.stats().lent == 0);
+    Context context;
+    auto canceller = spawn([&] {
+      wait_until_true([&] { return pool.stats().lent == 1; });
+      context.cancel();
+    });
+    CHECK_FALSE(group.wait_until(context));
+    CHECK_FALSE(group.wait_until(context));
+    CHECK(pool.stats().busy == 2);
+    canceller.join();
+    release.set();
+    CHECK(group.wait_until(Deadline::after(1h)));
+    CHECK(group.wait_until(context));
+  });
+}
+
 FIBER_TEST_CASE("a refused task is reported, and the group does not wait for it") {
   Gate release;
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
