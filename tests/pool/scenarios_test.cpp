@@ -1,0 +1,196 @@
+// What other pools get wrong, or promise, and no other suite tells: see README.md.
+#include <atomic>
+#include <optional>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/task_group.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using Gate = weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/scenarios");
+
+FIBER_TEST_CASE("a pool of one goes on when its tasks throw while others wait for room") {
+  std::atomic<int> reported{0};
+  Gate release;
+  FiberPool pool({.capacity = 1, .queue_capacity = 1, .on_exception = [&](std::exception_ptr) {
+                    ++reported;
+                  }});
+  CHECK(!pool.submit([&] {
+    release.wait();
+    throw std::runtime_error("the only worker's");
+  }));
+  WaitGroup submitters;
+  for (int i = 0; i < 8; ++i) {
+    submitters.go([&] { CHECK(!pool.submit([] { throw std::runtime_error("another"); })); });
+  }
+  wait_until_true([&] { return pool.stats().blocked == 7; });
+  release.set();
+  submitters.wait();
+  pool.wait_idle();
+  CHECK(reported == 9);
+  CHECK(pool.stats().started == 1);
+}
+
+FIBER_TEST_CASE("a wait that was given up leaves no worker stuck") {
+  Gate release;
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 3, .queue_capacity = 20});
+  for (int i = 0; i < 20; ++i) {
+    CHECK(!pool.submit([&] {
+      release.wait();
+      ++ran;
+    }));
+  }
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(pool.wait_idle_for(100us));
+  release.set();
+  CHECK(pool.wait_idle_for(1h));
+  CHECK(ran == 20);
+  CHECK(!pool.submit([&] { ++ran; }));
+  pool.wait_idle();
+  CHECK(ran == 21);
+}
+
+FIBER_TEST_CASE("close(discard) lets go of who waits in run()") {
+  Gate release;
+  FiberPool pool({.capacity = 1, .queue_capacity = 5});
+  CHECK(!pool.submit([&] { release.wait(); }));
+  std::vector<JoinHandle<std::error_code>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(spawn([&] {
+      try {
+        pool.run([] { FAIL_CHECK("dropped"); });
+      } catch (const std::system_error& error) {
+        return error.code();
+      }
+      return std::error_code();
+    }));
+  }
+  wait_until_true([&] { return pool.stats().queued == 3; });
+  pool.close(Close::discard);
+  for (auto& caller : callers) CHECK(caller.join() == std::errc::operation_canceled);
+  release.set();
+  pool.join();
+}
+
+FIBER_TEST_CASE("a long queue starts no more workers than the capacity") {
+  Gate release;
+  FiberPool pool({.capacity = 10, .queue_capacity = kUnlimited});
+  for (int i = 0; i < 1000; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 10; });
+  CHECK(pool.stats().live == 10);
+  CHECK(pool.stats().started == 10);
+  CHECK(pool.available() == 0);
+  release.set();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 1000);
+  CHECK(pool.stats().started == 10);
+}
+
+FIBER_TEST_CASE("the workers of a reopened pool are used again") {
+  FiberPool pool({.capacity = 4, .idle_timeout = kNever});
+  for (int round = 0; round < 3; ++round) {
+    for (int i = 0; i < 20; ++i) pool.run([] {});
+    pool.close(Close::drain);
+    CHECK(pool.submit([] {}) == Errc::closed);
+    pool.join();
+    CHECK(pool.stats().live == 0);
+    pool.reopen();
+  }
+  CHECK(pool.stats().started == 3);
+}
+
+FIBER_TEST_CASE("prestarted workers are used last in, first out, too") {
+  FiberPool pool({.capacity = 4, .min_workers = 4, .prestart = true, .idle_timeout = kNever});
+  // All four at once, so that none is still on its way to its first task afterwards.
+  Gate release;
+  for (int i = 0; i < 4; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 4; });
+  release.set();
+  wait_until_true([&] { return pool.stats().idle == 4; });
+  const auto hottest = pool.run([] { return this_fiber::id(); });
+  for (int i = 0; i < 20; ++i) CHECK(pool.run([] { return this_fiber::id(); }) == hottest);
+  CHECK(pool.stats().started == 4);
+}
+
+FIBER_TEST_CASE("a pool can be waited for after its close, with running tasks and without") {
+  Gate release;
+  FiberPool pool({.capacity = 2, .queue_capacity = 5});
+  for (int i = 0; i < 5; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 2; });
+  pool.close(Close::discard);
+  pool.close(Close::discard);
+  CHECK_FALSE(pool.join_for(100us));
+  CHECK(pool.stats().cancelled == 3);
+  release.set();
+  CHECK(pool.join_for(1h));
+  CHECK(pool.join_for(0s));
+  CHECK(pool.stats().live == 0);
+}
+
+FIBER_TEST_CASE("a group may be cancelled after it was joined, and more than once") {
+  FiberPool pool({.capacity = 2});
+  ResultGroup<int> group(pool);
+  for (int i = 0; i < 5; ++i) group.spawn([i] { return i; });
+  CHECK(group.join() == std::vector<int>{0, 1, 2, 3, 4});
+  group.cancel();
+  group.cancel();
+  group.spawn([](Context& context) { return context.is_over() ? 1 : 0; });
+  CHECK(group.join() == std::vector<int>{1});
+}
+
+FIBER_TEST_CASE("a try never parks, and who is refused can be answered at once") {
+  Gate release;
+  std::atomic<int> served{0};
+  int refused = 0;
+  FiberPool pool({.capacity = 3});
+  for (int i = 0; i < 10; ++i) {
+    const this_fiber::NoSwitch never_parks;
+    const std::error_code error = pool.try_submit([&] {
+      release.wait();
+      ++served;
+    });
+    if (error == Errc::full) ++refused;
+  }
+  CHECK(refused == 7);
+  CHECK(pool.stats().rejected == 7);
+  release.set();
+  pool.wait_idle();
+  CHECK(served == 3);
+}
+
+FIBER_TEST_CASE("a hundred jobs share five workers, never more at once, and are all counted") {
+  Concurrency gauge;
+  Gate release;
+  FiberPool pool({.capacity = 5, .queue_capacity = 10});
+  auto submitter = spawn([&] {
+    for (int i = 0; i < 100; ++i) {
+      CHECK(!pool.submit([&] {
+        const Concurrency::Stay stay(gauge);
+        release.wait();
+        this_fiber::yield();
+      }));
+    }
+  });
+  wait_until_true([&] { return pool.stats().blocked == 1 && pool.stats().busy == 5; });
+  const PoolStats full = pool.stats();
+  CHECK(full.busy == 5);
+  CHECK(full.queued == 10);
+  CHECK(full.completed == 0);
+  release.set();
+  submitter.join();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 100);
+  CHECK(pool.stats().busy == 0);
+  CHECK(gauge.most() == 5);
+}
+
+TEST_SUITE_END();
