@@ -186,6 +186,12 @@ FIBER_TEST_CASE("a limit ends the wait for the result, and the function is told"
       },
       {.capacity = 1});
   for (int i = 0; i < 10; ++i) CHECK_FALSE(pool.process_for(100us, i).has_value());
+  Context context;
+  pool.pool().wait_idle();
+  auto stopped = spawn([&] { return pool.process_until(context, 6).has_value(); });
+  wait_until_true([&] { return pool.pool().stats().busy == 1; });
+  context.cancel();
+  CHECK_FALSE(stopped.join());
   // Nobody gives up here, so it takes the event to end it.
   auto patient = spawn([&] { return pool.process(7); });
   release.set();
