@@ -1,0 +1,139 @@
+// A batch of jobs that each take a while, and a pool of a few workers: when the first one is done,
+// when they are on average, and when the last one is. While they run, every 20 ms, how many are
+// being worked on and how many are done: in place on a terminal, else a line each with --verbose.
+//
+//   timed_jobs --jobs 100 --job-ms 100 --workers 5
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <stop_token>
+#include <system_error>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+using std::chrono_literals::operator""ms;
+
+struct Options {
+  unsigned jobs = 100;
+  unsigned job_milliseconds = 100;
+  unsigned workers = 5;
+  unsigned queue = 10;
+  bool is_verbose = false;
+};
+
+struct Outcome {
+  std::vector<Milliseconds> done_after;  // Of each job, since the first was submitted.
+  std::size_t most_at_once = 0;
+  Milliseconds total{};
+};
+
+// Looks at the pool every 20 ms for as long as it lives.
+class Display {
+ public:
+  Display(const weft::FiberPool& pool, const Options& options)
+      : fiber_(weft::spawn([this, &pool, &options] { show(pool, options); })) {}
+  ~Display() { stop_.request_stop(); }  // The handle then joins the fiber.
+
+  // Requires that stop() has been called.
+  [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
+  void stop() {
+    stop_.request_stop();
+    fiber_.join();
+  }
+
+ private:
+  void show(const weft::FiberPool& pool, const Options& options) {
+    const bool is_live = ::isatty(STDOUT_FILENO) == 1;
+    const std::stop_token token = stop_.get_token();
+    for (weft::Ticker ticker(20ms); ticker.wait_until(token);) {
+      const weft::PoolStats stats = pool.stats();
+      most_at_once_ = std::max(most_at_once_, stats.busy);
+      if (!is_live && !options.is_verbose) continue;
+      fmt::print("{}wip {:>4}  queued {:>4}  count {:>6} of {}{}", is_live ? "\r" : "", stats.busy,
+                 stats.queued, stats.completed, options.jobs, is_live ? "" : "\n");
+      std::fflush(stdout);
+    }
+    if (is_live) fmt::print("\r{:60}\r", "");
+  }
+
+  std::size_t most_at_once_ = 0;  // Of the fiber, until it has ended.
+  std::stop_source stop_;
+  weft::JoinHandle<void> fiber_;  // Ends first: it uses the others.
+};
+
+Outcome run_jobs(const Options& options) {
+  Outcome outcome{.done_after = std::vector<Milliseconds>(options.jobs)};
+  const auto start = Clock::now();
+  weft::FiberPool pool({.capacity = options.workers, .queue_capacity = options.queue});
+  Display display(pool, options);
+  for (Milliseconds& done_after : outcome.done_after) {
+    const std::error_code refused = pool.submit([&] {
+      weft::this_fiber::sleep_for(std::chrono::milliseconds(options.job_milliseconds));
+      done_after = Clock::now() - start;
+    });
+    if (refused) throw std::system_error(refused);
+  }
+  pool.wait_idle();
+  outcome.total = Clock::now() - start;
+  display.stop();
+  outcome.most_at_once = display.most_at_once();
+  return outcome;
+}
+
+// Whatever the machine is busy with: jobs are not shorter than they are, and a round of as many
+// jobs as there are workers takes at least as long as one.
+void check(const Options& options, const Outcome& outcome, Milliseconds first) {
+  const Milliseconds job{options.job_milliseconds};
+  const unsigned rounds = (options.jobs + options.workers - 1) / options.workers;
+  if (first < job) throw std::logic_error("a job was done too early, or not at all");
+  if (outcome.total < rounds * job) throw std::logic_error("too many jobs at once");
+  if (outcome.most_at_once > options.workers) throw std::logic_error("too many workers");
+}
+
+int run(const Options& options) {
+  const Outcome outcome = weft::run([&] { return run_jobs(options); });
+  const auto& times = outcome.done_after;
+  const Milliseconds first = *std::min_element(times.begin(), times.end());
+  Milliseconds sum{};
+  for (const Milliseconds time : times) sum += time;
+  check(options, outcome, first);
+  fmt::print("{} jobs of {} ms, {} workers\n", options.jobs, options.job_milliseconds,
+             options.workers);
+  fmt::print("first    {:9.3f} ms\naverage  {:9.3f} ms\ntotal    {:9.3f} ms\n", first.count(),
+             sum.count() / options.jobs, outcome.total.count());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Runs jobs in a pool and tells when they are done.", "timed_jobs");
+  app.add_option("--jobs", options.jobs, "how many")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--job-ms", options.job_milliseconds, "how long each takes")
+      ->check(CLI::Range(0, 60'000))
+      ->capture_default_str();
+  app.add_option("--workers", options.workers, "how many are worked on at once")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--queue", options.queue, "how many wait in the pool; others wait in front of it")
+      ->check(CLI::Range(0, 10'000'000))
+      ->capture_default_str();
+  app.add_flag("--verbose", options.is_verbose, "a line every 20 ms, also into a file");
+  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+}
