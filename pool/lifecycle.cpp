@@ -18,6 +18,8 @@ std::error_code PoolCore::start_kept_workers() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
+  // While it is open: workers may have to be started for what is queued.
+  if (mode == Close::drain) resume();
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
   ItemQueue dropped;
   // A copy: the pool may be gone by the time of the request.
@@ -25,6 +27,7 @@ void PoolCore::close(Close mode) noexcept {
   WakeChain wakes;
   lock_.lock();
   closed_ = true;
+  if (paused_) end_pause(wakes);
   while (Waiter* submitter = blocked_.claim_front()) {  // Not granted: it answers Errc::closed.
     --blocked_count_;
     ++rejected_;
@@ -41,6 +44,7 @@ void PoolCore::close(Close mode) noexcept {
     running = stop_source_;
   }
   if (queue_.empty()) retire_all_idle(wakes);
+  while (queue_wants_worker()) wakes.add(call_hottest());
   if (Waiter* reaper = reaper_bed_.claim_front()) wakes.add(*reaper);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);

@@ -29,6 +29,7 @@ std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& 
     case OnFull::reject:
       return refuse(Errc::full);
     case OnFull::caller_runs:
+      if (paused_) break;
       run_in_caller(item);
       return {};
     case OnFull::drop_oldest:
@@ -133,6 +134,7 @@ void PoolCore::run_in_caller(PoolItem& item) noexcept {
   lock_.lock();
   --in_callers_;
   count(outcome);
+  tell_if_still(wakes);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
   lock_.unlock();

@@ -26,13 +26,15 @@ namespace weft::pool {
 //       live_ <= capacity_, except while tasks run that were started under a larger capacity.
 //   I2  Who accepts an item keeps running_ + queue_.size() <= bound_.
 //   I3  If an item is queued, a worker is awaited, or no worker is idle and every slot is in use:
-//       then those who run look at the queue after their task. Nothing is ever stranded.
+//       then those who run look at the queue after their task. While the pool is paused, it is
+//       enough that a worker lives. Nothing is ever stranded.
 //   I4  Parties are blocked only while running_ + queue_.size() >= bound_, or until the next
 //       finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
 //       once closed_ is set.
 //   I5  Lenders wait in returning_ only while they cannot have a slot under I2.
 //   I6  present_ counts the fibers of the pool, from before they are spawned to their last
 //       access to this object.
+//   I7  No item begins to run while paused_ is set. A closed pool is not paused.
 class PoolCore {
  public:
   explicit PoolCore(PoolOptions options);
@@ -57,6 +59,12 @@ class PoolCore {
   [[nodiscard]] bool is_closed() noexcept;
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolStats stats() noexcept;
+
+  // pausing.cpp
+  void pause() noexcept;
+  void resume() noexcept;
+  [[nodiscard]] bool is_paused() noexcept;
+  [[nodiscard]] bool wait_paused_until(const Until& until);
 
   // lending.cpp: by a worker of this pool, around a wait of its task.
   void lend_slot() noexcept;
@@ -83,9 +91,8 @@ class PoolCore {
 
   // All of these require lock_.
   [[nodiscard]] bool has_room() const noexcept { return running_ + queue_.size() < bound_; }
-  [[nodiscard]] bool is_quiet() const noexcept {
-    return running_ + lent_ + in_callers_ + queue_.size() == 0;
-  }
+  [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
+  [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
   [[nodiscard]] bool is_gone() const noexcept { return closed_ && present_ + in_callers_ == 0; }
   // Whether `items` queued items need a worker that does not live yet.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
@@ -99,12 +106,19 @@ class PoolCore {
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
   // Whether too few workers are awaited for what is queued, and another could be called.
   [[nodiscard]] bool queue_wants_worker() const noexcept {
-    return waking_ * kItemsPerWake < queue_.size() && !idle_.empty();
+    return waking_ * kItemsPerWake < queue_.size() && !idle_.empty() && !paused_;
   }
   [[nodiscard]] Worker& call_hottest() noexcept;
   void tell_if_quiet(WakeChain& wakes) noexcept;
   void tell_if_gone(WakeChain& wakes) noexcept;
   void count(detail::PoolJob::Outcome outcome) noexcept;
+
+  // pausing.cpp. Require lock_.
+  void end_pause(WakeChain& wakes) noexcept;
+  void tell_if_still(WakeChain& wakes) noexcept;
+  [[nodiscard]] bool must_admit_while_paused() const noexcept {
+    return paused_ && !blocked_.empty() && has_room();
+  }
 
   // lending.cpp. Require lock_.
   [[nodiscard]] bool slot_for_lender() const noexcept;
@@ -144,6 +158,7 @@ class PoolCore {
 
   detail::SpinLock lock_;
   bool closed_ = false;
+  bool paused_ = false;
   bool cancelled_all_ = false;  // Stop has been, or is being, requested of stop_source_.
   bool reaper_alive_ = false;
   std::size_t capacity_ = 0;
@@ -170,6 +185,7 @@ class PoolCore {
   std::uint64_t retired_ = 0;
   std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
   detail::WaitList quiet_waiters_;
+  detail::WaitList still_waiters_;  // Until no task runs, while paused.
   detail::WaitList joiners_;
   detail::WaitList reaper_bed_;  // Where the reaper sleeps.
 };

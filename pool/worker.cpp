@@ -63,18 +63,20 @@ void PoolCore::work() noexcept {
 // who waits for a task can count on its slot.
 bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
   bool try_reaper = true;
+  bool try_admitting = true;
   for (;;) {
     const bool arriving = self.awaited;
     if (arriving && !arrive(self)) return false;
     WakeChain wakes;
     if (!returning_.empty()) return_slots(wakes);
     const bool surplus = live_ > capacity_;
-    if (!surplus && take_item(item, arriving ? kCallsOnArrival : 0, wakes)) {
+    if (!surplus && !paused_ && take_item(item, arriving ? kCallsOnArrival : 0, wakes)) {
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);
       return true;
     }
+    tell_if_still(wakes);
     tell_if_quiet(wakes);
     if (surplus || closed_) {
       give_up_slot(wakes);
@@ -86,6 +88,12 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       step_out(self);
       wakes.wake_all();
       tell_waiters(self);
+      lock_.lock();
+    } else if (try_admitting && must_admit_while_paused()) {
+      step_out(self);
+      lock_.lock();
+      match_up();
+      try_admitting = false;  // If it was of no use, there is no memory.
       lock_.lock();
     } else if (try_reaper && reaper_is_due()) {
       announce_reaper();
@@ -216,7 +224,7 @@ std::error_code PoolCore::start_worker() noexcept {
 // Requires lock_; releases it meanwhile. Others may have accepted items because the worker that
 // could not be started was to come. If no other lives, the caller runs them in its place.
 void PoolCore::run_stranded_items() noexcept {
-  while (live_ == 0 && !queue_.empty()) {
+  while (live_ == 0 && !queue_.empty() && !paused_) {
     WakeChain wakes;
     PoolItem item;
     ++live_;
@@ -235,6 +243,7 @@ void PoolCore::run_stranded_items() noexcept {
   WakeChain wakes;
   return_slots(wakes);
   while (queue_wants_worker()) wakes.add(call_hottest());
+  tell_if_still(wakes);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
   lock_.unlock();

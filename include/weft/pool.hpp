@@ -154,7 +154,7 @@ template <class R, std::invocable Handler = detail::Nothing>
 //
 // Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
 // the order in which they were accepted. Every call may be made from fibers, from tasks of this
-// pool and from plain threads; but wait_idle and join throw std::system_error
+// pool and from plain threads; but wait_idle, wait_paused and join throw std::system_error
 // (std::errc::resource_deadlock_would_occur) inside a task, which they would wait for. A task that
 // waits on its own pool, in submit(), run() or a PoolTask, lends its slot meanwhile, so that
 // nested waits never run out of slots. A callable is moved from even if it is refused.
@@ -231,6 +231,24 @@ class FiberPool {
     return wait_idle_until(Deadline::after(duration));
   }
 
+  // From the return of this call on no task starts; those that run go on, and tasks are accepted as
+  // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has
+  // lent its slot may have to wait for resume() to go on. Ended by resume() and close(); of no
+  // effect on a closed pool. Legal inside a task. Never parks.
+  void pause() noexcept;
+  // Tasks start again, in the order in which they were accepted. Never parks.
+  void resume() noexcept;
+  [[nodiscard]] bool is_paused() const noexcept;
+  // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
+  // the pause is ended. A task that waits for one that has not started runs, too.
+  bool wait_paused() { return wait_paused_until({}); }
+  // False also when the time was up first.
+  [[nodiscard]] bool wait_paused_until(const Until& until);
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_paused_for(std::chrono::duration<Rep, Period> duration) {
+    return wait_paused_until(Deadline::after(duration));
+  }
+
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
   // now, surplus busy ones after their task. Tasks accepted before stay accepted. With a capacity
   // below min_workers, as many workers are kept. Throws std::invalid_argument for 0. Never parks.
@@ -240,7 +258,8 @@ class FiberPool {
   [[nodiscard]] std::size_t available() const noexcept;
 
   // Accepts no more tasks; parties parked in submit get Errc::closed. After close(discard) has
-  // returned no task starts. Never parks. May be called again, also to discard after a drain.
+  // returned no task starts. A pause ends: so a drain of a paused pool runs what is queued. Never
+  // parks. May be called again, also to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and all its fibers have let go of it.
   void join() { (void)join_until({}); }
