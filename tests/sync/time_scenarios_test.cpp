@@ -12,7 +12,6 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/support/order_log.hpp"
 #include "tests/support/random.hpp"
 
 TEST_SUITE_BEGIN("sync/time_scenarios");
@@ -23,22 +22,18 @@ using weft::Deadline;
 using weft::Ticker;
 using weft::Timer;
 
-FIBER_TEST_CASE("calls that are set in any order are made in that of their moments") {
-  weft::test::OrderLog order;
+FIBER_TEST_CASE("calls that are set in any order are all made, and none before its moment") {
   weft::WaitGroup group;
   group.add(5);
   const auto start = Deadline::Clock::now();
   for (const int place : {4, 2, 5, 1, 3}) {
-    (void)weft::call_at(Deadline::at(start + place * 10ms), [&, place] {
-      order.add(place);
+    (void)weft::call_at(Deadline::at(start + place * 3ms), [&group, start, place] {
+      CHECK(Deadline::Clock::now() - start >= place * 3ms);
       group.done();
     });
   }
   group.wait();
-  const std::vector<int> made = order.take();
-  CHECK(made.size() == 5);
-  // A machine that stops for long may let several fall due at once; those come in any order.
-  if (Deadline::Clock::now() - start < 55ms) CHECK(made == std::vector<int>{1, 2, 3, 4, 5});
+  CHECK(Deadline::Clock::now() - start >= 15ms);
 }
 
 FIBER_TEST_CASE("a call may set the next one, many times over") {
