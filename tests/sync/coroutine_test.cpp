@@ -293,8 +293,12 @@ FIBER_TEST_CASE("awaitables of all shapes: themselves, by a member, by a functio
     void await_suspend(std::coroutine_handle<>) const noexcept {}
     int& await_resume() noexcept { return value; }
   };
+  // Its awaiter is gone when await() returns, so this one's result is no reference.
+  struct ReadyValue : Ready {
+    int await_resume() noexcept { return value; }
+  };
   struct ByMember {
-    Ready operator co_await() && noexcept { return {2}; }
+    ReadyValue operator co_await() && noexcept { return {{2}}; }
   };
   Ready ready{1};
   CHECK(&weft::await(ready) == &ready.value);
