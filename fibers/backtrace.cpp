@@ -30,9 +30,8 @@ Arrival visit(Arrival arrival) {
 
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
-  // A saved context stands at the end of what is in use.
-  const char* end = static_cast<const char*>(parked.context);
-  if (kSanitized || end - StackSpace::lowest_byte(parked) < kUnwinderBytes) return trace;
+  const std::ptrdiff_t left = end_of(parked.context) - StackSpace::lowest_byte(parked);
+  if (kSanitized || left < kUnwinderBytes) return trace;
   parked.context = jump_on_top(parked.context, &trace, &visit).fctx;
   return trace;
 }

@@ -1,32 +1,23 @@
-// The bare switch between two stacks.
+// The bare switch between two stacks. Two backends have the same names and meet the same tests; the
+// build option `context` chooses, and docs/decisions/0006-the-switch.md says why there are two.
+//   Context       The saved registers of whoever is not running; null when there are none.
+//   Arrival       What arrives on the other side: the context `fctx` that was left, and a pointer
+//                 `data` from it.
+//   make_context  Prepares a stack of `size` bytes that grows down from `top`; `entry`, which
+//                 never returns, is called by the first jump there.
+//   jump          Saves the caller's registers and resumes `to`. Returns when somebody resumes the
+//                 caller, perhaps on another thread: nothing thread-local may be kept across it.
+//   jump_on_top   As jump(), but calls `visitor` on the stack of `to` first, as if the one who has
+//                 jumped away from there had called it: what it returns, should it return, is what
+//                 that one gets.
+//   end_of        The end of what is in use on the stack of a saved context.
+//
+// The floating-point control registers (rounding, traps) are in no context: they belong to the
+// thread. Boost.Context happens to save them, on x86-64, but nobody may count on it.
 #pragma once
 
-#include <boost/context/detail/fcontext.hpp>
-#include <cstddef>
-
-namespace weft::fibers {
-
-// Saved registers of whoever is not running; null when there are none.
-using Context = boost::context::detail::fcontext_t;
-// What arrives on the other side: the context that was left, and a pointer from it.
-using Arrival = boost::context::detail::transfer_t;
-
-// Prepares a stack that grows down from `top` to call `entry`, which never returns.
-[[nodiscard]] inline Context make_context(void* top, std::size_t size,
-                                          void (*entry)(Arrival)) noexcept {
-  return boost::context::detail::make_fcontext(top, size, entry);
-}
-
-// Saves the caller's registers and resumes `to`. Returns when somebody resumes the caller,
-// perhaps on another thread: nothing thread-local may be kept across it.
-inline Arrival jump(Context to, void* message) noexcept {
-  return boost::context::detail::jump_fcontext(to, message);
-}
-
-// As jump(), but calls `visitor` on the stack of `to` first, as if whoever is saved there had
-// called it: what it returns, should it return, is what they get.
-inline Arrival jump_on_top(Context to, void* message, Arrival (*visitor)(Arrival)) noexcept {
-  return boost::context::detail::ontop_fcontext(to, message, visitor);
-}
-
-}  // namespace weft::fibers
+#ifdef WEFT_CONTEXT_BOOST
+#include "fibers/context_boost.hpp"
+#else
+#include "fibers/context_assembly.hpp"
+#endif

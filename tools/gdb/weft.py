@@ -8,7 +8,7 @@
 
 Nothing is written to the process, no register and no memory: for the time of one command an
 unwinder lets the selected thread seem to have been called by the fiber. The library must have
-debug information. x86-64 only, as it knows where Boost.Context saves the registers.
+debug information. x86-64 only, as it knows where registers are saved.
 """
 
 import gdb
@@ -16,9 +16,10 @@ import gdb.unwinder
 
 SLAB_BYTES = 64 << 10
 SLAB_HEADER_BYTES = 64
-# Where Boost.Context's fcontext keeps the registers that a call preserves.
-SAVED = {"r12": 0x08, "r13": 0x10, "r14": 0x18, "r15": 0x20, "rbx": 0x28, "rbp": 0x30, "rip": 0x38}
-SAVED_BYTES = 0x40
+# Where Boost.Context's fcontext keeps the registers that a call preserves. A build with our own
+# assembly has a SavedContext; the other registers are in the frame of the parked call.
+BOOST = {"r12": 0x08, "r13": 0x10, "r14": 0x18, "r15": 0x20, "rbx": 0x28, "rbp": 0x30, "rip": 0x38}
+BOOST_BYTES = 0x40
 
 
 def number(value):
@@ -90,6 +91,22 @@ def all_fibers():
                     yield fiber
 
 
+def word_at(address):
+    memory = gdb.selected_inferior().read_memory(address, 8)
+    return int.from_bytes(bytes(memory), "little")
+
+
+def saved_registers(context):
+    """What the registers of a parked fiber are, as far as they are known."""
+    try:
+        saved = gdb.Value(context).cast(gdb.lookup_type("weft::fibers::SavedContext").pointer())
+    except gdb.error:
+        registers = {name: word_at(context + offset) for name, offset in BOOST.items()}
+        return registers | {"rsp": context + BOOST_BYTES}
+    return {"rsp": int(saved["stack_pointer"]), "rip": int(saved["resume"]),
+            "rbp": int(saved["frame_pointer"])}
+
+
 class FrameId:
     def __init__(self, sp, pc):
         self.sp, self.pc = sp, pc
@@ -100,30 +117,25 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
 
     def __init__(self):
         super().__init__("weft fiber")
-        self.context = 0
+        self.registers = None
         self.here = None
 
     def __call__(self, pending):
-        if self.context == 0:
+        if self.registers is None:
             return None
         sp, pc = pending.read_register("rsp"), pending.read_register("rip")
         if (int(sp), int(pc)) != self.here:
             return None
         info = pending.create_unwind_info(FrameId(sp, pc))
         word = gdb.lookup_type("unsigned long")
-        memory = gdb.selected_inferior()
-        for register, offset in SAVED.items():
-            raw = bytes(memory.read_memory(self.context + offset, 8))
-            info.add_saved_register(register, gdb.Value(raw, word))
-        info.add_saved_register("rsp", gdb.Value(self.context + SAVED_BYTES).cast(word))
+        for register, value in self.registers.items():
+            info.add_saved_register(register, gdb.Value(value).cast(word))
         return info
 
     def innermost_frame(self):
         """The first one of the fiber. Before it are frame 0 and what is inlined there."""
-        memory = gdb.selected_inferior().read_memory(self.context + SAVED["rip"], 8)
-        saved_pc = int.from_bytes(bytes(memory), "little")
         frame = gdb.newest_frame()
-        while frame is not None and frame.pc() != saved_pc:
+        while frame is not None and frame.pc() != self.registers["rip"]:
             frame = frame.older()
         if frame is None:
             raise gdb.GdbError("the fiber's stack cannot be unwound")
@@ -132,7 +144,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
     def run(self, context, command):
         frame = gdb.newest_frame()
         self.here = (int(frame.read_register("rsp")), int(frame.read_register("rip")))
-        self.context = context
+        self.registers = saved_registers(context)
         gdb.invalidate_cached_frames()
         try:
             inner = self.innermost_frame()
@@ -144,7 +156,7 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
                 lines = gdb.execute("backtrace", to_string=True).splitlines()
                 print("\n".join(lines[inner.level():]))
         finally:
-            self.context = 0
+            self.registers = None
             gdb.invalidate_cached_frames()
 
 
