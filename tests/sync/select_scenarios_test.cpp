@@ -246,7 +246,7 @@ FIBER_TEST_CASE("of two cases that wait in one channel's row, each is served abo
 }
 
 FIBER_TEST_CASE("two senders that are always ready are both served") {
-  const int rounds = static_cast<int>(10'000 / kSlowdown);
+  const int rounds = static_cast<int>(4'000 / kSlowdown);
   Channel<int> first(1);
   Channel<int> second(1);
   std::stop_source source;
@@ -260,14 +260,17 @@ FIBER_TEST_CASE("two senders that are always ready are both served") {
   auto two = feed(second);
   std::array<int, 2> served{};
   for (int i = 0; i < rounds; ++i) {
+    // On a busy machine a sender is not always as quick as the choice is.
+    while (first.size_hint() + second.size_hint() < 2) weft::this_fiber::yield();
     ++served[select(on_receive(first, ignore), on_receive(second, ignore))];
   }
   source.request_stop();
   one.join();
   two.join();
-  // How often both are ready depends on the workers; none is left out in any case.
-  CHECK(served[0] > rounds / 20);
-  CHECK(served[1] > rounds / 20);
+  // Eight standard deviations, as above.
+  const int slack = static_cast<int>(4 * std::sqrt(rounds));
+  CHECK(served[0] > rounds / 2 - slack);
+  CHECK(served[1] > rounds / 2 - slack);
 }
 
 FIBER_TEST_CASE("null channels never come, closed ones at once, others when their time is there") {
