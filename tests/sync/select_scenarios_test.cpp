@@ -2,6 +2,7 @@
 // in tests/README.md says which case stands for which of theirs.
 #include <array>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <optional>
