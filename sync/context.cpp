@@ -42,7 +42,7 @@ Context::Context(const Context* parent, Deadline deadline)
   if (parent == nullptr) return;
   // A parent that has ended already ends the child right here.
   if (parent->is_over()) state_->cancel(parent->error(), parent->cause());
-  follow_parent_.emplace(parent->token_, FollowParent{parent->state_, state_});
+  follow_parent_.add(parent->token_, FollowParent{parent->state_, state_});
 }
 
 Context::~Context() {

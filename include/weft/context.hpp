@@ -5,7 +5,6 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <system_error>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/local_node.hpp>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/timer.hpp>
 #include <weft/until.hpp>
@@ -127,7 +127,7 @@ class Context {
   const std::shared_ptr<detail::CancelState> state_;
   const std::stop_token token_;
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> values_;
-  std::optional<std::stop_callback<FollowParent>> follow_parent_;
+  detail::StopRegistration<FollowParent> follow_parent_;
   mutable detail::Atomic<bool> clock_is_set_{false};
   mutable DelayedCall clock_;  // Set once, by whoever has set the flag.
 };
