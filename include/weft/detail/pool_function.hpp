@@ -151,7 +151,7 @@ class TimedCall {
   [[nodiscard]] bool is_given_up() const noexcept { return stop_.stop_requested(); }
   // After the end.
   auto take() {
-    if (exception_) std::rethrow_exception(exception_);
+    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if (!value_) throw std::system_error(std::make_error_code(std::errc::operation_canceled));
     if constexpr (std::is_void_v<Out>) {
       return true;
