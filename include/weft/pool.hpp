@@ -1,154 +1,20 @@
 // A pool of fibers with a hard limit.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
 #include <stop_token>
-#include <string>
 #include <system_error>
-#include <thread>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/select_case.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
+#include <weft/pool_options.hpp>
+#include <weft/pool_task.hpp>
 
 namespace weft {
-
-inline constexpr std::size_t kUnlimited = SIZE_MAX;
-inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
-
-// What submit() does when every slot and every place in the queue is taken.
-enum class OnFull : std::uint8_t {
-  block,        // Park until there is room; first come, first served.
-  reject,       // Return Errc::full.
-  caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
-  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Parties that
-                // are parked in submit_until() do not get its place. Errc::full if nothing is
-                // queued and yet there is no room: after resize(), while more run than the new
-                // capacity.
-};
-
-// What close() does with tasks that have been accepted but not started.
-enum class Close : std::uint8_t {
-  drain,    // They still run.
-  discard,  // They are dropped; who waits for one of them is told that it was cancelled.
-  cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
-};
-
-struct PoolOptions {
-  // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
-  std::size_t capacity = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  // So many workers are never retired for being idle. At most `capacity`.
-  std::size_t min_workers = 0;
-  // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
-  bool prestart = false;
-  // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
-  // At least 1 with OnFull::drop_oldest.
-  std::size_t queue_capacity = 0;
-  OnFull on_full = OnFull::block;
-  // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.
-  std::size_t max_blocked = kUnlimited;
-  // A worker that was idle for so long, and for at most twice as long, is retired.
-  std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
-  // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
-  // Called from several workers at once. Empty: one line on stderr. May throw: that too costs
-  // one line and no worker. Exceptions of async() and run() go to who waits instead.
-  std::function<void(std::exception_ptr)> on_exception = {};
-  // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
-  // stays closed then.
-  std::stop_token stop = {};
-  // As SpawnOptions::stack_size, for every worker.
-  std::size_t stack_size = 0;
-  // Shown in dumps and in messages.
-  std::string name = {};
-};
-
-// One consistent reading of a pool.
-// Always: submitted = completed + failed + cancelled + busy + lent + in_callers + queued.
-struct PoolStats {
-  std::size_t live = 0;         // Workers that hold a slot: busy + idle.
-  std::size_t busy = 0;         // Workers that run a task.
-  std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
-  std::size_t lent = 0;         // Tasks that wait on their own pool and have lent their slot.
-  std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
-  std::size_t queued = 0;       // Tasks accepted and not started.
-  std::size_t blocked = 0;      // Parties parked in submit.
-  std::uint64_t submitted = 0;  // Tasks ever accepted.
-  std::uint64_t completed = 0;  // Tasks that returned.
-  std::uint64_t failed = 0;     // Tasks that threw.
-  std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
-  std::uint64_t rejected = 0;   // Refusals: closed, full, timed out, too many waiting.
-  std::uint64_t started = 0;    // Workers ever started.
-  std::uint64_t retired = 0;    // Workers that have given up their slot for good.
-};
-
-// The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
-// Several parties may call ready, wait and cancel at once; get() and the destructor only when no
-// other call is going on. All calls from fibers and plain threads. A task of the same pool that
-// waits lends its slot, and goes on once it has one again, also if its deadline has passed.
-template <class R>
-class PoolTask {
- public:
-  PoolTask() noexcept = default;
-  PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
-  PoolTask& operator=(PoolTask&& other) noexcept {
-    std::swap(job_, other.job_);
-    return *this;
-  }
-  ~PoolTask() {
-    if (job_ != nullptr) job_->release_reference();
-  }
-
-  // False for a default-made handle, after get(), and after being moved from. All other calls
-  // require valid().
-  [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
-  // True once the task has ended or was cancelled: waiting will not park. Never parks.
-  [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
-  // Parks until ready(). The end of the task synchronizes with the return.
-  void wait() const noexcept { (void)job_->wait_until({}); }
-  // False when `until` ended the wait.
-  [[nodiscard]] bool wait_until(const Until& until) const noexcept {
-    return job_->wait_until(until);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) const noexcept {
-    return wait_until(Deadline::after(duration));
-  }
-  // Waits, then returns the task's result, or throws its exception; if it was cancelled,
-  // std::system_error (std::errc::operation_canceled). The handle is invalid afterwards.
-  R get() {
-    wait();
-    const PoolTask last(std::move(*this));
-    return last.job_->take();
-  }
-  // True if the task will never run: its waiters are told at once. A cancelled task keeps its
-  // place in the queue until its turn comes, and is counted as cancelled then. False if the task
-  // has begun: it is asked to stop, if it has taken a token, and ends as it likes. Never parks.
-  bool cancel() noexcept { return job_->cancel(); }
-
-  // For a select; null for a handle that is not valid.
-  [[nodiscard]] detail::PoolJob* job() const noexcept { return job_; }
-
- private:
-  friend class FiberPool;
-  explicit PoolTask(detail::PoolOutcome<R>* job) noexcept : job_(job) {}
-
-  detail::PoolOutcome<R>* job_ = nullptr;
-};
-
-// A case of a select(): ready once the task has ended or was cancelled. Never, for a handle that is
-// not valid. A task of the same pool lends its slot while the select waits.
-template <class R, std::invocable Handler = detail::Nothing>
-[[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
-  return detail::PoolCase<Handler>(task.job(), std::move(handler));
-}
 
 // Worker fibers that run tasks, never more than `capacity` at once.
 //

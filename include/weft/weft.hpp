@@ -24,6 +24,8 @@
 #include <weft/pacer.hpp>
 #include <weft/parallel.hpp>
 #include <weft/pool.hpp>
+#include <weft/pool_options.hpp>
+#include <weft/pool_task.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>

@@ -1,0 +1,84 @@
+// What a pool is told, and the numbers that it tells.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <thread>
+
+namespace weft {
+
+inline constexpr std::size_t kUnlimited = SIZE_MAX;
+inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
+
+// What submit() does when every slot and every place in the queue is taken.
+enum class OnFull : std::uint8_t {
+  block,        // Park until there is room; first come, first served.
+  reject,       // Return Errc::full.
+  caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Parties that
+                // are parked in submit_until() do not get its place. Errc::full if nothing is
+                // queued and yet there is no room: after resize(), while more run than the new
+                // capacity.
+};
+
+// What close() does with tasks that have been accepted but not started.
+enum class Close : std::uint8_t {
+  drain,    // They still run.
+  discard,  // They are dropped; who waits for one of them is told that it was cancelled.
+  cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
+};
+
+struct PoolOptions {
+  // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
+  std::size_t capacity = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  // So many workers are never retired for being idle. At most `capacity`.
+  std::size_t min_workers = 0;
+  // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
+  bool prestart = false;
+  // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
+  // At least 1 with OnFull::drop_oldest.
+  std::size_t queue_capacity = 0;
+  OnFull on_full = OnFull::block;
+  // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.
+  std::size_t max_blocked = kUnlimited;
+  // A worker that was idle for so long, and for at most twice as long, is retired.
+  std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
+  // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
+  // Called from several workers at once. Empty: one line on stderr. May throw: that too costs
+  // one line and no worker. Exceptions of async() and run() go to who waits instead.
+  std::function<void(std::exception_ptr)> on_exception = {};
+  // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
+  // stays closed then.
+  std::stop_token stop = {};
+  // As SpawnOptions::stack_size, for every worker.
+  std::size_t stack_size = 0;
+  // Shown in dumps and in messages.
+  std::string name = {};
+};
+
+// One consistent reading of a pool.
+// Always: submitted = completed + failed + cancelled + busy + lent + in_callers + queued.
+struct PoolStats {
+  std::size_t live = 0;         // Workers that hold a slot: busy + idle.
+  std::size_t busy = 0;         // Workers that run a task.
+  std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
+  std::size_t lent = 0;         // Tasks that wait on their own pool and have lent their slot.
+  std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
+  std::size_t queued = 0;       // Tasks accepted and not started.
+  std::size_t blocked = 0;      // Parties parked in submit.
+  std::uint64_t submitted = 0;  // Tasks ever accepted.
+  std::uint64_t completed = 0;  // Tasks that returned.
+  std::uint64_t failed = 0;     // Tasks that threw.
+  std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
+  std::uint64_t rejected = 0;   // Refusals: closed, full, timed out, too many waiting.
+  std::uint64_t started = 0;    // Workers ever started.
+  std::uint64_t retired = 0;    // Workers that have given up their slot for good.
+};
+
+}  // namespace weft

@@ -1,0 +1,30 @@
+#include "pool/options.hpp"
+
+#include <stdexcept>
+#include <string>
+
+namespace weft::pool {
+namespace {
+
+constexpr std::size_t kMaxStackSize = std::size_t{16} << 20;
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
+}
+
+}  // namespace
+
+PoolOptions checked(PoolOptions options) {
+  require(options.capacity >= 1, "capacity must be at least 1");
+  require(options.min_workers <= options.capacity, "min_workers must be at most capacity");
+  require(!options.prestart || options.min_workers >= 1,
+          "prestart needs min_workers of at least 1");
+  require(options.max_blocked >= 1, "max_blocked must be at least 1; on_full can reject instead");
+  require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
+          "queue_capacity must be at least 1 with OnFull::drop_oldest");
+  require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
+  require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
+  return options;
+}
+
+}  // namespace weft::pool
