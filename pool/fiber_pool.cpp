@@ -25,8 +25,8 @@ FiberPool::~FiberPool() {
   join();
 }
 
-std::error_code FiberPool::enqueue(detail::PoolItem item) {
-  return core_->submit(item, core_->options().on_full, {});
+std::error_code FiberPool::enqueue(detail::PoolItem item, const Until& until) {
+  return core_->submit(item, core_->options().on_full, until);
 }
 std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
   return core_->submit(item, OnFull::reject, {});
@@ -34,6 +34,8 @@ std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
 std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& until) {
   return core_->submit(item, OnFull::block, until);
 }
+
+detail::TermedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0) throw std::invalid_argument("weft::FiberPool: capacity must be at least 1");

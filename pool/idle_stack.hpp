@@ -15,6 +15,7 @@ struct Worker : detail::Waiter {
   Worker* colder = nullptr;
   std::uint64_t idle_since = 0;         // The pool's epoch when it went idle.
   bool awaited = true;                  // Counted in PoolCore::waking_ until it looks for a task.
+  bool freed_more = false;              // Its last task may have let more than one other start.
   bool retired = false;                 // Set by who took it, with its slot, for good.
   detail::PoolJob* finished = nullptr;  // A job that has ended and whose waiters are to be told.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that job.

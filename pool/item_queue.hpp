@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -47,6 +48,9 @@ class ItemQueue {
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  // Items ever taken out, and ever put in.
+  [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
+  [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
   // Whether push() is possible now.
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
@@ -71,6 +75,7 @@ class ItemQueue {
     ++ring.head;
     --ring.count;
     --size_;
+    ++popped_;
     if (ring.count == 0) drained_first();
   }
 
@@ -96,6 +101,7 @@ class ItemQueue {
   Segment* last_ = nullptr;
   Segment* drained_ = nullptr;
   std::size_t size_ = 0;
+  std::uint64_t popped_ = 0;
 };
 
 }  // namespace weft::pool

@@ -42,7 +42,9 @@ void PoolCore::reclaim_slot() noexcept {
 }
 
 // Requires lock_. A slot that a queued item counts on is not free (I2).
-bool PoolCore::slot_for_lender() const noexcept { return running_ < capacity_ && has_room(); }
+bool PoolCore::slot_for_lender() const noexcept {
+  return running_ + extra_running_ < capacity_ && has_room();
+}
 
 // Requires lock_.
 void PoolCore::take_back_slot() noexcept {

@@ -21,7 +21,7 @@ void PoolCore::close(Close mode) noexcept {
   // While it is open: workers may have to be started for what is queued.
   if (mode == Close::drain) resume();
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
-  ItemQueue dropped;
+  Backlog dropped;
   // A copy: the pool may be gone by the time of the request.
   std::stop_source running(std::nostopstate);
   WakeChain wakes;
@@ -34,8 +34,9 @@ void PoolCore::close(Close mode) noexcept {
     wakes.add(*submitter);
   }
   if (mode != Close::drain) {
-    dropped.swap(queue_);
+    queue_.move_all_to(dropped);
     cancelled_ += dropped.size();
+    extra_ = extra_running_;
     return_slots(wakes);
     retire_surplus(wakes);
   }
@@ -85,11 +86,11 @@ void PoolCore::match_up() noexcept {
       lock_.unlock();
       wakes.wake_all();
       lock_.lock();
-    } else if (may_start && must_grow(queue_.size())) {
+    } else if (may_start && must_grow(queue_.startable())) {
       // Without fibers or memory the pool goes on with the workers it has.
       may_start = !start_worker();
-    } else if (may_grow && !blocked_.empty() && has_room() && !queue_.has_room()) {
-      may_grow = grow_queue();
+    } else if (may_grow && !blocked_.empty() && has_room() && !queue_.can_push({})) {
+      may_grow = grow_queue({});
     } else {
       lock_.unlock();
       return;
@@ -148,7 +149,7 @@ std::size_t PoolCore::capacity() noexcept {
 
 std::size_t PoolCore::available() noexcept {
   lock_.lock();
-  const std::size_t free = capacity_ - std::min(capacity_, running_ + queue_.size());
+  const std::size_t free = capacity_ - std::min(capacity_, load());
   lock_.unlock();
   return free;
 }

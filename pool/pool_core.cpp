@@ -12,6 +12,13 @@ PoolCore::PoolCore(PoolOptions options) : options_(std::move(options)) {
   set_capacity(options_.capacity);
 }
 
+PoolCore::~PoolCore() {
+  while (detail::PoolTerms* spare = spares_) {
+    spares_ = spare->next;
+    spare->job->release_reference();
+  }
+}
+
 void PoolCore::set_capacity(std::size_t capacity) noexcept {
   capacity_ = capacity;
   bound_ = capacity + options_.queue_capacity;
@@ -21,6 +28,12 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
   if (item.empty()) [[unlikely]]
     return Errc::empty_task;
+  if (Backlog::terms_of(item) != nullptr) [[unlikely]] {
+    if (const std::error_code over = item.job->over_before_start()) {
+      lock_.lock();
+      return refuse(over);
+    }
+  }
   std::error_code error;
   lock_.lock();
   if (accept_if_room(item, error) != Verdict::full) [[likely]]
@@ -29,7 +42,7 @@ std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& 
     case OnFull::reject:
       return refuse(Errc::full);
     case OnFull::caller_runs:
-      if (paused_) break;
+      if (paused_ || Backlog::has_key(item)) break;
       run_in_caller(item);
       return {};
     case OnFull::drop_oldest:
@@ -47,12 +60,17 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       error = refuse(Errc::closed);
       return Verdict::refused;
     }
-    if (!has_room() || !blocked_.empty()) return Verdict::full;
-    if (must_grow(queue_.size() + 1)) [[unlikely]] {
+    const std::size_t weight = Backlog::weight_of(item);
+    if (weight > 1 && weight > capacity_) [[unlikely]] {
+      error = refuse(Errc::too_heavy);
+      return Verdict::refused;
+    }
+    if (!has_room(weight) || !blocked_.empty()) return Verdict::full;
+    if (must_grow(queue_.startable_with(item))) [[unlikely]] {
       // The worker is started first, so that an item is accepted only with somebody to run it.
       error = start_worker();
-    } else if (!queue_.has_room()) [[unlikely]] {
-      if (!grow_queue()) error = std::make_error_code(std::errc::not_enough_memory);
+    } else if (!queue_.has_room_for(item)) [[unlikely]] {
+      if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
     } else {
       break;
     }
@@ -61,6 +79,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       return Verdict::refused;
     }
   }
+  extra_ += Backlog::weight_of(item) - 1;
   queue_.push(std::move(item));
   ++submitted_;
   Worker* const called = queue_wants_worker() ? &call_hottest() : nullptr;
@@ -76,50 +95,69 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
     if (blocked_count_ >= options_.max_blocked) return refuse(Errc::too_many_waiting);
-    if (queue_.each_pop_makes_room()) break;
+    if (queue_.will_have_room_for(item)) break;
     // Who hands a blocked party's item on must not have to allocate (I4).
-    const bool grown = grow_queue();
+    const bool grown = grow_queue(item);
     lock_.unlock();
     if (!grown) return std::make_error_code(std::errc::not_enough_memory);
   }
   Waiter self;
   self.slot = &item;
   ++blocked_count_;
-  const auto winner = detail::wait_in_until(blocked_, lock_, self, WaitReason::pool_submit, until);
+  const auto* terms = Backlog::terms_of(item);
+  const Until limit = terms == nullptr ? until : until.but_before(terms->deadline);
+  const auto winner = detail::wait_in_until(blocked_, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {
     // By close(), if not granted; the pool may be gone by now.
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
   --blocked_count_;
-  return refuse(winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out);
+  ++rejected_;
+  // Those behind one that was too heavy may fit.
+  match_up();
+  return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
-// Requires lock_, and releases it. One item takes the place of another, so nobody who waits for
-// room is passed over.
+// Requires lock_, and releases it. An item of weight 1 takes the place of another, so nobody who
+// waits for room is passed over; a heavier one takes the places of several.
 std::error_code PoolCore::submit_dropping(PoolItem& item) {
-  PoolItem dropped;  // Destroyed without the lock: its waiters are told.
   for (;;) {
-    if (queue_.empty()) return refuse(Errc::full);
-    if (queue_.each_pop_makes_room()) break;
-    const bool grown = grow_queue();  // Releases lock_ meanwhile.
+    PoolItem dropped;  // Destroyed without the lock: its waiters are told.
     std::error_code error;
-    if (!grown) {
-      lock_.unlock();
-      return std::make_error_code(std::errc::not_enough_memory);
+    if (queue_.empty()) return refuse(Errc::full);
+    if (!queue_.can_replace_oldest(item)) {
+      if (!grow_queue(item)) {
+        lock_.unlock();
+        return std::make_error_code(std::errc::not_enough_memory);
+      }
+      if (accept_if_room(item, error) != Verdict::full) return error;
+      continue;
     }
+    drop_oldest(dropped);
+    const std::size_t weight = Backlog::weight_of(item);
+    if (weight == 1 || has_room(weight)) {
+      extra_ += weight - 1;
+      queue_.push(std::move(item));
+      ++submitted_;
+      match_up();
+      return {};
+    }
+    lock_.unlock();
+    lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
   }
-  queue_.pop(dropped);
+}
+
+// Requires lock_.
+void PoolCore::drop_oldest(PoolItem& dropped) noexcept {
+  queue_.pop_oldest(dropped);
+  extra_ -= Backlog::weight_of(dropped) - 1;
   ++cancelled_;
-  queue_.push(std::move(item));
-  ++submitted_;
-  lock_.unlock();
-  return {};
 }
 
 // Requires lock_, and releases it.
-std::error_code PoolCore::refuse(Errc why) noexcept {
+std::error_code PoolCore::refuse(std::error_code why) noexcept {
   ++rejected_;
   lock_.unlock();
   return why;
@@ -142,41 +180,50 @@ void PoolCore::run_in_caller(PoolItem& item) noexcept {
   if (item.job != nullptr) std::exchange(item.job, nullptr)->settle(outcome);
 }
 
-bool PoolCore::grow_queue() noexcept {
-  const std::size_t size = queue_.next_segment_size();
+bool PoolCore::grow_queue(const PoolItem& item) noexcept {
+  const Backlog::Demand demand = queue_.demand_for(item);
   lock_.unlock();
-  ItemQueue::Segments segments = ItemQueue::make_segment(size);
+  Backlog::Memory memory = Backlog::make_memory(demand);
   lock_.lock();
-  if (segments == nullptr) return false;
-  segments = queue_.add(std::move(segments));
-  if (segments != nullptr) {
+  if (memory.empty()) return false;
+  memory = queue_.add(std::move(memory));
+  if (!memory.empty()) {
     lock_.unlock();
-    segments.reset();
+    memory = {};
     lock_.lock();
   }
   return true;
 }
 
 // Hands the item of the party that has been blocked longest to the queue, or to a worker that
-// found the queue empty. False if nobody is blocked.
+// found the queue empty. False if nobody is blocked, or the item does not fit.
 bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept {
-  Waiter* submitter = blocked_.claim_front();
-  if (submitter == nullptr) return false;
-  --blocked_count_;
-  ++submitted_;
-  PoolItem& item = *static_cast<PoolItem*>(submitter->slot);
-  if (instead_of_queue != nullptr) {
-    *instead_of_queue = std::move(item);
-  } else {
-    queue_.push(std::move(item));
+  while (Waiter* submitter = blocked_.front()) {
+    PoolItem& item = *static_cast<PoolItem*>(submitter->slot);
+    const std::size_t weight = Backlog::weight_of(item);
+    if (!has_room(weight)) return false;
+    if (instead_of_queue != nullptr ? Backlog::terms_of(item) != nullptr : !queue_.can_push(item)) {
+      return false;
+    }
+    blocked_.erase(*submitter);
+    if (!detail::WaitList::try_claim(*submitter)) continue;
+    --blocked_count_;
+    ++submitted_;
+    if (instead_of_queue != nullptr) {
+      *instead_of_queue = std::move(item);
+    } else {
+      extra_ += weight - 1;
+      queue_.push(std::move(item));
+    }
+    submitter->granted = true;
+    wakes.add(*submitter);
+    return true;
   }
-  submitter->granted = true;
-  wakes.add(*submitter);
-  return true;
+  return false;
 }
 
 void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
-  while (!blocked_.empty() && has_room() && queue_.has_room() && admit_one(nullptr, wakes)) {
+  while (!blocked_.empty() && admit_one(nullptr, wakes)) {
   }
 }
 

@@ -7,11 +7,12 @@
 #include <stop_token>
 #include <system_error>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/detail/termed_job.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/pool.hpp>
 
+#include "pool/backlog.hpp"
 #include "pool/idle_stack.hpp"
-#include "pool/item_queue.hpp"
 
 namespace weft::pool {
 
@@ -24,13 +25,15 @@ namespace weft::pool {
 // Invariants, under lock_
 //   I1  live_ = running_ + idle_.size() + waking_ (+ the worker that holds lock_), and
 //       live_ <= capacity_, except while tasks run that were started under a larger capacity.
-//   I2  Who accepts an item keeps running_ + queue_.size() <= bound_.
-//   I3  If an item is queued, a worker is awaited, or no worker is idle and every slot is in use:
+//   I2  Who accepts an item keeps load() <= bound_.
+//   I3  If an item can start, a worker is awaited, or no worker is idle and every slot is in use:
 //       then those who run look at the queue after their task. While the pool is paused, it is
 //       enough that a worker lives. Nothing is ever stranded.
-//   I4  Parties are blocked only while running_ + queue_.size() >= bound_, or until the next
+//   I4  Parties are blocked only while the first of them does not fit under I2, or until the next
 //       finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
 //       once closed_ is set.
+//   I8  A task of weight w counts for w, in load() from when it is accepted, and among the running
+//       from when it starts; it starts when it fits into capacity_, or when nothing runs.
 //   I5  Lenders wait in returning_ only while they cannot have a slot under I2.
 //   I6  present_ counts the fibers of the pool, from before they are spawned to their last
 //       access to this object.
@@ -38,6 +41,7 @@ namespace weft::pool {
 class PoolCore {
  public:
   explicit PoolCore(PoolOptions options);
+  ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
 
@@ -45,6 +49,9 @@ class PoolCore {
   [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full,
                                        const Until& until);
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+
+  // terms.cpp: a job for a submit with options. Throws std::bad_alloc.
+  [[nodiscard]] detail::TermedTask& take_spare_task();
 
   // lifecycle.cpp: the pool as a whole.
   [[nodiscard]] std::error_code start_kept_workers() noexcept;
@@ -85,12 +92,23 @@ class PoolCore {
   // Requires lock_, and releases it.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item);
   void run_in_caller(detail::PoolItem& item) noexcept;
-  [[nodiscard]] std::error_code refuse(Errc why) noexcept;
-  // Requires lock_; releases it meanwhile. False when there is no memory.
-  [[nodiscard]] bool grow_queue() noexcept;
+  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
+  // Requires lock_; releases it meanwhile. Makes room for `item`. False when there is no memory.
+  [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept;
 
   // All of these require lock_.
-  [[nodiscard]] bool has_room() const noexcept { return running_ + queue_.size() < bound_; }
+  // What has been accepted and has not ended.
+  [[nodiscard]] std::size_t load() const noexcept { return running_ + queue_.size() + extra_; }
+  [[nodiscard]] bool has_room(std::size_t weight = 1) const noexcept {
+    return load() + weight <= bound_ || (weight > 1 && load() == 0);
+  }
+  // Whether the next item, which can start, fits beside those that run.
+  [[nodiscard]] bool next_fits() const noexcept {
+    const std::size_t weight = queue_.next_weight();
+    if (weight == 1 && extra_running_ == 0) [[likely]]
+      return true;  // The worker that takes it has a slot.
+    return running_ == 0 || running_ + extra_running_ + weight <= capacity_;
+  }
   [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
   [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
   [[nodiscard]] bool is_gone() const noexcept { return closed_ && present_ + in_callers_ == 0; }
@@ -106,12 +124,26 @@ class PoolCore {
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
   // Whether too few workers are awaited for what is queued, and another could be called.
   [[nodiscard]] bool queue_wants_worker() const noexcept {
-    return waking_ * kItemsPerWake < queue_.size() && !idle_.empty() && !paused_;
+    return waking_ * kItemsPerWake < queue_.startable() && !idle_.empty() && !paused_ &&
+           next_fits();
   }
   [[nodiscard]] Worker& call_hottest() noexcept;
   void tell_if_quiet(WakeChain& wakes) noexcept;
   void tell_if_gone(WakeChain& wakes) noexcept;
   void count(detail::PoolJob::Outcome outcome) noexcept;
+  void drop_oldest(detail::PoolItem& dropped) noexcept;
+
+  // terms.cpp. Require lock_. A task with terms begins to run; and has ended. The pool keeps the
+  // job for another task, if it can, and leaves null.
+  void begin_terms(const detail::PoolItem& item) noexcept;
+  void end_terms(detail::PoolJob*& job) noexcept;
+  // False for a job without terms, and for none.
+  bool end_terms_of(detail::PoolJob*& job) noexcept {
+    if (job == nullptr || job->terms() == nullptr) [[likely]]
+      return false;
+    end_terms(job);
+    return true;
+  }
 
   // pausing.cpp. Require lock_.
   void end_pause(WakeChain& wakes) noexcept;
@@ -134,6 +166,7 @@ class PoolCore {
   void give_up_slot(WakeChain& wakes) noexcept;
   void leave() noexcept;
   [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item) noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job) noexcept;
   void report(const std::exception_ptr& exception) noexcept;
   // Requires lock_; releases it meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept;
@@ -168,10 +201,12 @@ class PoolCore {
   std::size_t waking_ = 0;
   std::size_t doomed_ = 0;  // Awaited workers whose slot was taken: the next so many leave.
   std::size_t lent_ = 0;
+  std::size_t extra_ = 0;          // The slots beyond one of tasks with a weight: those accepted,
+  std::size_t extra_running_ = 0;  // and those that run.
   std::uint64_t submitted_ = 0;
   std::uint64_t completed_ = 0;
   IdleStack idle_;
-  ItemQueue queue_;
+  Backlog queue_;
   detail::WaitList blocked_;
   detail::WaitList returning_;  // Lenders that want a slot back.
   std::size_t blocked_count_ = 0;
@@ -183,6 +218,8 @@ class PoolCore {
   std::uint64_t rejected_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t retired_ = 0;
+  detail::PoolTerms* spares_ = nullptr;  // Of jobs for later submits with options.
+  std::size_t spare_count_ = 0;
   std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
   detail::WaitList quiet_waiters_;
   detail::WaitList still_waiters_;  // Until no task runs, while paused.

@@ -1,3 +1,4 @@
+#include <weft/detail/pool_terms.hpp>
 #include <weft/pool.hpp>
 
 #include "pool/pool_core.hpp"
@@ -6,6 +7,8 @@
 namespace weft::detail {
 
 PoolJob::Outcome PoolJob::execute() noexcept {
+  if (terms_ != nullptr) [[unlikely]]
+    return execute_on_terms();
   if (!claim(kRunning)) return Outcome::cancelled;
   return invoke() ? Outcome::completed : Outcome::failed;
 }
@@ -13,21 +16,18 @@ PoolJob::Outcome PoolJob::execute() noexcept {
 void PoolJob::settle(Outcome outcome) noexcept {
   const Kind kind = kind_;  // A job on a stack is gone once its end is published.
   if (outcome != Outcome::cancelled) publish(kFinished);
-  if (kind == Kind::on_heap) release_reference();
+  if (kind != Kind::on_stack) release_reference();
 }
 
 void PoolJob::abandon() noexcept {
   const Kind kind = kind_;
+  if (terms_ != nullptr) terms_->disarm();
   (void)cancel();
-  if (kind == Kind::on_heap) release_reference();
+  if (kind != Kind::on_stack) release_reference();
 }
 
 bool PoolJob::cancel() noexcept {
-  if (claim(kDropping)) {
-    drop_callable();
-    publish(kCancelled);
-    return true;
-  }
+  if (drop(Errc::cancelled)) return true;
   // Relaxed: a number that is compared, nothing is read through it.
   const std::uint32_t state = state_.load(relaxed);
   if (state == kRunning) request_stop();
@@ -59,6 +59,27 @@ void PoolJob::reclaim_slot() noexcept { core_->reclaim_slot(); }
 
 void PoolJob::release_reference() noexcept {
   if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]
+}
+
+bool PoolJob::drop(Errc reason) noexcept {
+  if (!claim(kDropping)) return false;
+  reason_ = reason;
+  drop_callable();
+  publish(kCancelled);
+  return true;
+}
+
+std::error_code PoolJob::reason_for_none() const noexcept {
+  if (state_.load(acquire) != kCancelled) return {};  // [job]
+  return reason_ == Errc::timed_out ? make_error_code(reason_)
+                                    : std::make_error_code(std::errc::operation_canceled);
+}
+
+bool PoolJob::make_reusable() noexcept {
+  if (kind_ != Kind::unwatched || references_.load(acquire) != 1) return false;  // [job-refs]
+  // Relaxed: the pool's lock hands the job to its next user.
+  state_.store(kPending, relaxed);
+  return true;
 }
 
 // Relaxed: the callable came here through the lock of the pool, or with the handle.

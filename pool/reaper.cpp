@@ -70,13 +70,13 @@ void PoolCore::retire_stale() noexcept {
     stale.wake_all();
     lock_.lock();
   }
-  const ItemQueue::Segments unused = queue_.trim();
+  const Backlog::Memory unused = queue_.trim();
   lock_.unlock();
 }
 
 // Requires lock_. Idle workers that queued items count on stay.
 bool PoolCore::coldest_is_stale() const noexcept {
-  return !idle_.empty() && queue_.empty() && live_ > kept_workers() &&
+  return !idle_.empty() && queue_.startable() == 0 && live_ > kept_workers() &&
          epoch_ - idle_.bottom().idle_since >= 2;
 }
 

@@ -51,6 +51,7 @@ void PoolCore::work() noexcept {
     lock_.lock();
     --running_;
     count(self.outcome);
+    self.freed_more = end_terms_of(self.finished);
   }
   tell_waiters(self);
   leave();
@@ -70,7 +71,8 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     WakeChain wakes;
     if (!returning_.empty()) return_slots(wakes);
     const bool surplus = live_ > capacity_;
-    if (!surplus && !paused_ && take_item(item, arriving ? kCallsOnArrival : 0, wakes)) {
+    const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
+    if (!surplus && !paused_ && take_item(item, calls, wakes)) {
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);
@@ -78,7 +80,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     }
     tell_if_still(wakes);
     tell_if_quiet(wakes);
-    if (surplus || closed_) {
+    if (surplus || (closed_ && queue_.startable() == 0)) {
       give_up_slot(wakes);
       lock_.unlock();
       wakes.wake_all();
@@ -132,18 +134,24 @@ void PoolCore::step_out(Worker& self) noexcept {
   lock_.unlock();
 }
 
-// Requires lock_. Takes the oldest accepted item; without one, that of a blocked party. Calls up
+// Requires lock_. Takes the next accepted item; without one, that of a blocked party. Calls up
 // to `calls` idle workers for the items that are left.
 bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
-  if (queue_.empty()) {
-    if (blocked_.empty() || !admit_one(&item, wakes)) return false;
-    ++running_;
-    return true;
+  if (queue_.startable() == 0) {
+    if (blocked_.empty()) return false;
+    if (extra_running_ == 0 && admit_one(&item, wakes)) {
+      ++running_;
+      return true;
+    }
+    admit_blocked(wakes);
+    if (queue_.startable() == 0) return false;
   }
+  if (!next_fits()) return false;
   queue_.pop(item);
   ++running_;
+  if (Backlog::terms_of(item) != nullptr) begin_terms(item);
   if (!blocked_.empty()) admit_blocked(wakes);
-  for (; calls > 0 && waking_ < queue_.size() && !idle_.empty(); --calls) {
+  for (; calls > 0 && waking_ < queue_.startable() && !idle_.empty() && next_fits(); --calls) {
     wakes.add(call_hottest());
   }
   return true;
@@ -170,7 +178,7 @@ void PoolCore::leave() noexcept {
 }
 
 Outcome PoolCore::execute(PoolItem& item) noexcept {
-  if (item.job != nullptr) return item.job->execute();
+  if (item.job != nullptr) return execute_job(*item.job);
   std::exception_ptr exception;
   try {
     item.task.run();
@@ -181,6 +189,14 @@ Outcome PoolCore::execute(PoolItem& item) noexcept {
   // Not inside the catch block: on_exception may park.
   report(exception);
   return Outcome::failed;
+}
+
+Outcome PoolCore::execute_job(detail::PoolJob& job) noexcept {
+  const Outcome outcome = job.execute();
+  if (outcome == Outcome::failed) {
+    if (const std::exception_ptr exception = job.take_unwatched()) report(exception);
+  }
+  return outcome;
 }
 
 void PoolCore::report(const std::exception_ptr& exception) noexcept {
@@ -224,7 +240,7 @@ std::error_code PoolCore::start_worker() noexcept {
 // Requires lock_; releases it meanwhile. Others may have accepted items because the worker that
 // could not be started was to come. If no other lives, the caller runs them in its place.
 void PoolCore::run_stranded_items() noexcept {
-  while (live_ == 0 && !queue_.empty() && !paused_) {
+  while (live_ == 0 && queue_.startable() > 0 && !paused_) {
     WakeChain wakes;
     PoolItem item;
     ++live_;
@@ -236,8 +252,10 @@ void PoolCore::run_stranded_items() noexcept {
     --running_;
     --live_;
     count(outcome);
+    detail::PoolJob* finished = std::exchange(item.job, nullptr);
+    (void)end_terms_of(finished);
     lock_.unlock();
-    if (item.job != nullptr) std::exchange(item.job, nullptr)->settle(outcome);
+    if (finished != nullptr) finished->settle(outcome);
     lock_.lock();
   }
   WakeChain wakes;

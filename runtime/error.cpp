@@ -31,6 +31,8 @@ class Category final : public std::error_category {
         return "too many are waiting already";
       case Errc::end_of_stream:
         return "end of stream";
+      case Errc::too_heavy:
+        return "the task's weight is above the pool's capacity";
     }
     return "unknown weft error";
   }

@@ -7,6 +7,9 @@
 
 namespace weft {
 
+// Of a duration: for ever.
+inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
+
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
 // move it. Durations that would overflow become never().
 class Deadline {

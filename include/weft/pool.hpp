@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <stop_token>
 #include <system_error>
@@ -10,20 +11,23 @@
 #include <utility>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/detail/termed_job.hpp>
 #include <weft/error.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
+#include <weft/submit_options.hpp>
 
 namespace weft {
 
 // Worker fibers that run tasks, never more than `capacity` at once.
 //
 // Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
-// the order in which they were accepted. Every call may be made from fibers, from tasks of this
-// pool and from plain threads; but wait_idle, wait_paused and join throw std::system_error
-// (std::errc::resource_deadlock_would_occur) inside a task, which they would wait for. A task that
-// waits on its own pool, in submit(), run() or a PoolTask, lends its slot meanwhile, so that
-// nested waits never run out of slots. A callable is moved from even if it is refused.
+// the order in which they were accepted, but for what SubmitOptions say. Every call may be made
+// from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused and join
+// throw std::system_error (std::errc::resource_deadlock_would_occur) inside a task, which they
+// would wait for. A task that waits on its own pool, in submit(), run() or a PoolTask, lends its
+// slot meanwhile, so that nested waits never run out of slots. A callable is moved from even if it
+// is refused.
 //
 // A task that can be called with a std::stop_token gets one, in every form of submission; stop is
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
@@ -61,6 +65,24 @@ class FiberPool {
     return submit_until(Deadline::after(duration), std::forward<F>(callable));
   }
 
+  // The same with what the task asks for. They throw std::invalid_argument that names the field,
+  // too, and take an allocation only for the first tasks, and for a stop token or a timeout. Errc:
+  // too_heavy; cancelled and timed_out if the task is over before it could begin.
+  template <detail::PoolCallable F>
+  [[nodiscard]] std::error_code submit(const SubmitOptions& options, F&& callable) {
+    return enqueue(item_of(options, std::forward<F>(callable)), options.stop);
+  }
+  template <detail::PoolCallable F>
+  [[nodiscard]] std::error_code try_submit(const SubmitOptions& options, F&& callable) {
+    return try_enqueue(item_of(options, std::forward<F>(callable)));
+  }
+  template <detail::PoolCallable F>
+  [[nodiscard]] std::error_code submit_until(const Until& until, const SubmitOptions& options,
+                                             F&& callable) {
+    const Until limit = until.token() != nullptr ? until : Until(until.deadline(), options.stop);
+    return enqueue_until(item_of(options, std::forward<F>(callable)), limit);
+  }
+
   // As submit(), with a handle for the result. Throws std::system_error with the code that
   // submit() would have returned, and std::bad_alloc.
   template <detail::PoolCallable F>
@@ -75,6 +97,21 @@ class FiberPool {
     return task;
   }
 
+  template <detail::PoolCallable F>
+  [[nodiscard]] auto async(const SubmitOptions& options, F&& callable)
+      -> PoolTask<detail::PoolResult<std::decay_t<F>&>> {
+    using Callable = std::decay_t<F>;
+    using Result = detail::PoolResult<Callable&>;
+    if (detail::is_empty_callable<Callable>(callable)) check(Errc::empty_task);
+    auto* job = new detail::TermedCall<Callable, Result>(*core_, options, token_for<Callable&>(),
+                                                         std::forward<F>(callable));
+    PoolTask<Result> task(job);
+    detail::PoolItem item(*job);
+    job->watch_deadline();
+    check(enqueue(std::move(item), options.stop));
+    return task;
+  }
+
   // Runs `callable` on a worker and waits for its result, or throws its exception. Refusals are
   // thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has no
   // allocation of its own.
@@ -86,6 +123,13 @@ class FiberPool {
     check(enqueue(detail::PoolItem(job)));
     (void)job.wait_until({});
     return job.take();
+  }
+
+  // Takes an allocation.
+  template <detail::PoolCallable F>
+  auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
+    if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
+    return async(options, std::ref(callable)).get();
   }
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
@@ -146,7 +190,7 @@ class FiberPool {
   [[nodiscard]] PoolStats stats() const noexcept;
 
  private:
-  [[nodiscard]] std::error_code enqueue(detail::PoolItem item);
+  [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
   [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, const Until& until);
   static void check(std::error_code error) {
@@ -169,6 +213,17 @@ class FiberPool {
           std::in_place, detail::StoppableTask<Callable>{std::forward<F>(callable), stop_token()});
     }
   }
+
+  template <class F>
+  [[nodiscard]] detail::PoolItem item_of(const SubmitOptions& options, F&& callable) {
+    using Callable = std::decay_t<F>;
+    if (detail::is_empty_callable<Callable>(callable)) return {};
+    detail::TermedTask& task = take_spare_task();
+    detail::PoolItem item(task);  // Frees it if it cannot be set.
+    task.set(options, token_for<Callable&>(), std::forward<F>(callable));
+    return item;
+  }
+  [[nodiscard]] detail::TermedTask& take_spare_task();
 
   struct CloseOnStop {
     pool::PoolCore* core;

@@ -10,11 +10,11 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <weft/deadline.hpp>
 
 namespace weft {
 
 inline constexpr std::size_t kUnlimited = SIZE_MAX;
-inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // What submit() does when every slot and every place in the queue is taken.
 enum class OnFull : std::uint8_t {

@@ -31,6 +31,7 @@
 #include <weft/semaphore.hpp>
 #include <weft/shared_mutex.hpp>
 #include <weft/spawn_options.hpp>
+#include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>

@@ -3,6 +3,11 @@
 
 #include <atomic>
 #include <cstddef>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+#include <weft/mutex.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -56,6 +61,37 @@ template <class Condition>
 void wait_until_true(Condition condition) {
   while (!condition()) this_fiber::yield();
 }
+
+// What ran, in order.
+class Record {
+ public:
+  void add(int value) {
+    const std::lock_guard guard(mutex_);
+    values_.push_back(value);
+  }
+  [[nodiscard]] std::vector<int> values() {
+    const std::lock_guard guard(mutex_);
+    return values_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<int> values_;
+};
+
+// A pool of one whose worker is held, so that what is submitted waits.
+struct HeldPool {
+  explicit HeldPool(PoolOptions options) : pool(std::move(options)) {
+    if (pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");
+    wait_until_true([this] { return pool.stats().busy == 1; });
+  }
+  void run_all() {
+    hold.set();
+    pool.wait_idle();
+  }
+  Event hold;
+  FiberPool pool;
+};
 
 // The books of a pool balance at any moment.
 [[nodiscard]] inline bool balanced(const PoolStats& stats) {

@@ -15,6 +15,7 @@
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waiter.hpp>
+#include <weft/error.hpp>
 
 namespace weft {
 
@@ -23,6 +24,8 @@ class PoolCore;
 }
 
 namespace detail {
+
+struct PoolTerms;
 
 // A task may take the token that asks it to stop; as with std::jthread, it is given one if it can.
 template <class F>
@@ -39,23 +42,25 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// One call whose outcome somebody waits for. It lives on the heap, counted, when a PoolTask
-// refers to it, and on the waiting stack in FiberPool::run().
+// One call whose outcome somebody waits for, or that has terms. It lives on the heap, counted, when
+// a PoolTask refers to it; on the waiting stack in FiberPool::run(); and is the pool's alone, and
+// used again, when it was submitted with SubmitOptions.
 // Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
 //       Who ends kPending alone touches callable and outcome, until the end is published.
 //   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
 //       is not left while its publisher is still inside.
-//   I3  references_ counts the pool and the handle of a shared job.
+//   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
 //   [job-refs]  release_reference (acq_rel, both sides): the last one sees all uses.
 class PoolJob {
  public:
   enum class Outcome : std::uint8_t { completed, failed, cancelled };
-  enum class Kind : std::uint8_t { on_heap, on_stack };
+  enum class Kind : std::uint8_t { on_heap, on_stack, unwatched };
 
-  PoolJob(pool::PoolCore& core, Kind kind) noexcept : core_(&core), kind_(kind) {}
+  PoolJob(pool::PoolCore& core, Kind kind, PoolTerms* terms = nullptr) noexcept
+      : core_(&core), terms_(terms), kind_(kind), references_(kind == Kind::on_heap ? 2 : 1) {}
 
   // By the pool: runs the callable unless it has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
@@ -64,6 +69,14 @@ class PoolJob {
   void settle(Outcome outcome) noexcept;
   // By the pool, instead of both: the task is dropped.
   void abandon() noexcept;
+  // By the pool, after execute(): what left a task that nobody waits for.
+  [[nodiscard]] virtual std::exception_ptr take_unwatched() noexcept { return nullptr; }
+  // By the pool, after execute(): it may be used for another call, since nobody knows of it.
+  [[nodiscard]] bool make_reusable() noexcept;
+  // Null for a job that asks for nothing.
+  [[nodiscard]] PoolTerms* terms() const noexcept { return terms_; }
+  // Why the job, which has not been accepted yet, need not be; empty if it should.
+  [[nodiscard]] std::error_code over_before_start() const noexcept;
 
   // By who waits.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
@@ -76,12 +89,13 @@ class PoolJob {
   // True if the callable will never run. If it runs, and takes a token, it is asked to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
+  // Sets an alarm that drops the job at its deadline. Throws as spawn().
+  void watch_deadline();
 
  protected:
   virtual ~PoolJob() = default;
-  [[nodiscard]] bool was_cancelled() const noexcept {
-    return state_.load(acquire) == kCancelled;  // [job]
-  }
+  // Why there is no outcome; empty if there is one.
+  [[nodiscard]] std::error_code reason_for_none() const noexcept;
 
  private:
   enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
@@ -93,11 +107,19 @@ class PoolJob {
 
   [[nodiscard]] bool claim(State state) noexcept;
   void publish(State end) noexcept;
+  [[nodiscard]] bool drop(Errc reason) noexcept;
+  [[nodiscard]] Outcome execute_on_terms() noexcept;
+  // Keeps an exception as the outcome without the callable having been called.
+  virtual void fail(std::exception_ptr exception) noexcept = 0;
+  template <class Action>
+  void set_alarm_for(Deadline deadline, Action action);
 
   pool::PoolCore* const core_;  // Followed only by a task of that pool: else it may be gone.
+  PoolTerms* const terms_;
   const Kind kind_;
+  Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.
   Atomic<std::uint32_t> state_{kPending};
-  Atomic<std::uint32_t> references_{2};
+  Atomic<std::uint32_t> references_;
   SpinLock lock_;
   WaitList waiters_;
 };
@@ -133,8 +155,7 @@ class PoolOutcome : public PoolJob {
 
   // Requires ready(). Moves the value out, or throws.
   R take() {
-    if (was_cancelled())
-      throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+    if (const std::error_code none = this->reason_for_none()) throw std::system_error(none);
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if constexpr (!std::is_void_v<R>) return static_cast<R>(std::move(*value_));
   }
@@ -151,16 +172,24 @@ class PoolOutcome : public PoolJob {
 // The stop requests of a job: those of its pool; and its own, if it is shared with a handle.
 class PoolStop {
  public:
-  PoolStop(std::stop_token of_pool, PoolJob::Kind kind)
+  PoolStop(std::stop_token of_pool, bool has_own)
       : of_pool_(std::move(of_pool)),
-        own_(kind == PoolJob::Kind::on_heap ? std::stop_source()
-                                            : std::stop_source(std::nostopstate)) {}
+        own_(has_own ? std::stop_source() : std::stop_source(std::nostopstate)) {}
 
+  // What the task is given.
+  [[nodiscard]] std::stop_token token() const noexcept {
+    return own_.stop_possible() ? own_.get_token() : of_pool_;
+  }
+  // Calls `call`; meanwhile the job's own source follows the pool's.
+  template <class Call>
+  decltype(auto) while_following(Call call) {
+    StopRegistration<Request> registration;
+    if (own_.stop_possible()) registration.add(of_pool_, Request{own_});
+    return call();
+  }
   template <class F>
   decltype(auto) call(F& callable) {
-    if (!own_.stop_possible()) return std::invoke(callable, std::move(of_pool_));
-    const PassOn pass_on(of_pool_, own_);
-    return std::invoke(callable, own_.get_token());
+    return while_following([&]() -> decltype(auto) { return std::invoke(callable, token()); });
   }
   // Only the job's own.
   void request() noexcept { own_.request_stop(); }
@@ -170,12 +199,6 @@ class PoolStop {
     std::stop_source source;
     void operator()() noexcept { source.request_stop(); }
   };
-  struct PassOn {
-    PassOn(const std::stop_token& from, const std::stop_source& to) noexcept {
-      registration.add(from, Request{to});
-    }
-    StopRegistration<Request> registration;
-  };
 
   std::stop_token of_pool_;
   std::stop_source own_;
@@ -183,7 +206,7 @@ class PoolStop {
 
 // The same of a job that does not take a token.
 struct NoPoolStop {
-  NoPoolStop(const std::stop_token& /*of_pool*/, PoolJob::Kind /*kind*/) noexcept {}
+  NoPoolStop(const std::stop_token& /*of_pool*/, bool /*has_own*/) noexcept {}
   template <class F>
   decltype(auto) call(F& callable) {
     return std::invoke(callable);
@@ -203,13 +226,14 @@ struct StoppableTask {
 
 // A job and its callable, which stays with the caller if F is a reference.
 template <class F, class R>
-class PoolCall final : public PoolOutcome<R> {
+class PoolCall : public PoolOutcome<R> {
  public:
   template <class G>
-  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool, G&& callable)
-      : PoolOutcome<R>(core, kind),
+  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool, G&& callable,
+           PoolTerms* terms = nullptr)
+      : PoolOutcome<R>(core, kind, terms),
         callable_(std::in_place, std::forward<G>(callable)),
-        stop_(std::move(stop_of_pool), kind) {}
+        stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
 
  private:
   using Held = std::conditional_t<std::is_reference_v<F>,
@@ -229,6 +253,10 @@ class PoolCall final : public PoolOutcome<R> {
     return this->exception_ == nullptr;
   }
   void drop_callable() noexcept override { callable_.reset(); }
+  void fail(std::exception_ptr exception) noexcept override {
+    callable_.reset();
+    this->exception_ = std::move(exception);
+  }
   void request_stop() noexcept override { stop_.request(); }
 
   std::optional<Held> callable_;

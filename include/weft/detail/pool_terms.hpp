@@ -1,0 +1,58 @@
+// What a task with SubmitOptions has that others have not.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <weft/deadline.hpp>
+#include <weft/detail/alarm.hpp>
+#include <weft/detail/stop_registration.hpp>
+#include <weft/submit_options.hpp>
+
+namespace weft::detail {
+
+class PoolJob;
+
+// Part of a job. The terms are constant from the submit on; the links belong to the pool's backlog
+// and are guarded by the pool's lock; the rest is touched by one party at a time: who submits, then
+// who runs or drops the job.
+struct PoolTerms {
+  struct CancelJob {
+    PoolJob* job;
+    void operator()() const noexcept;
+  };
+
+  explicit PoolTerms(PoolJob& its_job) noexcept : job(&its_job) {}
+  PoolTerms(const PoolTerms&) = delete;
+  PoolTerms& operator=(const PoolTerms&) = delete;
+
+  // Throws std::invalid_argument that names the field.
+  void set(const SubmitOptions& options, bool takes_stop);
+  // From now on a request drops the job, or stops it.
+  void listen(const std::stop_token& token) noexcept {
+    if (token.stop_possible()) stop.add(token, CancelJob{job});
+  }
+  // Not by a party that is told of the alarm: by who submits, or by who runs or drops the job.
+  void disarm() noexcept;
+
+  PoolJob* const job;
+  Priority priority = Priority::normal;
+  TaskKey key;
+  std::size_t weight = 1;
+  Deadline deadline = Deadline::never();
+  std::chrono::nanoseconds timeout = kNever;
+
+  std::uint64_t number = 0;          // The order of acceptance among tasks with terms.
+  std::uint64_t plain_before = 0;    // The tasks without terms that were accepted before it.
+  PoolTerms* next = nullptr;         // In the list of those that may start, or that are held up.
+  PoolTerms* previous = nullptr;     //
+  PoolTerms* next_of_key = nullptr;  // The one that this one holds up.
+  PoolTerms* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
+  PoolTerms* next_in_bucket = nullptr;
+
+  StopRegistration<CancelJob> stop;
+  AlarmHandle alarm;  // First for the deadline, then for the timeout.
+};
+
+}  // namespace weft::detail

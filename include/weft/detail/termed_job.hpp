@@ -1,0 +1,81 @@
+// Jobs with SubmitOptions.
+#pragma once
+
+#include <exception>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task.hpp>
+
+namespace weft::detail {
+
+// A submitted task with terms, which nobody waits for. Pools keep some for the next submit.
+class TermedTask final : public PoolJob {
+ public:
+  explicit TermedTask(pool::PoolCore& core) noexcept
+      : PoolJob(core, Kind::unwatched, &terms_), terms_(*this) {}
+
+  // Throws std::invalid_argument that names the field, and what moving the callable in throws.
+  template <class F>
+  void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
+    using Callable = std::decay_t<F>;
+    constexpr bool takes_stop = kTakesStop<Callable&>;
+    terms_.set(options, takes_stop);
+    const bool has_own = takes_stop && (options.stop.stop_possible() || options.timeout != kNever);
+    stop_ = PoolStop(std::move(of_pool), has_own);
+    if constexpr (takes_stop) {
+      task_ = Task(StoppableTask<Callable>{std::forward<F>(callable), stop_.token()});
+    } else {
+      task_ = Task(std::forward<F>(callable));
+    }
+    terms_.listen(options.stop);
+  }
+  [[nodiscard]] std::exception_ptr take_unwatched() noexcept override {
+    return std::exchange(exception_, nullptr);
+  }
+
+ private:
+  ~TermedTask() override = default;
+
+  [[nodiscard]] bool invoke() noexcept override {
+    try {
+      stop_.while_following([this] { task_.run(); });
+    } catch (...) {
+      exception_ = std::current_exception();
+    }
+    return exception_ == nullptr;
+  }
+  void drop_callable() noexcept override { task_.reset(); }
+  void fail(std::exception_ptr exception) noexcept override {
+    task_.reset();
+    exception_ = std::move(exception);
+  }
+  void request_stop() noexcept override { stop_.request(); }
+
+  Task task_;
+  PoolStop stop_{{}, false};
+  std::exception_ptr exception_;
+  PoolTerms terms_;  // Ends first: its stop registration refers to the rest.
+};
+
+// A task with terms and a handle.
+template <class F, class R>
+class TermedCall final : public PoolCall<F, R> {
+ public:
+  template <class G>
+  TermedCall(pool::PoolCore& core, const SubmitOptions& options, std::stop_token stop_of_pool,
+             G&& callable)
+      : PoolCall<F, R>(core, PoolJob::Kind::on_heap, std::move(stop_of_pool),
+                       std::forward<G>(callable), &terms_),
+        terms_(*this) {
+    terms_.set(options, kTakesStop<F&>);
+    terms_.listen(options.stop);
+  }
+
+ private:
+  PoolTerms terms_;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,173 @@
+#include "pool/backlog.hpp"
+
+#include <utility>
+
+namespace weft::pool {
+
+using detail::PoolItem;
+
+// ---- TermsList
+
+void TermsList::insert(Terms& terms) noexcept {
+  Terms* before = last_;
+  while (before != nullptr && before->number > terms.number) before = before->previous;
+  terms.previous = before;
+  Terms*& link = before == nullptr ? first_ : before->next;
+  terms.next = std::exchange(link, &terms);
+  (terms.next == nullptr ? last_ : terms.next->previous) = &terms;
+}
+
+void TermsList::erase(Terms& terms) noexcept {
+  (terms.previous == nullptr ? first_ : terms.previous->next) = terms.next;
+  (terms.next == nullptr ? last_ : terms.next->previous) = terms.previous;
+}
+
+// ---- Coming in
+
+void Backlog::push_terms(Terms& terms) noexcept {
+  terms.number = ++accepted_;
+  terms.plain_before = plain_.pushed();
+  terms.next_of_key = nullptr;
+  terms.last_of_key = nullptr;
+  Terms* const holder = terms.key.is_set() ? keys_.find(terms.key) : nullptr;
+  if (holder != nullptr) {
+    Terms* const last = std::exchange(holder->last_of_key, &terms);
+    (last == nullptr ? holder : last)->next_of_key = &terms;
+    held_up_.insert(terms);
+    ++held_up_size_;
+    return;
+  }
+  if (terms.key.is_set()) keys_.insert(terms);
+  list(terms);
+}
+
+void Backlog::list(Terms& terms) noexcept {
+  levels_[static_cast<std::size_t>(terms.priority)].insert(terms);
+  ++listed_;
+}
+
+Backlog::Demand Backlog::demand_for(const PoolItem& item) const noexcept {
+  if (terms_of(item) == nullptr) return {.segment_size = plain_.next_segment_size()};
+  return {.bucket_count = keys_.next_count()};
+}
+
+Backlog::Memory Backlog::make_memory(const Demand& demand) noexcept {
+  if (demand.bucket_count > 0) return {nullptr, KeyTable::make_buckets(demand.bucket_count)};
+  return {ItemQueue::make_segment(demand.segment_size), {}};
+}
+
+Backlog::Memory Backlog::add(Memory memory) noexcept {
+  if (memory.segments != nullptr) return {plain_.add(std::move(memory.segments)), {}};
+  return {nullptr, keys_.adopt(std::move(memory.buckets))};
+}
+
+// ---- Going out
+
+std::size_t Backlog::next_level() const noexcept {
+  std::size_t highest = 0;
+  while (!has_tasks(highest)) ++highest;
+  for (std::size_t level = highest + 1; level < kLevels; ++level) {
+    if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
+  }
+  return highest;
+}
+
+Backlog::Terms* Backlog::first_of(std::size_t level) const noexcept {
+  Terms* const first = levels_[level].front();
+  if (level != kNormal || (first != nullptr && is_older_than_plain(*first))) return first;
+  return nullptr;
+}
+
+std::size_t Backlog::weight_of_next_listed() const noexcept {
+  const Terms* first = first_of(next_level());
+  return first == nullptr ? 1 : first->weight;
+}
+
+void Backlog::pop_listed(PoolItem& item) noexcept {
+  const std::size_t level = next_level();
+  passed_over_[level] = 0;
+  for (std::size_t lower = level + 1; lower < kLevels; ++lower) {
+    if (has_tasks(lower)) ++passed_over_[lower];
+  }
+  Terms* const first = first_of(level);
+  if (first == nullptr) return plain_.pop(item);
+  unlist(*first);
+  item.job = first->job;
+}
+
+void Backlog::unlist(Terms& terms) noexcept {
+  levels_[static_cast<std::size_t>(terms.priority)].erase(terms);
+  --listed_;
+}
+
+Backlog::Terms* Backlog::oldest_with_terms() const noexcept {
+  Terms* oldest = held_up_.front();
+  for (const TermsList& level : levels_) {
+    Terms* const first = level.front();
+    if (first != nullptr && (oldest == nullptr || first->number < oldest->number)) oldest = first;
+  }
+  return oldest != nullptr && is_older_than_plain(*oldest) ? oldest : nullptr;
+}
+
+void Backlog::pop_oldest(PoolItem& item) noexcept {
+  Terms* const oldest = oldest_with_terms();
+  if (oldest == nullptr) return plain_.pop(item);
+  if (oldest == held_up_.front()) {
+    take_held_up(*oldest);
+  } else {
+    unlist(*oldest);
+    if (oldest->key.is_set()) pass_on_key(*oldest);
+  }
+  item.job = oldest->job;
+}
+
+// The oldest of all that are held up is the first in the chain of its key.
+void Backlog::take_held_up(Terms& terms) noexcept {
+  Terms& holder = *keys_.find(terms.key);
+  holder.next_of_key = terms.next_of_key;
+  if (holder.last_of_key == &terms) holder.last_of_key = nullptr;
+  held_up_.erase(terms);
+  --held_up_size_;
+}
+
+void Backlog::pass_on_key(Terms& terms) noexcept {
+  Terms* const heir = terms.next_of_key;
+  if (heir == nullptr) return keys_.erase(terms);
+  heir->last_of_key = terms.last_of_key == heir ? nullptr : terms.last_of_key;
+  keys_.replace(terms, *heir);
+  held_up_.erase(*heir);
+  --held_up_size_;
+  list(*heir);
+}
+
+void Backlog::move_all_to(Backlog& other) noexcept {
+  for (Terms* terms = held_up_.front(); terms != nullptr; terms = terms->next) {
+    Terms& holder = *keys_.find(terms->key);
+    holder.next_of_key = nullptr;
+    holder.last_of_key = nullptr;
+  }
+  for (const TermsList& level : levels_) {
+    for (Terms* terms = level.front(); terms != nullptr; terms = terms->next) {
+      if (terms->key.is_set()) keys_.erase(*terms);
+    }
+  }
+  plain_.swap(other.plain_);
+  std::swap(levels_, other.levels_);
+  std::swap(held_up_, other.held_up_);
+  std::swap(listed_, other.listed_);
+  std::swap(held_up_size_, other.held_up_size_);
+  passed_over_ = {};
+}
+
+Backlog::~Backlog() {
+  const auto drop_all = [](TermsList& list) {
+    while (Terms* terms = list.front()) {
+      list.erase(*terms);
+      const PoolItem dropped(*terms->job);
+    }
+  };
+  for (TermsList& level : levels_) drop_all(level);
+  drop_all(held_up_);
+}
+
+}  // namespace weft::pool

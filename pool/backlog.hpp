@@ -1,0 +1,185 @@
+// The tasks that a pool has accepted and not started: which is next?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/pool_terms.hpp>
+
+#include "pool/item_queue.hpp"
+#include "pool/key_table.hpp"
+
+namespace weft::pool {
+
+// Tasks with terms, in the order in which they were accepted. The links are in the terms.
+class TermsList {
+ public:
+  using Terms = detail::PoolTerms;
+
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] Terms* front() const noexcept { return first_; }
+  // Cheap for one that is newer than most.
+  void insert(Terms& terms) noexcept;
+  void erase(Terms& terms) noexcept;
+
+ private:
+  Terms* first_ = nullptr;
+  Terms* last_ = nullptr;
+};
+
+// Plain tasks wait in a queue of items; those with terms in lists, one for each priority, or in a
+// list of those that a task of the same key holds up. Plain tasks are of normal priority, and
+// are ordered with the others of that priority by when they were accepted.
+// Guarded by its owner's lock.
+// Invariants
+//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key,
+//   which
+//       is in a list above, or runs. When that one ends, or is dropped, the next takes over.
+//   I2  plain_ behaves as ItemQueue says; a task with terms needs no room anywhere, but for the
+//       first buckets of keys_.
+class Backlog {
+ public:
+  using Terms = detail::PoolTerms;
+
+  Backlog() noexcept = default;
+  Backlog(const Backlog&) = delete;
+  Backlog& operator=(const Backlog&) = delete;
+  // Drops the tasks that are left.
+  ~Backlog();
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return plain_.size() + listed_ + held_up_size_;
+  }
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  // Those that no other task holds up.
+  [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
+  // As many as there will be with `item`.
+  [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
+    if (has_key(item) && keys_.find(terms_of(item)->key) != nullptr) [[unlikely]]
+      return startable();
+    return startable() + 1;
+  }
+
+  // Null for a plain task.
+  [[nodiscard]] static Terms* terms_of(const detail::PoolItem& item) noexcept {
+    return item.job == nullptr ? nullptr : item.job->terms();
+  }
+  [[nodiscard]] static std::size_t weight_of(const detail::PoolItem& item) noexcept {
+    const Terms* terms = terms_of(item);
+    return terms == nullptr ? 1 : terms->weight;
+  }
+  [[nodiscard]] static bool has_key(const detail::PoolItem& item) noexcept {
+    const Terms* terms = terms_of(item);
+    return terms != nullptr && terms->key.is_set();
+  }
+
+  // Whether push(item) is possible now, without an allocation.
+  [[nodiscard]] bool has_room_for(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = terms_of(item);
+    if (terms == nullptr) [[likely]]
+      return plain_.has_room();
+    return !terms->key.is_set() || !keys_.is_crowded();
+  }
+  // Whether it will be, at the latest when all that is there has been popped, if nothing else is
+  // pushed.
+  [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = terms_of(item);
+    if (terms == nullptr) return plain_.each_pop_makes_room();
+    return !terms->key.is_set() || keys_.has_buckets();
+  }
+  // As has_room_for(), of an item of which one of the two was true once.
+  [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
+    return terms_of(item) != nullptr || plain_.has_room();
+  }
+  // Whether push(item) will be possible after pop_oldest().
+  [[nodiscard]] bool can_replace_oldest(const detail::PoolItem& item) const noexcept {
+    if (terms_of(item) != nullptr) return has_room_for(item);
+    return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_with_terms() == nullptr);
+  }
+  // Requires can_push().
+  void push(detail::PoolItem&& item) noexcept {
+    if (Terms* terms = terms_of(item)) [[unlikely]] {
+      item.job = nullptr;
+      push_terms(*terms);
+    } else {
+      plain_.push(std::move(item));
+    }
+  }
+
+  // The weight of the next task. Requires that there is a startable one.
+  [[nodiscard]] std::size_t next_weight() const noexcept {
+    if (listed_ == 0) [[likely]]
+      return 1;
+    return weight_of_next_listed();
+  }
+  // Moves the next task into `item`, which must be empty. Requires that one is startable.
+  void pop(detail::PoolItem& item) noexcept {
+    if (listed_ == 0) [[likely]]
+      return plain_.pop(item);
+    pop_listed(item);
+  }
+  // The same with the task that was accepted before all others, startable or not. Requires one.
+  void pop_oldest(detail::PoolItem& item) noexcept;
+  // A task with a key has ended or will never run: the next of that key may start.
+  void pass_on_key(Terms& terms) noexcept;
+
+  // Moves all tasks to `other`, which is empty. Those that hold a key go on to hold it.
+  void move_all_to(Backlog& other) noexcept;
+
+  // More memory, made outside the lock: for what has_room_for(item) or will_have_room_for(item)
+  // lacks.
+  struct Memory {
+    ItemQueue::Segments segments;
+    KeyTable::Buckets buckets;
+    [[nodiscard]] bool empty() const noexcept {
+      return segments == nullptr && buckets.first == nullptr;
+    }
+  };
+  struct Demand {
+    std::size_t segment_size = 0;
+    std::size_t bucket_count = 0;
+  };
+  [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
+  // Empty when there is no memory.
+  [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
+  // Returns what is to be freed, outside the lock.
+  [[nodiscard]] Memory add(Memory memory) noexcept;
+  [[nodiscard]] Memory trim() noexcept { return {plain_.trim(), {}}; }
+
+ private:
+  static constexpr std::size_t kLevels = 3;
+  static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
+  // So often in a row a level with tasks is passed over for a higher one.
+  static constexpr unsigned kPatience = 16;
+
+  [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {
+    return !levels_[level].empty() || (level == kNormal && !plain_.empty());
+  }
+  [[nodiscard]] std::size_t next_level() const noexcept;
+  // The first of a level with tasks; null if it is a plain one.
+  [[nodiscard]] Terms* first_of(std::size_t level) const noexcept;
+  [[nodiscard]] bool is_older_than_plain(const Terms& terms) const noexcept {
+    return plain_.empty() || terms.plain_before <= plain_.popped();
+  }
+  void push_terms(Terms& terms) noexcept;
+  void list(Terms& terms) noexcept;
+  void unlist(Terms& terms) noexcept;
+  [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
+  void pop_listed(detail::PoolItem& item) noexcept;
+  void take_held_up(Terms& terms) noexcept;
+  // Null if the oldest is a plain task, or there is none.
+  [[nodiscard]] Terms* oldest_with_terms() const noexcept;
+
+  ItemQueue plain_;
+  std::size_t listed_ = 0;
+  std::size_t held_up_size_ = 0;
+  std::array<TermsList, kLevels> levels_;
+  std::array<unsigned, kLevels> passed_over_{};
+  TermsList held_up_;
+  KeyTable keys_;
+  std::uint64_t accepted_ = 0;  // Tasks with terms.
+};
+
+}  // namespace weft::pool

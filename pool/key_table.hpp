@@ -1,0 +1,53 @@
+// Which task holds a key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <weft/detail/pool_terms.hpp>
+
+namespace weft::pool {
+
+// The tasks that hold a key, by key: a hash table whose chains run through the tasks themselves, so
+// that nothing is allocated under its owner's lock. The owner makes new buckets outside it.
+// Guarded by its owner's lock.
+class KeyTable {
+ public:
+  using Terms = detail::PoolTerms;
+  // A power of two of them.
+  struct Buckets {
+    std::unique_ptr<Terms*[]> first;
+    std::size_t count = 0;
+  };
+
+  // Null: nobody holds the key.
+  [[nodiscard]] Terms* find(const TaskKey& key) const noexcept;
+  // Requires has_buckets(), and that nobody holds the key.
+  void insert(Terms& terms) noexcept;
+  void erase(Terms& terms) noexcept;
+  // `heir` holds the key instead.
+  void replace(Terms& terms, Terms& heir) noexcept;
+
+  [[nodiscard]] bool has_buckets() const noexcept { return buckets_.count > 0; }
+  // Chains become long: more buckets would be better.
+  [[nodiscard]] bool is_crowded() const noexcept { return size_ >= buckets_.count; }
+  [[nodiscard]] std::size_t next_count() const noexcept {
+    return buckets_.count == 0 ? kFirstCount : 2 * buckets_.count;
+  }
+  // Without any where there is no memory.
+  [[nodiscard]] static Buckets make_buckets(std::size_t count) noexcept;
+  // Moves in, unless `buckets` are no more than there are. Returns what is to be freed.
+  [[nodiscard]] Buckets adopt(Buckets buckets) noexcept;
+
+ private:
+  static constexpr std::size_t kFirstCount = 64;
+
+  [[nodiscard]] Terms*& bucket_of(const TaskKey& key) const noexcept;
+  // The link that refers to `terms`.
+  [[nodiscard]] Terms*& link_to(const Terms& terms) noexcept;
+
+  Buckets buckets_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,119 @@
+// SubmitOptions: deadlines, timeouts and stop requests.
+#include <weft/submit_options.hpp>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("pool/submit_options");
+
+FIBER_TEST_CASE("a task that has not begun by its deadline never does, and waiters are told") {
+  HeldPool held({.capacity = 1, .queue_capacity = 10});
+  std::atomic<int> ran{0};
+  CHECK(!held.pool.submit({.deadline = Deadline::after(1ms)}, [&] { ++ran; }));
+  auto late = held.pool.async({.deadline = Deadline::after(1ms)}, [&] { ++ran; });
+  late.wait();  // The pool is still held.
+  CHECK_THROWS_WITH_AS(late.get(), doctest::Contains("timed out"), std::system_error);
+  auto in_time = held.pool.async({.deadline = Deadline::after(1h)}, [&] { ++ran; });
+  wait_until_true([] {
+    static const Deadline surely = Deadline::after(2ms);
+    return surely.passed();
+  });
+  held.run_all();
+  in_time.get();
+  CHECK(ran == 1);
+  CHECK(held.pool.stats().cancelled == 2);
+  CHECK(held.pool.submit({.deadline = Deadline::past()}, [] {}) == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a deadline also ends the wait for room") {
+  HeldPool held({.capacity = 1});
+  CHECK(held.pool.submit({.deadline = Deadline::after(1ms)}, [] {}) == Errc::timed_out);
+  CHECK(held.pool.submit_until(Deadline::after(1h), {.deadline = Deadline::after(1ms)}, [] {}) ==
+        Errc::timed_out);
+  CHECK(held.pool.submit_until(Deadline::after(1ms), {.deadline = Deadline::after(1h)}, [] {}) ==
+        Errc::timed_out);
+  held.run_all();
+}
+
+FIBER_TEST_CASE(
+    "a stop request drops a task that has not begun, and is passed on to one that has") {
+  HeldPool held({.capacity = 1, .queue_capacity = 10});
+  std::stop_source before;
+  std::stop_source during;
+  std::atomic<int> ran{0};
+  auto resource = std::make_shared<int>(1);
+  auto dropped = held.pool.async({.stop = before.get_token()}, [&, resource = resource] { ++ran; });
+  CHECK(!held.pool.submit({.stop = before.get_token()}, [&] { ++ran; }));
+  before.request_stop();
+  CHECK(dropped.ready());
+  CHECK(resource.use_count() == 1);
+  CHECK(held.pool.submit({.stop = before.get_token()}, [] {}) == Errc::cancelled);
+
+  weft::test::Event begun;
+  std::atomic<bool> told{false};
+  CHECK(!held.pool.submit({.stop = during.get_token()}, [&](std::stop_token token) {
+    begun.set();
+    while (!token.stop_requested()) this_fiber::yield();
+    told = true;
+  }));
+  held.hold.set();
+  begun.wait();
+  during.request_stop();
+  held.pool.wait_idle();
+  CHECK(told);
+  CHECK(ran == 0);
+}
+
+FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
+  FiberPool pool({.capacity = 1});
+  std::stop_source own;
+  weft::test::Event begun;
+  CHECK(!pool.submit({.stop = own.get_token()}, [&](std::stop_token token) {
+    begun.set();
+    while (!token.stop_requested()) this_fiber::yield();
+  }));
+  begun.wait();
+  pool.close(Close::cancel);
+  pool.join();
+  CHECK_FALSE(own.stop_requested());
+}
+
+FIBER_TEST_CASE("a task that runs for longer than its timeout is asked to stop") {
+  FiberPool pool({.capacity = 2});
+  const auto until_told = [](std::stop_token token) {
+    while (!token.stop_requested()) this_fiber::yield();
+    return 4;
+  };
+  CHECK(pool.run({.timeout = 1ms}, until_told) == 4);
+  auto task = pool.async({.timeout = 1ms}, until_told);
+  CHECK(task.get() == 4);
+  CHECK(!pool.submit({.timeout = 1ms}, [&](std::stop_token token) { (void)until_told(token); }));
+  pool.wait_idle();
+  CHECK_FALSE(
+      pool.run({.timeout = 1h}, [](std::stop_token token) { return token.stop_requested(); }));
+  CHECK(pool.stats().completed == 4);
+}
+
+FIBER_TEST_CASE("impossible options are refused by name") {
+  FiberPool pool({.capacity = 2});
+  CHECK_THROWS_WITH_AS((void)pool.submit({.weight = 0}, [] {}), doctest::Contains("weight"),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS((void)pool.submit({.timeout = 0s}, [](std::stop_token) {}),
+                       doctest::Contains("timeout"), std::invalid_argument);
+  CHECK_THROWS_WITH_AS((void)pool.async({.timeout = 1s}, [] {}), doctest::Contains("timeout"),
+                       std::invalid_argument);
+  CHECK(pool.submit({}, std::function<void()>()) == Errc::empty_task);
+  CHECK(pool.stats().submitted == 0);
+}
+
+TEST_SUITE_END();

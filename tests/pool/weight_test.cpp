@@ -1,0 +1,123 @@
+// SubmitOptions: weights.
+#include <weft/submit_options.hpp>
+
+#include <atomic>
+#include <stop_token>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("pool/weight");
+
+FIBER_TEST_CASE("weights never run for more than the capacity, and none is passed over") {
+  constexpr std::size_t kCapacity = 5;
+  FiberPool pool({.capacity = kCapacity, .queue_capacity = 20});
+  std::atomic<std::size_t> running{0};
+  std::atomic<std::size_t> most{0};
+  std::atomic<int> ended{0};
+  std::vector<JoinHandle<void>> submitters;
+  for (std::size_t s = 0; s < 8; ++s) {
+    submitters.push_back(spawn([&, s] {
+      for (std::size_t i = 0; i < 100; ++i) {
+        const std::size_t weight = 1 + (i + s) % kCapacity;
+        CHECK(!pool.submit({.weight = weight}, [&, weight] {
+          const std::size_t now = running.fetch_add(weight) + weight;
+          std::size_t seen = most.load();
+          while (now > seen && !most.compare_exchange_weak(seen, now)) {
+          }
+          this_fiber::yield();
+          running.fetch_sub(weight);
+          ++ended;
+        }));
+        if (i % 7 == 0) CHECK(!pool.submit([&] { ++ended; }));
+      }
+    }));
+  }
+  for (auto& submitter : submitters) submitter.join();
+  pool.wait_idle();
+  CHECK(most <= kCapacity);
+  CHECK(ended == 8 * (100 + 15));
+  CHECK(pool.available() == kCapacity);
+  CHECK(balanced(pool.stats()));
+}
+
+FIBER_TEST_CASE("a heavy task waits for its slots, and those behind it wait too") {
+  FiberPool pool({.capacity = 3, .queue_capacity = 10});
+  weft::test::Event hold;
+  Record record;
+  CHECK(!pool.submit([&] { hold.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  CHECK(!pool.submit({.weight = 3}, [&] { record.add(1); }));
+  CHECK(!pool.submit([&] { record.add(2); }));
+  for (int i = 0; i < 100; ++i) this_fiber::yield();
+  CHECK(record.values().empty());
+  hold.set();
+  pool.wait_idle();
+  CHECK(record.values() == std::vector<int>{1, 2});
+}
+
+FIBER_TEST_CASE("a weight takes room in the queue, and more than the capacity is refused") {
+  FiberPool pool({.capacity = 4});
+  weft::test::Event hold;
+  CHECK(pool.submit({.weight = 5}, [] {}) == Errc::too_heavy);
+  CHECK(!pool.submit({.weight = 3}, [&] { hold.wait(); }));
+  CHECK(pool.try_submit({.weight = 2}, [] {}) == Errc::full);
+  CHECK(pool.available() == 1);
+  CHECK(!pool.try_submit({.weight = 1}, [] {}));
+  hold.set();
+  pool.wait_idle();
+  CHECK(!pool.try_submit({.weight = 4}, [] {}));
+}
+
+FIBER_TEST_CASE("blocked submitters of all weights are let in in their order") {
+  FiberPool pool({.capacity = 4});
+  weft::test::Event hold;
+  Record record;
+  CHECK(!pool.submit({.weight = 3}, [&] { hold.wait(); }));
+  auto heavy = spawn([&] { CHECK(!pool.submit({.weight = 4}, [&] { record.add(1); })); });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  // There is a slot, but somebody waits who was first.
+  CHECK(pool.try_submit([] {}) == Errc::full);
+  auto light = spawn([&] { CHECK(!pool.submit([&] { record.add(2); })); });
+  wait_until_true([&] { return pool.stats().blocked == 2; });
+  hold.set();
+  heavy.join();
+  light.join();
+  pool.wait_idle();
+  CHECK(record.values() == std::vector<int>{1, 2});
+}
+
+FIBER_TEST_CASE("who gives up waiting with a weight lets those behind it in") {
+  FiberPool pool({.capacity = 4});
+  weft::test::Event hold;
+  std::stop_source source;
+  CHECK(!pool.submit({.weight = 3}, [&] { hold.wait(); }));
+  auto heavy = spawn([&] {
+    CHECK(pool.submit({.weight = 2, .stop = source.get_token()}, [] {}) == Errc::cancelled);
+  });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  auto light = spawn([&] { CHECK(!pool.submit([] {})); });
+  wait_until_true([&] { return pool.stats().blocked == 2; });
+  source.request_stop();
+  heavy.join();
+  light.join();  // Though nothing has ended meanwhile.
+  hold.set();
+}
+
+FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
+  HeldPool held({.capacity = 1, .queue_capacity = 100});
+  held.pool.resize(4);
+  std::atomic<bool> alone{false};
+  CHECK(!held.pool.submit({.weight = 4}, [&] { alone = held.pool.stats().busy == 1; }));
+  held.pool.resize(2);
+  held.run_all();
+  CHECK(alone);
+}
+
+TEST_SUITE_END();
