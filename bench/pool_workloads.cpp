@@ -1,42 +1,13 @@
 // W8: the fiber pool, and bare fibers beside it.
 #include <atomic>
-#include <memory>
 #include <weft/go.hpp>
-#include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "bench/pool_runner.hpp"
 #include "bench/workload.hpp"
 
 namespace weft::bench {
-
-namespace {
-
-// Runs tasks in a pool, or without one when `pool` is null.
-class Runner {
- public:
-  Runner(const Request& request, std::size_t capacity, std::size_t queue) {
-    if (request.pool != "fiber_pool") return;
-    PoolOptions options;
-    options.capacity = capacity;
-    options.queue_capacity = queue;
-    pool_ = std::make_unique<FiberPool>(options);
-  }
-
-  template <class F>
-  void submit(F&& task) {
-    if (pool_ == nullptr) {
-      go(std::forward<F>(task));
-    } else if (const auto error = pool_->submit(std::forward<F>(task))) {
-      throw std::system_error(error);
-    }
-  }
-
- private:
-  std::unique_ptr<FiberPool> pool_;
-};
-
-}  // namespace
 
 Metrics pool_batches(const Request& request) {
   constexpr std::size_t kBatch = 100;

@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <functional>
 #include <iostream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <weft/runtime.hpp>
 
@@ -18,12 +20,12 @@ namespace {
 constexpr int kExitRefused = 3;
 
 struct Workload {
-  const char* name;
+  std::string name;
   std::function<Metrics(const Request&)> run;
 };
 
-const std::vector<Workload>& workloads() {
-  static const std::vector<Workload> all = {
+std::vector<Workload> named_workloads() {
+  return {
       {"W1", spawn_batches},
       {"W1b_adds", flood_adds},
       {"W1b_empty", flood_empty},
@@ -46,13 +48,55 @@ const std::vector<Workload>& workloads() {
       {"W10", fork_join_fib},
       {"W12_ready", select_ready},
       {"W12_becomes_ready", select_becomes_ready},
+      {"P_timing", timing_run},
+      {"P_submit", submit_sleeps},
+      {"P_submitters", submit_sleeps_in_parallel},
+      {"P_shards", sharded_sleeps},
+      {"P_start", pool_start_and_end},
+      {"P_task", pool_tasks},
+      {"P_stream", stream_tasks},
+      {"P_round_trip", round_trips},
   };
+}
+
+// The rows that are a family: pond's grid of users and tasks, and conc's loops.
+std::vector<Workload> pool_families() {
+  std::vector<Workload> all;
+  for (const auto& [shape, users] : {std::pair{"1x1m", 1UL},
+                                     {"100x10k", 100UL},
+                                     {"1kx1k", 1'000UL},
+                                     {"10kx100", 10'000UL},
+                                     {"1mx1", 1'000'000UL}}) {
+    for (const auto task : {GridTask::sleep, GridTask::trivial}) {
+      const char* kind = task == GridTask::sleep ? "sleep" : "trivial";
+      all.push_back({std::string("P_grid_") + shape + "_" + kind,
+                     [users = users, task](const Request& request) {
+                       return users_and_tasks(request, users, task);
+                     }});
+    }
+  }
+  for (const std::size_t elements : {0, 1, 10, 100, 1'000, 10'000, 100'000}) {
+    all.push_back({"P_each_" + std::to_string(elements),
+                   [elements](const Request& request) { return loop_over(request, elements); }});
+  }
   return all;
 }
 
-const std::vector<std::string> kPools = {"fiber_pool", "bare"};
+const std::vector<Workload>& workloads() {
+  static const std::vector<Workload> all = [] {
+    std::vector<Workload> found = named_workloads();
+    std::ranges::move(pool_families(), std::back_inserter(found));
+    return found;
+  }();
+  return all;
+}
 
-bool is_pool_workload(const std::string& name) { return name.rfind("W8", 0) == 0; }
+// The last one is another face of the pool, and stands beside it where that matters.
+const std::vector<std::string> kPools = {"fiber_pool", "bare", "function_pool"};
+
+bool is_pool_workload(const std::string& name) {
+  return name.starts_with("W8") || name.starts_with("P_");
+}
 
 void print_list() {
   nlohmann::json names = nlohmann::json::array();
@@ -97,7 +141,7 @@ int main(int argc, char** argv) {
   app.add_option("workload", name, "One of those that --list prints");
   app.add_option("--workers", request.workers, "Worker threads")->check(CLI::Range(1, 1024));
   app.add_option("--scale", request.scale, "Multiplies the counts")->check(CLI::Range(1e-9, 1e3));
-  app.add_option("--pool", request.pool, "For W8: fiber_pool or bare")
+  app.add_option("--pool", request.pool, "For pool rows: fiber_pool or bare")
       ->check(CLI::IsMember(kPools));
   app.add_flag("--list", list, "Print the workloads and pools");
   CLI11_PARSE(app, argc, argv);
@@ -108,6 +152,9 @@ int main(int argc, char** argv) {
   if (request.pool.empty() && is_pool_workload(name)) request.pool = kPools.front();
   if (!request.pool.empty() && !is_pool_workload(name)) {
     return refuse(name + " is not a pool workload: it takes no --pool.");
+  }
+  if (request.pool == "function_pool" && name != "P_round_trip") {
+    return refuse("function_pool is for P_round_trip: elsewhere it is the pool itself.");
   }
   for (const Workload& workload : workloads()) {
     if (workload.name != name) continue;

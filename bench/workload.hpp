@@ -76,6 +76,17 @@ Metrics pool_batches(const Request& request);
 Metrics pool_adds(const Request& request);
 Metrics pool_sleeps(const Request& request);
 Metrics pool_no_ops(const Request& request, std::size_t submitters);
+Metrics timing_run(const Request& request);
+Metrics submit_sleeps(const Request& request);
+Metrics submit_sleeps_in_parallel(const Request& request);
+Metrics sharded_sleeps(const Request& request);
+enum class GridTask : std::uint8_t { sleep, trivial };
+Metrics users_and_tasks(const Request& request, std::size_t users, GridTask task);
+Metrics pool_start_and_end(const Request& request);
+Metrics pool_tasks(const Request& request);
+Metrics stream_tasks(const Request& request);
+Metrics loop_over(const Request& request, std::size_t elements);
+Metrics round_trips(const Request& request);
 
 inline constexpr int kAddsPerTask = 100;
 

@@ -64,11 +64,37 @@ var workloads = []workload{
 	{"W10", forkJoinFib},
 	{"W12_ready", selectReady},
 	{"W12_becomes_ready", selectBecomesReady},
+	{"P_timing", timingRun},
+	{"P_submit", func(r request) (metrics, error) { return submitSleeps(r, 1) }},
+	{"P_submitters", func(r request) (metrics, error) { return submitSleeps(r, r.workers) }},
+	{"P_shards", shardedSleeps},
+	{"P_grid_1x1m_sleep", grid(1, nap)},
+	{"P_grid_1x1m_trivial", grid(1, trivial)},
+	{"P_grid_100x10k_sleep", grid(100, nap)},
+	{"P_grid_100x10k_trivial", grid(100, trivial)},
+	{"P_grid_1kx1k_sleep", grid(1_000, nap)},
+	{"P_grid_1kx1k_trivial", grid(1_000, trivial)},
+	{"P_grid_10kx100_sleep", grid(10_000, nap)},
+	{"P_grid_10kx100_trivial", grid(10_000, trivial)},
+	{"P_grid_1mx1_sleep", grid(1_000_000, nap)},
+	{"P_grid_1mx1_trivial", grid(1_000_000, trivial)},
+	{"P_start", poolStartAndEnd},
+	{"P_task", poolTasks},
+	{"P_stream", streamTasks},
+	{"P_each_0", loopOver(0)},
+	{"P_each_1", loopOver(1)},
+	{"P_each_10", loopOver(10)},
+	{"P_each_100", loopOver(100)},
+	{"P_each_1000", loopOver(1_000)},
+	{"P_each_10000", loopOver(10_000)},
+	{"P_each_100000", loopOver(100_000)},
+	{"P_round_trip", roundTrips},
 }
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "--list" {
-		printLine(map[string]any{"subject": "go", "workloads": workloadNames(), "pools": poolNames()})
+		printLine(map[string]any{"subject": "go", "workloads": workloadNames(), "pools": poolNames(),
+			"absent": absentPools})
 		return
 	}
 	name, asked := parseArguments(os.Args[1:])
@@ -101,7 +127,7 @@ func parseArguments(arguments []string) (string, request) {
 	flags := flag.NewFlagSet("weft_rivals WORKLOAD", flag.ExitOnError)
 	flags.IntVar(&asked.workers, "workers", 1, "GOMAXPROCS")
 	flags.Float64Var(&asked.scale, "scale", 1, "factor on every count")
-	flags.StringVar(&asked.pool, "pool", "", "goroutine pool of a W8 workload")
+	flags.StringVar(&asked.pool, "pool", "", "goroutine pool of a W8 or P workload")
 	if len(arguments) == 0 {
 		fail(exitFailed, "Usage: weft_rivals WORKLOAD [--workers N] [--scale F] [--pool NAME].")
 	}

@@ -42,12 +42,16 @@ func poolAdds(r request) (metrics, error) {
 // W8c. The suite of ants.
 func poolSleeps(r request) (metrics, error) {
 	if r.pool == "tunny" {
-		return nil, refusal{"A tunny submitter waits for its task, so one submitter runs one sleep at a time."}
+		return nil, tunnyWaits
 	}
 	asked := shape{workers: r.count(50_000)}
-	nap := func() { time.Sleep(10 * time.Millisecond) }
 	return submitAll(r.pool, asked, r.count(1_000_000), nap)
 }
+
+var tunnyWaits = refusal{
+	"A tunny submitter waits for its task, so a few submitters run a few sleeps at a time."}
+
+func nap() { time.Sleep(10 * time.Millisecond) }
 
 func submitAll(name string, asked shape, count int, body func()) (metrics, error) {
 	var group sync.WaitGroup

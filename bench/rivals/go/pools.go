@@ -20,8 +20,10 @@ type shape struct {
 }
 
 // runner is the part of a pool that the workloads use: hand over a task, and later tear down.
+// call waits for the task; it is nil where a library has no such call of its own.
 type runner struct {
 	submit func(task func())
+	call   func(task func())
 	close  func()
 }
 
@@ -33,12 +35,16 @@ type poolMaker struct {
 var poolMakers = []poolMaker{
 	{"goroutines", plainGoroutines},
 	{"channel", newChannelPool},
-	{"mortar", newMortar},
 	{"ants", newAnts},
 	{"gammazero", newGammazero},
 	{"tunny", newTunny},
 	{"pond", newPond},
 	{"conc", newConc},
+}
+
+// absentPools are said aloud, so that a missing pool is a line and not a silent gap.
+var absentPools = map[string]string{
+	"mortar": "not in this build: the Go module proxy refuses to serve it.",
 }
 
 func poolNames() []string {
@@ -49,7 +55,9 @@ func poolNames() []string {
 	return names
 }
 
-func isPoolWorkload(name string) bool { return strings.HasPrefix(name, "W8") }
+func isPoolWorkload(name string) bool {
+	return strings.HasPrefix(name, "W8") || strings.HasPrefix(name, "P_")
+}
 
 func newPool(name string, asked shape) (runner, error) {
 	for _, maker := range poolMakers {
@@ -87,15 +95,11 @@ func newChannelPool(asked shape) (runner, error) {
 	return runner{submit: func(task func()) { tasks <- task }, close: closePool}, nil
 }
 
-// newMortar keeps the name in the list, so that the missing pool is a line and not a silent gap.
-func newMortar(shape) (runner, error) {
-	return runner{}, refusal{"mortar is not in this build: the Go module proxy refuses to serve it."}
-}
+// The option of ants' own benchmarks, so that no worker is purged in the middle of a measurement.
+var antsExpiry = ants.WithExpiryDuration(10 * time.Second)
 
-// newAnts takes the options of ants' own benchmarks: a long expiry, so that no worker is purged
-// in the middle of a measurement.
 func newAnts(asked shape) (runner, error) {
-	workers, err := ants.NewPool(asked.workers, ants.WithExpiryDuration(10*time.Second))
+	workers, err := ants.NewPool(asked.workers, antsExpiry)
 	if err != nil {
 		return runner{}, err
 	}
@@ -110,13 +114,14 @@ func newAnts(asked shape) (runner, error) {
 
 func newGammazero(asked shape) (runner, error) {
 	workers := workerpool.New(asked.workers)
-	return runner{submit: workers.Submit, close: workers.StopWait}, nil
+	return runner{submit: workers.Submit, call: workers.SubmitWait, close: workers.StopWait}, nil
 }
 
 // newTunny submits synchronously, the only way that tunny has: a submitter waits for each task.
 func newTunny(asked shape) (runner, error) {
 	workers := tunny.NewCallback(asked.workers)
-	return runner{submit: func(task func()) { workers.Process(task) }, close: workers.Close}, nil
+	process := func(task func()) { workers.Process(task) }
+	return runner{submit: process, call: process, close: workers.Close}, nil
 }
 
 func newPond(asked shape) (runner, error) {
@@ -131,7 +136,12 @@ func newPond(asked shape) (runner, error) {
 			panic(err)
 		}
 	}
-	return runner{submit: submit, close: workers.StopAndWait}, nil
+	call := func(task func()) {
+		if err := workers.Submit(task).Wait(); err != nil {
+			panic(err)
+		}
+	}
+	return runner{submit: submit, call: call, close: workers.StopAndWait}, nil
 }
 
 func newConc(asked shape) (runner, error) {

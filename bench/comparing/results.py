@@ -1,0 +1,71 @@
+"""Medians, ratios and verdicts: what is made of the raw values."""
+
+import statistics
+
+from comparing.rows import ROWS, UNPOOLED
+
+
+def summary(values):
+    median = statistics.median(values)
+    spread = (max(values) - min(values)) / median if median else 0
+    return {
+        "median": median,
+        "min": min(values),
+        "max": max(values),
+        "spread": spread,
+        "values": values,
+    }
+
+
+def best_go_pool(results, metric):
+    """Plain goroutines are no pool; they have a ratio of their own."""
+    pools = [r for r in results if r["subject"] == "go" and r["pool"] not in UNPOOLED]
+    pools = [r for r in pools if metric in r["metrics"]]
+    return min(pools, key=lambda r: r["metrics"][metric]["median"], default=None)
+
+
+def plain(results, subject):
+    found = (r for r in results if r["subject"] == subject and r["pool"] in UNPOOLED)
+    return next(found, None)
+
+
+def add_ratios(results):
+    """Against the pool that is best in the very metric: the fastest need not be the smallest."""
+    go, weft = plain(results, "go"), plain(results, "weft")
+    for result in results:
+        for metric, figures in result["metrics"].items():
+            pool = best_go_pool(results, metric)
+            bases = {"ratio_to_go": go, "ratio_to_best_go_pool": pool, "ratio_to_unpooled": weft}
+            for name, base in bases.items():
+                median = base["metrics"].get(metric, {}).get("median") if base else None
+                if median:
+                    figures[name] = figures["median"] / median
+
+
+def compared_value(run, result, figures, target):
+    """What the target bounds, or None when its baseline was not measured."""
+    if target.baseline == "absolute":
+        return figures["median"]
+    if target.baseline == "adds_alone":
+        floor = run.adds_alone_ms.get(f"{result['workload']}, workers {result['workers']}")
+        return figures["median"] / floor if floor else None
+    ratios = {
+        "go": "ratio_to_go",
+        "pool": "ratio_to_best_go_pool",
+        "unpooled": "ratio_to_unpooled",
+    }
+    return figures.get(ratios[target.baseline])
+
+
+def add_verdicts(run, result):
+    """Whether weft keeps the bounds of the round; bare fibers have none where a pool is asked."""
+    if run.options.targets is None or result["subject"] != "weft" or result["pool"] == "bare":
+        return
+    for target in getattr(ROWS[result["workload"]], run.options.targets):
+        figures = result["metrics"].get(target.metric)
+        if figures is None or result["workers"] > target.most_workers:
+            continue
+        value = compared_value(run, result, figures, target)
+        met = "unknown" if value is None else "yes" if value <= target.bound else "no"
+        verdict = {"baseline": target.baseline, "bound": target.bound}
+        figures.setdefault("targets", []).append({**verdict, "compared": value, "met": met})

@@ -1,0 +1,117 @@
+"""The rows of the comparison, and what weft must reach in each. bench/README.md describes them."""
+
+import sys
+from typing import NamedTuple
+
+# What a row measures if it is about pools; a row may ask for others.
+POOLS = (
+    *("fiber_pool", "bare"),
+    *("goroutines", "channel", "ants", "gammazero", "tunny", "pond", "conc"),
+)
+UNPOOLED = ("", "bare", "goroutines")  # Plain fibers and goroutines are no pools.
+RSS = "peak_rss_bytes"
+
+
+class Target(NamedTuple):
+    """A bound on weft: on its ratio to a baseline, or on the value itself for "absolute"."""
+
+    metric: str
+    bound: float
+    # go | pool (of Go's, the one that is best in this metric) | unpooled (weft's bare fibers) |
+    # adds_alone | absolute
+    baseline: str = "go"
+    most_workers: int = sys.maxsize
+
+
+class Row(NamedTuple):
+    shown: tuple  # The metrics in the table, the primary one first; the JSON has all of them.
+    first: tuple = ()
+    goal: tuple = ()
+    pool: tuple = ()  # Ahead of every goroutine pool, and not far behind bare fibers.
+    most_workers: int = sys.maxsize
+    pools: tuple = ()
+
+
+def timed(metric, first, goal):
+    """A row with a single time and a bound on its ratio to Go for each round."""
+    return Row((metric,), (Target(metric, first),), (Target(metric, goal),))
+
+
+PARKED = Row(
+    ("bytes_per_fiber", "create_ms", "wake_ms", RSS),
+    (Target("bytes_per_fiber", 4600, "absolute"), Target("create_ms", 1.5), Target("wake_ms", 1)),
+    (Target("bytes_per_fiber", 4400, "absolute"), Target("create_ms", 1), Target("wake_ms", 0.5)),
+)
+SLEEPERS = Row(("ms", "cpu_ms", RSS), (Target("ms", 0.8),), (Target("ms", 0.25),))
+
+
+def suite(metric, *more, shown=(), pools=POOLS):
+    """A benchmark of pools: ahead of every goroutine pool in time and in memory."""
+    targets = (Target(metric, 1, "pool"), Target(RSS, 1, "pool"), *more)
+    return Row((metric, *shown, RSS), targets, targets, targets, pools=pools)
+
+
+def trivial(metric, pools=POOLS):
+    """The same for tasks that do nothing: there the pool may cost half a bare fiber more."""
+    return suite(metric, Target(metric, 1.5, "unpooled"), pools=pools)
+
+
+def rounds(row, first, goal):
+    """A row of pools which also has bounds of its own for each round."""
+    return row._replace(first=(first,), goal=(goal,))
+
+
+def pooled(row):
+    metric = row.shown[0]
+    return rounds(row, Target(metric, 0.8, "pool"), Target(metric, 0.4, "pool"))
+
+
+# Of Go's pools, only conc has loops and a stream.
+CONC = ("fiber_pool", "bare", "goroutines", "conc")
+
+ROWS = {
+    "W1": timed("ns_per_fiber", 0.25, 0.12),
+    "W1b_adds": Row(
+        ("ms", RSS),
+        (Target("ms", 0.6), Target(RSS, 0.8)),
+        (Target("ms", 1.15, "adds_alone"), Target(RSS, 0.5)),
+    ),
+    "W1b_empty": Row(("ms", RSS)),
+    "W2": timed("ns_per_switch", 0.35, 0.12)._replace(most_workers=1),
+    "W3_pingpong": timed("ns_per_round_trip", 0.5, 0.2),
+    "W3_buffered": timed("ns_per_item", 1, 0.5),
+    "W4": timed("ns_per_op", 1.2, 0.8),
+    "W5": Row(("ms", RSS), (Target("ms", 0.4),), (Target("ms", 0.12), Target(RSS, 1))),
+    "W6_100k": PARKED,
+    "W6_1m": PARKED,
+    "W7_100k": SLEEPERS,
+    "W7_1m": SLEEPERS,
+    "W7b": timed("ns_per_deadline", 1, 1),
+    "W8a": pooled(trivial("us_per_batch")),
+    "W8b": rounds(
+        suite("ms"), Target("ms", 1, "pool"), Target("ms", 1.15, "adds_alone", most_workers=1)
+    ),
+    "W8c": pooled(suite("ms")),
+    "W8d_1": pooled(trivial("ns_per_task")),
+    "W8d_8": pooled(trivial("ns_per_task")),
+    "W10": timed("ms", 0.5, 0.12),
+    "W12_ready": timed("ns_per_select", 1, 1),
+    "W12_becomes_ready": timed("ns_per_select", 1, 1),
+    "P_timing": suite("overshoot_ms", shown=("first_ms", "average_ms", "total_ms", "most_wip")),
+    "P_submit": suite("ns_per_submit"),
+    "P_submitters": suite("ns_per_submit"),
+    "P_shards": suite("ms"),
+    **{
+        f"P_grid_{shape}_{task}": row("ms")
+        for shape in ("1x1m", "100x10k", "1kx1k", "10kx100", "1mx1")
+        for task, row in (("sleep", suite), ("trivial", trivial))
+    },
+    "P_start": suite("ns_per_pool"),
+    "P_task": trivial("ns_per_task"),
+    "P_stream": trivial("ns_per_task", pools=CONC),
+    **{
+        f"P_each_{count}": trivial("ns_per_call", pools=CONC)
+        for count in (0, 1, 10, 100, 1_000, 10_000, 100_000)
+    },
+    "P_round_trip": trivial("ns_per_call", pools=(*POOLS, "function_pool")),
+}
