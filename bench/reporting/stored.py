@@ -1,0 +1,106 @@
+"""A stored run, by row and contender, and the words for what is in it."""
+
+import fnmatch
+import json
+from typing import NamedTuple
+
+from comparing.results import best_go_pool
+from comparing.rows import ROWS, RSS
+
+MIB = 1 << 20
+
+
+def figure(value):
+    """Four digits, because a fifth is noise."""
+    if value is None:
+        return ""
+    return f"{value:.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def ratio(value):
+    return "" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
+
+
+def unit_of(metric):
+    return MIB if metric == RSS else 1
+
+
+def name_of(metric):
+    return "peak RSS, MiB" if metric == RSS else metric.replace("_", " ")
+
+
+def shown_figure(metric, figures, key="median"):
+    return figure(figures[key] / unit_of(metric))
+
+
+def targets_of(figures):
+    """Runs from before a metric could have several bounds have one `target`."""
+    return figures.get("targets") or [t for t in [figures.get("target")] if t]
+
+
+class Missed(NamedTuple):
+    result: dict
+    metric: str
+    target: dict
+
+
+class StoredRun:
+    def __init__(self, path, readme):
+        self.content = json.loads(path.read_text())
+        self.results = self.content["results"]
+        self.described = dict(descriptions(readme))
+        self.rows = list(dict.fromkeys(result["workload"] for result in self.results))
+
+    def of(self, row, workers=None):
+        return [
+            r
+            for r in self.results
+            if r["workload"] == row and workers in (None, r["workers"])
+        ]
+
+    def workers_of(self, row):
+        return sorted({result["workers"] for result in self.of(row)})
+
+    def shown(self, row):
+        """The metrics of a row; all, the primary one being unknown, if the row is gone."""
+        if row in ROWS:
+            present = self.of(row)[0]["metrics"]
+            return [metric for metric in ROWS[row].shown if metric in present]
+        return sorted(self.of(row)[0]["metrics"])
+
+    def about(self, row):
+        """What bench/README.md says of the row."""
+        for names, text in self.described.items():
+            if any(fnmatch.fnmatch(row, name) for name in names):
+                return text
+        return ""
+
+    def weft(self, row, workers):
+        """weft's own contender: the pool where there are several."""
+        found = [r for r in self.of(row, workers) if r["subject"] == "weft"]
+        return next((r for r in found if r["pool"] != "bare"), None)
+
+    def best_go(self, row, workers, metric):
+        """The contender that weft stands against: Go's best pool, or Go where no pool is asked."""
+        results = self.of(row, workers)
+        plain = (r for r in results if r["subject"] == "go" and metric in r["metrics"])
+        return best_go_pool(results, metric) or next(plain, None)
+
+    def judged(self):
+        """Each bound that weft was judged by, in the order of the rows."""
+        for result in self.results:
+            for metric, figures in result["metrics"].items():
+                for target in targets_of(figures):
+                    yield Missed(result, metric, target)
+
+
+def label(result):
+    return f"{result['subject']}/{result['pool']}".rstrip("/")
+
+
+def descriptions(readme):
+    """The table of rows: names, which may be patterns, and what they measure."""
+    for line in readme.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("|") and len(cells) == 3 and cells[0].startswith(("W", "P_")):
+            yield tuple(name.strip() for name in cells[0].split(",")), cells[1]
