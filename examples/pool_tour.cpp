@@ -1,0 +1,140 @@
+// The ways into a pool, one after the other. Each hands in the numbers below --tasks, a task for
+// each, and has to come to the same sum; how long it took stands beside it.
+//
+//   pool_tour --tasks 1000 --capacity 10 --sleep-ms 10
+#include <fmt/core.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+#include <weft/function_pool.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "command_line.hpp"
+
+namespace {
+
+using Number = std::uint64_t;
+
+struct Options {
+  Number tasks = 1000;
+  std::size_t capacity = 10;
+  unsigned sleep_milliseconds = 10;
+};
+
+void check(std::error_code refused) {
+  if (refused) throw std::system_error(refused);
+}
+
+// A worker for each task, if it has to be: all of them sleep at the same time.
+Number without_bound(const Options& options) {
+  weft::FiberPool pool({.capacity = weft::kUnlimited});
+  std::atomic<Number> sum{0};
+  for (Number i = 0; i < options.tasks; ++i) {
+    check(pool.submit([&, i] {
+      weft::this_fiber::sleep_for(std::chrono::milliseconds(options.sleep_milliseconds));
+      sum += i;
+    }));
+  }
+  pool.wait_idle();
+  return sum;
+}
+
+// Where the workers are taken, submit() waits for one.
+Number with_submit(const Options& options) {
+  weft::FiberPool pool({.capacity = options.capacity});
+  std::atomic<Number> sum{0};
+  for (Number i = 0; i < options.tasks; ++i) check(pool.submit([&sum, i] { sum += i; }));
+  pool.wait_idle();
+  return sum;
+}
+
+// A handle for each result. The queue takes all tasks, so that nobody waits before get().
+Number with_handles(const Options& options) {
+  weft::FiberPool pool({.capacity = options.capacity, .queue_capacity = weft::kUnlimited});
+  std::vector<weft::PoolTask<Number>> tasks;
+  for (Number i = 0; i < options.tasks; ++i) tasks.push_back(pool.async([i] { return i; }));
+  Number sum = 0;
+  for (auto& task : tasks) sum += task.get();
+  return sum;
+}
+
+// The results of all, in the order of the spawns, or the first exception.
+Number with_a_group(const Options& options) {
+  weft::FiberPool pool({.capacity = options.capacity});
+  weft::ResultGroup<Number> group(pool);
+  for (Number i = 0; i < options.tasks; ++i) group.spawn([i] { return i; });
+  const std::vector<Number> results = group.join();
+  return std::accumulate(results.begin(), results.end(), Number{0});
+}
+
+// One function for all: a task is its argument.
+Number with_a_function(const Options& options) {
+  std::atomic<Number> sum{0};
+  weft::FunctionPool<Number> pool([&sum](Number i) { sum += i; }, {.capacity = options.capacity});
+  for (Number i = 0; i < options.tasks; ++i) check(pool.invoke(i));
+  pool.pool().wait_idle();
+  return sum;
+}
+
+// Each call waits for its result, as a call does.
+Number with_calls(const Options& options) {
+  weft::FunctionPool<Number, Number> pool([](Number i) { return i; },
+                                          {.capacity = options.capacity});
+  Number sum = 0;
+  for (Number i = 0; i < options.tasks; ++i) sum += pool.process(i);
+  return sum;
+}
+
+struct Way {
+  const char* name;
+  Number (*add_up)(const Options& options);
+};
+
+constexpr Way kWays[] = {
+    {"submit, without a bound", without_bound},
+    {"submit", with_submit},
+    {"async", with_handles},
+    {"a ResultGroup", with_a_group},
+    {"a FunctionPool: invoke", with_a_function},
+    {"a FunctionPool: process", with_calls},
+};
+
+int run(const Options& options) {
+  const Number expected = options.tasks * (options.tasks - 1) / 2;
+  weft::run([&] {
+    for (const Way& way : kWays) {
+      const auto start = std::chrono::steady_clock::now();
+      const Number sum = way.add_up(options);
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - start;
+      if (sum != expected) throw std::logic_error(fmt::format("{}: {}", way.name, sum));
+      fmt::print("{:<26}{:>12}{:>12.3f} ms\n", way.name, sum, took.count());
+    }
+  });
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Adds up the numbers below a limit in a pool, in several ways.", "pool_tour");
+  app.add_option("--tasks", options.tasks, "tasks, one for each number")
+      ->check(CLI::Range(1, 10'000'000))
+      ->capture_default_str();
+  app.add_option("--capacity", options.capacity, "tasks that run at once, where there is a bound")
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
+  app.add_option("--sleep-ms", options.sleep_milliseconds, "how long each takes without a bound")
+      ->check(CLI::Range(0, 60'000))
+      ->capture_default_str();
+  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+}
