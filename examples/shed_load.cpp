@@ -1,22 +1,30 @@
 // A server that sheds load: a pool handles so many requests at once, a few more may wait, and
-// whoever comes then is answered 503 at once, rather than late or never. The clients are in the
-// same process; each sends one request when it pleases, and some come back when they were refused.
+// whoever comes then is answered 503 at once, rather than late or never. So what is served is
+// served in time, however many come. Even refusals are bounded: a connection beyond those is
+// closed. The clients are in the same process; they come faster than the server can handle them,
+// send a request each, and come back some times when they were refused.
 //
-//   shed_load --clients 200 --capacity 8 --queue 4 --request-ms 20
+//   shed_load --clients 400 --capacity 8 --queue 4 --request-ms 20 --overload 3
+//   shed_load --queue 1000      nobody is refused, and everybody waits
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 #include <weft/go.hpp>
+#include <weft/mutex.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/pacer.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/task_group.hpp>
@@ -31,11 +39,15 @@ using weft::net::Address;
 using weft::net::TcpListener;
 using weft::net::TcpStream;
 
+using Clock = std::chrono::steady_clock;
+using Milliseconds = std::chrono::duration<double, std::milli>;
+
 struct Options {
-  unsigned clients = 200;
+  unsigned clients = 400;
   std::size_t capacity = 8;
   std::size_t queue = 4;
   unsigned request_milliseconds = 20;
+  double overload = 3;
   unsigned attempts = 3;
 };
 
@@ -65,32 +77,39 @@ class Server {
     listener_ = std::move(listener);
     serving_ = weft::spawn([this] { serve(); });
   }
-  ~Server() { listener_.close(); }  // The handle then joins, and the pool after it.
+  ~Server() { listener_.close(); }  // The handle then joins, and the pools after it.
 
   [[nodiscard]] Address address() const { return listener_.local_address().value; }
   [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
   [[nodiscard]] weft::PoolStats stats() const { return pool_.stats(); }
+  [[nodiscard]] weft::PoolStats refusals() const { return refusals_.stats(); }
 
  private:
   void serve() {
     for (;;) {
       auto [stream, error] = listener_.accept();
       if (error == weft::Errc::closed) return;
-      check(error);
+      if (error) {
+        // Out of descriptors, most likely: connections that end will give some back.
+        weft::this_fiber::sleep_for(std::chrono::milliseconds(10));
+        continue;
+      }
       // Shared, because a callable is moved from even if the pool refuses it.
       auto connection = std::make_shared<TcpStream>(std::move(stream));
       if (!pool_.submit([this, connection] { handle(*connection); })) continue;
-      // Little work: the answer fits into the socket, and nobody waits for the client.
-      weft::go([connection] { answer(*connection, kBusy); });
+      // To read and to answer is little work, but a client may be slow. A connection that is
+      // refused here, too, is closed with the last copy of it.
+      (void)refusals_.submit([connection] { answer(*connection, kBusy); });
     }
   }
 
   void handle(TcpStream& connection) {
-    const std::size_t busy = pool_.stats().busy;
+    const std::size_t at_once = ++at_once_;
     std::size_t most = most_at_once_;
-    while (most < busy && !most_at_once_.compare_exchange_weak(most, busy)) {
+    while (most < at_once && !most_at_once_.compare_exchange_weak(most, at_once)) {
     }
     weft::this_fiber::sleep_for(std::chrono::milliseconds(options_.request_milliseconds));
+    --at_once_;
     answer(connection, kOk);
   }
 
@@ -103,67 +122,107 @@ class Server {
   }
 
   const Options& options_;
+  std::atomic<std::size_t> at_once_{0};
   std::atomic<std::size_t> most_at_once_{0};
   weft::FiberPool pool_;
+  weft::FiberPool refusals_{{.capacity = 100, .on_full = weft::OnFull::reject, .name = "refusals"}};
   TcpListener listener_;
   weft::JoinHandle<void> serving_;  // Ends first: it uses all the others.
 };
 
-// The status of one request.
+// The status of one request; 0 when the server hung up.
 int ask(const Address& server) {
   auto [stream, error] = TcpStream::connect(server);
   check(error);
-  check(stream.write_all(bytes_of(kRequest)).error);
+  if (stream.write_all(bytes_of(kRequest)).error) return 0;
   std::array<std::byte, 12> status;  // HTTP/1.0 200
-  check(stream.read_exactly(status).error);
+  if (stream.read_exactly(status).error) return 0;
   return std::stoi(std::string(reinterpret_cast<const char*>(status.data()) + 9, 3));
 }
 
 struct Outcome {
-  std::atomic<unsigned> served{0};
-  std::atomic<unsigned> refused{0};
-  std::atomic<unsigned> gave_up{0};
+  weft::Mutex mutex;  // Guards the next four.
+  std::vector<Milliseconds> served_after;
+  std::vector<Milliseconds> refused_after;
+  unsigned hung_up = 0;
+  unsigned gave_up = 0;
   weft::PoolStats stats;
+  weft::PoolStats refusals;
   std::size_t most_at_once = 0;
 };
 
+// True when the client was served.
+bool ask_once(const Address& server, Outcome& outcome) {
+  const auto start = Clock::now();
+  const int status = ask(server);
+  const Milliseconds took = Clock::now() - start;
+  const std::lock_guard guard(outcome.mutex);
+  if (status == 200) {
+    outcome.served_after.push_back(took);
+  } else if (status == 503) {
+    outcome.refused_after.push_back(took);
+  } else if (status == 0) {
+    ++outcome.hung_up;
+  } else {
+    throw std::logic_error("an answer that nobody sends");
+  }
+  return status == 200;
+}
+
+void run_client(const Options& options, const Address& server, Outcome& outcome) {
+  for (unsigned attempt = 1; attempt <= options.attempts; ++attempt) {
+    if (ask_once(server, outcome)) return;
+    weft::this_fiber::sleep_for(attempt * std::chrono::milliseconds(options.request_milliseconds));
+  }
+  const std::lock_guard guard(outcome.mutex);
+  ++outcome.gave_up;
+}
+
 void run_clients(const Options& options, Outcome& outcome) {
   Server server(options);
+  const Milliseconds request{options.request_milliseconds};
+  const auto spacing = request / (static_cast<double>(options.capacity) * options.overload);
+  weft::Pacer pacer(std::chrono::duration_cast<std::chrono::nanoseconds>(spacing));
   weft::TaskGroup clients;
   for (unsigned i = 0; i < options.clients; ++i) {
-    clients.spawn([&] {
-      for (unsigned attempt = 1; attempt <= options.attempts; ++attempt) {
-        const int status = ask(server.address());
-        if (status == 200) {
-          ++outcome.served;
-          return;
-        }
-        if (status != 503) throw std::logic_error("an answer that nobody sends");
-        ++outcome.refused;
-        weft::this_fiber::sleep_for(attempt *
-                                    std::chrono::milliseconds(options.request_milliseconds));
-      }
-      ++outcome.gave_up;
-    });
+    pacer.next();
+    clients.spawn([&] { run_client(options, server.address(), outcome); });
   }
   clients.join();
   outcome.stats = server.stats();
+  outcome.refusals = server.refusals();
   outcome.most_at_once = server.most_at_once();
+}
+
+void check(const Options& options, const Outcome& outcome) {
+  const std::size_t served = outcome.served_after.size();
+  const std::size_t refused = outcome.refused_after.size();
+  if (served + outcome.gave_up != options.clients || outcome.stats.submitted != served ||
+      outcome.stats.rejected != refused + outcome.hung_up ||
+      outcome.refusals.rejected != outcome.hung_up) {
+    throw std::logic_error("a request was lost");
+  }
+  if (outcome.most_at_once > options.capacity) throw std::logic_error("too many at once");
+  if (served == 0) throw std::logic_error("nobody was served");
+}
+
+void print(const char* what, std::vector<Milliseconds> times) {
+  if (times.empty()) return;
+  std::sort(times.begin(), times.end());
+  fmt::print("{:<8}{:>8}{:>12.3f} ms{:>12.3f} ms\n", what, times.size(),
+             times[times.size() / 2].count(), times.back().count());
 }
 
 int run(const Options& options) {
   Outcome outcome;
   weft::run([&] { run_clients(options, outcome); });
-  if (outcome.served + outcome.gave_up != options.clients ||
-      outcome.stats.rejected != outcome.refused || outcome.stats.submitted != outcome.served) {
-    throw std::logic_error("a request was lost");
-  }
-  if (outcome.most_at_once > options.capacity) throw std::logic_error("too many at once");
-  if (outcome.served == 0) throw std::logic_error("nobody was served");
-  fmt::print("{} clients: {} served, {} gave up after {} attempts\n", options.clients,
-             outcome.served.load(), outcome.gave_up.load(), options.attempts);
-  fmt::print("{} answers of 503; {} requests at once at most\n", outcome.refused.load(),
-             outcome.most_at_once);
+  check(options, outcome);
+  fmt::print("{:<8}{:>8}{:>15}{:>15}\n", "", "answers", "median", "longest");
+  print("served", outcome.served_after);
+  print("refused", outcome.refused_after);
+  if (outcome.hung_up > 0) fmt::print("{:<8}{:>8}\n", "hung up", outcome.hung_up);
+  fmt::print("{} of {} clients gave up after {} attempts; {} requests at once at most\n",
+             outcome.gave_up, options.clients, options.attempts, outcome.most_at_once);
   return 0;
 }
 
@@ -172,7 +231,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("A server that refuses what it cannot handle in time.", "shed_load");
-  app.add_option("--clients", options.clients, "clients, which all come at once")
+  app.add_option("--clients", options.clients, "clients, which come one after the other")
       ->check(CLI::Range(1, 10'000))
       ->capture_default_str();
   app.add_option("--capacity", options.capacity, "requests that are handled at once")
@@ -182,7 +241,10 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--request-ms", options.request_milliseconds, "how long a request takes")
-      ->check(CLI::Range(0, 60'000))
+      ->check(CLI::Range(1, 60'000))
+      ->capture_default_str();
+  app.add_option("--overload", options.overload, "how much faster they come than can be handled")
+      ->check(CLI::Range(0.1, 1000.0))
       ->capture_default_str();
   app.add_option("--attempts", options.attempts, "attempts until a client gives up")
       ->check(CLI::Range(1, 1'000))
