@@ -4,20 +4,25 @@
 // capacity of 1 it would wait for ever. So it gives the slot up and is counted as lent, not as
 // running; when its wait is over it takes a free slot, or the next that becomes free, which is not
 // offered to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds.
+#include <weft/detail/slot_loan.hpp>
+
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
 
-namespace weft::pool {
+namespace weft {
+
+detail::SlotLoan::SlotLoan(const pool::PoolCore* pool) noexcept
+    : lender_(pool::called_from_worker_of(pool) ? const_cast<pool::PoolCore*>(pool) : nullptr) {
+  if (lender_ != nullptr) lender_->lend_slot();
+}
+
+detail::SlotLoan::~SlotLoan() {
+  if (lender_ != nullptr) lender_->reclaim_slot();
+}
+
+namespace pool {
 
 using detail::Waiter;
-
-Loan::Loan(PoolCore* core) noexcept : core_(called_from_worker_of(core) ? core : nullptr) {
-  if (core_ != nullptr) core_->lend_slot();
-}
-
-Loan::~Loan() {
-  if (core_ != nullptr) core_->reclaim_slot();
-}
 
 void PoolCore::lend_slot() noexcept {
   lock_.lock();
@@ -62,4 +67,5 @@ void PoolCore::return_slots(WakeChain& wakes) noexcept {
   }
 }
 
-}  // namespace weft::pool
+}  // namespace pool
+}  // namespace weft

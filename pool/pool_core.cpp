@@ -1,6 +1,7 @@
 #include "pool/pool_core.hpp"
 
 #include <utility>
+#include <weft/detail/slot_loan.hpp>
 
 namespace weft::pool {
 
@@ -89,7 +90,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
 }
 
 std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
-  const Loan loan(this);
+  const detail::SlotLoan loan(this);
   for (;;) {
     std::error_code error;
     lock_.lock();

@@ -73,7 +73,7 @@ class PoolCore {
   [[nodiscard]] bool is_paused() noexcept;
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
-  // lending.cpp: by a worker of this pool, around a wait of its task.
+  // lending.cpp: by a worker of this pool, around a wait of its task; see detail::SlotLoan.
   void lend_slot() noexcept;
   void reclaim_slot() noexcept;
 
@@ -225,19 +225,6 @@ class PoolCore {
   detail::WaitList still_waiters_;  // Until no task runs, while paused.
   detail::WaitList joiners_;
   detail::WaitList reaper_bed_;  // Where the reaper sleeps.
-};
-
-// By a task that is about to park: lends its slot if it runs on a worker of `core`, which may be
-// gone if not. Destroyed, it waits for a slot.
-class Loan {
- public:
-  explicit Loan(PoolCore* core) noexcept;
-  ~Loan();
-  Loan(const Loan&) = delete;
-  Loan& operator=(const Loan&) = delete;
-
- private:
-  PoolCore* const core_;
 };
 
 }  // namespace weft::pool

@@ -1,9 +1,6 @@
 #include <weft/detail/pool_terms.hpp>
 #include <weft/pool.hpp>
 
-#include "pool/pool_core.hpp"
-#include "pool/registry.hpp"
-
 namespace weft::detail {
 
 PoolJob::Outcome PoolJob::execute() noexcept {
@@ -39,7 +36,7 @@ bool PoolJob::wait_until(const Until& until) noexcept {
   const bool over_already = ready();
   lock_.unlock();
   if (over_already) return true;
-  const pool::Loan loan(core_);
+  const SlotLoan loan(core_);
   lock_.lock();
   if (ready()) {
     lock_.unlock();
@@ -48,14 +45,6 @@ bool PoolJob::wait_until(const Until& until) noexcept {
   Waiter self;
   return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, until) == Claim::kNotifier;
 }
-
-bool PoolJob::lend_slot() noexcept {
-  if (!pool::called_from_worker_of(core_)) return false;
-  core_->lend_slot();
-  return true;
-}
-
-void PoolJob::reclaim_slot() noexcept { core_->reclaim_slot(); }
 
 void PoolJob::release_reference() noexcept {
   if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]

@@ -114,14 +114,14 @@ class FunctionPool {
   // As process(), but `until` may end both waits, that for room (if on_full is OnFull::block) and
   // that for the result. Then an empty optional is returned, or false if Out is void; the function
   // is not called if it has not been yet, and else its stop_token is told: it keeps its worker
-  // until it returns. Takes one allocation. For a task of this pool: its slot is lent while it
-  // waits for room, but not while it waits for the result.
+  // until it returns. Takes one allocation.
   [[nodiscard]] InTime process_until(const Until& until, In argument) {
     if (until.is_never()) return process_in_time(std::move(argument));
     auto call = std::make_shared<detail::TimedCall<In, Out>>(std::move(argument));
     const std::error_code error = submit_timed(until, TimedTask(function_.get(), call));
     if (error == Errc::timed_out || error == Errc::cancelled) return {};
     if (error) throw std::system_error(error);
+    const detail::SlotLoan loan(pool_.lends_to());
     if (!call->wait_until(until)) return {};
     return call->take();
   }

@@ -189,6 +189,9 @@ class FiberPool {
 
   [[nodiscard]] PoolStats stats() const noexcept;
 
+  // What a detail::SlotLoan around a wait for this pool is made with.
+  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return core_.get(); }
+
  private:
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);

@@ -66,8 +66,8 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // that the pool refuses throws std::system_error with the pool's code, and counts for nothing. A
 // task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
 // throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
-// pool that waits for the group lends its slot, once the group has started a task with spawn(). A
-// slot may be in use for a moment after join(), as the last task is on its way out.
+// pool that waits for the group lends its slot. A slot may be in use for a moment after join(), as
+// the last task is on its way out.
 // Synchronizes: spawn() with the start of the task, the end of each task with the return of join().
 class TaskGroup {
  public:
@@ -97,15 +97,16 @@ class TaskGroup {
   void spawn(F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
       if (runs_in_own_task()) return run(task);
-      const detail::SlotLoan loan(lender());
+      const detail::SlotLoan loan(lends_to());
       permits_.acquire();
     }
     auto member = admit(std::forward<F>(task));
     if (pool_ == nullptr) return go(std::move(member));
     Booking booking(*this);
-    PoolTask<void> handle = pool_->async(std::move(member));
+    if (const std::error_code error = pool_->submit(std::move(member))) {
+      throw std::system_error(error);
+    }
     booking.accept();
-    keep_lender(std::move(handle));
   }
   // False when `limit` tasks run, or the pool is full. Never parks.
   template <class F>
@@ -122,7 +123,7 @@ class TaskGroup {
   template <class F>
   [[nodiscard]] bool spawn_until(const Until& until, F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
-      const detail::SlotLoan loan(lender());
+      const detail::SlotLoan loan(lends_to());
       if (!permits_.try_acquire_until(until)) return false;
     }
     auto member = admit(std::forward<F>(task));
@@ -144,7 +145,7 @@ class TaskGroup {
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
-    const detail::SlotLoan loan(lender());
+    const detail::SlotLoan loan(lends_to());
     return running_.wait_until(until);
   }
 
@@ -245,15 +246,8 @@ class TaskGroup {
     if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
     throw std::system_error(error);
   }
-  // The first task of the pool that has a handle; its pool is the group's.
-  void keep_lender(PoolTask<void> task) {
-    const std::lock_guard guard(mutex_);
-    if (!lender_.valid()) lender_ = std::move(task);
-  }
-  [[nodiscard]] detail::PoolJob* lender() noexcept {
-    if (pool_ == nullptr) return nullptr;
-    const std::lock_guard guard(mutex_);
-    return lender_.job();
+  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept {
+    return pool_ == nullptr ? nullptr : pool_->lends_to();
   }
   void count_unrun() noexcept {
     if (pool_ != nullptr) dropped_.fetch_add(1, detail::relaxed);
@@ -292,9 +286,8 @@ class TaskGroup {
   WaitGroup running_;
   // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
   detail::Atomic<std::int64_t> dropped_{0};
-  Mutex mutex_;  // Guards the next two.
-  std::vector<std::exception_ptr> errors_;
-  PoolTask<void> lender_;
+  Mutex mutex_;
+  std::vector<std::exception_ptr> errors_;  // Guarded by mutex_.
   Context context_;
 };
 

@@ -229,6 +229,15 @@ FIBER_TEST_CASE("a function may call its own pool of one, and waits for it with 
   CHECK(pool.pool().stats().live <= 1);
 }
 
+FIBER_TEST_CASE("a call with a limit lends the slot of a task of the same pool, too") {
+  FunctionPool<int, int>* self = nullptr;
+  FunctionPool<int, int> pool(
+      [&](int depth) { return depth == 0 ? 7 : *self->process_for(1h, depth - 1); },
+      {.capacity = 1});
+  self = &pool;
+  CHECK(pool.process(3) == 7);
+}
+
 FIBER_TEST_CASE("each worker has an object of its own, and none is used twice at a time") {
   Objects objects;
   {

@@ -55,6 +55,19 @@ FIBER_TEST_CASE("many groups share a pool, and its capacity holds for all of the
   CHECK(pool.stats().completed == 160);
 }
 
+FIBER_TEST_CASE("a task lends its slot to a group, however the group's tasks were started") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 1});
+  int ran = 0;
+  pool.run([&] {
+    TaskGroup group(pool);
+    CHECK(group.try_spawn([&] { ++ran; }));
+    group.join();
+    CHECK(group.spawn_until(Deadline::after(1h), [&] { ++ran; }));
+    group.join();
+  });
+  CHECK(ran == 2);
+}
+
 FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it") {
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     FiberPool pool({.capacity = capacity});

@@ -12,6 +12,7 @@
 #include <utility>
 #include <variant>
 #include <weft/detail/select_case.hpp>
+#include <weft/detail/slot_loan.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waiter.hpp>
@@ -81,11 +82,10 @@ class PoolJob {
   // By who waits.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // For a select: what guards the list; and the slot of a task of the same pool, around its wait.
+  // For a select: what guards the list; and what a SlotLoan around its wait is made with.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
-  [[nodiscard]] bool lend_slot() noexcept;
-  void reclaim_slot() noexcept;
+  [[nodiscard]] const pool::PoolCore* core() const noexcept { return core_; }
   // True if the callable will never run. If it runs, and takes a token, it is asked to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
@@ -114,7 +114,7 @@ class PoolJob {
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  pool::PoolCore* const core_;  // Followed only by a task of that pool: else it may be gone.
+  const pool::PoolCore* const core_;  // Compared, never followed: it may be gone.
   PoolTerms* const terms_;
   const Kind kind_;
   Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.
@@ -140,11 +140,12 @@ class PoolCase final : public SelectCase {
   bool attempt() noexcept override { return job_->ready(); }
   bool is_ready() noexcept override { return job_->ready(); }
   bool conclude() noexcept override { return true; }
-  bool lend() noexcept override { return job_ != nullptr && job_->lend_slot(); }
-  void reclaim() noexcept override { job_->reclaim_slot(); }
+  bool lend() noexcept override { return job_ != nullptr && loan_.emplace(job_->core()).is_made(); }
+  void reclaim() noexcept override { loan_.reset(); }
 
   PoolJob* const job_;
   Handler handler_;
+  std::optional<SlotLoan> loan_;
 };
 
 // The outcome of a job: a value, or the exception that ended it.

@@ -1,24 +1,27 @@
-// Lending a slot of a pool around a wait that the pool does not know of.
+// Lending a slot of a pool around a wait.
 #pragma once
 
-#include <weft/detail/pool_job.hpp>
+namespace weft::pool {
+class PoolCore;
+}
 
 namespace weft::detail {
 
 // By a party that is about to park: while it lives, the slot of the caller's task is lent, if that
-// runs in the pool of `job`. Null, or a job of another pool: nothing happens.
+// runs in `pool`, which is compared and not followed: so it may be gone if not. Null: nothing
+// happens. Destroyed, it waits for a slot.
 class SlotLoan {
  public:
-  explicit SlotLoan(PoolJob* job) noexcept
-      : job_(job != nullptr && job->lend_slot() ? job : nullptr) {}
-  ~SlotLoan() {
-    if (job_ != nullptr) job_->reclaim_slot();
-  }
+  explicit SlotLoan(const pool::PoolCore* pool) noexcept;
+  ~SlotLoan();
   SlotLoan(const SlotLoan&) = delete;
   SlotLoan& operator=(const SlotLoan&) = delete;
 
+  // Whether there was anything to lend.
+  [[nodiscard]] bool is_made() const noexcept { return lender_ != nullptr; }
+
  private:
-  PoolJob* const job_;
+  pool::PoolCore* const lender_;
 };
 
 }  // namespace weft::detail
