@@ -54,6 +54,9 @@ void FiberPool::pause() noexcept { core_->pause(); }
 void FiberPool::resume() noexcept { core_->resume(); }
 bool FiberPool::is_paused() const noexcept { return core_->is_paused(); }
 bool FiberPool::wait_paused_until(const Until& until) { return core_->wait_paused_until(until); }
+bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
+  return core_->wait_for_completed(count, until);
+}
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
 bool FiberPool::wait_idle_until(const Until& until) { return core_->wait_idle_until(until); }
 bool FiberPool::join_until(const Until& until) { return core_->join_until(until); }

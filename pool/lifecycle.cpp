@@ -105,7 +105,9 @@ void PoolCore::tell_if_quiet(WakeChain& wakes) noexcept {
 
 // Requires lock_, whose release is the caller's last access to the pool if it is gone.
 void PoolCore::tell_if_gone(WakeChain& wakes) noexcept {
-  if (is_gone()) wakes.add_all(joiners_.claim_all());
+  if (!is_gone()) return;
+  wakes.add_all(joiners_.claim_all());
+  wakes.add_all(count_waiters_.claim_all());  // Not granted: nothing is counted any more.
 }
 
 // A task that waited for its pool to be quiet or gone would wait for itself.

@@ -173,6 +173,7 @@ void PoolCore::run_in_caller(PoolItem& item) noexcept {
   lock_.lock();
   --in_callers_;
   count(outcome);
+  tell_if_counted(wakes);
   tell_if_still(wakes);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
@@ -232,17 +233,6 @@ void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
 Worker& PoolCore::call_hottest() noexcept {
   ++waking_;
   return idle_.pop();
-}
-
-void PoolCore::count(detail::PoolJob::Outcome outcome) noexcept {
-  using Outcome = detail::PoolJob::Outcome;
-  if (outcome == Outcome::completed) {
-    ++completed_;
-  } else if (outcome == Outcome::failed) {
-    ++failed_;
-  } else {
-    ++cancelled_;
-  }
 }
 
 }  // namespace weft::pool

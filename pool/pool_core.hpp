@@ -67,6 +67,9 @@ class PoolCore {
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolStats stats() noexcept;
 
+  // counting.cpp
+  [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until);
+
   // pausing.cpp
   void pause() noexcept;
   void resume() noexcept;
@@ -130,6 +133,8 @@ class PoolCore {
   [[nodiscard]] Worker& call_hottest() noexcept;
   void tell_if_quiet(WakeChain& wakes) noexcept;
   void tell_if_gone(WakeChain& wakes) noexcept;
+
+  // counting.cpp. Require lock_.
   void count(detail::PoolJob::Outcome outcome) noexcept;
   void drop_oldest(detail::PoolItem& dropped) noexcept;
 
@@ -144,6 +149,12 @@ class PoolCore {
     end_terms(job);
     return true;
   }
+  [[nodiscard]] std::uint64_t ended() const noexcept { return completed_ + failed_; }
+  void tell_if_counted(WakeChain& wakes) noexcept {
+    if (ended() >= awaited_count_) [[unlikely]]
+      tell_counted(wakes);
+  }
+  void tell_counted(WakeChain& wakes) noexcept;
 
   // pausing.cpp. Require lock_.
   void end_pause(WakeChain& wakes) noexcept;
@@ -205,6 +216,8 @@ class PoolCore {
   std::size_t extra_running_ = 0;  // and those that run.
   std::uint64_t submitted_ = 0;
   std::uint64_t completed_ = 0;
+  std::uint64_t failed_ = 0;
+  std::uint64_t awaited_count_ = UINT64_MAX;  // Nobody in count_waiters_ waits for less.
   IdleStack idle_;
   Backlog queue_;
   detail::WaitList blocked_;
@@ -213,7 +226,6 @@ class PoolCore {
   std::size_t in_callers_ = 0;
   std::size_t present_ = 0;
   std::uint64_t epoch_ = 0;  // Advanced by the reaper every idle_timeout.
-  std::uint64_t failed_ = 0;
   std::uint64_t cancelled_ = 0;
   std::uint64_t rejected_ = 0;
   std::uint64_t started_ = 0;
@@ -224,6 +236,7 @@ class PoolCore {
   detail::WaitList quiet_waiters_;
   detail::WaitList still_waiters_;  // Until no task runs, while paused.
   detail::WaitList joiners_;
+  detail::WaitList count_waiters_;
   detail::WaitList reaper_bed_;  // Where the reaper sleeps.
 };
 

@@ -69,6 +69,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     const bool arriving = self.awaited;
     if (arriving && !arrive(self)) return false;
     WakeChain wakes;
+    tell_if_counted(wakes);
     if (!returning_.empty()) return_slots(wakes);
     const bool surplus = live_ > capacity_;
     const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
@@ -259,6 +260,7 @@ void PoolCore::run_stranded_items() noexcept {
     lock_.lock();
   }
   WakeChain wakes;
+  tell_if_counted(wakes);
   return_slots(wakes);
   while (queue_wants_worker()) wakes.add(call_hottest());
   tell_if_still(wakes);

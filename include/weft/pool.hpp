@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -23,11 +24,11 @@ namespace weft {
 //
 // Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
 // the order in which they were accepted, but for what SubmitOptions say. Every call may be made
-// from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused and join
-// throw std::system_error (std::errc::resource_deadlock_would_occur) inside a task, which they
-// would wait for. A task that waits on its own pool, in submit(), run() or a PoolTask, lends its
-// slot meanwhile, so that nested waits never run out of slots. A callable is moved from even if it
-// is refused.
+// from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused,
+// wait_for_completed and join throw std::system_error (std::errc::resource_deadlock_would_occur)
+// inside a task, which they would wait for. A task that waits on its own pool, in submit(), run()
+// or a PoolTask, lends its slot meanwhile, so that nested waits never run out of slots. A callable
+// is moved from even if it is refused.
 //
 // A task that can be called with a std::stop_token gets one, in every form of submission; stop is
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
@@ -139,6 +140,18 @@ class FiberPool {
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
     return wait_idle_until(Deadline::after(duration));
+  }
+
+  // Parks until so many tasks have returned or thrown since the pool was made; those that were
+  // dropped do not count. So a party that has had 100 tasks accepted, and is the only one, waits
+  // for completed + failed + 100 of a reading of stats() from before, or for any number less.
+  // False when `until` ended the wait, and as soon as the pool is closed and nothing of it is
+  // left, because the number is not reached then.
+  [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
+  template <class Rep, class Period>
+  [[nodiscard]] bool wait_for_completed_for(std::uint64_t count,
+                                            std::chrono::duration<Rep, Period> duration) {
+    return wait_for_completed(count, Deadline::after(duration));
   }
 
   // From the return of this call on no task starts; those that run go on, and tasks are accepted as
