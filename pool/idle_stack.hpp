@@ -14,6 +14,7 @@ struct Worker : detail::Waiter {
   Worker* hotter = nullptr;  // The IdleStack's links.
   Worker* colder = nullptr;
   std::uint64_t idle_since = 0;         // The pool's epoch when it went idle.
+  std::uint64_t number = 0;             // Of the task it runs, as in TaskInfo.
   bool awaited = true;                  // Counted in PoolCore::waking_ until it looks for a task.
   bool freed_more = false;              // Its last task may have let more than one other start.
   bool retired = false;                 // Set by who took it, with its slot, for good.

@@ -167,8 +167,9 @@ std::error_code PoolCore::refuse(std::error_code why) noexcept {
 void PoolCore::run_in_caller(PoolItem& item) noexcept {
   ++submitted_;
   ++in_callers_;
+  const std::uint64_t number = left_queue();
   lock_.unlock();
-  const auto outcome = execute(item);
+  const auto outcome = execute(item, number);
   WakeChain wakes;
   lock_.lock();
   --in_callers_;

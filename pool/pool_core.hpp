@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <stop_token>
+#include <string_view>
 #include <system_error>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/termed_job.hpp>
@@ -122,6 +123,8 @@ class PoolCore {
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return options_.min_workers < capacity_ ? options_.min_workers : capacity_;
   }
+  // How many tasks are not queued any more, counting those that were not queued at all.
+  [[nodiscard]] std::uint64_t left_queue() const noexcept { return submitted_ - queue_.size(); }
   void set_capacity(std::size_t capacity) noexcept;
   void admit_blocked(WakeChain& wakes) noexcept;
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
@@ -176,12 +179,17 @@ class PoolCore {
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;
   void leave() noexcept;
-  [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item) noexcept;
-  [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job) noexcept;
-  void report(const std::exception_ptr& exception) noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item,
+                                                 std::uint64_t number) noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job,
+                                                     std::uint64_t number) noexcept;
   // Requires lock_; releases it meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept;
   void run_stranded_items() noexcept;
+
+  // reports.cpp. Without lock_.
+  void report(const std::exception_ptr& exception, const TaskInfo& task) noexcept;
+  void log(std::string_view event, const std::exception_ptr& exception) noexcept;
 
   // lifecycle.cpp. Requires lock_, and releases it.
   void match_up() noexcept;

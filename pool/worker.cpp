@@ -1,8 +1,7 @@
 // The life of a worker: it arrives, runs tasks, idles, and leaves.
-#include <cstdio>
 #include <exception>
-#include <string>
 #include <utility>
+#include <weft/this_fiber.hpp>
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
@@ -19,18 +18,6 @@ namespace {
 // a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
 constexpr int kCallsOnArrival = 2;
 
-// One line on stderr, in one write so that lines of several threads do not mix.
-void print(const char* event, const std::string& pool, const std::exception_ptr& exception) {
-  const char* format = "weft: pool '%s': %s: %s\n";
-  try {
-    std::rethrow_exception(exception);
-  } catch (const std::exception& known) {
-    std::fprintf(stderr, format, pool.c_str(), event, known.what());
-  } catch (...) {
-    std::fprintf(stderr, format, pool.c_str(), event, "not a std::exception");
-  }
-}
-
 // Tells the waiters of the job that the worker ran last.
 void tell_waiters(Worker& worker) noexcept {
   if (worker.finished == nullptr) return;
@@ -46,7 +33,7 @@ void PoolCore::work() noexcept {
   PoolItem item;
   lock_.lock();
   while (next_item(self, item)) {
-    self.outcome = execute(item);
+    self.outcome = execute(item, self.number);
     self.finished = std::exchange(item.job, nullptr);
     lock_.lock();
     --running_;
@@ -74,6 +61,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     const bool surplus = live_ > capacity_;
     const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
     if (!surplus && !paused_ && take_item(item, calls, wakes)) {
+      self.number = left_queue();
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);
@@ -178,8 +166,9 @@ void PoolCore::leave() noexcept {
   wakes.wake_all();
 }
 
-Outcome PoolCore::execute(PoolItem& item) noexcept {
-  if (item.job != nullptr) return execute_job(*item.job);
+// `number` as in TaskInfo.
+Outcome PoolCore::execute(PoolItem& item, std::uint64_t number) noexcept {
+  if (item.job != nullptr) return execute_job(*item.job, number);
   std::exception_ptr exception;
   try {
     item.task.run();
@@ -188,32 +177,22 @@ Outcome PoolCore::execute(PoolItem& item) noexcept {
     exception = std::current_exception();
   }
   // Not inside the catch block: on_exception may park.
-  report(exception);
+  report(exception, {.pool = options_.name,
+                     .number = number,
+                     .type = item.task.type_hint(),
+                     .fiber = this_fiber::id()});
   return Outcome::failed;
 }
 
-Outcome PoolCore::execute_job(detail::PoolJob& job) noexcept {
+Outcome PoolCore::execute_job(detail::PoolJob& job, std::uint64_t number) noexcept {
   const Outcome outcome = job.execute();
-  if (outcome == Outcome::failed) {
-    if (const std::exception_ptr exception = job.take_unwatched()) report(exception);
+  if (outcome != Outcome::failed) return outcome;
+  const auto [exception, type] = job.take_unwatched();
+  if (exception) {
+    report(exception,
+           {.pool = options_.name, .number = number, .type = type, .fiber = this_fiber::id()});
   }
   return outcome;
-}
-
-void PoolCore::report(const std::exception_ptr& exception) noexcept {
-  if (!options_.on_exception) {
-    print("a task threw", options_.name, exception);
-    return;
-  }
-  std::exception_ptr from_handler;
-  try {
-    options_.on_exception(exception);
-  } catch (...) {
-    // A handler that throws must cost neither the worker nor the slot, and there is nobody left
-    // to hand its exception to.
-    from_handler = std::current_exception();
-  }
-  if (from_handler) print("on_exception threw", options_.name, from_handler);
 }
 
 std::error_code PoolCore::start_worker() noexcept {
@@ -246,9 +225,10 @@ void PoolCore::run_stranded_items() noexcept {
     PoolItem item;
     ++live_;
     (void)take_item(item, 0, wakes);
+    const std::uint64_t number = left_queue();
     lock_.unlock();
     wakes.wake_all();
-    const Outcome outcome = execute(item);
+    const Outcome outcome = execute(item, number);
     lock_.lock();
     --running_;
     --live_;

@@ -5,12 +5,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <weft/deadline.hpp>
+#include <weft/pool_hooks.hpp>
 
 namespace weft {
 
@@ -50,9 +51,13 @@ struct PoolOptions {
   // A worker that was idle for so long, and for at most twice as long, is retired.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
-  // Called from several workers at once. Empty: one line on stderr. May throw: that too costs
-  // one line and no worker. Exceptions of async() and run() go to who waits instead.
-  std::function<void(std::exception_ptr)> on_exception = {};
+  // Takes the exception_ptr, and a TaskInfo if it likes. Called from several workers at once.
+  // Empty: one line for the logger. May throw: that too costs one line and no worker. Exceptions
+  // of async() and run() go to who waits instead.
+  ExceptionHandler on_exception = {};
+  // Receives each line that the pool has to say, without its end; from several workers at once, and
+  // while a task's slot is held. Empty, or if it throws: the line goes to stderr.
+  std::function<void(std::string_view)> logger = {};
   // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
   // stays closed then.
   std::stop_token stop = {};

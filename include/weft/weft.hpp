@@ -24,6 +24,7 @@
 #include <weft/pacer.hpp>
 #include <weft/parallel.hpp>
 #include <weft/pool.hpp>
+#include <weft/pool_hooks.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
 #include <weft/runtime.hpp>

@@ -1,8 +1,12 @@
 // G5: an exception never costs a worker or a slot.
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <typeinfo>
+#include <vector>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 
@@ -60,6 +64,84 @@ FIBER_TEST_CASE("without a handler the exception is reported and the pool goes o
   CHECK(pool.stats().failed == 2);
 }
 
+FIBER_TEST_CASE("a handler that asks is told which task it was, and who ran it") {
+  struct Throws {
+    void operator()() const { throw 1; }
+  };
+  std::vector<std::uint64_t> numbers;
+  std::uint64_t worker = 0;
+  FiberPool pool({.capacity = 1,
+                  .queue_capacity = 10,
+                  .on_exception =
+                      [&](std::exception_ptr, const TaskInfo& task) {
+                        numbers.push_back(task.number);
+                        CHECK(task.pool == "thrower");
+                        CHECK(task.fiber == worker);
+                        CHECK(task.type != nullptr);
+                        if (task.type != nullptr) CHECK(*task.type == typeid(Throws));
+                      },
+                  .name = "thrower"});
+  CHECK(!pool.submit([&] { worker = this_fiber::id(); }));
+  for (int i = 0; i < 4; ++i) {
+    CHECK(!pool.submit(Throws()));
+    CHECK(!pool.submit([] { this_fiber::yield(); }));
+  }
+  pool.wait_idle();
+  CHECK(numbers == std::vector<std::uint64_t>{2, 4, 6, 8});
+}
+
+FIBER_TEST_CASE("each task that throws has a number of its own") {
+  constexpr std::uint64_t kTasks = 200;
+  std::vector<std::atomic<int>> seen(kTasks + 1);
+  FiberPool pool({.capacity = 4,
+                  .queue_capacity = 8,
+                  .on_full = OnFull::caller_runs,
+                  .on_exception = [&](std::exception_ptr, const TaskInfo& task) {
+                    if (task.number <= kTasks) seen[task.number].fetch_add(1);
+                  }});
+  for (std::uint64_t i = 0; i < kTasks; ++i) CHECK(!pool.submit([] { throw 1; }));
+  pool.wait_idle();
+  CHECK(seen[0].load() == 0);
+  for (std::uint64_t i = 1; i <= kTasks; ++i) CHECK(seen[i].load() == 1);
+}
+
+FIBER_TEST_CASE("the logger receives the lines, and may throw") {
+  std::vector<std::string> lines;
+  bool logger_throws = false;
+  const std::function<void(std::exception_ptr)> nobody;
+  FiberPool pool({.capacity = 1,
+                  .on_exception = nobody,
+                  .logger =
+                      [&](std::string_view line) {
+                        lines.emplace_back(line);
+                        this_fiber::yield();
+                        if (logger_throws) throw 1;
+                      },
+                  .name = "test"});
+  CHECK(!pool.submit([] { throw std::runtime_error("an error"); }));
+  CHECK(!pool.submit([] { throw 1; }));
+  pool.wait_idle();
+  CHECK(lines == std::vector<std::string>{"weft: pool 'test': a task threw: an error",
+                                          "weft: pool 'test': a task threw: not a std::exception"});
+  logger_throws = true;
+  CHECK(!pool.submit([] { throw std::runtime_error("expected on stderr"); }));
+  CHECK(pool.run([] { return 1; }) == 1);
+  CHECK(lines.size() == 3);
+  CHECK(pool.stats().started == 1);
+}
+
+FIBER_TEST_CASE("what a handler throws goes to the logger") {
+  std::vector<std::string> lines;
+  FiberPool pool({.capacity = 1,
+                  .on_exception = [](std::exception_ptr thrown,
+                                     const TaskInfo&) { std::rethrow_exception(thrown); },
+                  .logger = [&](std::string_view line) { lines.emplace_back(line); },
+                  .name = "test"});
+  CHECK(!pool.submit([] { throw std::runtime_error("an error"); }));
+  pool.wait_idle();
+  CHECK(lines == std::vector<std::string>{"weft: pool 'test': on_exception threw: an error"});
+}
+
 FIBER_TEST_CASE("a handler may park and use the pool") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2});
@@ -78,7 +160,9 @@ FIBER_TEST_CASE("an exception of a task that runs in its caller goes to the hand
   Event release;
   FiberPool pool({.capacity = 1,
                   .on_full = OnFull::caller_runs,
-                  .on_exception = [&](std::exception_ptr) { handled.fetch_add(1); }});
+                  .on_exception = [&](std::exception_ptr, const TaskInfo& task) {
+                    if (task.fiber == this_fiber::id()) handled.fetch_add(1);
+                  }});
   CHECK(!pool.submit([&] { release.wait(); }));
   CHECK(!pool.submit([] { throw 1; }));
   CHECK(handled.load() == 1);

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <system_error>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <variant>
 #include <weft/detail/select_case.hpp>
@@ -70,8 +71,12 @@ class PoolJob {
   void settle(Outcome outcome) noexcept;
   // By the pool, instead of both: the task is dropped.
   void abandon() noexcept;
-  // By the pool, after execute(): what left a task that nobody waits for.
-  [[nodiscard]] virtual std::exception_ptr take_unwatched() noexcept { return nullptr; }
+  // By the pool, after execute(): what left a task that nobody waits for, and what the task was.
+  struct Unwatched {
+    std::exception_ptr exception;
+    const std::type_info* type = nullptr;
+  };
+  [[nodiscard]] virtual Unwatched take_unwatched() noexcept { return {}; }
   // By the pool, after execute(): it may be used for another call, since nobody knows of it.
   [[nodiscard]] bool make_reusable() noexcept;
   // Null for a job that asks for nothing.

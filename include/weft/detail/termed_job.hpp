@@ -32,8 +32,8 @@ class TermedTask final : public PoolJob {
     }
     terms_.listen(options.stop);
   }
-  [[nodiscard]] std::exception_ptr take_unwatched() noexcept override {
-    return std::exchange(exception_, nullptr);
+  [[nodiscard]] Unwatched take_unwatched() noexcept override {
+    return {std::exchange(exception_, nullptr), task_.type_hint()};
   }
 
  private:
