@@ -9,13 +9,10 @@ namespace weft {
 
 FiberPool::FiberPool(PoolOptions options)
     : core_(std::make_unique<pool::PoolCore>(pool::checked(std::move(options)))) {
-  if (core_->options().prestart) {
-    const std::error_code error = core_->start_kept_workers();
-    if (error) {
-      core_->close(Close::discard);
-      (void)core_->join_until({});
-      check(error);
-    }
+  if (const std::error_code error = core_->start()) {
+    core_->close(Close::discard);
+    (void)core_->join_until({});
+    check(error);
   }
   outer_stop_.add(core_->options().stop, CloseOnStop{core_.get()});
 }
@@ -46,7 +43,7 @@ void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
   // After the fact: a request that comes from now on closes the pool itself.
   if (core_->options().stop.stop_requested()) return core_->close(Close::cancel);
-  if (was_closed && core_->options().prestart) check(core_->start_kept_workers());
+  if (was_closed) check(core_->start());
 }
 void FiberPool::CloseOnStop::operator()() noexcept { core->close(Close::cancel); }
 

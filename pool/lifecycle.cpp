@@ -1,6 +1,8 @@
 // The pool as a whole: its size, its end, its numbers.
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <weft/this_fiber.hpp>
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
@@ -8,6 +10,13 @@
 namespace weft::pool {
 
 using detail::Waiter;
+
+std::error_code PoolCore::start() noexcept {
+  std::error_code error;
+  if (options_.prestart) error = start_kept_workers();
+  if (!error) error = start_ticker();
+  return error;
+}
 
 std::error_code PoolCore::start_kept_workers() noexcept {
   std::error_code error;
@@ -105,6 +114,7 @@ void PoolCore::tell_if_quiet(WakeChain& wakes) noexcept {
 
 // Requires lock_, whose release is the caller's last access to the pool if it is gone.
 void PoolCore::tell_if_gone(WakeChain& wakes) noexcept {
+  if (only_ticker_is_left()) wakes.add_all(ticker_bed_.claim_all());
   if (!is_gone()) return;
   wakes.add_all(joiners_.claim_all());
   wakes.add_all(count_waiters_.claim_all());  // Not granted: nothing is counted any more.
@@ -112,10 +122,12 @@ void PoolCore::tell_if_gone(WakeChain& wakes) noexcept {
 
 // A task that waited for its pool to be quiet or gone would wait for itself.
 void PoolCore::refuse_own_tasks() const {
-  if (called_from_worker_of(this)) {
-    throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                            "weft::FiberPool: a task cannot wait for its own pool");
-  }
+  if (called_from_worker_of(this)) refuse_wait("a task cannot wait for its own pool");
+}
+
+void PoolCore::refuse_wait(const char* why) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                          std::string("weft::FiberPool: ") + why);
 }
 
 bool PoolCore::wait_idle_until(const Until& until) {
@@ -133,6 +145,10 @@ bool PoolCore::wait_idle_until(const Until& until) {
 bool PoolCore::join_until(const Until& until) {
   refuse_own_tasks();
   lock_.lock();
+  if (ticker_alive_ && ticker_ == this_fiber::id()) {
+    lock_.unlock();
+    refuse_wait("on_tick cannot join the pool that calls it");
+  }
   if (is_gone()) {
     lock_.unlock();
     return true;

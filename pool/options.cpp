@@ -23,6 +23,9 @@ PoolOptions checked(PoolOptions options) {
   require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
           "queue_capacity must be at least 1 with OnFull::drop_oldest");
   require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
+  require(options.on_tick.period.count() > 0, "on_tick's period must be above 0");
+  require(options.on_tick.period == kNever || options.on_tick.call,
+          "on_tick has a period and nothing to call");
   require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
   return options;
 }

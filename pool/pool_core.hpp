@@ -55,7 +55,8 @@ class PoolCore {
   [[nodiscard]] detail::TermedTask& take_spare_task();
 
   // lifecycle.cpp: the pool as a whole.
-  [[nodiscard]] std::error_code start_kept_workers() noexcept;
+  // Starts what is to be there before the first task.
+  [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
   // False if it was open.
   [[nodiscard]] bool reopen();
@@ -191,9 +192,21 @@ class PoolCore {
   void report(const std::exception_ptr& exception, const TaskInfo& task) noexcept;
   void log(std::string_view event, const std::exception_ptr& exception) noexcept;
 
-  // lifecycle.cpp. Requires lock_, and releases it.
+  // ticks.cpp
+  [[nodiscard]] std::error_code start_ticker() noexcept;
+  void tick() noexcept;
+  void call_on_tick() noexcept;
+  // Requires lock_.
+  [[nodiscard]] bool only_ticker_is_left() const noexcept {
+    return closed_ && ticker_alive_ && present_ == 1 && in_callers_ == 0;
+  }
+
+  // lifecycle.cpp
+  [[nodiscard]] std::error_code start_kept_workers() noexcept;
+  // Requires lock_, and releases it.
   void match_up() noexcept;
   void refuse_own_tasks() const;
+  [[noreturn]] static void refuse_wait(const char* why);
 
   // reaper.cpp
   [[nodiscard]] bool reaper_is_due() const noexcept;
@@ -213,6 +226,7 @@ class PoolCore {
   bool paused_ = false;
   bool cancelled_all_ = false;  // Stop has been, or is being, requested of stop_source_.
   bool reaper_alive_ = false;
+  bool ticker_alive_ = false;
   std::size_t capacity_ = 0;
   std::size_t bound_ = 0;  // capacity_ + queue_capacity, saturated.
   std::size_t live_ = 0;
@@ -246,6 +260,8 @@ class PoolCore {
   detail::WaitList joiners_;
   detail::WaitList count_waiters_;
   detail::WaitList reaper_bed_;  // Where the reaper sleeps.
+  detail::WaitList ticker_bed_;  // Where the caller of on_tick sleeps.
+  std::uint64_t ticker_ = 0;     // this_fiber::id() of that one; 0: there is none, or not yet.
 };
 
 }  // namespace weft::pool

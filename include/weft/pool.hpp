@@ -37,7 +37,8 @@ namespace weft {
 // whatever waited for it. The pool must be joined or destroyed before the Runtime ends.
 class FiberPool {
  public:
-  // Throws std::invalid_argument naming the option; with prestart also what weft::go() throws.
+  // Throws std::invalid_argument naming the option; with prestart or on_tick also what weft::go()
+  // throws.
   explicit FiberPool(PoolOptions options = {});  // Neither copied nor moved.
   // close(Close::drain), then join().
   ~FiberPool();
@@ -197,7 +198,8 @@ class FiberPool {
   // close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
-  // With prestart it throws what weft::go() throws, and is open nevertheless. Never parks.
+  // With prestart or on_tick it throws what weft::go() throws, and is open nevertheless. Never
+  // parks.
   void reopen();
 
   [[nodiscard]] PoolStats stats() const noexcept;

@@ -35,6 +35,15 @@ enum class Close : std::uint8_t {
   cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
 };
 
+struct PoolStats;
+
+// Who is told the numbers of a pool, and how often.
+struct Tick {
+  // From the return of one call to the next. kNever: only the last one is made.
+  std::chrono::nanoseconds period = kNever;
+  std::function<void(const PoolStats&)> call = {};
+};
+
 struct PoolOptions {
   // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
   std::size_t capacity = std::max<std::size_t>(1, std::thread::hardware_concurrency());
@@ -58,6 +67,11 @@ struct PoolOptions {
   // Receives each line that the pool has to say, without its end; from several workers at once, and
   // while a task's slot is held. Empty, or if it throws: the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
+  // Calls are made by a fiber of the pool's own, one at a time, from when it is opened until it is
+  // closed and its tasks have ended, and once more then, with the final numbers: join() waits for
+  // that, and throws inside a call as inside a task. What a call throws is a line for the logger.
+  // With one, the constructor and reopen() throw what weft::go() throws.
+  Tick on_tick = {};
   // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
   // stays closed then.
   std::stop_token stop = {};

@@ -33,6 +33,9 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.queue_capacity = 0, .on_full = OnFull::drop_oldest}, "queue_capacity"));
   CHECK(refused({.idle_timeout = 0ns}, "idle_timeout"));
   CHECK(refused({.idle_timeout = -1s}, "idle_timeout"));
+  CHECK(refused({.on_tick = {.period = 0ns, .call = [](const PoolStats&) {}}}, "on_tick"));
+  CHECK(refused({.on_tick = {.period = -1s, .call = [](const PoolStats&) {}}}, "on_tick"));
+  CHECK(refused({.on_tick = {.period = 1s}}, "on_tick"));
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
 }
 

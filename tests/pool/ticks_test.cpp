@@ -1,0 +1,203 @@
+// The numbers that a pool tells every so often.
+#include <atomic>
+#include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+// What on_tick was told.
+class Told {
+ public:
+  void add(const PoolStats& stats) {
+    const std::scoped_lock hold(mutex_);
+    last_ = stats;
+    ++calls_;
+  }
+  [[nodiscard]] int calls() const {
+    const std::scoped_lock hold(mutex_);
+    return calls_;
+  }
+  [[nodiscard]] PoolStats last() const {
+    const std::scoped_lock hold(mutex_);
+    return last_;
+  }
+  [[nodiscard]] Tick every(std::chrono::nanoseconds period) {
+    return {.period = period, .call = [this](const PoolStats& stats) { add(stats); }};
+  }
+
+ private:
+  mutable std::mutex mutex_;  // Never held over a switch.
+  PoolStats last_;
+  int calls_ = 0;
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/ticks");
+
+FIBER_TEST_CASE("numbers are told while the pool is open, and the final ones before join returns") {
+  Told told;
+  weft::test::Event release;
+  FiberPool pool({.capacity = 2, .queue_capacity = 20, .on_tick = told.every(1ms)});
+  for (int i = 0; i < 10; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return told.last().busy == 2 && told.last().queued == 8; });
+  CHECK(balanced(told.last()));
+  const int calls = told.calls();
+  wait_until_true([&] { return told.calls() >= calls + 3; });
+  release.set();
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(told.last().completed == 10);
+  CHECK(told.last().live == 0);
+  CHECK(told.last().retired == 2);
+}
+
+FIBER_TEST_CASE("a period that is not over keeps no pool from ending, and the last call is made") {
+  Told told;
+  {
+    FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
+    for (int i = 0; i < 5; ++i) CHECK(!pool.submit([] {}));
+    pool.wait_idle();
+    CHECK(told.calls() == 0);
+  }
+  CHECK(told.calls() == 1);
+  CHECK(told.last().completed == 5);
+}
+
+FIBER_TEST_CASE("without a period only the last call is made, also of a pool that was not used") {
+  Told told;
+  { const FiberPool pool({.capacity = 2, .on_tick = told.every(kNever)}); }
+  CHECK(told.calls() == 1);
+  CHECK(told.last().submitted == 0);
+}
+
+FIBER_TEST_CASE("numbers are told while a closed pool drains") {
+  Told told;
+  weft::test::Event release;
+  FiberPool pool({.capacity = 1, .on_tick = told.every(1ms)});
+  CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  pool.close(Close::drain);
+  const int calls = told.calls();
+  wait_until_true([&] { return told.calls() >= calls + 2; });
+  CHECK(told.last().busy == 1);
+  CHECK_FALSE(pool.join_for(1ms));
+  release.set();
+  pool.join();
+  CHECK(told.last().completed == 1);
+}
+
+FIBER_TEST_CASE("the last call comes after a task that runs in its caller") {
+  Told told;
+  weft::test::Event running, release;
+  FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs, .on_tick = told.every(kNever)});
+  CHECK(!pool.submit([&] { release.wait(); }));
+  auto caller = spawn([&] {
+    CHECK(!pool.submit([&] {
+      running.set();
+      while (!pool.is_closed()) this_fiber::yield();
+    }));
+  });
+  running.wait();
+  release.set();
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(told.calls() == 1);
+  CHECK(told.last().completed == 2);
+  caller.join();
+}
+
+FIBER_TEST_CASE("a call that throws is logged, and the next one is made") {
+  std::atomic<int> calls{0}, lines{0};
+  FiberPool pool({.capacity = 1,
+                  .logger =
+                      [&](std::string_view line) {
+                        if (line == "weft: pool '': on_tick threw: not a std::exception") ++lines;
+                      },
+                  .on_tick = {.period = 1ms, .call = [&](const PoolStats&) {
+                                calls.fetch_add(1);
+                                throw 1;
+                              }}});
+  wait_until_true([&] { return calls.load() >= 3; });
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(lines.load() == calls.load());
+}
+
+FIBER_TEST_CASE("a call may use its pool and close it, but not join it") {
+  std::atomic<int> refused{0}, ran{0};
+  FiberPool* same = nullptr;
+  weft::test::Event made;
+  FiberPool pool({.capacity = 1, .on_tick = {.period = 1ms, .call = [&](const PoolStats&) {
+                                               made.wait();
+                                               if (same->is_closed()) return;
+                                               same->run([&] { ran.fetch_add(1); });
+                                               same->wait_idle();
+                                               try {
+                                                 same->join();
+                                               } catch (const std::system_error&) {
+                                                 refused.fetch_add(1);
+                                               }
+                                               same->close(Close::drain);
+                                             }}});
+  same = &pool;
+  made.set();
+  pool.join();
+  CHECK(ran.load() == 1);
+  CHECK(refused.load() == 1);
+}
+
+FIBER_TEST_CASE("a reopened pool tells its numbers again") {
+  Told told;
+  FiberPool pool({.capacity = 2, .on_tick = told.every(1h)});
+  for (int round = 1; round <= 3; ++round) {
+    pool.run([] {});
+    pool.close(Close::drain);
+    pool.join();
+    CHECK(told.calls() == round);
+    CHECK(told.last().completed == static_cast<std::uint64_t>(round));
+    pool.reopen();
+  }
+}
+
+FIBER_TEST_CASE("a pool is opened and closed while it tells its numbers") {
+  const int rounds = 500 / static_cast<int>(kSlowdown);
+  Told told;
+  FiberPool pool({.capacity = 2, .queue_capacity = 10, .on_tick = told.every(1us)});
+  std::uint64_t accepted = 0;
+  for (int i = 0; i < rounds; ++i) {
+    for (int n = 0; n < 3; ++n) accepted += pool.submit([] { this_fiber::yield(); }) ? 0 : 1;
+    pool.close(Close::drain);
+    for (int n = 0; n < i % 5; ++n) this_fiber::yield();
+    pool.reopen();
+  }
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(accepted == 3 * static_cast<std::uint64_t>(rounds));
+  CHECK(told.last().completed == accepted);
+  CHECK(told.last().busy == 0);
+}
+
+FIBER_TEST_CASE("a stop request ends a pool that tells its numbers") {
+  Told told;
+  std::stop_source stop;
+  FiberPool pool({.capacity = 1, .on_tick = told.every(1h), .stop = stop.get_token()});
+  CHECK(!pool.submit([](std::stop_token token) {
+    while (!token.stop_requested()) this_fiber::yield();
+  }));
+  stop.request_stop();
+  pool.join();
+  CHECK(told.calls() == 1);
+}
+
+TEST_SUITE_END();
