@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -11,36 +10,9 @@
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "tests/support/pool_books.hpp"
+
 namespace weft::test {
-
-// How many run at once, and the most that ever did.
-class Concurrency {
- public:
-  class Stay {
-   public:
-    explicit Stay(Concurrency& gauge) : gauge_(gauge) { gauge_.enter(); }
-    ~Stay() { gauge_.now_.fetch_sub(1); }
-    Stay(const Stay&) = delete;
-    Stay& operator=(const Stay&) = delete;
-
-   private:
-    Concurrency& gauge_;
-  };
-
-  [[nodiscard]] std::size_t most() const { return most_.load(); }
-  void forget_most() { most_.store(0); }
-
- private:
-  void enter() {
-    const std::size_t now = now_.fetch_add(1) + 1;
-    std::size_t most = most_.load();
-    while (now > most && !most_.compare_exchange_weak(most, now)) {
-    }
-  }
-
-  std::atomic<std::size_t> now_{0};
-  std::atomic<std::size_t> most_{0};
-};
 
 // Something that happens once, for any number of fibers and threads to wait for. They ask again
 // and again: a test must not depend on the primitives whose use it tests.
@@ -92,12 +64,5 @@ struct HeldPool {
   Event hold;
   FiberPool pool;
 };
-
-// The books of a pool balance at any moment.
-[[nodiscard]] inline bool balanced(const PoolStats& stats) {
-  return stats.submitted == stats.completed + stats.failed + stats.cancelled + stats.busy +
-                                stats.lent + stats.in_callers + stats.queued &&
-         stats.live == stats.busy + stats.idle;
-}
 
 }  // namespace weft::test
