@@ -1,0 +1,362 @@
+// A pool that is slow and obviously right: what the property test compares the real one with.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+#include <weft/pool_options.hpp>
+
+namespace weft::test {
+
+// What the property test does with a pool, one after the other.
+enum class Act : std::uint8_t {
+  // With a task of its own. `target` says whose stop ends the wait: see kStopNow, kNoStop.
+  submit,
+  try_submit,
+  submit_past,      // With a deadline that has passed.
+  submit_stopping,  // Until the stop of this call, which `stop` requests.
+  async,
+  run,
+  // With the task or call `target`.
+  open,    // Lets a task that waits at its gate go on.
+  cancel,  // A task of async().
+  stop,    // The wait of submit_stopping.
+  // With the pool.
+  resize,  // To `number`.
+  pause,
+  resume,
+  close_drain,
+  close_discard,
+  close_cancel,
+  reopen,
+  wait_idle,
+  wait_idle_past,
+  wait_paused,
+  join,
+};
+
+enum class Course : std::uint8_t {
+  at_once,
+  gated,
+  stoppable
+};  // Stoppable: gated, ends by a stop.
+
+struct Op {
+  Act act = Act::submit;
+  int id = 0;
+  int target = 0;
+  std::size_t number = 0;
+  Course course = Course::at_once;
+  bool throws = false;
+  bool settles = true;  // Everything that can happen happens before the next one.
+
+  [[nodiscard]] bool has_task() const { return act <= Act::run; }
+};
+
+// Every party's answers, by the number of the call, and the tasks in the order of their starts.
+struct Behaviour {
+  std::map<int, std::string> answers;
+  std::vector<int> started;
+  std::uint64_t handled = 0;  // Exceptions that on_exception was given.
+};
+
+// The model. A call takes effect at once, as far as that needs no fiber but the caller; settle()
+// then does what the workers, the blocked and the waiting parties do until nothing is left to do.
+class PoolModel {
+ public:
+  explicit PoolModel(const PoolOptions& options) : options_(options), capacity_(options.capacity) {
+    if (options.prestart) start_workers(options.min_workers);
+  }
+
+  void apply(const Op& op) {
+    if (op.has_task()) return call(op);
+    switch (op.act) {
+      case Act::open:
+        return open(op.target);
+      case Act::cancel:
+        return cancel(op);
+      case Act::stop:
+        return stop(op.target);
+      case Act::resize:
+        capacity_ = op.number;
+        retire_surplus();
+        admit();
+        return grow();
+      case Act::pause:
+        paused_ = !closed_;
+        return;
+      case Act::resume:
+        return resume();
+      case Act::reopen:
+        if (std::exchange(closed_, false) && options_.prestart) start_workers(kept_workers());
+        return;
+      case Act::wait_idle:
+        return idle_waiters_.push_back(op.id);
+      case Act::wait_idle_past:
+        return answer(op.id, is_quiet() ? "true" : "false");
+      case Act::wait_paused:
+        if (!paused_) return answer(op.id, "false");
+        return pause_waiters_.push_back(op.id);
+      case Act::join:
+        return joiners_.push_back(op.id);
+      default:
+        return close(op.act);
+    }
+  }
+
+  // `seen`: the workers that the real pool has now. Those of a closed pool that are idle may stay
+  // until its next task ends, which leaves it a choice.
+  void settle(std::size_t seen) {
+    while (end_one() || start_one()) {
+    }
+    if (closed_ && running_.empty()) retire(live_);
+    if (closed_ && seen >= running_.size() && seen < live_) retire(live_ - seen);
+    if (is_still() && paused_) answer_all(pause_waiters_, "true");
+    if (is_quiet()) answer_all(idle_waiters_, "true");
+    if (closed_ && live_ + in_callers_.size() == 0) answer_all(joiners_, "true");
+  }
+
+  [[nodiscard]] const Behaviour& behaviour() const { return behaviour_; }
+  [[nodiscard]] bool is_closed() const { return closed_; }
+  [[nodiscard]] bool is_paused() const { return paused_; }
+  [[nodiscard]] std::size_t capacity() const { return capacity_; }
+  [[nodiscard]] std::size_t available() const {
+    return capacity_ - std::min(capacity_, running_.size() + queue_.size());
+  }
+  [[nodiscard]] PoolStats stats() const {
+    PoolStats stats = counted_;
+    stats.live = live_;
+    stats.busy = running_.size();
+    stats.idle = live_ - running_.size();
+    stats.in_callers = in_callers_.size();
+    stats.queued = queue_.size();
+    stats.blocked = blocked_.size();
+    return stats;
+  }
+  // Whether a task waits at its gate, so that an open() or a cancel() of it means something.
+  [[nodiscard]] const std::vector<Op>& running() const { return running_; }
+
+ private:
+  struct Queued {
+    Op op;
+    bool cancelled = false;
+  };
+
+  void answer(int id, const char* text) { behaviour_.answers[id] = text; }
+  void answer_all(std::vector<int>& waiters, const char* text) {
+    for (const int id : std::exchange(waiters, {})) answer(id, text);
+  }
+
+  [[nodiscard]] std::size_t bound() const {
+    return options_.queue_capacity > kUnlimited - capacity_ ? kUnlimited
+                                                            : capacity_ + options_.queue_capacity;
+  }
+  [[nodiscard]] bool has_room() const { return running_.size() + queue_.size() < bound(); }
+  [[nodiscard]] bool is_still() const { return running_.empty() && in_callers_.empty(); }
+  [[nodiscard]] bool is_quiet() const { return is_still() && queue_.empty(); }
+  [[nodiscard]] std::size_t kept_workers() const {
+    return std::min(options_.min_workers, capacity_);
+  }
+
+  // --- Tasks come in ---
+
+  void call(const Op& op) {
+    if (closed_) return refuse(op.id, "closed");
+    if (has_room() && blocked_.empty()) return accept(op);
+    switch (when_full(op.act)) {
+      case OnFull::reject:
+        return refuse(op.id, "full");
+      case OnFull::caller_runs:
+        return paused_ ? block(op) : run_in_caller(op);
+      case OnFull::drop_oldest:
+        if (queue_.empty()) return refuse(op.id, "full");
+        drop_oldest();
+        return accept(op);
+      case OnFull::block:
+        return block(op);
+    }
+  }
+  [[nodiscard]] OnFull when_full(Act act) const {
+    if (act == Act::try_submit) return OnFull::reject;
+    if (act == Act::submit_past || act == Act::submit_stopping) return OnFull::block;
+    return options_.on_full;
+  }
+  void refuse(int id, const char* why) {
+    ++counted_.rejected;
+    answer(id, why);
+  }
+  void accept(const Op& op) {
+    ++counted_.submitted;
+    queue_.push_back({op});
+    if (op.act != Act::run) answer(op.id, "accepted");
+    grow();
+  }
+  void block(const Op& op) {
+    if (blocked_.size() >= options_.max_blocked) return refuse(op.id, "too many waiting");
+    if (op.act == Act::submit_past) return refuse(op.id, "timed out");
+    blocked_.push_back(op);
+  }
+  void run_in_caller(const Op& op) {
+    ++counted_.submitted;
+    behaviour_.started.push_back(op.id);
+    in_callers_.push_back(op);
+  }
+  void drop_oldest() {
+    drop(queue_.front());
+    queue_.pop_front();
+  }
+  void drop(const Queued& queued) {
+    ++counted_.cancelled;
+    if (!queued.cancelled && tells(queued.op)) answer(queued.op.id, "dropped");
+  }
+  // Whether somebody waits for the task.
+  [[nodiscard]] static bool tells(const Op& op) {
+    return op.act == Act::async || op.act == Act::run;
+  }
+  void admit() {
+    while (!blocked_.empty() && has_room()) {
+      const Op op = blocked_.front();
+      blocked_.pop_front();
+      accept(op);
+    }
+  }
+
+  // --- Tasks run ---
+
+  bool start_one() {
+    if (paused_ || queue_.empty() || running_.size() >= capacity_) return false;
+    const Queued next = queue_.front();
+    queue_.pop_front();
+    if (next.cancelled) {
+      ++counted_.cancelled;
+    } else {
+      behaviour_.started.push_back(next.op.id);
+      running_.push_back(next.op);
+    }
+    admit();
+    return true;
+  }
+  bool end_one() {
+    const auto has_ended = [](const Op& op) { return op.course == Course::at_once; };
+    const auto running = std::find_if(running_.begin(), running_.end(), has_ended);
+    if (running != running_.end()) {
+      count_end(*running);
+      running_.erase(running);
+      if (live_ > capacity_) retire(1);
+      if (closed_ && queue_.empty()) retire(live_ - running_.size());
+      // Nobody takes over from a blocked party before that: for a moment there is nothing to do.
+      if (paused_ && is_quiet()) answer_all(idle_waiters_, "true");
+      admit();
+      return true;
+    }
+    const auto in_caller = std::find_if(in_callers_.begin(), in_callers_.end(), has_ended);
+    if (in_caller == in_callers_.end()) return false;
+    count_end(*in_caller);
+    if (!tells(*in_caller)) answer(in_caller->id, "accepted");
+    in_callers_.erase(in_caller);
+    return true;
+  }
+  void count_end(const Op& op) {
+    ++(op.throws ? counted_.failed : counted_.completed);
+    if (tells(op)) return answer(op.id, op.throws ? "threw" : "returned");
+    if (op.throws) ++behaviour_.handled;
+  }
+  // A task whose gate is open ends at once, whether it has started or not.
+  template <class Matches>
+  void open_where(Matches matches) {
+    for (auto* ops : {&running_, &in_callers_}) {
+      for (Op& op : *ops) {
+        if (matches(op)) op.course = Course::at_once;
+      }
+    }
+  }
+  void open(int id) {
+    const auto is_it = [id](const Op& op) { return op.id == id; };
+    open_where(is_it);
+    for (Queued& queued : queue_) {
+      if (is_it(queued.op)) queued.op.course = Course::at_once;
+    }
+    for (Op& op : blocked_) {
+      if (is_it(op)) op.course = Course::at_once;
+    }
+  }
+  void cancel(const Op& op) {
+    const auto is_it = [&](const Op& other) {
+      return other.id == op.target && other.act == Act::async;
+    };
+    for (Queued& queued : queue_) {
+      if (!is_it(queued.op)) continue;
+      if (queued.cancelled) return;  // Over and done with, for who has the handle.
+      queued.cancelled = true;
+      answer(op.target, "dropped");
+      return answer(op.id, "true");
+    }
+    if (std::none_of(running_.begin(), running_.end(), is_it)) return;
+    open_where([&](const Op& other) { return is_it(other) && other.course == Course::stoppable; });
+    answer(op.id, "false");
+  }
+  void stop(int id) {
+    const auto it = std::find_if(blocked_.begin(), blocked_.end(), [id](const Op& op) {
+      return op.id == id && op.act == Act::submit_stopping;
+    });
+    if (it == blocked_.end()) return;
+    blocked_.erase(it);
+    refuse(id, "cancelled");
+  }
+
+  // --- Workers ---
+
+  // Tasks that have been accepted have workers, as far as the capacity allows.
+  void grow() {
+    while (live_ < capacity_ && queue_.size() > live_ - running_.size()) start_workers(live_ + 1);
+  }
+  void start_workers(std::size_t until_live) {
+    for (; live_ < until_live; ++live_) ++counted_.started;
+  }
+  void retire(std::size_t count) {
+    live_ -= count;
+    counted_.retired += count;
+  }
+  void retire_surplus() {
+    while (live_ > capacity_ && live_ > running_.size()) retire(1);
+  }
+
+  // --- The pool as a whole ---
+
+  void resume() {
+    paused_ = false;
+    answer_all(pause_waiters_, "false");
+  }
+  void close(Act how) {
+    closed_ = true;
+    resume();
+    for (const Op& op : std::exchange(blocked_, {})) refuse(op.id, "closed");
+    if (how == Act::close_drain) return;
+    while (!queue_.empty()) drop_oldest();
+    if (how == Act::close_cancel) {
+      open_where([](const Op& op) { return op.course == Course::stoppable; });
+    }
+  }
+
+  const PoolOptions options_;
+  std::size_t capacity_;
+  bool closed_ = false;
+  bool paused_ = false;
+  std::deque<Queued> queue_;
+  std::deque<Op> blocked_;
+  std::vector<Op> running_;
+  std::vector<Op> in_callers_;
+  std::vector<int> idle_waiters_;
+  std::vector<int> pause_waiters_;
+  std::vector<int> joiners_;
+  std::size_t live_ = 0;
+  PoolStats counted_;
+  Behaviour behaviour_;
+};
+
+}  // namespace weft::test

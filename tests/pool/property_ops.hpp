@@ -1,0 +1,118 @@
+// What the property test does to a pool: at random, and in words.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <vector>
+#include <weft/pool_options.hpp>
+
+#include "tests/pool/property_model.hpp"
+#include "tests/support/random.hpp"
+
+namespace weft::test {
+
+[[nodiscard]] inline std::string size_to_string(std::size_t size) {
+  return size == kUnlimited ? "kUnlimited" : std::to_string(size);
+}
+
+[[nodiscard]] inline std::string to_string(const PoolOptions& options) {
+  constexpr std::array kNames{"block", "reject", "caller_runs", "drop_oldest"};
+  return "capacity " + size_to_string(options.capacity) + ", queue_capacity " +
+         size_to_string(options.queue_capacity) + ", on_full " +
+         kNames[static_cast<std::size_t>(options.on_full)] + ", max_blocked " +
+         size_to_string(options.max_blocked) + ", min_workers " +
+         size_to_string(options.min_workers) + (options.prestart ? ", prestart" : "");
+}
+
+[[nodiscard]] inline std::string to_string(const Op& op) {
+  constexpr std::array kActs{"submit",        "try_submit",
+                             "submit_past",   "submit_stopping",
+                             "async",         "run",
+                             "open",          "cancel",
+                             "stop",          "resize",
+                             "pause",         "resume",
+                             "close(drain)",  "close(discard)",
+                             "close(cancel)", "reopen",
+                             "wait_idle",     "wait_idle_past",
+                             "wait_paused",   "join"};
+  constexpr std::array kCourses{" at_once", " gated", " stoppable"};
+  std::string text = '#' + std::to_string(op.id) + ' ' + kActs[static_cast<std::size_t>(op.act)];
+  if (op.has_task()) text += kCourses[static_cast<std::size_t>(op.course)];
+  if (op.has_task() && op.throws) text += " throws";
+  if (op.act >= Act::open && op.act <= Act::stop) text += " #" + std::to_string(op.target);
+  if (op.act == Act::resize) text += ' ' + size_to_string(op.number);
+  return text + (op.settles ? "" : " &");
+}
+
+[[nodiscard]] inline PoolOptions random_options(Random& random) {
+  constexpr std::size_t kHuge = 5'000'000'000;  // Beyond 32 bits.
+  constexpr std::array<std::size_t, 9> kCapacities{1, 1, 2, 2, 3, 4, 20, kHuge, kUnlimited};
+  constexpr std::array<std::size_t, 9> kQueues{0, 0, 1, 2, 3, 10, 40, kHuge, kUnlimited};
+  constexpr std::array<std::size_t, 4> kBlocked{1, 2, kUnlimited, kUnlimited};
+  PoolOptions options{.capacity = kCapacities[random.below(kCapacities.size())],
+                      .queue_capacity = kQueues[random.below(kQueues.size())],
+                      .on_full = static_cast<OnFull>(random.below(4)),
+                      .max_blocked = kBlocked[random.below(kBlocked.size())],
+                      .idle_timeout = kNever};
+  options.min_workers = random.below(std::min<std::size_t>(options.capacity, 3) + 1);
+  options.prestart = options.min_workers > 0 && random.one_in(2);
+  if (options.on_full == OnFull::drop_oldest && options.queue_capacity == 0) {
+    options.queue_capacity = 1;
+  }
+  return options;
+}
+
+[[nodiscard]] inline Act random_act(Random& random) {
+  constexpr std::array<std::pair<Act, unsigned>, 20> kWeights{{
+      {Act::submit, 24},         {Act::try_submit, 8},    {Act::submit_past, 4},
+      {Act::submit_stopping, 6}, {Act::async, 8},         {Act::run, 6},
+      {Act::open, 40},           {Act::cancel, 8},        {Act::stop, 4},
+      {Act::resize, 6},          {Act::pause, 3},         {Act::resume, 5},
+      {Act::close_drain, 1},     {Act::close_discard, 1}, {Act::close_cancel, 1},
+      {Act::reopen, 5},          {Act::wait_idle, 2},     {Act::wait_idle_past, 1},
+      {Act::wait_paused, 2},     {Act::join, 1},
+  }};
+  unsigned sum = 0;
+  for (const auto& [act, weight] : kWeights) sum += weight;
+  auto left = random.below(sum);
+  for (const auto& [act, weight] : kWeights) {
+    if (left < weight) return act;
+    left -= weight;
+  }
+  return Act::submit;
+}
+
+// Operations with numbers from 1 on.
+[[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count) {
+  std::vector<Op> ops;
+  for (int id = 1; id <= count; ++id) {
+    Op op{.act = random_act(random), .id = id};
+    // Mostly something that is not long ago.
+    const auto back = 1 + random.below(random.one_in(4) ? 100 : 12);
+    op.target = std::max(1, id - static_cast<int>(back));
+    op.number = random.one_in(20) ? kUnlimited : 1 + random.below(6);
+    op.course = random.one_in(3)   ? Course::at_once
+                : random.one_in(3) ? Course::stoppable
+                                   : Course::gated;
+    op.throws = random.one_in(5);
+    op.settles = !random.one_in(4);
+    ops.push_back(op);
+  }
+  return ops;
+}
+
+// Lets all of `ops` come to an end.
+inline void append_end(std::vector<Op>& ops) {
+  const int last = static_cast<int>(ops.size());
+  int id = last;
+  for (int target = 1; target <= last; ++target) {
+    ops.push_back({.act = Act::open, .id = ++id, .target = target});
+  }
+  for (const Act act : {Act::reopen, Act::resume, Act::wait_idle, Act::close_drain, Act::join}) {
+    ops.push_back({.act = act, .id = ++id});
+  }
+}
+
+}  // namespace weft::test
