@@ -27,6 +27,7 @@ using detail::Waiter;
 void PoolCore::lend_slot() noexcept {
   lock_.lock();
   --running_;
+  --load_;
   --live_;
   ++lent_;
   match_up();
@@ -56,6 +57,7 @@ void PoolCore::take_back_slot() noexcept {
   --lent_;
   ++live_;
   ++running_;
+  ++load_;
 }
 
 // Requires lock_. Gives free slots to the lenders that have waited longest. I1 may be broken on

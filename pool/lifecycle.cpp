@@ -45,7 +45,7 @@ void PoolCore::close(Close mode) noexcept {
   if (mode != Close::drain) {
     queue_.move_all_to(dropped);
     cancelled_ += dropped.size();
-    extra_ = extra_running_;
+    load_ = running_ + extra_running_;
     return_slots(wakes);
     retire_surplus(wakes);
   }
@@ -167,7 +167,7 @@ std::size_t PoolCore::capacity() noexcept {
 
 std::size_t PoolCore::available() noexcept {
   lock_.lock();
-  const std::size_t free = capacity_ - std::min(capacity_, load());
+  const std::size_t free = capacity_ - std::min(capacity_, load_);
   lock_.unlock();
   return free;
 }

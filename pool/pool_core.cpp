@@ -80,7 +80,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       return Verdict::refused;
     }
   }
-  extra_ += Backlog::weight_of(item) - 1;
+  load_ += Backlog::weight_of(item);
   queue_.push(std::move(item));
   ++submitted_;
   Worker* const called = queue_wants_worker() ? &call_hottest() : nullptr;
@@ -138,7 +138,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
     drop_oldest(dropped);
     const std::size_t weight = Backlog::weight_of(item);
     if (weight == 1 || has_room(weight)) {
-      extra_ += weight - 1;
+      load_ += weight;
       queue_.push(std::move(item));
       ++submitted_;
       match_up();
@@ -153,7 +153,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
 // Requires lock_.
 void PoolCore::drop_oldest(PoolItem& dropped) noexcept {
   queue_.pop_oldest(dropped);
-  extra_ -= Backlog::weight_of(dropped) - 1;
+  load_ -= Backlog::weight_of(dropped);
   ++cancelled_;
 }
 
@@ -212,10 +212,10 @@ bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept 
     if (!detail::WaitList::try_claim(*submitter)) continue;
     --blocked_count_;
     ++submitted_;
+    load_ += weight;
     if (instead_of_queue != nullptr) {
       *instead_of_queue = std::move(item);
     } else {
-      extra_ += weight - 1;
       queue_.push(std::move(item));
     }
     submitter->granted = true;

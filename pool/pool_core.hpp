@@ -26,14 +26,15 @@ namespace weft::pool {
 // Invariants, under lock_
 //   I1  live_ = running_ + idle_.size() + waking_ (+ the worker that holds lock_), and
 //       live_ <= capacity_, except while tasks run that were started under a larger capacity.
-//   I2  Who accepts an item keeps load() <= bound_.
+//   I2  load_ is the weight of all that runs or is queued, and who accepts an item keeps it within
+//       bound_.
 //   I3  If an item can start, a worker is awaited, or no worker is idle and every slot is in use:
 //       then those who run look at the queue after their task. While the pool is paused, it is
 //       enough that a worker lives. Nothing is ever stranded.
 //   I4  Parties are blocked only while the first of them does not fit under I2, or until the next
 //       finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
 //       once closed_ is set.
-//   I8  A task of weight w counts for w, in load() from when it is accepted, and among the running
+//   I8  A task of weight w counts for w, in load_ from when it is accepted, and among the running
 //       from when it starts; it starts when it fits into capacity_, or when nothing runs.
 //   I5  Lenders wait in returning_ only while they cannot have a slot under I2.
 //   I6  present_ counts the fibers of the pool, from before they are spawned to their last
@@ -102,10 +103,8 @@ class PoolCore {
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept;
 
   // All of these require lock_.
-  // What has been accepted and has not ended.
-  [[nodiscard]] std::size_t load() const noexcept { return running_ + queue_.size() + extra_; }
   [[nodiscard]] bool has_room(std::size_t weight = 1) const noexcept {
-    return load() + weight <= bound_ || (weight > 1 && load() == 0);
+    return load_ + weight <= bound_ || (weight > 1 && load_ == 0);
   }
   // Whether the next item, which can start, fits beside those that run.
   [[nodiscard]] bool next_fits() const noexcept {
@@ -131,7 +130,7 @@ class PoolCore {
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
   // Whether too few workers are awaited for what is queued, and another could be called.
   [[nodiscard]] bool queue_wants_worker() const noexcept {
-    return waking_ * kItemsPerWake < queue_.startable() && !idle_.empty() && !paused_ &&
+    return !idle_.empty() && waking_ * kItemsPerWake < queue_.startable() && !paused_ &&
            next_fits();
   }
   [[nodiscard]] Worker& call_hottest() noexcept;
@@ -234,8 +233,8 @@ class PoolCore {
   std::size_t waking_ = 0;
   std::size_t doomed_ = 0;  // Awaited workers whose slot was taken: the next so many leave.
   std::size_t lent_ = 0;
-  std::size_t extra_ = 0;          // The slots beyond one of tasks with a weight: those accepted,
-  std::size_t extra_running_ = 0;  // and those that run.
+  std::size_t load_ = 0;
+  std::size_t extra_running_ = 0;  // Slots beyond one of those that run.
   std::uint64_t submitted_ = 0;
   std::uint64_t completed_ = 0;
   std::uint64_t failed_ = 0;

@@ -130,7 +130,7 @@ void PoolCore::begin_terms(const detail::PoolItem& item) noexcept {
 
 void PoolCore::end_terms(detail::PoolJob*& job) noexcept {
   detail::PoolTerms& terms = *job->terms();
-  extra_ -= terms.weight - 1;
+  load_ -= terms.weight - 1;
   extra_running_ -= terms.weight - 1;
   if (terms.key.is_set()) queue_.pass_on_key(terms);
   if (spare_count_ == kSpares || !job->make_reusable()) return;

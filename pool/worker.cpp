@@ -37,6 +37,7 @@ void PoolCore::work() noexcept {
     self.finished = std::exchange(item.job, nullptr);
     lock_.lock();
     --running_;
+    --load_;
     count(self.outcome);
     self.freed_more = end_terms_of(self.finished);
   }
@@ -231,6 +232,7 @@ void PoolCore::run_stranded_items() noexcept {
     const Outcome outcome = execute(item, number);
     lock_.lock();
     --running_;
+    --load_;
     --live_;
     count(outcome);
     detail::PoolJob* finished = std::exchange(item.job, nullptr);
