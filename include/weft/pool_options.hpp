@@ -44,9 +44,20 @@ struct Tick {
   std::function<void(const PoolStats&)> call = {};
 };
 
+namespace detail {
+
+// Asked for once: the answer is in a file of the kernel's, whose reading takes longer than all else
+// that a short-lived pool does.
+[[nodiscard]] inline std::size_t processors() noexcept {
+  static const std::size_t count = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  return count;
+}
+
+}  // namespace detail
+
 struct PoolOptions {
   // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
-  std::size_t capacity = std::max<std::size_t>(1, std::thread::hardware_concurrency());
+  std::size_t capacity = detail::processors();
   // So many workers are never retired for being idle. At most `capacity`.
   std::size_t min_workers = 0;
   // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
