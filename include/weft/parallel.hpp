@@ -28,6 +28,7 @@ namespace detail {
 // elements, so that one loop serves all.
 template <class Step>
 void run_in_parallel(std::size_t count, const ParallelOptions& options, Step step) {
+  if (count == 0) return;
   const std::size_t most = options.concurrency != 0 ? options.concurrency : concurrency();
   std::size_t grain = options.grain;
   if (grain == 0) grain = options.concurrency != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
