@@ -87,6 +87,9 @@ class PoolCore {
   // How many queued items one awaited worker stands for. It runs them one after the other if they
   // are short, and calls more workers as it goes if they are not: see README.md.
   static constexpr std::size_t kItemsPerWake = 16;
+  // With so many awaited, the next worker is started by one that arrives: what a flood of tasks
+  // needs shows only when the first of them run. See README.md.
+  static constexpr std::size_t kStartsAhead = 16;
 
   enum class Verdict : std::uint8_t { accepted, refused, full };
 
@@ -116,9 +119,9 @@ class PoolCore {
   [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
   [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
   [[nodiscard]] bool is_gone() const noexcept { return closed_ && present_ + in_callers_ == 0; }
-  // Whether `items` queued items need a worker that does not live yet.
+  // Whether a worker is to be started, now, that does not live yet, with `items` queued.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
-    return live_ < capacity_ && items > idle_.size() + waking_;
+    return live_ < capacity_ && items > idle_.size() + waking_ && waking_ < kStartsAhead;
   }
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return options_.min_workers < capacity_ ? options_.min_workers : capacity_;

@@ -63,6 +63,8 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
     if (!surplus && !paused_ && take_item(item, calls, wakes)) {
       self.number = left_queue();
+      // Without fibers or memory the pool goes on with the workers it has.
+      if (calls > 0 && must_grow(queue_.startable())) (void)start_worker();
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);

@@ -100,6 +100,56 @@ FIBER_TEST_CASE("blocking tasks that follow a burst of short ones all get their 
   CHECK(pool.stats().started <= kTasks);
 }
 
+FIBER_TEST_CASE("tasks that wait for one another all get workers that do not live yet") {
+  constexpr std::size_t kTasks = 500;
+  for (const std::size_t queue : {std::size_t{0}, kTasks}) {
+    WaitGroup all_here;
+    all_here.add(kTasks);
+    FiberPool pool({.capacity = kTasks, .queue_capacity = queue});
+    for (std::size_t i = 0; i < kTasks; ++i) {
+      CHECK(!pool.submit([&] {
+        all_here.done();
+        all_here.wait();  // Ends only if all run at once.
+      }));
+    }
+    pool.wait_idle();
+    CHECK(pool.stats().started == kTasks);
+  }
+}
+
+FIBER_TEST_CASE_WITH("a flood of short tasks starts few workers", {.workers = {1}}) {
+  constexpr int kTasks = 10'000;
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = kTasks});
+  for (int i = 0; i < kTasks; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  CHECK(ran.load() == 0);  // Nobody has made way for a worker so far.
+  pool.wait_idle();
+  CHECK(ran.load() == kTasks);
+  CHECK(pool.stats().started < 100);
+}
+
+FIBER_TEST_CASE_WITH("a pool that has no fibers for more workers goes on with those it has",
+                     {.options = {.max_fibers = 64}}) {
+  std::uint64_t accepted = 0;
+  std::atomic<std::uint64_t> ran{0};
+  Event all_submitted;
+  FiberPool pool({.capacity = 1000});
+  for (int i = 0; i < 1000; ++i) {
+    const auto error = pool.submit([&] {
+      all_submitted.wait();
+      ran.fetch_add(1);
+    });
+    if (error) CHECK(error == Errc::too_many_fibers);
+    if (!error) ++accepted;
+    this_fiber::yield();
+  }
+  all_submitted.set();
+  pool.wait_idle();
+  CHECK(accepted < 1000);
+  CHECK(ran.load() == accepted);
+  CHECK(balanced(pool.stats()));
+}
+
 FIBER_TEST_CASE("throwing handlers count as running") {
   Concurrency gauge;
   std::atomic<int> ran{0};
