@@ -167,7 +167,8 @@ class Task {
     if (!other) return;
     const Operations& operations = other.use_up();
     set_operations(operations);
-    if (operations.relocate == nullptr) {
+    // Likely: or else g++ copies with a string instruction, which takes long to start.
+    if (operations.relocate == nullptr) [[likely]] {
       std::memcpy(storage_, other.storage_, kInlineSize);
     } else {
       operations.relocate(other.storage_, storage_);
