@@ -8,13 +8,18 @@
 namespace weft {
 
 FiberPool::FiberPool(PoolOptions options)
-    : core_(std::make_unique<pool::PoolCore>(pool::checked(std::move(options)))) {
+    : core_(make_core(pool::checked(std::move(options)))), family_(&core_->family()) {
   if (const std::error_code error = core_->start()) {
     core_->close(Close::discard);
     (void)core_->join_until({});
     check(error);
   }
   outer_stop_.add(core_->options().stop, CloseOnStop{core_.get()});
+}
+
+std::unique_ptr<pool::PoolCore> FiberPool::make_core(PoolOptions options) {
+  pool::PoolCore* const host = options.parent == nullptr ? nullptr : options.parent->core_.get();
+  return std::make_unique<pool::PoolCore>(std::move(options), host);
 }
 
 FiberPool::~FiberPool() {
@@ -50,17 +55,33 @@ void FiberPool::CloseOnStop::operator()() noexcept { core->close(Close::cancel);
 void FiberPool::pause() noexcept { core_->pause(); }
 void FiberPool::resume() noexcept { core_->resume(); }
 bool FiberPool::is_paused() const noexcept { return core_->is_paused(); }
-bool FiberPool::wait_paused_until(const Until& until) { return core_->wait_paused_until(until); }
-bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
-  return core_->wait_for_completed(count, until);
-}
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
-bool FiberPool::wait_idle_until(const Until& until) { return core_->wait_idle_until(until); }
-bool FiberPool::join_until(const Until& until) { return core_->join_until(until); }
 std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
 std::size_t FiberPool::available() const noexcept { return core_->available(); }
 std::stop_token FiberPool::stop_token() const noexcept { return core_->stop_token(); }
 bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
 PoolStats FiberPool::stats() const noexcept { return core_->stats(); }
+
+// A task of the same family, though not of this pool, lends its slots while it waits.
+bool FiberPool::wait_paused_until(const Until& until) {
+  if (core_->wait_paused_until(Deadline::past())) return true;
+  const detail::SlotLoan loan(family_);
+  return core_->wait_paused_until(until);
+}
+bool FiberPool::wait_idle_until(const Until& until) {
+  if (core_->wait_idle_until(Deadline::past())) return true;
+  const detail::SlotLoan loan(family_);
+  return core_->wait_idle_until(until);
+}
+bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
+  if (core_->wait_for_completed(count, Deadline::past())) return true;
+  const detail::SlotLoan loan(family_);
+  return core_->wait_for_completed(count, until);
+}
+bool FiberPool::join_until(const Until& until) {
+  if (core_->join_until(Deadline::past())) return true;
+  const detail::SlotLoan loan(family_);
+  return core_->join_until(until);
+}
 
 }  // namespace weft

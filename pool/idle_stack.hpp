@@ -65,6 +65,7 @@ class WakeChain {
  public:
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   void add(detail::Waiter& waiter) noexcept {
+    if (!waiter.waker) return;  // A sub-pool that stood in line: nobody is parked.
     waiter.next = nullptr;
     *end_ = &waiter;
     end_ = &waiter.next;

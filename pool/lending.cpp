@@ -11,13 +11,29 @@
 
 namespace weft {
 
-detail::SlotLoan::SlotLoan(const pool::PoolCore* pool) noexcept
-    : lender_(pool::called_from_worker_of(pool) ? const_cast<pool::PoolCore*>(pool) : nullptr) {
-  if (lender_ != nullptr) lender_->lend_slot();
+namespace {
+
+// From the innermost pool outwards. Who holds a slot of a sub-pool may wait for one of its host:
+// those who hold that one never wait for an inner one, because a visit takes only what is free. So
+// nobody waits in a circle.
+template <class Action>
+void for_each_slot(pool::Registration* innermost, Action action) {
+  for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) action(entry->core());
+}
+
+pool::Registration* lender_to(const pool::PoolCore* family) noexcept {
+  pool::Registration* const entry = pool::Registration::of_caller();
+  return entry != nullptr && &entry->core().family() == family ? entry : nullptr;
+}
+
+}  // namespace
+
+detail::SlotLoan::SlotLoan(const pool::PoolCore* family) noexcept : lender_(lender_to(family)) {
+  for_each_slot(lender_, [](pool::PoolCore& core) { core.lend_slot(); });
 }
 
 detail::SlotLoan::~SlotLoan() {
-  if (lender_ != nullptr) lender_->reclaim_slot();
+  for_each_slot(lender_, [](pool::PoolCore& core) { core.reclaim_slot(); });
 }
 
 namespace pool {

@@ -29,6 +29,7 @@ std::error_code PoolCore::start_kept_workers() noexcept {
 void PoolCore::close(Close mode) noexcept {
   // While it is open: workers may have to be started for what is queued.
   if (mode == Close::drain) resume();
+  close_guests(mode);
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
   Backlog dropped;
   // A copy: the pool may be gone by the time of the request.
@@ -37,11 +38,13 @@ void PoolCore::close(Close mode) noexcept {
   lock_.lock();
   closed_ = true;
   if (paused_) end_pause(wakes);
+  const detail::WaitList guests = take_guests_in_line(mode);
   while (Waiter* submitter = blocked_.claim_front()) {  // Not granted: it answers Errc::closed.
     --blocked_count_;
     ++rejected_;
     wakes.add(*submitter);
   }
+  blocked_ = guests;
   if (mode != Close::drain) {
     queue_.move_all_to(dropped);
     cancelled_ += dropped.size();
@@ -66,10 +69,15 @@ void PoolCore::close(Close mode) noexcept {
 
 bool PoolCore::reopen() {
   std::stop_source unused;
-  lock_.lock();
+  lock_with_hosts();
+  if (host_ != nullptr && host_->closing_) {
+    unlock_with_hosts();
+    return false;
+  }
+  closing_ = false;
   const bool was_closed = std::exchange(closed_, false);
   if (std::exchange(cancelled_all_, false)) stop_source_.swap(unused);
-  lock_.unlock();
+  unlock_with_hosts();
   return was_closed;
 }
 
@@ -95,9 +103,9 @@ void PoolCore::match_up() noexcept {
       lock_.unlock();
       wakes.wake_all();
       lock_.lock();
-    } else if (may_start && must_grow(queue_.startable())) {
+    } else if (may_start && lacks_worker()) {
       // Without fibers or memory the pool goes on with the workers it has.
-      may_start = !start_worker();
+      may_start = !(host_ == nullptr ? start_worker() : call_visit(OnFull::block));
     } else if (may_grow && !blocked_.empty() && has_room() && !queue_.can_push({})) {
       may_grow = grow_queue({});
     } else {
@@ -169,7 +177,7 @@ std::size_t PoolCore::available() noexcept {
   lock_.lock();
   const std::size_t free = capacity_ - std::min(capacity_, load_);
   lock_.unlock();
-  return free;
+  return host_ == nullptr ? free : std::min(free, host_->available());
 }
 
 bool PoolCore::is_closed() noexcept {

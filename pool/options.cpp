@@ -12,6 +12,14 @@ void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
 }
 
+// What belongs to the workers, which are the parent's.
+void check_sub_pool(const PoolOptions& options) {
+  require(options.min_workers == 0, "min_workers must be 0 with a parent");
+  require(options.stack_size == 0, "stack_size must be 0 with a parent");
+  require(options.idle_timeout == PoolOptions{}.idle_timeout,
+          "idle_timeout cannot be set with a parent");
+}
+
 }  // namespace
 
 PoolOptions checked(PoolOptions options) {
@@ -27,6 +35,7 @@ PoolOptions checked(PoolOptions options) {
   require(options.on_tick.period == kNever || options.on_tick.call,
           "on_tick has a period and nothing to call");
   require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
+  if (options.parent != nullptr) check_sub_pool(options);
   return options;
 }
 

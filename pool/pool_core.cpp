@@ -9,11 +9,14 @@ using detail::PoolItem;
 using detail::Waiter;
 using detail::WaitReason;
 
-PoolCore::PoolCore(PoolOptions options) : options_(std::move(options)) {
+PoolCore::PoolCore(PoolOptions options, PoolCore* host)
+    : options_(std::move(options)), host_(host), family_(host == nullptr ? *this : host->family_) {
   set_capacity(options_.capacity);
+  if (host_ != nullptr) move_in();
 }
 
 PoolCore::~PoolCore() {
+  end_family();
   while (detail::PoolTerms* spare = spares_) {
     spares_ = spare->next;
     spare->job->release_reference();
@@ -67,9 +70,11 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       return Verdict::refused;
     }
     if (!has_room(weight) || !blocked_.empty()) return Verdict::full;
-    if (must_grow(queue_.startable_with(item))) [[unlikely]] {
+    if (must_grow(queue_.startable_with(item)) && !(in_line_ > 0 && may_wait_for_host()))
+        [[unlikely]] {
       // The worker is started first, so that an item is accepted only with somebody to run it.
-      error = start_worker();
+      error = start_worker_for_one_more();
+      if (error == Errc::full) return Verdict::full;
     } else if (!queue_.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
     } else {
@@ -90,12 +95,18 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
 }
 
 std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
-  const detail::SlotLoan loan(this);
+  const detail::SlotLoan loan(&family_);
   for (;;) {
     std::error_code error;
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
     if (blocked_count_ >= options_.max_blocked) return refuse(Errc::too_many_waiting);
+    if (must_stand_in_line()) {
+      error = call_visit(OnFull::block);
+      lock_.unlock();
+      if (error) return error;
+      continue;
+    }
     if (queue_.will_have_room_for(item)) break;
     // Who hands a blocked party's item on must not have to allocate (I4).
     const bool grown = grow_queue(item);
@@ -226,7 +237,7 @@ bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept 
 }
 
 void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
-  while (!blocked_.empty() && admit_one(nullptr, wakes)) {
+  while (!blocked_.empty() && has_place_at_host() && admit_one(nullptr, wakes)) {
   }
 }
 

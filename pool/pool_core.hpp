@@ -13,6 +13,7 @@
 #include <weft/pool.hpp>
 
 #include "pool/backlog.hpp"
+#include "pool/guest.hpp"
 #include "pool/idle_stack.hpp"
 
 namespace weft::pool {
@@ -42,7 +43,8 @@ namespace weft::pool {
 //   I7  No item begins to run while paused_ is set. A closed pool is not paused.
 class PoolCore {
  public:
-  explicit PoolCore(PoolOptions options);
+  // `host`: of a sub-pool; see visiting.cpp.
+  explicit PoolCore(PoolOptions options, PoolCore* host = nullptr);
   ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
@@ -51,6 +53,8 @@ class PoolCore {
   [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full,
                                        const Until& until);
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+  // The outermost of the hosts, or this pool: the same for all whose tasks lend to each other.
+  [[nodiscard]] PoolCore& family() const noexcept { return family_; }
 
   // terms.cpp: a job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::TermedTask& take_spare_task();
@@ -82,6 +86,14 @@ class PoolCore {
   // lending.cpp: by a worker of this pool, around a wait of its task; see detail::SlotLoan.
   void lend_slot() noexcept;
   void reclaim_slot() noexcept;
+
+  // visiting.cpp: by a Visit to this pool.
+  void count_visitor() noexcept;
+  void visit(Arrival arrival, detail::PoolJob*& finished,
+             detail::PoolJob::Outcome& outcome) noexcept;
+  void miss_visit(Arrival arrival) noexcept;
+  // The last access of a worker, a reaper or a visit to the pool.
+  void leave() noexcept;
 
  private:
   // How many queued items one awaited worker stands for. It runs them one after the other if they
@@ -118,10 +130,13 @@ class PoolCore {
   }
   [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
   [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
-  [[nodiscard]] bool is_gone() const noexcept { return closed_ && present_ + in_callers_ == 0; }
+  [[nodiscard]] bool is_gone() const noexcept {
+    return closed_ && present_ + in_callers_ == 0 && queue_.empty();
+  }
   // Whether a worker is to be started, now, that does not live yet, with `items` queued.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
-    return live_ < capacity_ && items > idle_.size() + waking_ && waking_ < kStartsAhead;
+    return live_ < capacity_ && items > idle_.size() + waking_ &&
+           (waking_ < kStartsAhead || host_ != nullptr);
   }
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return options_.min_workers < capacity_ ? options_.min_workers : capacity_;
@@ -174,6 +189,37 @@ class PoolCore {
   void take_back_slot() noexcept;
   void return_slots(WakeChain& wakes) noexcept;
 
+  // visiting.cpp, of a host. All without lock_, but the last two.
+  enum class Turn : std::uint8_t { first, later };
+  [[nodiscard]] std::error_code accept_visit(PoolCore& guest, OnFull when_full) noexcept;
+  [[nodiscard]] std::error_code stand_in_line(PoolCore& guest) noexcept;
+  void close_guests(Close mode) noexcept;
+  [[nodiscard]] detail::WaitList take_guests_in_line(Close mode) noexcept;
+  [[nodiscard]] bool spares_slot(Turn turn) const noexcept;
+  // Of a guest; the rest requires lock_.
+  void move_in();
+  void move_out() noexcept;
+  void lock_with_hosts() noexcept;
+  void unlock_with_hosts() noexcept;
+  [[nodiscard]] bool has_queued() noexcept;
+  [[nodiscard]] bool begin_visit(Arrival arrival) noexcept;
+  [[nodiscard]] bool next_in_visit(Worker& self, detail::PoolItem& item, Turn turn) noexcept;
+  [[nodiscard]] std::error_code call_visit(OnFull when_full) noexcept;
+  void forget_awaited() noexcept;
+  [[nodiscard]] bool lacks_worker() noexcept;
+  [[nodiscard]] bool first_blocked_fits() noexcept;
+  void end_family() noexcept;
+  // Of any pool: whether one more item may wait until the host has room.
+  [[nodiscard]] bool may_wait_for_host() const noexcept {
+    return queue_.startable() < waking_ || queue_.startable() - waking_ < options_.queue_capacity;
+  }
+  [[nodiscard]] bool has_place_at_host() const noexcept {
+    return host_ == nullptr || may_wait_for_host();
+  }
+  [[nodiscard]] bool must_stand_in_line() const noexcept {
+    return host_ != nullptr && in_line_ == 0 && live_ < capacity_;
+  }
+
   // worker.cpp
   void work() noexcept;
   [[nodiscard]] bool next_item(Worker& self, detail::PoolItem& item) noexcept;
@@ -181,13 +227,16 @@ class PoolCore {
   [[nodiscard]] bool arrive(Worker& self) noexcept;
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;
-  void leave() noexcept;
   [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item,
                                                  std::uint64_t number) noexcept;
   [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job,
                                                      std::uint64_t number) noexcept;
   // Requires lock_; releases it meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept;
+  [[nodiscard]] std::error_code start_worker_for_one_more() noexcept {
+    if (host_ == nullptr) return start_worker();
+    return call_visit(may_wait_for_host() ? OnFull::block : OnFull::reject);
+  }
   void run_stranded_items() noexcept;
 
   // reports.cpp. Without lock_.
@@ -200,7 +249,7 @@ class PoolCore {
   void call_on_tick() noexcept;
   // Requires lock_.
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
-    return closed_ && ticker_alive_ && present_ == 1 && in_callers_ == 0;
+    return closed_ && ticker_alive_ && present_ == 1 && in_callers_ == 0 && queue_.empty();
   }
 
   // lifecycle.cpp
@@ -222,6 +271,9 @@ class PoolCore {
   void retire_surplus(WakeChain& wakes) noexcept;
 
   const PoolOptions options_;
+  PoolCore* const host_;  // Null, unless it is a sub-pool.
+  PoolCore& family_;
+  Guest* guest_ = nullptr;  // What this pool is to its host.
 
   detail::SpinLock lock_;
   bool closed_ = false;
@@ -261,9 +313,12 @@ class PoolCore {
   detail::WaitList still_waiters_;  // Until no task runs, while paused.
   detail::WaitList joiners_;
   detail::WaitList count_waiters_;
-  detail::WaitList reaper_bed_;  // Where the reaper sleeps.
-  detail::WaitList ticker_bed_;  // Where the caller of on_tick sleeps.
-  std::uint64_t ticker_ = 0;     // this_fiber::id() of that one; 0: there is none, or not yet.
+  detail::WaitList reaper_bed_;   // Where the reaper sleeps.
+  detail::WaitList ticker_bed_;   // Where the caller of on_tick sleeps.
+  std::uint64_t ticker_ = 0;      // this_fiber::id() of that one; 0: there is none, or not yet.
+  Guest* first_guest_ = nullptr;  // The sub-pools.
+  bool closing_ = false;          // From before the sub-pools are closed.
+  std::size_t in_line_ = 0;       // Visits for which a sub-pool had to stand in its host's line.
 };
 
 }  // namespace weft::pool

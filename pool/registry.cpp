@@ -27,8 +27,8 @@ Bucket& bucket_of(const void* fiber) noexcept {
 
 }  // namespace
 
-Registration::Registration(const PoolCore& core) noexcept
-    : fiber_(detail::current().target()), core_(&core) {
+Registration::Registration(PoolCore& core) noexcept
+    : fiber_(detail::current().target()), core_(core), outer_(of_caller()) {
   Bucket& bucket = bucket_of(fiber_);
   bucket.lock.lock();
   next_ = bucket.first;
@@ -45,16 +45,21 @@ Registration::~Registration() {
   bucket.lock.unlock();
 }
 
-bool called_from_worker_of(const PoolCore* core) noexcept {
+Registration* Registration::of_caller() noexcept {
   const detail::Waker caller = detail::current();
-  if (caller.is_thread()) return false;
+  if (caller.is_thread()) return nullptr;
   Bucket& bucket = bucket_of(caller.target());
   bucket.lock.lock();
-  const Registration* entry = bucket.first;
+  Registration* entry = bucket.first;  // The newest ones come first.
   while (entry != nullptr && entry->fiber_ != caller.target()) entry = entry->next_;
-  const bool found = entry != nullptr && entry->core_ == core;
   bucket.lock.unlock();
-  return found;
+  return entry;
+}
+
+bool called_from_worker_of(const PoolCore* core) noexcept {
+  const Registration* entry = Registration::of_caller();
+  while (entry != nullptr && &entry->core() != core) entry = entry->outer();
+  return entry != nullptr;
 }
 
 }  // namespace weft::pool

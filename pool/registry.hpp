@@ -6,25 +6,31 @@ namespace weft::pool {
 class PoolCore;
 
 // Registers the calling fiber, for as long as this object lives, as a worker of `core`. It costs
-// nothing per task: a worker registers once, and only a task that is about to park asks.
+// nothing per task: a worker registers once, and only a task that is about to park asks. A visit
+// of a sub-pool registers the fiber of its host a second time.
 class Registration {
  public:
-  explicit Registration(const PoolCore& core) noexcept;
+  explicit Registration(PoolCore& core) noexcept;
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
- private:
-  friend bool called_from_worker_of(const PoolCore* core) noexcept;
+  // The newest of the calling fiber; null if it is not a worker.
+  [[nodiscard]] static Registration* of_caller() noexcept;
 
+  [[nodiscard]] PoolCore& core() const noexcept { return core_; }
+  // The one before it, of the host.
+  [[nodiscard]] Registration* outer() const noexcept { return outer_; }
+
+ private:
   Registration* next_ = nullptr;
   Registration* previous_ = nullptr;
   const void* const fiber_;
-  const PoolCore* const core_;
+  PoolCore& core_;
+  Registration* const outer_;
 };
 
-// Whether the caller is a worker of `core`, which is compared and not followed: so it may be
-// gone, except if the answer is yes.
+// Whether the caller is a worker of `core`, or visits it.
 [[nodiscard]] bool called_from_worker_of(const PoolCore* core) noexcept;
 
 }  // namespace weft::pool

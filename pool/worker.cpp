@@ -159,7 +159,6 @@ void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
   admit_blocked(wakes);
 }
 
-// The last access of a worker or reaper to the pool.
 void PoolCore::leave() noexcept {
   WakeChain wakes;
   lock_.lock();
@@ -209,6 +208,13 @@ std::error_code PoolCore::start_worker() noexcept {
   if (!error) return {};
   --present_;
   --started_;
+  forget_awaited();
+  run_stranded_items();
+  return error;
+}
+
+// Requires lock_. An awaited worker will not come.
+void PoolCore::forget_awaited() noexcept {
   if (doomed_ > 0) {
     --doomed_;
     --retired_;
@@ -216,14 +222,12 @@ std::error_code PoolCore::start_worker() noexcept {
     --waking_;
     --live_;
   }
-  run_stranded_items();
-  return error;
 }
 
 // Requires lock_; releases it meanwhile. Others may have accepted items because the worker that
 // could not be started was to come. If no other lives, the caller runs them in its place.
 void PoolCore::run_stranded_items() noexcept {
-  while (live_ == 0 && queue_.startable() > 0 && !paused_) {
+  while (live_ == 0 && queue_.startable() > 0 && !paused_ && in_line_ == 0) {
     WakeChain wakes;
     PoolItem item;
     ++live_;

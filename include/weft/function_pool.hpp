@@ -43,7 +43,7 @@ template <std::invocable Make>
 // has an object of its own, that only one task uses at a time: it is made with the worker's first
 // task and destroyed when the worker is retired. What making it throws is the task's exception;
 // the next task tries again. A task that OnFull::caller_runs runs in its caller has an object for
-// itself.
+// itself. It cannot have a parent.
 // Everything else is as for FiberPool: order, lending, what is refused and with which code, who
 // may call, and what synchronizes.
 template <class In, class Out = void>
@@ -67,7 +67,7 @@ class FunctionPool {
       : function_(std::make_unique<detail::FunctionPerWorker<Make, In, Out>>(
             checked(std::move(workers.make_)))),
         waits_for_room_(options.on_full == OnFull::block),
-        pool_(std::move(options)) {}
+        pool_(with_own_workers(std::move(options))) {}
   // close(Close::drain), then join().
   ~FunctionPool() {
     pool_.close(Close::drain);
@@ -172,6 +172,10 @@ class FunctionPool {
   static F&& checked(F&& function) {
     if (!detail::is_empty_callable(function)) return std::move(function);
     throw std::invalid_argument("weft::FunctionPool: the function is empty");
+  }
+  static PoolOptions with_own_workers(PoolOptions options) {
+    if (options.parent == nullptr) return options;
+    throw std::invalid_argument("weft::FunctionPool: parent has the workers, not per_worker()");
   }
   InTime process_in_time(In argument) {
     if constexpr (std::is_void_v<Out>) {

@@ -92,7 +92,7 @@ class FiberPool {
     using Result = detail::PoolResult<std::decay_t<F>&>;
     using Call = detail::PoolCall<std::decay_t<F>, Result>;
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    auto* job = new Call(*core_, detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
+    auto* job = new Call(*family_, detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
                          std::forward<F>(callable));
     PoolTask<Result> task(job);
     check(enqueue(detail::PoolItem(*job)));
@@ -105,7 +105,7 @@ class FiberPool {
     using Callable = std::decay_t<F>;
     using Result = detail::PoolResult<Callable&>;
     if (detail::is_empty_callable<Callable>(callable)) check(Errc::empty_task);
-    auto* job = new detail::TermedCall<Callable, Result>(*core_, options, token_for<Callable&>(),
+    auto* job = new detail::TermedCall<Callable, Result>(*family_, options, token_for<Callable&>(),
                                                          std::forward<F>(callable));
     PoolTask<Result> task(job);
     detail::PoolItem item(*job);
@@ -120,7 +120,7 @@ class FiberPool {
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::PoolCall<F&, detail::PoolResult<F&>> job(*core_, detail::PoolJob::Kind::on_stack,
+    detail::PoolCall<F&, detail::PoolResult<F&>> job(*family_, detail::PoolJob::Kind::on_stack,
                                                      token_for<F&>(), callable);
     check(enqueue(detail::PoolItem(job)));
     (void)job.wait_until({});
@@ -205,7 +205,7 @@ class FiberPool {
   [[nodiscard]] PoolStats stats() const noexcept;
 
   // What a detail::SlotLoan around a wait for this pool is made with.
-  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return core_.get(); }
+  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return family_; }
 
  private:
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
@@ -242,6 +242,7 @@ class FiberPool {
     return item;
   }
   [[nodiscard]] detail::TermedTask& take_spare_task();
+  [[nodiscard]] static std::unique_ptr<pool::PoolCore> make_core(PoolOptions options);
 
   struct CloseOnStop {
     pool::PoolCore* core;
@@ -249,6 +250,7 @@ class FiberPool {
   };
 
   const std::unique_ptr<pool::PoolCore> core_;
+  pool::PoolCore* const family_;  // The outermost parent, or this pool.
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 

@@ -17,6 +17,8 @@ namespace weft {
 
 inline constexpr std::size_t kUnlimited = SIZE_MAX;
 
+class FiberPool;
+
 // What submit() does when every slot and every place in the queue is taken.
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
@@ -86,6 +88,11 @@ struct PoolOptions {
   // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
   // stays closed then.
   std::stop_token stop = {};
+  // Makes it a sub-pool of this one, which must outlive it: its tasks run in the parent's slots, on
+  // the parent's workers, never more than `capacity` of them and never more than the parent has
+  // room for. It has no workers of its own; so min_workers, prestart, idle_timeout and stack_size
+  // must be left as they are.
+  FiberPool* parent = nullptr;
   // As SpawnOptions::stack_size, for every worker.
   std::size_t stack_size = 0;
   // Shown in dumps and in messages.

@@ -119,7 +119,7 @@ class PoolJob {
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  const pool::PoolCore* const core_;  // Compared, never followed: it may be gone.
+  const pool::PoolCore* const core_;  // Its family; compared, never followed: it may be gone.
   PoolTerms* const terms_;
   const Kind kind_;
   Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.

@@ -3,16 +3,18 @@
 
 namespace weft::pool {
 class PoolCore;
-}
+class Registration;
+}  // namespace weft::pool
 
 namespace weft::detail {
 
 // By a party that is about to park: while it lives, the slot of the caller's task is lent, if that
-// runs in `pool`, which is compared and not followed: so it may be gone if not. Null: nothing
-// happens. Destroyed, it waits for a slot.
+// runs in a pool of `family`; with those of the pools around it, if that is a sub-pool. The family
+// is compared and not followed, so it may be gone if the answer is no. Null: nothing happens.
+// Destroyed, it waits for the slots.
 class SlotLoan {
  public:
-  explicit SlotLoan(const pool::PoolCore* pool) noexcept;
+  explicit SlotLoan(const pool::PoolCore* family) noexcept;
   ~SlotLoan();
   SlotLoan(const SlotLoan&) = delete;
   SlotLoan& operator=(const SlotLoan&) = delete;
@@ -21,7 +23,7 @@ class SlotLoan {
   [[nodiscard]] bool is_made() const noexcept { return lender_ != nullptr; }
 
  private:
-  pool::PoolCore* const lender_;
+  pool::Registration* const lender_;
 };
 
 }  // namespace weft::detail

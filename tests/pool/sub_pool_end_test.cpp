@@ -1,0 +1,310 @@
+// Sub-pools whose parents are paused, resized and closed, and the order in which they end.
+#include <atomic>
+#include <memory>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/death_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using Gate = weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/sub_pool_end");
+
+FIBER_TEST_CASE("nothing of a sub-pool starts while its parent is paused, or itself") {
+  std::atomic<int> ran{0};
+  FiberPool grand({.capacity = 2});
+  FiberPool parent({.capacity = 2, .queue_capacity = 4, .parent = &grand});
+  FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &parent});
+  for (FiberPool* paused : {&grand, &parent, &pool}) {
+    ran.store(0);
+    paused->pause();
+    for (int i = 0; i < 5; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    for (int i = 0; i < 50; ++i) this_fiber::yield();
+    paused->wait_paused();
+    CHECK(ran.load() == 0);
+    paused->resume();
+    pool.wait_idle();
+    CHECK(ran.load() == 5);
+  }
+}
+
+FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
+  Gate begun, release;
+  std::atomic<int> ran{0};
+  FiberPool parent({.capacity = 1});
+  FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
+  CHECK(!pool.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  for (int i = 0; i < 5; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  begun.wait();
+  parent.pause();
+  CHECK(!parent.wait_paused_until(Deadline::past()));
+  release.set();
+  parent.wait_paused();
+  CHECK(ran.load() == 0);
+  parent.resume();
+  pool.wait_idle();
+  CHECK(ran.load() == 5);
+}
+
+FIBER_TEST_CASE("a paused sub-pool lets blocked parties in as long as it has slots") {
+  Gate begun, release;
+  std::atomic<int> ran{0};
+  FiberPool parent({.capacity = 1});
+  FiberPool pool({.capacity = 2, .parent = &parent});
+  auto holder = parent.async([&] {
+    begun.set();
+    release.wait();
+  });
+  begun.wait();
+  pool.pause();
+  std::vector<JoinHandle<void>> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(spawn([&] { CHECK(!pool.submit([&] { ran.fetch_add(1); })); }));
+  }
+  wait_until_true([&] { return pool.stats().blocked == 2; });
+  release.set();
+  for (auto& handle : waiting) handle.join();
+  CHECK(ran.load() == 0);
+  CHECK(pool.stats().queued == 2);
+  pool.resume();
+  pool.wait_idle();
+  CHECK(ran.load() == 2);
+}
+
+FIBER_TEST_CASE("a parent that shrinks holds its sub-pools to it") {
+  Concurrency gauge;
+  FiberPool parent({.capacity = 4});
+  FiberPool pool({.capacity = 4, .queue_capacity = 1000, .parent = &parent});
+  const auto task = [&] {
+    const Concurrency::Stay stay(gauge);
+    this_fiber::yield();
+  };
+  for (int i = 0; i < 100; ++i) CHECK(!pool.submit(task));
+  parent.resize(1);
+  parent.wait_idle();
+  gauge.forget_most();
+  for (int i = 0; i < 50; ++i) CHECK(!pool.submit(task));
+  pool.wait_idle();
+  CHECK(gauge.most() == 1);
+  parent.resize(3);
+  pool.resize(2);
+  gauge.forget_most();
+  for (int i = 0; i < 50; ++i) CHECK(!pool.submit(task));
+  pool.wait_idle();
+  CHECK(gauge.most() <= 2);
+}
+
+FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted, and no more") {
+  Gate begun, release;
+  std::atomic<int> ran{0};
+  FiberPool parent({.capacity = 1});
+  FiberPool pool({.capacity = 1, .queue_capacity = 6, .parent = &parent});  // One for `inner`.
+  FiberPool inner({.capacity = 1, .queue_capacity = 5, .parent = &pool});
+  CHECK(!parent.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  begun.wait();
+  for (int i = 0; i < 5; ++i) {
+    CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    CHECK(!inner.submit([&] { ran.fetch_add(1); }));
+  }
+  auto blocked = spawn([&] { CHECK(pool.submit([] {}) == Errc::closed); });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  parent.close(Close::drain);
+  CHECK(pool.is_closed());
+  CHECK(inner.try_submit([] {}) == Errc::closed);
+  blocked.join();
+  release.set();
+  parent.join();  // Though its sub-pools live.
+  CHECK(ran.load() == 10);
+  CHECK(parent.stats().live == 0);
+  pool.reopen();  // Of no use before the parent is open.
+  CHECK(pool.submit([] {}) == Errc::closed);
+  parent.reopen();
+  pool.reopen();
+  CHECK(pool.run([] { return 1; }) == 1);
+  CHECK(inner.submit([] {}) == Errc::closed);
+}
+
+FIBER_TEST_CASE(
+    "after a parent's close(discard) nothing of a sub-pool starts, and waiters are told") {
+  for (const std::size_t queue : {0u, 3u}) {
+    Gate begun, release;
+    std::atomic<int> ran{0};
+    FiberPool parent({.capacity = 1, .queue_capacity = queue});
+    FiberPool pool({.capacity = 2, .queue_capacity = 5, .parent = &parent});
+    CHECK(!parent.submit([&] {
+      begun.set();
+      release.wait();
+    }));
+    begun.wait();
+    std::vector<PoolTask<void>> tasks;
+    for (int i = 0; i < 4; ++i) tasks.push_back(pool.async([&] { ran.fetch_add(1); }));
+    parent.close(Close::discard);
+    release.set();
+    for (auto& task : tasks) CHECK_THROWS_AS(task.get(), std::system_error);
+    parent.join();
+    pool.join();
+    CHECK(ran.load() == 0);
+    CHECK(pool.stats().cancelled == 4);
+    parent.reopen();
+    pool.reopen();
+    CHECK(pool.run([] { return 1; }) == 1);
+    CHECK(parent.run([] { return 1; }) == 1);
+    pool.wait_idle();
+    CHECK(balanced(pool.stats()));
+    CHECK(balanced(parent.stats()));
+  }
+}
+
+FIBER_TEST_CASE("a parent's close(cancel) asks tasks of its sub-pools to stop") {
+  Gate begun;
+  FiberPool parent({.capacity = 1});
+  FiberPool pool({.capacity = 1, .parent = &parent});
+  auto task = pool.async([&](std::stop_token token) {
+    begun.set();
+    while (!token.stop_requested()) this_fiber::yield();
+  });
+  begun.wait();
+  parent.close(Close::cancel);
+  task.wait();
+}
+
+FIBER_TEST_CASE("a sub-pool may end while its parent is paused or full") {
+  Gate begun, release;
+  FiberPool parent({.capacity = 1, .queue_capacity = 2});
+  CHECK(!parent.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  begun.wait();
+  parent.pause();
+  for (int i = 0; i < 5; ++i) {
+    FiberPool pool({.capacity = 2, .queue_capacity = 5, .parent = &parent});
+    auto task = pool.async([] { CHECK(false); });
+    pool.close(Close::discard);
+    pool.join();
+    CHECK_THROWS_AS(task.get(), std::system_error);
+  }
+  release.set();
+  parent.resume();
+  parent.wait_idle();
+  CHECK(parent.run([] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("a parent that drops the oldest drops no task of a sub-pool") {
+  Gate begun, release;
+  std::atomic<int> ran{0};
+  FiberPool parent({.capacity = 1, .queue_capacity = 1, .on_full = OnFull::drop_oldest});
+  FiberPool pool({.capacity = 2, .queue_capacity = 5, .parent = &parent});
+  CHECK(!parent.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  begun.wait();
+  for (int i = 0; i < 3; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  for (int i = 0; i < 3; ++i) CHECK(!parent.submit([&] { ran.fetch_add(10); }));
+  release.set();
+  pool.wait_idle();
+  parent.wait_idle();
+  CHECK(ran.load() == 13);
+  CHECK(balanced(parent.stats()));
+}
+
+FIBER_TEST_CASE("submits race with pauses, sizes and closes of a family, and the books balance") {
+  const int rounds = kSanitized ? 4 : 20;
+  for (int round = 0; round < rounds; ++round) {
+    Concurrency gauge;
+    std::atomic<std::uint64_t> ran{0}, accepted{0};
+    FiberPool parent({.capacity = 3, .queue_capacity = 2});
+    FiberPool one({.capacity = 2, .queue_capacity = 3, .parent = &parent});
+    FiberPool two({.capacity = 3, .parent = &parent});
+    FiberPool inner({.capacity = 2, .parent = &one});
+    FiberPool* const pools[] = {&parent, &one, &two, &inner};
+    WaitGroup submitters;
+    submitters.add(12);
+    for (std::uint64_t i = 0; i < 12; ++i) {
+      go([&, i] {
+        Random random(i);
+        for (int n = 0; n < 60; ++n) {
+          FiberPool& pool = *pools[random.below(4)];
+          FiberPool& other = *pools[random.below(4)];
+          const bool nests = random.one_in(5);
+          const auto task = [&, nests] {
+            {
+              const Concurrency::Stay stay(gauge);
+              this_fiber::yield();
+            }
+            ran.fetch_add(1);
+            if (nests && !other.submit([&] { ran.fetch_add(1); })) accepted.fetch_add(1);
+          };
+          const auto error = random.one_in(3) ? pool.try_submit(task) : pool.submit(task);
+          if (!error) accepted.fetch_add(1);
+        }
+        submitters.done();
+      });
+    }
+    auto disturber = spawn([&, round] {
+      Random random(static_cast<std::uint64_t>(100 + round));
+      for (int n = 0; n < 40; ++n) {
+        FiberPool& pool = *pools[random.below(4)];
+        switch (random.below(4)) {
+          case 0:
+            pool.resize(1 + random.below(3));
+            break;
+          case 1:
+            pool.pause();
+            break;
+          case 2:
+            pool.resume();
+            break;
+          default:
+            CHECK(balanced(pool.stats()));
+        }
+        this_fiber::yield();
+      }
+      for (FiberPool* pool : pools) pool->resume();
+      if (round % 3 == 0) parent.close(Close::drain);
+      if (round % 3 == 1) parent.close(Close::discard);
+    });
+    disturber.join();
+    submitters.wait();
+    parent.close(Close::drain);
+    parent.join();
+    std::uint64_t cancelled = 0;
+    for (FiberPool* pool : {&one, &two, &inner}) {
+      pool->join();
+      const PoolStats stats = pool->stats();
+      CHECK(balanced(stats));
+      CHECK(stats.busy + stats.queued + stats.lent + stats.blocked == 0);
+      cancelled += stats.cancelled;
+    }
+    CHECK(balanced(parent.stats()));
+    CHECK(gauge.most() <= 3);
+    CHECK(ran.load() <= accepted.load());
+    if (round % 3 != 1) CHECK(ran.load() == accepted.load());
+    if (round % 3 != 1) CHECK(cancelled == 0);
+  }
+}
+
+DEATH_TEST_CASE("a parent that ends before a sub-pool says so",
+                "'outer' ends before its sub-pools") {
+  weft::run([] {
+    auto parent = std::make_unique<FiberPool>(PoolOptions{.name = "outer"});
+    const FiberPool pool({.parent = parent.get()});
+    parent.reset();
+  });
+}
+
+TEST_SUITE_END();
