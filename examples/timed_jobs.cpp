@@ -8,15 +8,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <stdexcept>
-#include <stop_token>
 #include <system_error>
 #include <vector>
-#include <weft/go.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
-#include <weft/timer.hpp>
 
 #include "command_line.hpp"
 
@@ -41,46 +39,39 @@ struct Outcome {
   Milliseconds total{};
 };
 
-// Looks at the pool every 20 ms for as long as it lives.
+// What the pool tells every 20 ms.
 class Display {
  public:
-  Display(const weft::FiberPool& pool, const Options& options)
-      : fiber_(weft::spawn([this, &pool, &options] { show(pool, options); })) {}
-  ~Display() { stop_.request_stop(); }  // The handle then joins the fiber.
+  explicit Display(const Options& options) : options_(options) {}
 
-  // Requires that stop() has been called.
-  [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
-  void stop() {
-    stop_.request_stop();
-    fiber_.join();
+  void show(const weft::PoolStats& stats) {
+    most_at_once_ = std::max(most_at_once_, stats.busy);
+    if (!is_live_ && ++looks_ % kLooksPerLine != 0) return;
+    fmt::print("{}wip {:>4}  queued {:>4}  count {:>6} of {}{}", is_live_ ? "\r" : "", stats.busy,
+               stats.queued, stats.completed, options_.jobs, is_live_ ? "" : "\n");
+    std::fflush(stdout);
   }
+  void finish() const {
+    if (is_live_) fmt::print("\n");
+  }
+
+  [[nodiscard]] std::size_t most_at_once() const { return most_at_once_; }
 
  private:
-  void show(const weft::FiberPool& pool, const Options& options) {
-    const bool is_live = ::isatty(STDOUT_FILENO) == 1;
-    const std::stop_token token = stop_.get_token();
-    unsigned looks = 0;
-    for (weft::Ticker ticker(20ms); ticker.wait_until(token);) {
-      const weft::PoolStats stats = pool.stats();
-      most_at_once_ = std::max(most_at_once_, stats.busy);
-      if (!is_live && ++looks % kLooksPerLine != 0) continue;
-      fmt::print("{}wip {:>4}  queued {:>4}  count {:>6} of {}{}", is_live ? "\r" : "", stats.busy,
-                 stats.queued, stats.completed, options.jobs, is_live ? "" : "\n");
-      std::fflush(stdout);
-    }
-    if (is_live) fmt::print("\r{:60}\r", "");
-  }
-
-  std::size_t most_at_once_ = 0;  // Of the fiber, until it has ended.
-  std::stop_source stop_;
-  weft::JoinHandle<void> fiber_;  // Ends first: it uses the others.
+  const Options& options_;
+  const bool is_live_ = ::isatty(STDOUT_FILENO) == 1;
+  unsigned looks_ = 0;
+  std::size_t most_at_once_ = 0;
 };
 
 Outcome run_jobs(const Options& options) {
   Outcome outcome{.done_after = std::vector<Milliseconds>(options.jobs)};
+  Display display(options);
   const auto start = Clock::now();
-  weft::FiberPool pool({.capacity = options.workers, .queue_capacity = options.queue});
-  Display display(pool, options);
+  weft::FiberPool pool(
+      {.capacity = options.workers,
+       .queue_capacity = options.queue,
+       .on_tick = {20ms, [&display](const weft::PoolStats& stats) { display.show(stats); }}});
   for (Milliseconds& done_after : outcome.done_after) {
     const std::error_code refused = pool.submit([&] {
       weft::this_fiber::sleep_for(std::chrono::milliseconds(options.job_milliseconds));
@@ -90,7 +81,9 @@ Outcome run_jobs(const Options& options) {
   }
   pool.wait_idle();
   outcome.total = Clock::now() - start;
-  display.stop();
+  pool.close(weft::Close::drain);
+  pool.join();  // After the last tick.
+  display.finish();
   outcome.most_at_once = display.most_at_once();
   return outcome;
 }
