@@ -304,7 +304,7 @@ class Comparing {
   }
   static std::string settle(Player& player, PoolModel& model, const std::string& where) {
     player.settle();
-    model.settle(player.pool().stats().live);
+    model.settle(player.pool().stats());
     const std::string text = Comparison(player, model).text();
     return text.empty() ? text : where + ":\n" + text;
   }
