@@ -88,8 +88,8 @@ def weft_build(build_dir):
     return found
 
 
-def report(run):
-    options = run.options
+def circumstances(options):
+    """Asked for at the beginning of a run: the tree may change while it goes on."""
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": output_of("git", "-C", str(BENCH), "rev-parse", "HEAD"),
@@ -108,6 +108,12 @@ def report(run):
         "repetitions": options.reps,
         "scale": options.scale,
         "targets": options.targets,
+    }
+
+
+def report(run, began):
+    return {
+        **began,
         "adds_alone_ms": run.adds_alone_ms,
         "skipped": run.notes,
         "failed": run.failures,
