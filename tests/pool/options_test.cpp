@@ -86,4 +86,25 @@ FIBER_TEST_CASE("tasks have the stack that was asked for") {
   CHECK(sum == 3);
 }
 
+FIBER_TEST_CASE("sizes beyond 32 bits are what they say") {
+  constexpr std::size_t kHuge = 5'000'000'000;
+  FiberPool pool({.capacity = kHuge, .queue_capacity = kHuge, .max_blocked = kHuge});
+  CHECK(pool.capacity() == kHuge);
+  CHECK(pool.available() == kHuge);
+  Event release;
+  for (int i = 0; i < 3; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  CHECK(pool.available() == kHuge - 3);
+  pool.resize(kUnlimited - 1);  // And as much again in the queue: the sum is no small number.
+  CHECK(!pool.submit([] {}));
+  pool.resize(kHuge + 1);
+  CHECK(pool.capacity() == kHuge + 1);
+  pool.resize(1);
+  CHECK(pool.available() == 0);
+  for (int i = 0; i < 100; ++i) CHECK(!pool.try_submit([] {}));
+  pool.resize(kHuge);
+  release.set();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 104);
+}
+
 TEST_SUITE_END();

@@ -1,0 +1,392 @@
+// Everything that can race with a submit does, and in the end each task that was accepted has run
+// once or is counted as cancelled, each that was refused has not, and nothing of the pool is left.
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t kSubmitters = 64;
+constexpr std::size_t kTasksEach = 100 / kSlowdown;
+constexpr std::size_t kMostSlots = 8;
+
+// Offers tasks to a pool, and knows what became of each.
+class Storm {
+ public:
+  // `inside` is called by each task, with its number.
+  Storm(Runtime& runtime, PoolOptions options, std::function<void(std::size_t)> inside = {})
+      : runtime_(runtime),
+        fibers_before_(runtime.stats().live),
+        inside_(std::move(inside)),
+        pool_(std::move(options)) {}
+
+  [[nodiscard]] FiberPool& pool() { return pool_; }
+  [[nodiscard]] Concurrency& gauge() { return gauge_; }
+
+  // Has 64 fibers make `offer(pool, task, random)`, which returns the code it got, again and again,
+  // and calls `meanwhile(random)` until they are done.
+  template <class Offer, class Meanwhile>
+  void blow(Offer offer, Meanwhile meanwhile) {
+    WaitGroup submitters;
+    submitters.add(kSubmitters);
+    for (std::size_t s = 0; s < kSubmitters; ++s) {
+      go([this, s, &submitters, offer] {
+        Random random(s);
+        for (std::size_t n = 0; n < kTasksEach; ++n) {
+          const std::size_t index = s * kTasksEach + n;
+          const std::error_code error = offer(pool_, task(index), random);
+          fates_[index].accepted = !error;
+          if (error) refused_.fetch_add(1);
+        }
+        submitters.done();
+      });
+    }
+    Random random(kSubmitters);
+    while (!submitters.wait_until(Deadline::past())) {
+      meanwhile(random);
+      this_fiber::yield();
+    }
+  }
+
+  // Ends the pool. `may_cancel`: tasks may have been dropped.
+  void check_books(bool may_cancel) {
+    pool_.close(Close::drain);
+    pool_.join();
+    const PoolStats stats = pool_.stats();
+    std::uint64_t accepted = 0, ran = 0, wrong = 0;
+    for (const Fate& fate : fates_) {
+      accepted += fate.accepted ? 1 : 0;
+      ran += fate.runs.load();
+      wrong += fate.runs.load() > (fate.accepted ? 1 : 0) ? 1 : 0;
+    }
+    CHECK(wrong == 0);
+    CHECK(balanced(stats));
+    CHECK(stats.submitted == accepted);
+    CHECK(stats.rejected == refused_.load());
+    CHECK(stats.completed + stats.failed == ran);
+    CHECK(stats.cancelled == accepted - ran);
+    if (!may_cancel) CHECK(stats.cancelled == 0);
+    CHECK(stats.live + stats.blocked + stats.lent + stats.in_callers == 0);
+    CHECK(stats.started == stats.retired);
+    CHECK(gauge_.most() <= kMostSlots);
+    // The last worker may still be on its way out of its stack.
+    wait_until_true([&] { return runtime_.stats().live == fibers_before_; });
+  }
+
+ private:
+  struct Fate {
+    std::atomic<int> runs{0};
+    bool accepted = false;
+  };
+
+  auto task(std::size_t index) {
+    return [this, index] {
+      if (inside_) inside_(index);
+      const Concurrency::Stay stay(gauge_);
+      fates_[index].runs.fetch_add(1);
+      for (std::size_t times = index % 3; times > 0; --times) this_fiber::yield();
+      if (index % 7 == 0) throw index;
+    };
+  }
+
+  Runtime& runtime_;
+  const std::uint64_t fibers_before_;
+  const std::function<void(std::size_t)> inside_;
+  Concurrency gauge_;
+  std::vector<Fate> fates_{kSubmitters * kTasksEach};
+  std::atomic<std::uint64_t> refused_{0};
+  FiberPool pool_;
+};
+
+// The options of all storms: exceptions are the normal case, and retirement goes on all the time.
+PoolOptions stormy(PoolOptions options) {
+  options.idle_timeout = 1ms;
+  options.on_exception = [](std::exception_ptr) { this_fiber::yield(); };
+  return options;
+}
+
+// What each kind of submission answers; in a storm they are mixed.
+template <class Task>
+std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
+  try {
+    switch (random.below(5)) {
+      case 0:
+        return pool.try_submit(std::move(task));
+      case 1:
+        return pool.submit_for(std::chrono::microseconds(random.below(30)), std::move(task));
+      case 2:
+        pool.run(task);
+        return {};
+      case 3:
+        (void)pool.async(std::move(task));
+        return {};
+      default:
+        return pool.submit(std::move(task));
+    }
+  } catch (const std::system_error& error) {
+    // A run() that was accepted and dropped.
+    if (error.code() == std::errc::operation_canceled) return {};
+    return error.code();
+  } catch (std::size_t) {
+    return {};  // The task's own.
+  }
+}
+constexpr auto kOfferInSomeWay = [](FiberPool& pool, auto task, Random& random) {
+  return offer_in_some_way(pool, std::move(task), random);
+};
+constexpr auto kSubmit = [](FiberPool& pool, auto task, Random&) {
+  return pool.submit(std::move(task));
+};
+
+// All that is asked of a pool while it goes on: its size, pauses, looks.
+void disturb(FiberPool& pool, Random& random) {
+  switch (random.below(4)) {
+    case 0:
+      return pool.resize(1 + random.below(kMostSlots));
+    case 1:
+      pool.pause();
+      if (random.one_in(2)) this_fiber::yield();
+      return pool.resume();
+    default:
+      const PoolStats stats = pool.stats();
+      CHECK(balanced(stats));
+      CHECK(stats.busy <= kMostSlots);
+      CHECK(pool.available() <= kMostSlots);
+  }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/storm");
+
+FIBER_TEST_CASE("sizes and pauses that change all the time lose no task, in any mode") {
+  for (const OnFull when_full : {OnFull::block, OnFull::reject, OnFull::drop_oldest}) {
+    for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}, std::size_t{40}}) {
+      if (when_full == OnFull::drop_oldest && queue_capacity == 0) continue;
+      Storm storm(runtime, stormy({.capacity = 4,
+                                   .queue_capacity = queue_capacity,
+                                   .on_full = when_full,
+                                   .max_blocked = 30}));
+      storm.blow(kOfferInSomeWay, [&](Random& random) { disturb(storm.pool(), random); });
+      storm.check_books(when_full == OnFull::drop_oldest);
+    }
+  }
+}
+
+FIBER_TEST_CASE("a pool of one, without a queue and with one place, serves 64 submitters") {
+  for (const std::size_t queue_capacity : {std::size_t{0}, std::size_t{1}}) {
+    Storm storm(runtime, stormy({.capacity = 1, .queue_capacity = queue_capacity}));
+    storm.blow(kSubmit, [&](Random&) { CHECK(storm.pool().stats().live <= 1); });
+    CHECK(storm.gauge().most() == 1);
+    storm.check_books(false);
+  }
+}
+
+FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and double no task") {
+  constexpr Close kModes[] = {Close::drain, Close::discard, Close::cancel};
+  FiberPool* of_tasks = nullptr;
+  Storm storm(runtime, stormy({.capacity = 3, .queue_capacity = 5}), [&](std::size_t index) {
+    if (index % 20 != 0) return;
+    of_tasks->close(kModes[index % 3]);
+    of_tasks->reopen();
+  });
+  of_tasks = &storm.pool();
+  std::atomic<bool> over{false};
+  std::thread thread([&] {
+    Random random(1000);
+    while (!over.load()) {
+      storm.pool().close(kModes[random.below(3)]);
+      storm.pool().reopen();
+      std::this_thread::yield();
+    }
+  });
+  storm.blow(kOfferInSomeWay, [&](Random& random) {
+    storm.pool().close(kModes[random.below(3)]);
+    if (random.one_in(2)) (void)storm.pool().join_for(10us);
+    storm.pool().reopen();
+  });
+  over.store(true);
+  thread.join();
+  storm.check_books(true);
+}
+
+FIBER_TEST_CASE("handlers that throw, and park, cost neither a worker nor a slot") {
+  std::atomic<std::uint64_t> handled{0};
+  PoolOptions options{.capacity = 2, .queue_capacity = 3, .idle_timeout = kNever};
+  options.on_exception = [&](std::exception_ptr thrown) {
+    // Each throw of a handler is a line on stderr.
+    if (handled.fetch_add(1) % 256 != 0) return this_fiber::yield();
+    std::rethrow_exception(std::move(thrown));
+  };
+  Storm storm(runtime, options);
+  storm.blow(kSubmit, [&](Random&) { CHECK(storm.pool().stats().live <= 2); });
+  storm.pool().wait_idle();
+  CHECK(storm.pool().stats().failed == handled.load());
+  CHECK(storm.pool().stats().started <= 2);
+  CHECK(storm.gauge().most() <= 2);
+  storm.check_books(false);
+}
+
+FIBER_TEST_CASE("with caller_runs only the capacity runs on workers, and each task once") {
+  Concurrency on_workers;
+  std::atomic<std::size_t> in_callers{0};
+  FiberPool pool({.capacity = 2, .queue_capacity = 1, .on_full = OnFull::caller_runs});
+  std::atomic<std::uint64_t> accepted{0}, ran{0};
+  WaitGroup submitters;
+  submitters.add(kSubmitters);
+  for (std::size_t s = 0; s < kSubmitters; ++s) {
+    go([&, s] {
+      Random random(s);
+      const std::uint64_t self = this_fiber::id();
+      for (std::size_t n = 0; n < kTasksEach; ++n) {
+        const auto error = pool.submit([&, self] {
+          std::unique_ptr<Concurrency::Stay> stay;
+          if (this_fiber::id() == self) {
+            in_callers.fetch_add(1);
+          } else {
+            stay = std::make_unique<Concurrency::Stay>(on_workers);
+          }
+          this_fiber::yield();
+          ran.fetch_add(1);
+        });
+        CHECK(!error);
+        accepted.fetch_add(1);
+        if (random.one_in(8)) CHECK(pool.stats().in_callers <= kSubmitters);
+      }
+      submitters.done();
+    });
+  }
+  submitters.wait();
+  pool.wait_idle();
+  CHECK(ran.load() == accepted.load());
+  CHECK(on_workers.most() <= 2);
+  CHECK(in_callers.load() > 0);
+  CHECK(pool.stats().completed == ran.load());
+}
+
+FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and one wins") {
+  Storm storm(runtime, stormy({.capacity = 2, .queue_capacity = 1}));
+  std::atomic<std::uint64_t> late{0}, stopped{0};
+  const auto offer = [&](FiberPool& pool, auto task, Random& random) {
+    std::stop_source source;
+    go([source, pauses = random.below(4)]() mutable {
+      for (auto left = pauses; left > 0; --left) this_fiber::yield();
+      source.request_stop();
+    });
+    const std::stop_token token = source.get_token();
+    const auto time = std::chrono::microseconds(random.below(100));
+    const auto error = pool.submit_until({Deadline::after(time), token}, std::move(task));
+    if (error == Errc::timed_out) late.fetch_add(1);
+    if (error == Errc::cancelled) stopped.fetch_add(1);
+    return error;
+  };
+  storm.blow(offer, [&](Random&) { CHECK(balanced(storm.pool().stats())); });
+  CHECK(storm.pool().stats().blocked == 0);
+  CHECK(storm.pool().stats().rejected == late.load() + stopped.load());
+  wait_until_true([&] { return storm.pool().stats().queued == 0; });
+  storm.check_books(false);
+}
+
+FIBER_TEST_CASE("nobody is refused at the moment when workers are retired") {
+  constexpr std::size_t kSlots = 4;
+  const int rounds = 24 / static_cast<int>(kSlowdown) + 1;
+  Concurrency gauge;
+  FiberPool pool({.capacity = kSlots, .on_full = OnFull::reject, .idle_timeout = 1ms});
+  for (int round = 0; round < rounds; ++round) {
+    // All slots, at the same time.
+    const std::size_t left = static_cast<std::size_t>(round) % kSlots;
+    WaitGroup all_here;
+    all_here.add(kSlots);
+    for (std::size_t i = 0; i < kSlots; ++i) {
+      CHECK(!pool.submit([&] {
+        const Concurrency::Stay stay(gauge);
+        all_here.done();
+        all_here.wait();
+      }));
+    }
+    pool.wait_idle();
+    // Some have lost their slots, and their fibers have yet to end.
+    wait_until_true([&] { return pool.stats().live <= left; });
+  }
+  const PoolStats stats = pool.stats();
+  CHECK(stats.rejected == 0);
+  CHECK(stats.completed == kSlots * static_cast<std::size_t>(rounds));
+  CHECK(gauge.most() <= kSlots);
+  CHECK(stats.retired > 0);
+}
+
+FIBER_TEST_CASE("many cancel a task that is starting: they agree on whether it runs") {
+  const int rounds = 500 / static_cast<int>(kSlowdown);
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<bool> started{false};
+    std::atomic<int> never_runs{0};
+    auto task = pool.async([&] { started.store(true); });
+    WaitGroup done;
+    constexpr int kCancels = 4;
+    done.add(kCancels + 1);
+    for (int i = 0; i < kCancels; ++i) {
+      go([&] {
+        if (task.cancel()) never_runs.fetch_add(1);
+        done.done();
+      });
+    }
+    go([&] {
+      task.wait();
+      done.done();
+    });
+    done.wait();
+    CHECK(never_runs.load() == (started.load() ? 0 : kCancels));
+  }
+  pool.wait_idle();
+  CHECK(balanced(pool.stats()));
+}
+
+FIBER_TEST_CASE("pools that come and go leave no fiber, no stack and no descriptor") {
+  const int rounds = 200 / static_cast<int>(kSlowdown);
+  const std::uint64_t fibers_before = runtime.stats().live;
+  std::uint64_t stacks = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<int> ran{0};
+    {
+      // The longest timeout: nothing waits for it in the end.
+      FiberPool pool({.capacity = 8, .queue_capacity = 20, .idle_timeout = 1h});
+      for (int i = 0; i < 20; ++i) {
+        CHECK(!pool.submit([&] {
+          this_fiber::yield();
+          ran.fetch_add(1);
+        }));
+      }
+      if (round % 2 == 0) pool.wait_idle();
+    }
+    CHECK(ran.load() == 20);
+    wait_until_true([&] { return runtime.stats().live == fibers_before; });
+    if (round == rounds / 2) stacks = runtime.stats().stacks_carved;
+  }
+  // Stacks are carved in batches, for each worker its own.
+  CHECK(runtime.stats().stacks_carved <= 2 * stacks);
+}
+
+TEST_SUITE_END();
