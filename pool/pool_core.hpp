@@ -227,6 +227,7 @@ class PoolCore {
   [[nodiscard]] bool arrive(Worker& self) noexcept;
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;
+  void admit_after_leaving(WakeChain& wakes) noexcept;  // Releases lock_.
   [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item,
                                                  std::uint64_t number) noexcept;
   [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job,

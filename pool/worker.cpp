@@ -74,8 +74,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     tell_if_quiet(wakes);
     if (surplus || (closed_ && queue_.startable() == 0)) {
       give_up_slot(wakes);
-      lock_.unlock();
-      wakes.wake_all();
+      admit_after_leaving(wakes);
       return false;
     }
     if (self.finished != nullptr || !wakes.empty()) {
@@ -157,6 +156,17 @@ void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
   if (closed_ && queue_.empty()) retire_all_idle(wakes);
   retire_surplus(wakes);
   admit_blocked(wakes);
+}
+
+// Requires lock_, and releases it. Who leaves makes room without a pop, so the queue may have to
+// grow for who is let in.
+void PoolCore::admit_after_leaving(WakeChain& wakes) noexcept {
+  const bool may_admit_more = !blocked_.empty() && has_room();
+  lock_.unlock();
+  wakes.wake_all();
+  if (!may_admit_more) return;
+  lock_.lock();
+  match_up();
 }
 
 void PoolCore::leave() noexcept {

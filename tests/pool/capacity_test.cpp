@@ -266,6 +266,28 @@ FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queu
   CHECK(ran.load() == 39);
 }
 
+FIBER_TEST_CASE("who is blocked is let in by workers that leave, also when the queue has to grow") {
+  std::vector<Event> release(8);
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 8, .queue_capacity = 36});
+  for (Event& each : release) CHECK(!pool.submit([&] { each.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 8; });
+  // 32 tasks are what the queue has memory for at first.
+  for (int i = 0; i < 32; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  pool.resize(1);
+  auto blocked = spawn([&] { CHECK(!pool.submit([&] { ran.fetch_add(1); })); });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  // Four leave and pop nothing; then 4 + 32 are below 1 + 36.
+  for (int i = 0; i < 4; ++i) release[static_cast<std::size_t>(i)].set();
+  wait_until_true([&] { return pool.stats().blocked == 0; });
+  CHECK(pool.stats().busy == 4);
+  CHECK(ran.load() == 0);
+  for (Event& each : release) each.set();
+  blocked.join();
+  pool.wait_idle();
+  CHECK(ran.load() == 33);
+}
+
 FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
   Concurrency gauge;
   std::atomic<int> ran{0};
