@@ -49,6 +49,9 @@ class Backlog {
   // Drops the tasks that are left.
   ~Backlog();
 
+  // As ItemQueue::begin_with(), for plain tasks; others bring their own memory.
+  void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
+
   [[nodiscard]] std::size_t size() const noexcept {
     return plain_.size() + listed_ + held_up_size_;
   }

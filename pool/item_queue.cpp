@@ -1,5 +1,6 @@
 #include "pool/item_queue.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -49,7 +50,7 @@ void ItemQueue::drained_first() noexcept {
 }
 
 std::size_t ItemQueue::next_segment_size() const noexcept {
-  return last_ == nullptr ? kFirstSize : 2 * last_->size();
+  return last_ == nullptr ? first_size_ : 2 * last_->size();
 }
 
 ItemQueue::Segments ItemQueue::make_segment(std::size_t size) noexcept {
@@ -75,7 +76,7 @@ ItemQueue::Segments ItemQueue::add(Segments segment) noexcept {
 }
 
 ItemQueue::Segments ItemQueue::trim() noexcept {
-  if (size_ == 0 && first_ != nullptr && first_->size() > kKeptSize) {
+  if (size_ == 0 && first_ != nullptr && first_->size() > std::max(kKeptSize, first_size_)) {
     first_->next = std::exchange(drained_, first_);
     first_ = nullptr;
     last_ = nullptr;

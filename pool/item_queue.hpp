@@ -1,6 +1,7 @@
 // The tasks that a pool has accepted and not started.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -81,6 +82,8 @@ class ItemQueue {
 
   void swap(ItemQueue& other) noexcept;
 
+  // The first ring, also after all memory was given back, has room for so many items.
+  void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // The items that the next segment should hold.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
   // Null when there is no memory.
@@ -102,6 +105,7 @@ class ItemQueue {
   Segment* drained_ = nullptr;
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
+  std::size_t first_size_ = kFirstSize;
 };
 
 }  // namespace weft::pool

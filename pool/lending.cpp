@@ -18,7 +18,9 @@ namespace {
 // nobody waits in a circle.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
-  for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) action(entry->core());
+  for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
+    if (entry->core().lends()) action(entry->core());
+  }
 }
 
 pool::Registration* lender_to(const pool::PoolCore* family) noexcept {

@@ -13,9 +13,18 @@ using detail::Waiter;
 
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
-  if (options_.prestart) error = start_kept_workers();
+  if (options_.prealloc) error = reserve_queue();
+  if (!error && options_.prestart) error = start_kept_workers();
   if (!error) error = start_ticker();
   return error;
+}
+
+// Its ring is lost when what it holds is dropped.
+std::error_code PoolCore::reserve_queue() noexcept {
+  lock_.lock();
+  const bool has_ring = !queue_.empty() || queue_.has_room_for({}) || grow_queue({});
+  lock_.unlock();
+  return has_ring ? std::error_code() : std::make_error_code(std::errc::not_enough_memory);
 }
 
 std::error_code PoolCore::start_kept_workers() noexcept {
@@ -57,7 +66,7 @@ void PoolCore::close(Close mode) noexcept {
     running = stop_source_;
   }
   if (queue_.empty()) retire_all_idle(wakes);
-  while (queue_wants_worker()) wakes.add(call_hottest());
+  while (queue_wants_worker()) wakes.add(call_idle());
   if (Waiter* reaper = reaper_bed_.claim_front()) wakes.add(*reaper);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
@@ -98,7 +107,7 @@ void PoolCore::match_up() noexcept {
     return_slots(wakes);
     retire_surplus(wakes);
     admit_blocked(wakes);
-    while (queue_wants_worker()) wakes.add(call_hottest());
+    while (queue_wants_worker()) wakes.add(call_idle());
     if (!wakes.empty()) {
       lock_.unlock();
       wakes.wake_all();

@@ -7,6 +7,7 @@ namespace weft::pool {
 namespace {
 
 constexpr std::size_t kMaxStackSize = std::size_t{16} << 20;
+constexpr std::size_t kMaxPrealloc = std::size_t{1} << 20;
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
@@ -31,6 +32,10 @@ PoolOptions checked(PoolOptions options) {
   require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
           "queue_capacity must be at least 1 with OnFull::drop_oldest");
   require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");
+  // Written so that it cannot overflow.
+  require(!options.prealloc || (options.capacity <= kMaxPrealloc &&
+                                options.queue_capacity <= kMaxPrealloc - options.capacity),
+          "prealloc is for capacity and queue_capacity of at most 1048576 together");
   require(options.on_tick.period.count() > 0, "on_tick's period must be above 0");
   require(options.on_tick.period == kNever || options.on_tick.call,
           "on_tick has a period and nothing to call");

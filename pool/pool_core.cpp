@@ -12,6 +12,7 @@ using detail::WaitReason;
 PoolCore::PoolCore(PoolOptions options, PoolCore* host)
     : options_(std::move(options)), host_(host), family_(host == nullptr ? *this : host->family_) {
   set_capacity(options_.capacity);
+  if (options_.prealloc) queue_.begin_with(bound_);
   if (host_ != nullptr) move_in();
 }
 
@@ -88,7 +89,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
   load_ += Backlog::weight_of(item);
   queue_.push(std::move(item));
   ++submitted_;
-  Worker* const called = queue_wants_worker() ? &call_hottest() : nullptr;
+  Worker* const called = queue_wants_worker() ? &call_idle() : nullptr;
   lock_.unlock();
   if (called != nullptr) detail::wake(called->waker);
   return Verdict::accepted;
@@ -241,10 +242,10 @@ void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
   }
 }
 
-// Takes the hottest idle worker, to be woken by the caller. Requires that there is one.
-Worker& PoolCore::call_hottest() noexcept {
+// Takes an idle worker, to be woken by the caller. Requires that there is one.
+Worker& PoolCore::call_idle() noexcept {
   ++waking_;
-  return idle_.pop();
+  return options_.wake_order == WakeOrder::lifo ? idle_.pop() : idle_.pop_bottom();
 }
 
 }  // namespace weft::pool

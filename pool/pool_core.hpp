@@ -55,6 +55,7 @@ class PoolCore {
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
   // The outermost of the hosts, or this pool: the same for all whose tasks lend to each other.
   [[nodiscard]] PoolCore& family() const noexcept { return family_; }
+  [[nodiscard]] bool lends() const noexcept { return options_.lend_when_blocked; }
 
   // terms.cpp: a job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::TermedTask& take_spare_task();
@@ -151,7 +152,7 @@ class PoolCore {
     return !idle_.empty() && waking_ * kItemsPerWake < queue_.startable() && !paused_ &&
            next_fits();
   }
-  [[nodiscard]] Worker& call_hottest() noexcept;
+  [[nodiscard]] Worker& call_idle() noexcept;
   void tell_if_quiet(WakeChain& wakes) noexcept;
   void tell_if_gone(WakeChain& wakes) noexcept;
 
@@ -255,6 +256,7 @@ class PoolCore {
 
   // lifecycle.cpp
   [[nodiscard]] std::error_code start_kept_workers() noexcept;
+  [[nodiscard]] std::error_code reserve_queue() noexcept;
   // Requires lock_, and releases it.
   void match_up() noexcept;
   void refuse_own_tasks() const;

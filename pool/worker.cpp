@@ -143,7 +143,7 @@ bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
   if (Backlog::terms_of(item) != nullptr) begin_terms(item);
   if (!blocked_.empty()) admit_blocked(wakes);
   for (; calls > 0 && waking_ < queue_.startable() && !idle_.empty() && next_fits(); --calls) {
-    wakes.add(call_hottest());
+    wakes.add(call_idle());
   }
   return true;
 }
@@ -260,7 +260,7 @@ void PoolCore::run_stranded_items() noexcept {
   WakeChain wakes;
   tell_if_counted(wakes);
   return_slots(wakes);
-  while (queue_wants_worker()) wakes.add(call_hottest());
+  while (queue_wants_worker()) wakes.add(call_idle());
   tell_if_still(wakes);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);

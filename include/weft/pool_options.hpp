@@ -37,6 +37,15 @@ enum class Close : std::uint8_t {
   cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
 };
 
+// Which of several idle workers gets the next task. Those that are retired are always the ones that
+// have been idle longest.
+enum class WakeOrder : std::uint8_t {
+  lifo,  // The one that was used last: its stack is in the cache, and the others can be retired.
+  fifo,  // The one that has been idle longest: all are used in turn. For workers that each have
+         // something that must not be left alone for long, such as a connection. As long as there
+         // is work for one, none is idle long enough to be retired.
+};
+
 struct PoolStats;
 
 // Who is told the numbers of a pool, and how often.
@@ -64,12 +73,22 @@ struct PoolOptions {
   std::size_t min_workers = 0;
   // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
   bool prestart = false;
+  // Allocate the queue in the constructor and in reopen(), for all tasks that can be accepted: then
+  // no submit() allocates for it, up to the capacity that the pool was made with. `capacity` and
+  // `queue_capacity` may be 1048576 together. Workers are a matter of `prestart`.
+  bool prealloc = false;
   // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
   // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
   // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.
   std::size_t max_blocked = kUnlimited;
+  // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, lends its slot
+  // meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have begun and
+  // not ended has a bound then. But it is up to the user that not all slots are taken by tasks that
+  // wait for tasks which have not begun: they would wait for ever.
+  bool lend_when_blocked = true;
+  WakeOrder wake_order = WakeOrder::lifo;
   // A worker that was idle for so long, and for at most twice as long, is retired.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives what leaves a submitted task, on the worker, while the task's slot is still held.

@@ -57,6 +57,28 @@ FIBER_TEST_CASE("one task at a time is always run by the same worker") {
   CHECK(pool.stats().started == 8);
 }
 
+FIBER_TEST_CASE(
+    "with WakeOrder::fifo idle workers are used in turn, and the coldest retired first") {
+  FiberPool pool({.capacity = 8, .wake_order = WakeOrder::fifo, .idle_timeout = kNever});
+  const std::vector<std::uint64_t> fibers = warm_up(pool, 8);
+  wait_until_true([&] { return pool.stats().idle == 8; });
+  std::set<std::uint64_t> used;
+  wait_until_true([&] {
+    used.insert(pool.run([] { return this_fiber::id(); }));
+    return used.size() == 8;
+  });
+  CHECK(used == std::set<std::uint64_t>(fibers.begin(), fibers.end()));
+  // The worker that was used last is the last to go.
+  const std::uint64_t last = pool.run([] {
+    this_fiber::yield();
+    return this_fiber::id();
+  });
+  wait_until_true([&] { return pool.stats().busy == 0; });
+  pool.resize(1);
+  CHECK(pool.stats().started == 8);
+  CHECK(pool.run([] { return this_fiber::id(); }) == last);
+}
+
 FIBER_TEST_CASE("idle workers are retired, not before the timeout, and min_workers stay") {
   const auto timeout = 20ms * static_cast<int>(kSlowdown);
   FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = timeout});

@@ -117,4 +117,27 @@ TEST_CASE("a queue that has run empty gives back what it has grown by") {
   CHECK(pop_number(queue, last_run) == 7);
 }
 
+TEST_CASE("a queue that begins with room for all has one ring for it, now and after a trim") {
+  ItemQueue queue;
+  queue.begin_with(5000);
+  for (int round = 0; round < 2; ++round) {
+    CHECK_FALSE(queue.has_room());
+    const auto superfluous = queue.add(ItemQueue::make_segment(queue.next_segment_size()));
+    CHECK(superfluous == nullptr);
+    for (int i = 0; i < 5000; ++i) {
+      CHECK(queue.has_room());
+      queue.push(detail::PoolItem(std::in_place, [] {}));
+    }
+    CHECK(queue.each_pop_makes_room());
+    for (int i = 0; i < 5000; ++i) {
+      detail::PoolItem item;
+      queue.pop(item);
+    }
+    CHECK(queue.trim() == nullptr);
+    CHECK(queue.has_room());
+    ItemQueue other;
+    other.swap(queue);
+  }
+}
+
 TEST_SUITE_END();

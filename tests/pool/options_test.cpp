@@ -29,6 +29,8 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.capacity = 0}, "capacity"));
   CHECK(refused({.capacity = 2, .min_workers = 3}, "min_workers"));
   CHECK(refused({.prestart = true}, "prestart"));
+  CHECK(refused({.capacity = 1, .prealloc = true, .queue_capacity = kUnlimited}, "prealloc"));
+  CHECK(refused({.capacity = kUnlimited, .prealloc = true}, "prealloc"));
   CHECK(refused({.max_blocked = 0}, "max_blocked"));
   CHECK(refused({.queue_capacity = 0, .on_full = OnFull::drop_oldest}, "queue_capacity"));
   CHECK(refused({.idle_timeout = 0ns}, "idle_timeout"));

@@ -337,4 +337,19 @@ TEST_CASE("a task that was accepted because of a worker that could not start run
   CHECK(pool.stats().live == 0);
 }
 
+FIBER_TEST_CASE("a pool with a queue made in advance takes as much as any, also after a reopen") {
+  FiberPool pool({.capacity = 3, .prealloc = true, .queue_capacity = 100});
+  for (int round = 0; round < 3; ++round) {
+    pool.pause();
+    int accepted = 0;
+    while (!pool.try_submit([] {})) ++accepted;
+    CHECK(accepted == 103);
+    pool.close(round == 1 ? Close::discard : Close::drain);
+    pool.join();
+    pool.reopen();
+  }
+  CHECK(pool.stats().completed == 206);
+  CHECK(pool.stats().cancelled == 103);
+}
+
 TEST_SUITE_END();
