@@ -46,6 +46,7 @@ void PoolCore::close(Close mode) noexcept {
   WakeChain wakes;
   lock_.lock();
   closed_ = true;
+  set_limit(limit_);
   if (paused_) end_pause(wakes);
   const detail::WaitList guests = take_guests_in_line(mode);
   while (Waiter* submitter = blocked_.claim_front()) {  // Not granted: it answers Errc::closed.
@@ -67,7 +68,8 @@ void PoolCore::close(Close mode) noexcept {
   }
   if (queue_.empty()) retire_all_idle(wakes);
   while (queue_wants_worker()) wakes.add(call_idle());
-  if (Waiter* reaper = reaper_bed_.claim_front()) wakes.add(*reaper);
+  wakes.add_all(reaper_bed_.claim_all());
+  wakes.add_all(keeper_bed_.claim_all());
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
   // The last access: who joins may destroy the pool now.
@@ -85,6 +87,7 @@ bool PoolCore::reopen() {
   }
   closing_ = false;
   const bool was_closed = std::exchange(closed_, false);
+  set_limit(limit_);
   if (std::exchange(cancelled_all_, false)) stop_source_.swap(unused);
   unlock_with_hosts();
   return was_closed;
@@ -114,7 +117,9 @@ void PoolCore::match_up() noexcept {
       lock_.lock();
     } else if (may_start && lacks_worker()) {
       // Without fibers or memory the pool goes on with the workers it has.
-      may_start = !(host_ == nullptr ? start_worker() : call_visit(OnFull::block));
+      const std::error_code error =
+          host_ == nullptr ? grow(queue_.startable()) : call_visit(OnFull::block);
+      may_start = !error;
     } else if (may_grow && !blocked_.empty() && has_room() && !queue_.can_push({})) {
       may_grow = grow_queue({});
     } else {

@@ -19,11 +19,25 @@ void check_sub_pool(const PoolOptions& options) {
   require(options.stack_size == 0, "stack_size must be 0 with a parent");
   require(options.idle_timeout == PoolOptions{}.idle_timeout,
           "idle_timeout cannot be set with a parent");
+  require(options.grow.kind() == GrowPolicy::Kind::on_demand,
+          "grow must be on_demand with a parent");
+}
+
+void check_growth(const PoolOptions& options) {
+  require(options.grow.kind() != GrowPolicy::Kind::eager || options.capacity != kUnlimited,
+          "grow: eager needs a limited capacity");
+  if (options.grow.kind() != GrowPolicy::Kind::load_factor) return;
+  const GrowPolicy::LoadFactor& factor = options.grow.factor();
+  // False for what is not a number, too.
+  require(factor.down > 0 && factor.down < factor.up, "grow: load_factor needs 0 < down < up");
+  require(factor.step >= 1, "grow: the step of a load_factor must be at least 1");
+  require(factor.interval.count() > 0, "grow: the interval of a load_factor must be above 0");
 }
 
 }  // namespace
 
 PoolOptions checked(PoolOptions options) {
+  check_growth(options);
   require(options.capacity >= 1, "capacity must be at least 1");
   require(options.min_workers <= options.capacity, "min_workers must be at most capacity");
   require(!options.prestart || options.min_workers >= 1,

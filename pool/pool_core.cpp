@@ -28,6 +28,7 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
   capacity_ = capacity;
   bound_ = capacity + options_.queue_capacity;
   if (bound_ < capacity) bound_ = kUnlimited;
+  set_limit(limit_);
 }
 
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
@@ -74,7 +75,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
     if (must_grow(queue_.startable_with(item)) && !(in_line_ > 0 && may_wait_for_host()))
         [[unlikely]] {
       // The worker is started first, so that an item is accepted only with somebody to run it.
-      error = start_worker_for_one_more();
+      error = start_worker_for(item);
       if (error == Errc::full) return Verdict::full;
     } else if (!queue_.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);

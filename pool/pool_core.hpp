@@ -26,7 +26,8 @@ namespace weft::pool {
 // looking for a task. A fourth, lent, holds none: its task waits on its own pool.
 // Invariants, under lock_
 //   I1  live_ = running_ + idle_.size() + waking_ (+ the worker that holds lock_), and
-//       live_ <= capacity_, except while tasks run that were started under a larger capacity.
+//       live_ <= limit_ <= capacity_, except while tasks run that were started under a larger
+//       limit, or had lent their slot.
 //   I2  load_ is the weight of all that runs or is queued, and who accepts an item keeps it within
 //       bound_.
 //   I3  If an item can start, a worker is awaited, or no worker is idle and every slot is in use:
@@ -134,10 +135,12 @@ class PoolCore {
   [[nodiscard]] bool is_gone() const noexcept {
     return closed_ && present_ + in_callers_ == 0 && queue_.empty();
   }
-  // Whether a worker is to be started, now, that does not live yet, with `items` queued.
+  // Whether a worker is to be started, now, that does not live yet, with `items` queued; or the
+  // limit is to be raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
-    return live_ < capacity_ && items > idle_.size() + waking_ &&
-           (waking_ < kStartsAhead || host_ != nullptr);
+    return (live_ < limit_ && items > idle_.size() + waking_ &&
+            (waking_ < kStartsAhead || host_ != nullptr)) ||
+           running_ + items > raise_at_;
   }
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return options_.min_workers < capacity_ ? options_.min_workers : capacity_;
@@ -235,8 +238,8 @@ class PoolCore {
                                                      std::uint64_t number) noexcept;
   // Requires lock_; releases it meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept;
-  [[nodiscard]] std::error_code start_worker_for_one_more() noexcept {
-    if (host_ == nullptr) return start_worker();
+  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept {
+    if (host_ == nullptr) return grow(queue_.startable_with(item));
     return call_visit(may_wait_for_host() ? OnFull::block : OnFull::reject);
   }
   void run_stranded_items() noexcept;
@@ -244,6 +247,15 @@ class PoolCore {
   // reports.cpp. Without lock_.
   void report(const std::exception_ptr& exception, const TaskInfo& task) noexcept;
   void log(std::string_view event, const std::exception_ptr& exception) noexcept;
+
+  // growing.cpp. All but keep_limit() require lock_.
+  [[nodiscard]] std::size_t least_limit() const noexcept;
+  void set_limit(std::size_t limit) noexcept;
+  void raise_limit() noexcept;
+  void lower_limit() noexcept;
+  [[nodiscard]] std::error_code grow(std::size_t items) noexcept;
+  [[nodiscard]] std::error_code start_keeper() noexcept;
+  void keep_limit() noexcept;
 
   // ticks.cpp
   [[nodiscard]] std::error_code start_ticker() noexcept;
@@ -284,8 +296,11 @@ class PoolCore {
   bool cancelled_all_ = false;  // Stop has been, or is being, requested of stop_source_.
   bool reaper_alive_ = false;
   bool ticker_alive_ = false;
+  bool keeper_alive_ = false;
   std::size_t capacity_ = 0;
-  std::size_t bound_ = 0;  // capacity_ + queue_capacity, saturated.
+  std::size_t bound_ = 0;            // capacity_ + queue_capacity, saturated.
+  std::size_t limit_ = 0;            // Workers that may live: capacity_, unless the load says less.
+  std::size_t raise_at_ = SIZE_MAX;  // A load above it is too high for limit_.
   std::size_t live_ = 0;
   std::size_t running_ = 0;
   std::size_t waking_ = 0;
@@ -317,6 +332,7 @@ class PoolCore {
   detail::WaitList joiners_;
   detail::WaitList count_waiters_;
   detail::WaitList reaper_bed_;   // Where the reaper sleeps.
+  detail::WaitList keeper_bed_;   // Where the keeper of limit_ sleeps.
   detail::WaitList ticker_bed_;   // Where the caller of on_tick sleeps.
   std::uint64_t ticker_ = 0;      // this_fiber::id() of that one; 0: there is none, or not yet.
   Guest* first_guest_ = nullptr;  // The sub-pools.

@@ -94,11 +94,11 @@ void PoolCore::retire_all_idle(WakeChain& wakes) noexcept {
   while (!idle_.empty()) retire_coldest(wakes);
 }
 
-// Requires lock_. Makes I1 true again after the capacity has shrunk or a lender has taken a slot:
+// Requires lock_. Makes I1 true again after the limit has shrunk or a lender has taken a slot:
 // idle workers go first, then awaited ones, which learn of it when they arrive.
 void PoolCore::retire_surplus(WakeChain& wakes) noexcept {
-  while (live_ > capacity_ && !idle_.empty()) retire_coldest(wakes);
-  while (live_ > capacity_ && waking_ > 0) {
+  while (live_ > limit_ && !idle_.empty()) retire_coldest(wakes);
+  while (live_ > limit_ && waking_ > 0) {
     --waking_;
     --live_;
     ++doomed_;

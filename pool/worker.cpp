@@ -59,12 +59,12 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     WakeChain wakes;
     tell_if_counted(wakes);
     if (!returning_.empty()) return_slots(wakes);
-    const bool surplus = live_ > capacity_;
+    const bool surplus = live_ > limit_;
     const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
     if (!surplus && !paused_ && take_item(item, calls, wakes)) {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
-      if (calls > 0 && must_grow(queue_.startable())) (void)start_worker();
+      if (calls > 0 && must_grow(queue_.startable())) (void)grow(queue_.startable());
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <thread>
 #include <weft/deadline.hpp>
+#include <weft/grow_policy.hpp>
 #include <weft/pool_hooks.hpp>
 
 namespace weft {
@@ -69,6 +70,8 @@ namespace detail {
 struct PoolOptions {
   // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
+  // When workers are started.
+  GrowPolicy grow = GrowPolicy::on_demand();
   // So many workers are never retired for being idle. At most `capacity`.
   std::size_t min_workers = 0;
   // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.

@@ -13,6 +13,7 @@
 #include <weft/fiber_local.hpp>
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>
+#include <weft/grow_policy.hpp>
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>

@@ -1,4 +1,5 @@
 // G9: what is impossible is refused by name, and nothing else happens.
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -31,6 +32,14 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.prestart = true}, "prestart"));
   CHECK(refused({.capacity = 1, .prealloc = true, .queue_capacity = kUnlimited}, "prealloc"));
   CHECK(refused({.capacity = kUnlimited, .prealloc = true}, "prealloc"));
+  CHECK(refused({.capacity = kUnlimited, .grow = GrowPolicy::eager()}, "grow"));
+  for (const GrowPolicy::LoadFactor factor : {GrowPolicy::LoadFactor{.up = 1, .down = 1},
+                                              {.up = 1, .down = 0},
+                                              {.up = NAN, .down = 1},
+                                              {.step = 0},
+                                              {.interval = 0ns}}) {
+    CHECK(refused({.capacity = 2, .grow = GrowPolicy::load_factor(factor)}, "grow"));
+  }
   CHECK(refused({.max_blocked = 0}, "max_blocked"));
   CHECK(refused({.queue_capacity = 0, .on_full = OnFull::drop_oldest}, "queue_capacity"));
   CHECK(refused({.idle_timeout = 0ns}, "idle_timeout"));
