@@ -109,16 +109,20 @@ class PoolModel {
     }
   }
 
-  // `seen`: what the real pool says now, for two choices that it is left. It may start fewer
-  // workers for many tasks at once, since the first to come may do the work of the last. And those
-  // of a closed pool that are idle may stay until its next task ends.
+  // `seen`: the numbers of the real pool, which has a choice: it may start fewer workers than there
+  // are tasks that come in at once, as long as each task that can run does; and those of a closed
+  // pool that are idle may stay until its next task ends.
   void settle(const PoolStats& seen) {
     while (end_one() || start_one()) {
     }
-    if (std::exchange(may_start_fewer_, false)) forget_starts(seen);
-    catch_up(seen.started);
     if (closed_ && running_.empty()) retire(live_);
-    if (closed_ && seen.live >= running_.size() && seen.live < live_) retire(live_ - seen.live);
+    const std::size_t least = running_.size() + (can_start() ? 1 : 0);
+    // A worker that was not started is either not there now, or was not retired.
+    while (counted_.started > seen.started && (live_ > least || counted_.retired > seen.retired)) {
+      --counted_.started;
+      --(counted_.retired > seen.retired ? counted_.retired : live_);
+    }
+    while (closed_ && counted_.retired < seen.retired && live_ > least) retire(1);
     if (is_still() && paused_) answer_all(pause_waiters_, "true");
     if (is_quiet()) answer_all(idle_waiters_, "true");
     if (closed_ && live_ + in_callers_.size() == 0) answer_all(joiners_, "true");
@@ -145,8 +149,6 @@ class PoolModel {
   [[nodiscard]] const std::vector<Op>& running() const { return running_; }
 
  private:
-  static constexpr std::size_t kStartsAhead = 16;  // As the pool's: see pool/README.md.
-
   struct Queued {
     Op op;
     bool cancelled = false;
@@ -233,8 +235,10 @@ class PoolModel {
 
   // --- Tasks run ---
 
+  // But for a pause.
+  [[nodiscard]] bool can_start() const { return !queue_.empty() && running_.size() < capacity_; }
   bool start_one() {
-    if (paused_ || queue_.empty() || running_.size() >= capacity_) return false;
+    if (paused_ || !can_start()) return false;
     const Queued next = queue_.front();
     queue_.pop_front();
     if (next.cancelled) {
@@ -319,28 +323,6 @@ class PoolModel {
   // Tasks that have been accepted have workers, as far as the capacity allows.
   void grow() {
     while (live_ < capacity_ && queue_.size() > live_ - running_.size()) start_workers(live_ + 1);
-    may_start_fewer_ |= live_ > running_.size() + kStartsAhead;
-  }
-  // As many as the real pool has not made, of workers that have been retired since or would idle.
-  void forget_starts(const PoolStats& seen) {
-    const auto missing = [](std::uint64_t is, std::uint64_t ours) {
-      return ours - std::min(ours, is);
-    };
-    const std::uint64_t starts = missing(seen.started, counted_.started);
-    const std::uint64_t retired = std::min(starts, missing(seen.retired, counted_.retired));
-    if (starts - retired > live_ - std::min(live_, running_.size())) return;
-    counted_.started -= starts;
-    counted_.retired -= retired;
-    live_ -= starts - retired;
-    forgotten_ += starts;
-  }
-  // They may be made later, while tasks are left for them.
-  void catch_up(std::uint64_t started) {
-    if (started <= counted_.started) return;
-    const std::uint64_t late = std::min(forgotten_, started - counted_.started);
-    forgotten_ -= late;
-    counted_.started += late;
-    live_ += late;
   }
   void start_workers(std::size_t until_live) {
     for (; live_ < until_live; ++live_) ++counted_.started;
@@ -358,6 +340,7 @@ class PoolModel {
   void resume() {
     paused_ = false;
     answer_all(pause_waiters_, "false");
+    grow();
   }
   void close(Act how) {
     closed_ = true;
@@ -382,8 +365,6 @@ class PoolModel {
   std::vector<int> pause_waiters_;
   std::vector<int> joiners_;
   std::size_t live_ = 0;
-  bool may_start_fewer_ = false;
-  std::uint64_t forgotten_ = 0;
   PoolStats counted_;
   Behaviour behaviour_;
 };
