@@ -385,8 +385,8 @@ FIBER_TEST_CASE("pools that come and go leave no fiber, no stack and no descript
     wait_until_true([&] { return runtime.stats().live == fibers_before; });
     if (round == rounds / 2) stacks = runtime.stats().stacks_carved;
   }
-  // Stacks are carved in batches, for each worker its own.
-  CHECK(runtime.stats().stacks_carved <= 2 * stacks);
+  // Stacks are carved in batches of 32 at most, and a worker may need its first one late.
+  CHECK(runtime.stats().stacks_carved <= stacks + 32 * runtime.workers());
 }
 
 TEST_SUITE_END();
