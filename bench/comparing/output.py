@@ -13,6 +13,9 @@ from comparing.rows import ROWS, RSS
 from programs import cxx_tool, go_tool
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
+# What is measured. The newest commit that changed any of it says more than the newest of all, which
+# may be about a document, or be another one tomorrow if the run was made on a branch.
+LIBRARY = ("include", "base", "fibers", "scheduler", "sync", "runtime", "net", "pool")
 COLUMNS = "{:<22} {:>2} {:<18} {:<17} {:>10} {:>10} {:>10} {:>7} {:>8}  {}"
 
 
@@ -90,10 +93,11 @@ def weft_build(build_dir):
 
 def circumstances(options):
     """Asked for at the beginning of a run: the tree may change while it goes on."""
+    git = ("git", "-C", str(BENCH.parent))
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-        "commit": output_of("git", "-C", str(BENCH), "rev-parse", "HEAD"),
-        "uncommitted_changes": bool(output_of("git", "-C", str(BENCH), "status", "--porcelain")),
+        "commit": output_of(*git, "log", "-1", "--format=%H", "--", *LIBRARY),
+        "uncommitted_changes": bool(output_of(*git, "status", "--porcelain")),
         "remark": options.remark,
         "machine": {
             "cpu": cpu_model(),
