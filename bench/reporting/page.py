@@ -107,34 +107,45 @@ def verdicts(stored):
     )
     yield ""
     if counts["no"]:
-        yield "| missed by | workers | metric | weft | against | ratio or value | bound |"
-        yield "|---|---|---|---|---|---|---|"
+        yield "The last column is for bounds on memory: how many times weft's time that one took."
+        yield "Whoever takes longer has fewer tasks under way at once."
+        yield ""
+        yield "| missed in | workers | metric | who | against | compared | bound | its time |"
+        yield "|---|---|---|---|---|---|---|---|"
         yield from (missed_line(stored, j) for j in judged if j.target["met"] == "no")
         yield ""
 
 
 def missed_line(stored, missed):
     result, metric, target = missed
-    figures = result["metrics"][metric]
+    row = result["workload"]
+    other = opponent(stored, missed)
+    text = {"adds_alone": "the adds alone", "absolute": "a value"}.get(target["baseline"], "")
+    if other is not None:
+        text = f"{label(other)} {with_spread(metric, other['metrics'][metric])}"
     return (
-        f"| [{result['workload']}](#{anchor(result['workload'])}) | {result['workers']} | "
-        f"{name_of(metric)} | {with_spread(metric, figures)} | {against(stored, missed)} | "
-        f"{ratio(target['compared'])} | {target['bound']:g} |"
+        f"| [{row}](#{anchor(row)}) | {result['workers']} | {name_of(metric)} | "
+        f"{label(result)} {with_spread(metric, result['metrics'][metric])} | {text} | "
+        f"{ratio(target['compared'])} | {target['bound']:g} | {its_time(stored, missed, other)} |"
     )
 
 
-def against(stored, missed):
-    """The name and the figures of what a bound refers to."""
+def opponent(stored, missed):
+    """The contender that a bound refers to, if it is one."""
     result, metric, target = missed
     row, workers, baseline = result["workload"], result["workers"], target["baseline"]
-    if baseline == "unpooled":
-        others = [r for r in stored.of(row, workers) if label(r) == "weft/bare"]
-    elif baseline in ("go", "pool"):
-        others = [stored.best_go(row, workers, metric)] if baseline == "pool" else []
-        others += [r for r in stored.of(row, workers) if label(r) in ("go", "go/goroutines")]
-    else:
-        return {"adds_alone": "the adds alone", "absolute": "a value"}[baseline]
-    return f"{label(others[0])} {with_spread(metric, others[0]['metrics'][metric])}"
+    if baseline == "pool":
+        return stored.best_go(row, workers, metric)
+    wanted = {"unpooled": ("weft/bare",), "go": ("go", "go/goroutines")}.get(baseline, ())
+    return next((r for r in stored.of(row, workers) if label(r) in wanted), None)
+
+
+def its_time(stored, missed, other):
+    primary = stored.shown(missed.result["workload"])[0]
+    if missed.metric != RSS or primary == RSS or other is None:
+        return ""
+    ours = missed.result["metrics"][primary]["median"]
+    return f"{ratio(other['metrics'][primary]['median'] / ours)} x" if ours > 0 else ""
 
 
 def anchor(heading):

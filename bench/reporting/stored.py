@@ -87,8 +87,9 @@ class StoredRun:
         return best_go_pool(results, metric) or next(plain, None)
 
     def judged(self):
-        """Each bound that weft was judged by, in the order of the rows."""
-        for result in self.results:
+        """Each bound that weft was judged by, in the order of the rows. Old runs judged bare fibers
+        where a pool is asked, too."""
+        for result in (r for r in self.results if r["pool"] != "bare"):
             for metric, figures in result["metrics"].items():
                 for target in targets_of(figures):
                     yield Missed(result, metric, target)
