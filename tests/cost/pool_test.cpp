@@ -1,0 +1,223 @@
+// What a pool costs once it is warm: no allocation for a task, and no thread that is woken.
+//
+// In a program of its own, because it replaces operator new.
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <stop_token>
+#include <system_error>
+#include <weft/function_pool.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+std::atomic<std::uint64_t> allocations{0};
+
+void* allocate(std::size_t size, std::size_t alignment) {
+  allocations.fetch_add(1, std::memory_order_relaxed);
+  // The size of such an allocation must be a multiple of its alignment.
+  const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
+  if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+// The other forms are made from these.
+void* operator new(std::size_t size) { return allocate(size, alignof(std::max_align_t)); }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return allocate(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment) {
+  return allocate(size, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::FiberPool;
+using weft::FunctionPool;
+using weft::OnFull;
+using weft::PoolOptions;
+
+constexpr int kTasks = 500;
+
+// How often memory is taken for what `use` does with a pool, done once before to warm up.
+template <class Use>
+std::uint64_t allocations_of(Use use) {
+  use();
+  const std::uint64_t before = allocations.load();
+  use();
+  return allocations.load() - before;
+}
+
+PoolOptions options(OnFull when_full) {
+  return {.capacity = 2, .queue_capacity = 3, .on_full = when_full, .idle_timeout = weft::kNever};
+}
+
+// With one worker, so that "warm" means the same each time.
+#define COST_TEST_CASE(sentence) FIBER_TEST_CASE_WITH(sentence, {.workers = {1}})
+
+TEST_SUITE_BEGIN("cost/pool");
+
+COST_TEST_CASE("the counter sees allocations of every form") {
+  // Calls, because a compiler may leave out a new and its delete.
+  constexpr std::align_val_t kWide{128};
+  const std::uint64_t before = allocations.load();
+  ::operator delete(::operator new(1));
+  ::operator delete[](::operator new[](1));
+  ::operator delete(::operator new(1, std::nothrow));
+  ::operator delete(::operator new(1, kWide), kWide);
+  CHECK(allocations.load() - before == 4);
+}
+
+COST_TEST_CASE("submit takes no memory for a small task, whatever it does when the pool is full") {
+  for (const OnFull when_full :
+       {OnFull::block, OnFull::reject, OnFull::caller_runs, OnFull::drop_oldest}) {
+    std::uint64_t ran = 0, refused = 0;
+    FiberPool pool(options(when_full));
+    const std::uint64_t count = allocations_of([&] {
+      for (int i = 0; i < kTasks; ++i) {
+        if (pool.submit([&ran, &pool] { ran += pool.is_closed() ? 0 : 1; })) ++refused;
+      }
+      pool.wait_idle();
+    });
+    CHECK(count == 0);
+    // It was full again and again.
+    if (when_full == OnFull::block) CHECK(ran == 2 * kTasks);
+    if (when_full == OnFull::reject) CHECK(refused > kTasks);
+    if (when_full == OnFull::caller_runs) CHECK(ran == 2 * kTasks);
+    if (when_full == OnFull::drop_oldest) CHECK(pool.stats().cancelled > kTasks);
+  }
+}
+
+COST_TEST_CASE("tries, and waits with a deadline or a stop token, take no memory") {
+  std::uint64_t ran = 0;
+  const auto task = [&ran] { ++ran; };
+  FiberPool pool(options(OnFull::block));
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.try_submit(task);
+          pool.wait_idle();
+        }) == 0);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.submit_for(1h, task);
+          pool.wait_idle();
+        }) == 0);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.submit_until(Deadline::past(), task);
+          pool.wait_idle();
+        }) == 0);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.submit_until(token, task);
+          pool.wait_idle();
+        }) == 0);
+  CHECK(ran > 4 * kTasks);
+}
+
+COST_TEST_CASE("a task with a priority, a key and a weight takes no memory once there were such") {
+  FiberPool pool(options(OnFull::block));
+  std::uint64_t ran = 0;
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) {
+            const weft::SubmitOptions asked{
+                .priority = weft::Priority::high, .key = i % 3, .weight = i % 2 + 1U};
+            (void)pool.submit(asked, [&ran] { ++ran; });
+          }
+          pool.wait_idle();
+        }) == 0);
+  CHECK(ran == 2 * kTasks);
+}
+
+COST_TEST_CASE("run takes no memory, nested and in a task's own caller, too") {
+  for (const OnFull when_full : {OnFull::block, OnFull::caller_runs}) {
+    FiberPool pool(options(when_full));
+    int sum = 0;
+    CHECK(allocations_of([&] {
+            for (int i = 0; i < kTasks; ++i) {
+              sum += pool.run([&] { return pool.run([&] { return pool.is_closed() ? 0 : 1; }); });
+            }
+          }) == 0);
+    CHECK(sum == 2 * kTasks);
+  }
+}
+
+COST_TEST_CASE("async takes one allocation for each task") {
+  FiberPool pool(options(OnFull::block));
+  int sum = 0;
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) sum += pool.async([i] { return i; }).get();
+        }) == kTasks);
+  CHECK(sum == kTasks * (kTasks - 1));
+}
+
+COST_TEST_CASE("a queue of any length takes no more memory than it has taken before") {
+  FiberPool pool({.capacity = 1, .queue_capacity = weft::kUnlimited});
+  std::uint64_t ran = 0;
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.submit([&ran] { ++ran; });
+          pool.wait_idle();
+        }) == 0);
+  CHECK(ran == 2 * kTasks);
+}
+
+COST_TEST_CASE("a pool with a function takes no memory for a small argument") {
+  struct Request {
+    std::uint64_t words[6];
+  };
+  std::uint64_t sum = 0;
+  FunctionPool<Request, std::uint64_t> pool(
+      [&sum](Request request) { return sum += request.words[5]; }, options(OnFull::block));
+  const Request request{{0, 0, 0, 0, 0, 1}};
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.invoke(request);
+          pool.pool().wait_idle();
+        }) == 0);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.try_invoke(request);
+          pool.pool().wait_idle();
+        }) == 0);
+  CHECK(allocations_of([&] {
+          for (int i = 0; i < kTasks; ++i) (void)pool.process(request);
+        }) == 0);
+  CHECK(sum > 4 * kTasks);
+}
+
+COST_TEST_CASE("exchanging tasks with workers of the same thread wakes no thread") {
+  FiberPool pool(options(OnFull::block));
+  std::uint64_t ran = 0;
+  const auto use = [&] {
+    for (int i = 0; i < kTasks; ++i) {
+      (void)pool.submit([&ran] { ++ran; });
+      while (pool.stats().busy + pool.stats().queued > 0) weft::this_fiber::yield();
+      pool.run([&ran] { ++ran; });
+    }
+  };
+  use();
+  const weft::RuntimeStats before = runtime.stats();
+  use();
+  const weft::RuntimeStats after = runtime.stats();
+  CHECK(ran == 4 * kTasks);
+  // Each sleep is one system call, and so is each wake.
+  CHECK(after.worker_sleeps == before.worker_sleeps);
+  CHECK(after.worker_wakeups == before.worker_wakeups);
+  CHECK(after.stacks_carved == before.stacks_carved);
+  CHECK(after.spawned == before.spawned);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
