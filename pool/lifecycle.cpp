@@ -120,7 +120,7 @@ void PoolCore::match_up() noexcept {
       const std::error_code error =
           host_ == nullptr ? grow(queue_.startable()) : call_visit(OnFull::block);
       may_start = !error;
-    } else if (may_grow && !blocked_.empty() && has_room() && !queue_.can_push({})) {
+    } else if (may_grow && somebody_is_blocked() && has_room() && !queue_.can_push({})) {
       may_grow = grow_queue({});
     } else {
       lock_.unlock();

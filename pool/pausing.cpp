@@ -19,8 +19,12 @@ void PoolCore::pause() noexcept {
 }
 
 void PoolCore::resume() noexcept {
-  WakeChain wakes;
   lock_.lock();
+  end_pause_and_match_up();
+}
+
+void PoolCore::end_pause_and_match_up() noexcept {
+  WakeChain wakes;
   if (!paused_) {
     lock_.unlock();
     return;

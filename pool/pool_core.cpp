@@ -9,8 +9,14 @@ using detail::PoolItem;
 using detail::Waiter;
 using detail::WaitReason;
 
-PoolCore::PoolCore(PoolOptions options, PoolCore* host)
-    : options_(std::move(options)), host_(host), family_(host == nullptr ? *this : host->family_) {
+PoolCore::PoolCore(PoolOptions options, const Place& place)
+    : options_(std::move(options)),
+      host_(place.host),
+      group_(place.group),
+      number_(place.number),
+      family_(host_ != nullptr         ? host_->family_
+              : place.first != nullptr ? *place.first
+                                       : *this) {
   set_capacity(options_.capacity);
   if (options_.prealloc) queue_.begin_with(bound_);
   if (host_ != nullptr) move_in();
@@ -29,6 +35,7 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
   bound_ = capacity + options_.queue_capacity;
   if (bound_ < capacity) bound_ = kUnlimited;
   set_limit(limit_);
+  capacity_hint_.store(capacity, detail::relaxed);  // Relaxed: a hint.
 }
 
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
@@ -90,6 +97,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
   load_ += Backlog::weight_of(item);
   queue_.push(std::move(item));
   ++submitted_;
+  note_load();
   Worker* const called = queue_wants_worker() ? &call_idle() : nullptr;
   lock_.unlock();
   if (called != nullptr) detail::wake(called->waker);
@@ -239,8 +247,9 @@ bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept 
 }
 
 void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
-  while (!blocked_.empty() && has_place_at_host() && admit_one(nullptr, wakes)) {
-  }
+  do {
+    if (group_ != nullptr) take_from_line();
+  } while (!blocked_.empty() && has_place_at_host() && admit_one(nullptr, wakes));
 }
 
 // Takes an idle worker, to be woken by the caller. Requires that there is one.

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/termed_job.hpp>
 #include <weft/detail/waiter.hpp>
@@ -17,6 +18,8 @@
 #include "pool/idle_stack.hpp"
 
 namespace weft::pool {
+
+class Shards;
 
 // The state of a pool and all that happens to it. One lock guards everything below it; it is
 // never held across an allocation, user code, or a wake.
@@ -44,8 +47,15 @@ namespace weft::pool {
 //   I7  No item begins to run while paused_ is set. A closed pool is not paused.
 class PoolCore {
  public:
-  // `host`: of a sub-pool; see visiting.cpp.
-  explicit PoolCore(PoolOptions options, PoolCore* host = nullptr);
+  // What it is a part of.
+  struct Place {
+    PoolCore* host = nullptr;   // Of a sub-pool; see visiting.cpp.
+    Shards* group = nullptr;    // Of a shard; see sharing.cpp.
+    PoolCore* first = nullptr;  // Of the shards, if this is another.
+    std::size_t number = 0;     // Among the shards.
+  };
+  explicit PoolCore(PoolOptions options) : PoolCore(std::move(options), Place()) {}
+  PoolCore(PoolOptions options, const Place& place);
   ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
@@ -96,6 +106,27 @@ class PoolCore {
   void miss_visit(Arrival arrival) noexcept;
   // The last access of a worker, a reaper or a visit to the pool.
   void leave() noexcept;
+  [[nodiscard]] bool has_queued() noexcept;
+
+  // sharing.cpp: by the Shards that this one belongs to. The first ones require lock_.
+  void lock() noexcept { lock_.lock(); }
+  void unlock() noexcept { lock_.unlock(); }
+  [[nodiscard]] bool is_quiet_now() const noexcept { return is_quiet(); }
+  [[nodiscard]] bool has_room_and_is_open() const noexcept { return has_room() && !closed_; }
+  [[nodiscard]] bool wait_quiet_and_unlock(const Until& until) noexcept;
+  // False if it is full; else it was accepted, or refused with an error.
+  [[nodiscard]] bool try_accept(detail::PoolItem& item, std::error_code& error) noexcept;
+  void count_refusal() noexcept;
+  void match_up_now() noexcept;
+  void follow_size() noexcept;
+  void follow_pause() noexcept;
+  [[nodiscard]] bool look_around() noexcept;
+  [[nodiscard]] bool take_from(PoolCore& other) noexcept;
+  // Relaxed: a load that was true a moment ago is good enough to choose by.
+  [[nodiscard]] std::size_t load_hint() const noexcept { return load_hint_.load(detail::relaxed); }
+  [[nodiscard]] bool is_overloaded_hint() const noexcept {
+    return load_hint() > capacity_hint_.load(detail::relaxed);
+  }
 
  private:
   // How many queued items one awaited worker stands for. It runs them one after the other if they
@@ -183,10 +214,22 @@ class PoolCore {
 
   // pausing.cpp. Require lock_.
   void end_pause(WakeChain& wakes) noexcept;
+  void end_pause_and_match_up() noexcept;  // Releases it.
   void tell_if_still(WakeChain& wakes) noexcept;
   [[nodiscard]] bool must_admit_while_paused() const noexcept {
-    return paused_ && !blocked_.empty() && has_room();
+    return paused_ && somebody_is_blocked() && has_room();
   }
+
+  // sharing.cpp. Require lock_, but the last.
+  [[nodiscard]] bool somebody_is_blocked() const noexcept {
+    return !blocked_.empty() || (group_ != nullptr && somebody_waits_in_line());
+  }
+  [[nodiscard]] bool somebody_waits_in_line() const noexcept;
+  void take_from_line() noexcept;
+  void note_load() noexcept {
+    if (group_ != nullptr) load_hint_.store(load_, detail::relaxed);  // Relaxed: a hint.
+  }
+  [[nodiscard]] bool look_for_work() noexcept;
 
   // lending.cpp. Require lock_.
   [[nodiscard]] bool slot_for_lender() const noexcept;
@@ -205,7 +248,6 @@ class PoolCore {
   void move_out() noexcept;
   void lock_with_hosts() noexcept;
   void unlock_with_hosts() noexcept;
-  [[nodiscard]] bool has_queued() noexcept;
   [[nodiscard]] bool begin_visit(Arrival arrival) noexcept;
   [[nodiscard]] bool next_in_visit(Worker& self, detail::PoolItem& item, Turn turn) noexcept;
   [[nodiscard]] std::error_code call_visit(OnFull when_full) noexcept;
@@ -287,6 +329,8 @@ class PoolCore {
 
   const PoolOptions options_;
   PoolCore* const host_;  // Null, unless it is a sub-pool.
+  Shards* const group_;   // Null, unless it is one of several shards.
+  const std::size_t number_;
   PoolCore& family_;
   Guest* guest_ = nullptr;  // What this pool is to its host.
 
@@ -337,7 +381,9 @@ class PoolCore {
   std::uint64_t ticker_ = 0;      // this_fiber::id() of that one; 0: there is none, or not yet.
   Guest* first_guest_ = nullptr;  // The sub-pools.
   bool closing_ = false;          // From before the sub-pools are closed.
-  std::size_t in_line_ = 0;       // Visits for which a sub-pool had to stand in its host's line.
+  detail::Atomic<std::size_t> load_hint_{0};
+  detail::Atomic<std::size_t> capacity_hint_{0};
+  std::size_t in_line_ = 0;  // Visits for which a sub-pool had to stand in its host's line.
 };
 
 }  // namespace weft::pool

@@ -5,6 +5,7 @@
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
+#include "pool/shards.hpp"
 #include "pool/spawn_fiber.hpp"
 
 namespace weft::pool {
@@ -53,6 +54,7 @@ void PoolCore::work() noexcept {
 bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
   bool try_reaper = true;
   bool try_admitting = true;
+  bool try_others = group_ != nullptr;
   for (;;) {
     const bool arriving = self.awaited;
     if (arriving && !arrive(self)) return false;
@@ -65,9 +67,11 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
       if (calls > 0 && must_grow(queue_.startable())) (void)grow(queue_.startable());
+      note_load();
       lock_.unlock();
       wakes.wake_all();
       tell_waiters(self);
+      if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
       return true;
     }
     tell_if_still(wakes);
@@ -87,6 +91,11 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       lock_.lock();
       match_up();
       try_admitting = false;  // If it was of no use, there is no memory.
+      lock_.lock();
+    } else if (try_others && !paused_ && !closed_) {
+      note_load();
+      step_out(self);
+      try_others = look_for_work();
       lock_.lock();
     } else if (try_reaper && reaper_is_due()) {
       announce_reaper();
@@ -129,6 +138,7 @@ void PoolCore::step_out(Worker& self) noexcept {
 // to `calls` idle workers for the items that are left.
 bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
   if (queue_.startable() == 0) {
+    if (group_ != nullptr) take_from_line();
     if (blocked_.empty()) return false;
     if (extra_running_ == 0 && admit_one(&item, wakes)) {
       ++running_;
@@ -141,7 +151,7 @@ bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
   queue_.pop(item);
   ++running_;
   if (Backlog::terms_of(item) != nullptr) begin_terms(item);
-  if (!blocked_.empty()) admit_blocked(wakes);
+  if (somebody_is_blocked()) admit_blocked(wakes);
   for (; calls > 0 && waking_ < queue_.startable() && !idle_.empty() && next_fits(); --calls) {
     wakes.add(call_idle());
   }

@@ -242,14 +242,23 @@ class FiberPool {
     return item;
   }
   [[nodiscard]] detail::TermedTask& take_spare_task();
-  [[nodiscard]] static std::unique_ptr<pool::PoolCore> make_core(PoolOptions options);
+  // Null, if one core is enough; else it has them.
+  [[nodiscard]] static std::unique_ptr<pool::Shards> make_shards(PoolOptions& options);
+  [[nodiscard]] std::unique_ptr<pool::PoolCore> make_core(PoolOptions& options) const;
+  [[nodiscard]] std::error_code start();
+  template <class Call>
+  decltype(auto) with_either(Call call) const;
+  template <class Wait>
+  [[nodiscard]] bool wait_as_kin(const Until& until, Wait wait) const;
 
   struct CloseOnStop {
-    pool::PoolCore* core;
+    FiberPool* pool;
     void operator()() noexcept;
   };
 
-  const std::unique_ptr<pool::PoolCore> core_;
+  const std::unique_ptr<pool::Shards> shards_;
+  const std::unique_ptr<pool::PoolCore> own_core_;
+  pool::PoolCore* const core_;    // The only one, or the first of the shards.
   pool::PoolCore* const family_;  // The outermost parent, or this pool.
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };

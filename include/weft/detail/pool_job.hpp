@@ -23,6 +23,7 @@ namespace weft {
 
 namespace pool {
 class PoolCore;
+class Shards;
 }
 
 namespace detail {
