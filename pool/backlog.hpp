@@ -85,6 +85,7 @@ class Backlog {
       return plain_.has_room();
     return !terms->key.is_set() || !keys_.is_crowded();
   }
+  [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
   // Whether it will be, at the latest when all that is there has been popped, if nothing else is
   // pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
@@ -117,6 +118,8 @@ class Backlog {
       return 1;
     return weight_of_next_listed();
   }
+  // Whether there is a task to pop(), and no task with terms that may start.
+  [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
   // Moves the next task into `item`, which must be empty. Requires that one is startable.
   void pop(detail::PoolItem& item) noexcept {
     if (listed_ == 0) [[likely]]

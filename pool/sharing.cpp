@@ -70,10 +70,10 @@ bool PoolCore::look_around() noexcept {
   const bool is_free = load_ < capacity_ && !paused_ && !closed_;
   if (is_free && waking_ == 0) {
     if (!idle_.empty()) {
-      wakes.add(call_hottest());
+      wakes.add(call_idle());
     } else if (live_ < capacity_) {
-      (void)
-          start_worker();  // Without fibers or memory the others go on with the workers they have.
+      // Without fibers or memory the others go on with the workers they have.
+      (void)start_worker();
     }
   }
   lock_.unlock();
@@ -105,10 +105,10 @@ bool PoolCore::take_from(PoolCore& other) noexcept {
   while (may_take && load_ < capacity_ && other.load_ > other.capacity_ &&
          other.queue_.has_only_plain() && queue_.has_room_for_plain()) {
     PoolItem item;
-    other.queue_.pop_plain(item);
+    other.queue_.pop(item);
     --other.load_;
     --other.submitted_;
-    queue_.push_plain(std::move(item));
+    queue_.push(std::move(item));
     ++load_;
     ++submitted_;
     ++taken;
