@@ -32,8 +32,7 @@ PoolCore::~PoolCore() {
 
 void PoolCore::set_capacity(std::size_t capacity) noexcept {
   capacity_ = capacity;
-  bound_ = capacity + options_.queue_capacity;
-  if (bound_ < capacity) bound_ = kUnlimited;
+  reserve(reserved_);
   set_limit(limit_);
   capacity_hint_.store(capacity, detail::relaxed);  // Relaxed: a hint.
 }

@@ -96,8 +96,8 @@ class PoolCore {
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
   // lending.cpp: by a worker of this pool, around a wait of its task; see detail::SlotLoan.
-  void lend_slot() noexcept;
-  void reclaim_slot() noexcept;
+  void lend_slots(std::size_t weight) noexcept;
+  void reclaim_slots(std::size_t weight) noexcept;
 
   // visiting.cpp: by a Visit to this pool.
   void count_visitor() noexcept;
@@ -156,6 +156,8 @@ class PoolCore {
   }
   // Whether the next item, which can start, fits beside those that run.
   [[nodiscard]] bool next_fits() const noexcept {
+    if (reserved_ > 0) [[unlikely]]
+      return false;
     const std::size_t weight = queue_.next_weight();
     if (weight == 1 && extra_running_ == 0) [[likely]]
       return true;  // The worker that takes it has a slot.
@@ -232,8 +234,13 @@ class PoolCore {
   [[nodiscard]] bool look_for_work() noexcept;
 
   // lending.cpp. Require lock_.
-  [[nodiscard]] bool slot_for_lender() const noexcept;
-  void take_back_slot() noexcept;
+  [[nodiscard]] bool slots_for_lender(std::size_t weight) const noexcept;
+  void take_back_slots(std::size_t weight) noexcept;
+  void reserve(std::size_t places) noexcept;
+  [[nodiscard]] std::size_t unreserved_bound() const noexcept {
+    const std::size_t sum = capacity_ + options_.queue_capacity;
+    return sum < capacity_ ? kUnlimited : sum;
+  }
   void return_slots(WakeChain& wakes) noexcept;
 
   // visiting.cpp, of a host. All without lock_, but the last two.
@@ -342,7 +349,8 @@ class PoolCore {
   bool ticker_alive_ = false;
   bool keeper_alive_ = false;
   std::size_t capacity_ = 0;
-  std::size_t bound_ = 0;            // capacity_ + queue_capacity, saturated.
+  std::size_t bound_ = 0;            // capacity_ + queue_capacity, saturated, without reserved_.
+  std::size_t reserved_ = 0;         // Slots that heavy tasks wait to have back.
   std::size_t limit_ = 0;            // Workers that may live: capacity_, unless the load says less.
   std::size_t raise_at_ = SIZE_MAX;  // A load above it is too high for limit_.
   std::size_t live_ = 0;

@@ -27,8 +27,8 @@ Bucket& bucket_of(const void* fiber) noexcept {
 
 }  // namespace
 
-Registration::Registration(PoolCore& core) noexcept
-    : fiber_(detail::current().target()), core_(core), outer_(of_caller()) {
+Registration::Registration(PoolCore& core, const detail::PoolItem& running) noexcept
+    : fiber_(detail::current().target()), core_(core), running_(running), outer_(of_caller()) {
   Bucket& bucket = bucket_of(fiber_);
   bucket.lock.lock();
   next_ = bucket.first;

@@ -1,6 +1,8 @@
 // Which fibers are workers, and of which pool.
 #pragma once
 
+#include <weft/detail/pool_job.hpp>
+
 namespace weft::pool {
 
 class PoolCore;
@@ -10,7 +12,8 @@ class PoolCore;
 // of a sub-pool registers the fiber of its host a second time.
 class Registration {
  public:
-  explicit Registration(PoolCore& core) noexcept;
+  // `running` is where the worker keeps the task that it runs.
+  Registration(PoolCore& core, const detail::PoolItem& running) noexcept;
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
@@ -19,6 +22,7 @@ class Registration {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
+  [[nodiscard]] const detail::PoolItem& running() const noexcept { return running_; }
   // The one before it, of the host.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
 
@@ -27,6 +31,7 @@ class Registration {
   Registration* previous_ = nullptr;
   const void* const fiber_;
   PoolCore& core_;
+  const detail::PoolItem& running_;
   Registration* const outer_;
 };
 

@@ -260,9 +260,9 @@ void PoolCore::miss_visit(Arrival arrival) noexcept {
 // In a slot of the host, on its fiber. The caller is counted as present, and stays so.
 void PoolCore::visit(Arrival arrival, detail::PoolJob*& finished,
                      detail::PoolJob::Outcome& outcome) noexcept {
-  const Registration registration(*this);
-  Worker self;
   PoolItem item;
+  const Registration registration(*this, item);
+  Worker self;
   lock_with_hosts();
   if (!begin_visit(arrival)) {
     unlock_with_hosts();

@@ -28,10 +28,10 @@ void tell_waiters(Worker& worker) noexcept {
 }  // namespace
 
 void PoolCore::work() noexcept {
-  const Registration registration(*this);
+  PoolItem item;
+  const Registration registration(*this, item);
   Worker self;
   self.waker = detail::current();
-  PoolItem item;
   lock_.lock();
   while (next_item(self, item)) {
     self.outcome = execute(item, self.number);
@@ -60,9 +60,10 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     if (arriving && !arrive(self)) return false;
     WakeChain wakes;
     tell_if_counted(wakes);
-    if (!returning_.empty()) return_slots(wakes);
+    const bool had_lenders = !returning_.empty();
+    if (had_lenders) return_slots(wakes);
     const bool surplus = live_ > limit_;
-    const int calls = arriving || self.freed_more ? kCallsOnArrival : 0;
+    const int calls = arriving || self.freed_more || had_lenders ? kCallsOnArrival : 0;
     if (!surplus && !paused_ && take_item(item, calls, wakes)) {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
@@ -140,7 +141,7 @@ bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
   if (queue_.startable() == 0) {
     if (group_ != nullptr) take_from_line();
     if (blocked_.empty()) return false;
-    if (extra_running_ == 0 && admit_one(&item, wakes)) {
+    if (extra_running_ == 0 && reserved_ == 0 && admit_one(&item, wakes)) {
       ++running_;
       return true;
     }

@@ -120,4 +120,68 @@ FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
   CHECK(alone);
 }
 
+FIBER_TEST_CASE("a heavy task that waits for its own pool lends all its slots") {
+  FiberPool pool({.capacity = 4});
+  const int sum = pool.run({.weight = 4}, [&] {
+    const int inner = pool.run({.weight = 4}, [&] { return pool.run([] { return 1; }) + 2; });
+    CHECK(pool.available() == 0);
+    return inner + 4;
+  });
+  CHECK(sum == 7);
+  CHECK(pool.available() == 4);
+}
+
+FIBER_TEST_CASE("heavy tasks have their slots back though light ones never cease") {
+  FiberPool pool({.capacity = 3, .queue_capacity = 3});
+  std::atomic<bool> over{false};
+  std::vector<JoinHandle<void>> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(spawn([&] {
+      while (!over.load()) CHECK(!pool.submit([] { this_fiber::yield(); }));
+    }));
+  }
+  for (int round = 0; round < 20; ++round) {
+    pool.run({.weight = 3}, [&] {
+      pool.run([] { this_fiber::yield(); });
+      CHECK(pool.stats().busy == 1);
+    });
+  }
+  over = true;
+  for (auto& stream : streams) stream.join();
+  pool.wait_idle();
+  CHECK(balanced(pool.stats()));
+  CHECK(pool.available() == 3);
+}
+
+FIBER_TEST_CASE("tasks of all weights that wait for each other never exceed the capacity") {
+  constexpr std::size_t kCapacity = 6;
+  FiberPool pool({.capacity = kCapacity, .queue_capacity = 4});
+  std::atomic<std::size_t> running{0};
+  std::atomic<bool> exceeded{false};
+  const auto counted = [&](std::size_t weight, auto inside) {
+    if (running.fetch_add(weight) + weight > kCapacity) exceeded = true;
+    this_fiber::yield();
+    running.fetch_sub(weight);
+    inside();
+    if (running.fetch_add(weight) + weight > kCapacity) exceeded = true;
+    running.fetch_sub(weight);
+  };
+  std::vector<JoinHandle<void>> callers;
+  for (std::size_t c = 0; c < 8; ++c) {
+    callers.push_back(spawn([&, c] {
+      for (std::size_t i = 0; i < 30; ++i) {
+        const std::size_t outer = 1 + (c + i) % kCapacity;
+        const std::size_t inner = 1 + (c * i) % kCapacity;
+        pool.run({.weight = outer}, [&] {
+          counted(outer, [&] { pool.run({.weight = inner}, [&] { counted(inner, [] {}); }); });
+        });
+      }
+    }));
+  }
+  for (auto& caller : callers) caller.join();
+  CHECK_FALSE(exceeded);
+  pool.wait_idle();
+  CHECK(pool.available() == kCapacity);
+}
+
 TEST_SUITE_END();
