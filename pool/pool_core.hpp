@@ -277,6 +277,7 @@ class PoolCore {
   void work() noexcept;
   [[nodiscard]] bool next_item(Worker& self, detail::PoolItem& item) noexcept;
   [[nodiscard]] bool take_item(detail::PoolItem& item, int calls, WakeChain& wakes) noexcept;
+  void set_out(Worker& self, WakeChain& wakes) noexcept;
   [[nodiscard]] bool arrive(Worker& self) noexcept;
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;

@@ -68,11 +68,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
       if (calls > 0 && must_grow(queue_.startable())) (void)grow(queue_.startable());
-      note_load();
-      lock_.unlock();
-      wakes.wake_all();
-      tell_waiters(self);
-      if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
+      set_out(self, wakes);
       return true;
     }
     tell_if_still(wakes);
@@ -112,6 +108,15 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       lock_.lock();
     }
   }
+}
+
+// Requires lock_, and releases it: the worker has a task to run.
+void PoolCore::set_out(Worker& self, WakeChain& wakes) noexcept {
+  note_load();
+  lock_.unlock();
+  wakes.wake_all();
+  tell_waiters(self);
+  if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
 }
 
 // Requires lock_. Turns an awaited worker into one that looks for a task. False, with lock_
