@@ -118,7 +118,7 @@ class Backlog {
       return 1;
     return weight_of_next_listed();
   }
-  // Whether there is a task to pop(), and no task with terms that may start.
+  // Whether pop() would take a plain task, and there is no choice.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
   // Moves the next task into `item`, which must be empty. Requires that one is startable.
   void pop(detail::PoolItem& item) noexcept {

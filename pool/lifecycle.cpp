@@ -123,6 +123,7 @@ void PoolCore::match_up() noexcept {
     } else if (may_grow && somebody_is_blocked() && has_room() && !queue_.can_push({})) {
       may_grow = grow_queue({});
     } else {
+      note_load();
       lock_.unlock();
       return;
     }

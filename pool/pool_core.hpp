@@ -232,6 +232,8 @@ class PoolCore {
     if (group_ != nullptr) load_hint_.store(load_, detail::relaxed);  // Relaxed: a hint.
   }
   [[nodiscard]] bool look_for_work() noexcept;
+  void share_slot() noexcept;
+  void share_load() noexcept;
 
   // lending.cpp. Require lock_.
   [[nodiscard]] bool slots_for_lender(std::size_t weight) const noexcept;
@@ -390,6 +392,7 @@ class PoolCore {
   std::uint64_t ticker_ = 0;      // this_fiber::id() of that one; 0: there is none, or not yet.
   Guest* first_guest_ = nullptr;  // The sub-pools.
   bool closing_ = false;          // From before the sub-pools are closed.
+  bool look_again_ = false;       // Other shards have more tasks since a worker looked there.
   detail::Atomic<std::size_t> load_hint_{0};
   detail::Atomic<std::size_t> capacity_hint_{0};
   std::size_t in_line_ = 0;  // Visits for which a sub-pool had to stand in its host's line.

@@ -221,17 +221,32 @@ void Shards::feed_the_hungry(std::size_t loaded) noexcept {
   }
 }
 
-bool Shards::find_work(std::size_t shard) noexcept {
+bool Shards::sees_work_for(std::size_t shard) noexcept {
   // Relaxed: the fence orders it.
-  hungry_.fetch_or(bit_of(shard), relaxed);
+  if ((hungry_.load(relaxed) & bit_of(shard)) == 0) hungry_.fetch_or(bit_of(shard), relaxed);
   detail::full_fence();  // [hungry]
-  for (std::size_t i = 1; i < cores_.size(); ++i) {
-    PoolCore& other = *cores_[(shard + i) % cores_.size()];
-    if (!other.is_overloaded_hint() || !cores_[shard]->take_from(other)) continue;
-    hungry_.fetch_and(~bit_of(shard), relaxed);
-    return true;
+  for (std::size_t i = 0; i < cores_.size(); ++i) {
+    if (i != shard && cores_[i]->is_overloaded_hint()) return true;
   }
   return false;
+}
+
+bool Shards::find_work(std::size_t shard) noexcept {
+  if (!sees_work_for(shard)) return false;
+  for (std::size_t i = 1; i < cores_.size(); ++i) {
+    PoolCore& other = *cores_[(shard + i) % cores_.size()];
+    if (other.is_overloaded_hint() && cores_[shard]->take_from(other)) return true;
+  }
+  return false;
+}
+
+// After a change for all shards: some may have free slots now that nobody knows of.
+void Shards::even_out() noexcept {
+  // Relaxed: a hint; the fence in feed_the_hungry orders it.
+  hungry_.store(cores_.size() == kMost ? UINT64_MAX : bit_of(cores_.size()) - 1, relaxed);
+  for (std::size_t i = 0; i < cores_.size(); ++i) {
+    if (cores_[i]->is_overloaded_hint()) feed_the_hungry(i);
+  }
 }
 
 void Shards::close(Close mode) noexcept {
@@ -257,6 +272,7 @@ bool Shards::reopen() {
   lock_.unlock();
   bool was_closed = false;
   for (auto& core : cores_) was_closed |= core->reopen();
+  even_out();
   return was_closed;
 }
 
@@ -266,6 +282,7 @@ void Shards::resize(std::size_t capacity) noexcept {
   lock_.unlock();
   // Each reads the capacity under its lock: so the last of several calls decides for all.
   for (auto& core : cores_) core->follow_size();
+  even_out();
 }
 
 std::size_t Shards::wanted_capacity_of(std::size_t shard) noexcept {
@@ -303,9 +320,7 @@ void Shards::resume() noexcept {
   pause_wanted_ = false;
   lock_.unlock();
   for (auto& core : cores_) core->follow_pause();
-  for (std::size_t i = 0; i < cores_.size(); ++i) {
-    if (cores_[i]->is_overloaded_hint()) feed_the_hungry(i);
-  }
+  even_out();
 }
 
 bool Shards::pause_is_wanted() noexcept {

@@ -31,7 +31,7 @@ struct alignas(64) Turns {
 //   I2  The shares of the shards add up to the capacity and the queue_capacity.
 // Locks: shards in the order of their numbers, then lock_.
 // Order
-//   [hungry]  find_work sets hungry_, then looks at the loads; feed_the_hungry comes after the
+//   [hungry]  sees_work_for sets hungry_, then looks at the loads; feed_the_hungry comes after the
 //   change
 //             of a load, and looks at hungry_. A fence (seq_cst) between the two, on both sides:
 //             one of them sees the other.
@@ -89,6 +89,8 @@ class Shards {
   // By a worker of the shard that has found nothing to do, without its lock. True if there are
   // tasks in its queue now.
   [[nodiscard]] bool find_work(std::size_t shard) noexcept;
+  // Notes that the shard has a free slot. Whether another has more tasks than slots.
+  [[nodiscard]] bool sees_work_for(std::size_t shard) noexcept;
   // By a party that sees more tasks than slots in a shard, without its lock: has them taken by
   // shards that have free slots and nothing to do.
   void feed_the_hungry(std::size_t loaded) noexcept;
@@ -103,6 +105,7 @@ class Shards {
   [[nodiscard]] std::error_code refuse(Errc why) noexcept;
   [[nodiscard]] bool is_full() noexcept;
   [[nodiscard]] bool somebody_is_in_line() noexcept;
+  void even_out() noexcept;
   void lock_all() noexcept;
   void unlock_all() noexcept;
   void refuse_own_tasks() const;

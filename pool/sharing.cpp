@@ -68,17 +68,30 @@ bool PoolCore::look_around() noexcept {
   WakeChain wakes;
   lock_.lock();
   const bool is_free = load_ < capacity_ && !paused_ && !closed_;
-  if (is_free && waking_ == 0) {
+  look_again_ = true;  // Those who are awaited may have looked already.
+  // One that finds nothing here: the others have tasks of this shard to take.
+  if (is_free && waking_ <= queue_.startable()) {
     if (!idle_.empty()) {
       wakes.add(call_idle());
-    } else if (live_ < capacity_) {
-      // Without fibers or memory the others go on with the workers they have.
-      (void)start_worker();
+    } else if (live_ < limit_) {
+      (void)
+          start_worker();  // Without fibers or memory the others go on with the workers they have.
     }
   }
   lock_.unlock();
   wakes.wake_all();
   return is_free;
+}
+
+// Without lock_, by a lender: it leaves a free slot behind, and may come back to a full shard.
+void PoolCore::share_slot() noexcept {
+  if (group_->sees_work_for(number_)) (void)look_around();
+}
+void PoolCore::share_load() noexcept {
+  lock_.lock();
+  note_load();
+  lock_.unlock();
+  if (is_overloaded_hint()) group_->feed_the_hungry(number_);
 }
 
 // By a worker that has found nothing to do, without lock_. True if there is something now.
@@ -92,7 +105,7 @@ bool PoolCore::look_for_work() noexcept {
 // quiet looks under all locks.
 bool PoolCore::take_from(PoolCore& other) noexcept {
   lock_.lock();
-  const bool can_hold = queue_.has_room_for_plain() || grow_queue({});
+  const bool can_hold = queue_.can_push({}) || grow_queue({});
   lock_.unlock();
   if (!can_hold) return false;
   std::size_t taken = 0;
@@ -103,7 +116,7 @@ bool PoolCore::take_from(PoolCore& other) noexcept {
   // A shard that is closed or paused may have been told before the other.
   const bool may_take = !closed_ && !paused_ && !other.closed_ && !other.paused_;
   while (may_take && load_ < capacity_ && other.load_ > other.capacity_ &&
-         other.queue_.has_only_plain() && queue_.has_room_for_plain()) {
+         other.queue_.has_only_plain() && queue_.can_push({})) {
     PoolItem item;
     other.queue_.pop(item);
     --other.load_;

@@ -68,7 +68,11 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
       if (calls > 0 && must_grow(queue_.startable())) (void)grow(queue_.startable());
-      set_out(self, wakes);
+      note_load();
+      lock_.unlock();
+      wakes.wake_all();
+      tell_waiters(self);
+      if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
       return true;
     }
     tell_if_still(wakes);
@@ -89,8 +93,9 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       match_up();
       try_admitting = false;  // If it was of no use, there is no memory.
       lock_.lock();
-    } else if (try_others && !paused_ && !closed_) {
+    } else if ((try_others || look_again_) && group_ != nullptr && !paused_ && !closed_) {
       note_load();
+      look_again_ = false;
       step_out(self);
       try_others = look_for_work();
       lock_.lock();
@@ -105,6 +110,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       idle_.push(self);
       detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
       if (self.retired) return false;
+      try_others = group_ != nullptr;
       lock_.lock();
     }
   }
