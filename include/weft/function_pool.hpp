@@ -38,12 +38,12 @@ template <std::invocable Make>
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes the In, and perhaps a std::stop_token too, which is told when who waits for
-// this call gives up. It is called by several workers at a time. Of a per_worker(), each worker
-// has an object of its own, that only one task uses at a time: it is made with the worker's first
-// task and destroyed when the worker is retired. What making it throws is the task's exception;
-// the next task tries again. A task that OnFull::caller_runs runs in its caller has an object for
-// itself. It cannot have a parent.
+// The function takes the In, and perhaps a std::stop_token too, which is told of a
+// close(Close::cancel), and when who waits for this call gives up. It is called by several workers
+// at a time. Of a per_worker(), each worker has an object of its own, that only one task uses at a
+// time: it is made with the worker's first task and destroyed when the worker is retired. What
+// making it throws is the task's exception; the next task tries again. A task that
+// OnFull::caller_runs runs in its caller has an object for itself. It cannot have a parent.
 // Everything else is as for FiberPool: order, lending, what is refused and with which code, who
 // may call, and what synchronizes.
 template <class In, class Out = void>
@@ -80,17 +80,17 @@ class FunctionPool {
   // on_full says when there is no room. An argument is moved from even if it is refused.
   [[nodiscard]] std::error_code invoke(In argument) {
     const detail::Submitting scope(function_->objects());
-    return pool_.submit(Call{function_.get(), std::move(argument)});
+    return pool_.submit(Call{this, std::move(argument)});
   }
   // Never parks.
   [[nodiscard]] std::error_code try_invoke(In argument) {
     const detail::Submitting scope(function_->objects());
-    return pool_.try_submit(Call{function_.get(), std::move(argument)});
+    return pool_.try_submit(Call{this, std::move(argument)});
   }
   // Parks for room until the deadline at most, whatever on_full says.
   [[nodiscard]] std::error_code invoke_until(const Until& until, In argument) {
     const detail::Submitting scope(function_->objects());
-    return pool_.submit_until(until, Call{function_.get(), std::move(argument)});
+    return pool_.submit_until(until, Call{this, std::move(argument)});
   }
   template <class Rep, class Period>
   [[nodiscard]] std::error_code invoke_for(std::chrono::duration<Rep, Period> duration,
@@ -102,13 +102,13 @@ class FunctionPool {
   // FiberPool::run(), also in what it throws for a call that was refused or dropped.
   Out process(In argument) {
     const detail::Submitting scope(function_->objects());
-    Call call{function_.get(), std::move(argument)};
+    Call call{this, std::move(argument)};
     return pool_.run(call);
   }
   // With a handle for the result; as FiberPool::async().
   [[nodiscard]] PoolTask<Out> async(In argument) {
     const detail::Submitting scope(function_->objects());
-    return pool_.async(Call{function_.get(), std::move(argument)});
+    return pool_.async(Call{this, std::move(argument)});
   }
 
   // As process(), but `until` may end both waits, that for room (if on_full is OnFull::block) and
@@ -118,7 +118,7 @@ class FunctionPool {
   [[nodiscard]] InTime process_until(const Until& until, In argument) {
     if (until.is_never()) return process_in_time(std::move(argument));
     auto call = std::make_shared<detail::TimedCall<In, Out>>(std::move(argument));
-    const std::error_code error = submit_timed(until, TimedTask(function_.get(), call));
+    const std::error_code error = submit_timed(until, TimedTask(this, call));
     if (error == Errc::timed_out || error == Errc::cancelled) return {};
     if (error) throw std::system_error(error);
     const detail::SlotLoan loan(pool_.lends_to());
@@ -141,17 +141,22 @@ class FunctionPool {
  private:
   using Function = detail::PoolFunction<In, Out>;
 
+  // Asked for when a call begins, so that nobody pays for it while it is queued.
+  [[nodiscard]] std::stop_token token_for_call() const noexcept {
+    return function_->takes_stop() ? pool_.stop_token() : std::stop_token();
+  }
+
   struct Call {
-    Function* function;
+    FunctionPool* pool;
     In argument;
-    Out operator()() { return function->call(std::move(argument), std::stop_token()); }
+    Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
   };
 
   // Tells who waits, also if it is dropped without having run.
   class TimedTask {
    public:
-    TimedTask(Function* function, std::shared_ptr<detail::TimedCall<In, Out>> call) noexcept
-        : function_(function), call_(std::move(call)) {}
+    TimedTask(FunctionPool* pool, std::shared_ptr<detail::TimedCall<In, Out>> call) noexcept
+        : pool_(pool), call_(std::move(call)) {}
     TimedTask(TimedTask&&) noexcept = default;
     TimedTask& operator=(TimedTask&&) = delete;
     ~TimedTask() {
@@ -160,11 +165,11 @@ class FunctionPool {
     void operator()() {
       const auto call = std::exchange(call_, nullptr);
       if (call->is_given_up()) return;
-      call->run(*function_);
+      call->run(*pool_->function_, pool_->token_for_call());
     }
 
    private:
-    Function* function_;
+    FunctionPool* pool_;
     std::shared_ptr<detail::TimedCall<In, Out>> call_;
   };
 

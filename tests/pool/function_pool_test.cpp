@@ -330,4 +330,36 @@ THREAD_TEST_CASE("plain threads call it and wait for it") {
   release.set();
 }
 
+FIBER_TEST_CASE("close(cancel) asks the calls that run to stop, whichever way they were made") {
+  std::atomic<int> running{0}, stopped{0};
+  const auto until_stopped = [&](int argument, const std::stop_token& token) {
+    running.fetch_add(1);
+    while (!token.stop_requested()) this_fiber::yield();
+    stopped.fetch_add(1);
+    return argument;
+  };
+  struct Object {
+    decltype(until_stopped)& call;
+    int operator()(int argument, const std::stop_token& token) { return call(argument, token); }
+  };
+  FunctionPool<int, int> plain(until_stopped, {.capacity = 4});
+  FunctionPool<int, int> stateful(per_worker([&] { return Object{until_stopped}; }),
+                                  {.capacity = 4});
+  for (auto* functions : {&plain, &stateful}) {
+    running.store(0);
+    stopped.store(0);
+    CHECK(!functions->invoke(1));
+    auto task = functions->async(2);
+    auto waiting = spawn([&] { return functions->process(3); });
+    auto in_time = spawn([&] { return functions->process_for(1h, 4); });
+    wait_until_true([&] { return running.load() == 4; });
+    functions->pool().close(Close::cancel);
+    CHECK(task.get() == 2);
+    CHECK(waiting.join() == 3);
+    CHECK(in_time.join() == 4);
+    functions->join();
+    CHECK(stopped.load() == 4);
+  }
+}
+
 TEST_SUITE_END();

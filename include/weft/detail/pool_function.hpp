@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
 #include <weft/wait_group.hpp>
@@ -24,6 +25,7 @@ class PoolFunction {
   virtual ~PoolFunction() = default;
   // By several workers at a time.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
+  [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
   // Around each call that may run tasks on the stack of who submits.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of workers that have been retired are gone.
@@ -48,6 +50,9 @@ class OneFunction final : public PoolFunction<In, Out> {
   explicit OneFunction(F&& function) : function_(std::move(function)) {}
   Out call(In&& argument, const std::stop_token& token) override {
     return static_cast<Out>(call_with(function_, std::move(argument), token));
+  }
+  [[nodiscard]] bool takes_stop() const noexcept override {
+    return std::invocable<F&, In, std::stop_token>;
   }
 
  private:
@@ -92,6 +97,9 @@ class FunctionPerWorker final : public PoolFunction<In, Out> {
     }
     return static_cast<Out>(call_with(objects_->object, std::move(argument), token));
   }
+  [[nodiscard]] bool takes_stop() const noexcept override {
+    return std::invocable<Object&, In, std::stop_token>;
+  }
   [[nodiscard]] const void* objects() const noexcept override { return this; }
   void wait_for_objects() noexcept override { living_.wait(); }
 
@@ -122,8 +130,10 @@ class TimedCall {
  public:
   explicit TimedCall(In&& argument) : argument_(std::move(argument)) {}
 
-  // By the task: one of these.
-  void run(PoolFunction<In, Out>& function) noexcept {
+  // By the task: one of these. The call is told of requests to `of_pool`, too.
+  void run(PoolFunction<In, Out>& function, const std::stop_token& of_pool) noexcept {
+    StopRegistration<Request> following;
+    following.add(of_pool, Request{stop_});
     try {
       if constexpr (std::is_void_v<Out>) {
         function.call(std::move(*argument_), stop_.get_token());
@@ -161,6 +171,11 @@ class TimedCall {
   }
 
  private:
+  struct Request {
+    std::stop_source source;
+    void operator()() noexcept { source.request_stop(); }
+  };
+
   std::optional<In> argument_;
   std::stop_source stop_;
   Event ended_;
