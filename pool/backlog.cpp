@@ -93,6 +93,7 @@ void Backlog::pop_listed(PoolItem& item) noexcept {
   if (first == nullptr) return plain_.pop(item);
   unlist(*first);
   item.job = first->job;
+  item.submitted_at = first->submitted_at;
 }
 
 void Backlog::unlist(Terms& terms) noexcept {

@@ -106,6 +106,7 @@ class Backlog {
   void push(detail::PoolItem&& item) noexcept {
     if (Terms* terms = terms_of(item)) [[unlikely]] {
       item.job = nullptr;
+      terms->submitted_at = item.submitted_at;
       push_terms(*terms);
     } else {
       plain_.push(std::move(item));

@@ -10,8 +10,9 @@ namespace weft::pool {
 
 using detail::Waiter;
 
-void PoolCore::count(detail::PoolJob::Outcome outcome) noexcept {
+void PoolCore::count(detail::PoolJob::Outcome outcome, const Lap& lap) noexcept {
   using Outcome = detail::PoolJob::Outcome;
+  if (timings_ != nullptr && outcome != Outcome::cancelled) timings_->record(lap);
   if (outcome == Outcome::completed) {
     ++completed_;
   } else if (outcome == Outcome::failed) {
@@ -53,6 +54,19 @@ bool PoolCore::wait_for_completed(std::uint64_t count, const Until& until) {
   const auto winner =
       detail::wait_in_until(count_waiters_, lock_, self, detail::WaitReason::pool_wait, until);
   return winner == detail::Claim::kNotifier && self.granted;
+}
+
+PoolTimings PoolCore::timings() noexcept {
+  TimingBook book;
+  add_timings_to(book);
+  return book.read();
+}
+
+void PoolCore::add_timings_to(TimingBook& sum) noexcept {
+  if (timings_ == nullptr) return;
+  lock_.lock();
+  sum.merge(*timings_);
+  lock_.unlock();
 }
 
 }  // namespace weft::pool

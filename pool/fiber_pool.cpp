@@ -109,6 +109,9 @@ bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
 PoolStats FiberPool::stats() const noexcept {
   return with_either([](auto& pool) { return pool.stats(); });
 }
+PoolTimings FiberPool::timings() const noexcept {
+  return with_either([](auto& pool) { return pool.timings(); });
+}
 
 // A task of the same family, though not of this pool, lends its slots while it waits.
 bool FiberPool::wait_paused_until(const Until& until) {

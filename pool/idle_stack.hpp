@@ -6,6 +6,8 @@
 #include <weft/detail/waiter.hpp>
 #include <weft/pool.hpp>
 
+#include "pool/timing_book.hpp"
+
 namespace weft::pool {
 
 // What a pool knows of one of its worker fibers; lives on that fiber's stack. As a Waiter it
@@ -18,6 +20,7 @@ struct Worker : detail::Waiter {
   bool awaited = true;                  // Counted in PoolCore::waking_ until it looks for a task.
   bool freed_more = false;              // Its last task may have let more than one other start.
   bool retired = false;                 // Set by who took it, with its slot, for good.
+  Lap lap;                              // Of that task, if times are taken.
   detail::PoolJob* finished = nullptr;  // A job that has ended and whose waiters are to be told.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that job.
 };

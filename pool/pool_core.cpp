@@ -11,6 +11,7 @@ using detail::WaitReason;
 
 PoolCore::PoolCore(PoolOptions options, const Place& place)
     : options_(std::move(options)),
+      timings_(options_.timings ? std::make_unique<TimingBook>() : nullptr),
       host_(place.host),
       group_(place.group),
       number_(place.number),
@@ -40,6 +41,8 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
   if (item.empty()) [[unlikely]]
     return Errc::empty_task;
+  if (timings_ != nullptr && item.submitted_at == 0) [[unlikely]]
+    item.submitted_at = timings_->stamp_submit();
   if (Backlog::terms_of(item) != nullptr) [[unlikely]] {
     if (const std::error_code over = item.job->over_before_start()) {
       lock_.lock();
@@ -189,11 +192,12 @@ void PoolCore::run_in_caller(PoolItem& item) noexcept {
   ++in_callers_;
   const std::uint64_t number = left_queue();
   lock_.unlock();
-  const auto outcome = execute(item, number);
+  Lap lap;
+  const auto outcome = execute(item, number, lap);
   WakeChain wakes;
   lock_.lock();
   --in_callers_;
-  count(outcome);
+  count(outcome, lap);
   tell_if_counted(wakes);
   tell_if_still(wakes);
   tell_if_quiet(wakes);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <stop_token>
 #include <string_view>
 #include <system_error>
@@ -16,6 +17,7 @@
 #include "pool/backlog.hpp"
 #include "pool/guest.hpp"
 #include "pool/idle_stack.hpp"
+#include "pool/timing_book.hpp"
 
 namespace weft::pool {
 
@@ -85,6 +87,8 @@ class PoolCore {
   [[nodiscard]] bool is_closed() noexcept;
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolStats stats() noexcept;
+  [[nodiscard]] PoolTimings timings() noexcept;
+  void add_timings_to(TimingBook& sum) noexcept;
 
   // counting.cpp
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until);
@@ -193,7 +197,7 @@ class PoolCore {
   void tell_if_gone(WakeChain& wakes) noexcept;
 
   // counting.cpp. Require lock_.
-  void count(detail::PoolJob::Outcome outcome) noexcept;
+  void count(detail::PoolJob::Outcome outcome, const Lap& lap) noexcept;
   void drop_oldest(detail::PoolItem& dropped) noexcept;
 
   // terms.cpp. Require lock_. A task with terms begins to run; and has ended. The pool keeps the
@@ -284,8 +288,9 @@ class PoolCore {
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;
   void admit_after_leaving(WakeChain& wakes) noexcept;  // Releases lock_.
-  [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item,
-                                                 std::uint64_t number) noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome execute(detail::PoolItem& item, std::uint64_t number,
+                                                 Lap& lap) noexcept;
+  [[nodiscard]] detail::PoolJob::Outcome run(detail::PoolItem& item, std::uint64_t number) noexcept;
   [[nodiscard]] detail::PoolJob::Outcome execute_job(detail::PoolJob& job,
                                                      std::uint64_t number) noexcept;
   // Requires lock_; releases it meanwhile.
@@ -338,8 +343,9 @@ class PoolCore {
   void retire_surplus(WakeChain& wakes) noexcept;
 
   const PoolOptions options_;
-  PoolCore* const host_;  // Null, unless it is a sub-pool.
-  Shards* const group_;   // Null, unless it is one of several shards.
+  const std::unique_ptr<TimingBook> timings_;  // Null: no clock is read for a task.
+  PoolCore* const host_;                       // Null, unless it is a sub-pool.
+  Shards* const group_;                        // Null, unless it is one of several shards.
   const std::size_t number_;
   PoolCore& family_;
   Guest* guest_ = nullptr;  // What this pool is to its host.

@@ -369,6 +369,12 @@ bool Shards::join_until(const Until& until) {
                      [&](auto& core) { return core->join_until(until); });
 }
 
+PoolTimings Shards::timings() noexcept {
+  TimingBook sum;
+  for (auto& core : cores_) core->add_timings_to(sum);
+  return sum.read();
+}
+
 PoolStats Shards::stats() noexcept {
   PoolStats sum;
   for (auto& core : cores_) {

@@ -61,6 +61,7 @@ class Shards {
   [[nodiscard]] bool wait_paused_until(const Until& until);
   [[nodiscard]] bool join_until(const Until& until);
   [[nodiscard]] PoolStats stats() noexcept;
+  [[nodiscard]] PoolTimings timings() noexcept;
 
   // By a core, with its lock held. Relaxed: who waits has counted itself before it looked at that
   // core under the same lock.

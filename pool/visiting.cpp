@@ -268,12 +268,12 @@ void PoolCore::visit(Arrival arrival, detail::PoolJob*& finished,
     unlock_with_hosts();
   } else {
     for (Turn turn = Turn::first; next_in_visit(self, item, turn); turn = Turn::later) {
-      self.outcome = execute(item, self.number);
+      self.outcome = execute(item, self.number, self.lap);
       self.finished = std::exchange(item.job, nullptr);
       lock_with_hosts();
       --running_;
       --load_;
-      count(self.outcome);
+      count(self.outcome, self.lap);
       (void)end_terms_of(self.finished);
     }
   }

@@ -34,12 +34,12 @@ void PoolCore::work() noexcept {
   self.waker = detail::current();
   lock_.lock();
   while (next_item(self, item)) {
-    self.outcome = execute(item, self.number);
+    self.outcome = execute(item, self.number, self.lap);
     self.finished = std::exchange(item.job, nullptr);
     lock_.lock();
     --running_;
     --load_;
-    count(self.outcome);
+    count(self.outcome, self.lap);
     self.freed_more = end_terms_of(self.finished);
   }
   tell_waiters(self);
@@ -201,7 +201,17 @@ void PoolCore::leave() noexcept {
 }
 
 // `number` as in TaskInfo.
-Outcome PoolCore::execute(PoolItem& item, std::uint64_t number) noexcept {
+Outcome PoolCore::execute(PoolItem& item, std::uint64_t number, Lap& lap) noexcept {
+  if (timings_ == nullptr) [[likely]]
+    return run(item, number);
+  lap.submitted = item.submitted_at;
+  lap.started = Deadline::now_nanoseconds();
+  const Outcome outcome = run(item, number);
+  lap.ended = Deadline::now_nanoseconds();
+  return outcome;
+}
+
+Outcome PoolCore::run(PoolItem& item, std::uint64_t number) noexcept {
   if (item.job != nullptr) return execute_job(*item.job, number);
   std::exception_ptr exception;
   try {
@@ -267,12 +277,13 @@ void PoolCore::run_stranded_items() noexcept {
     const std::uint64_t number = left_queue();
     lock_.unlock();
     wakes.wake_all();
-    const Outcome outcome = execute(item, number);
+    Lap lap;
+    const Outcome outcome = execute(item, number, lap);
     lock_.lock();
     --running_;
     --load_;
     --live_;
-    count(outcome);
+    count(outcome, lap);
     detail::PoolJob* finished = std::exchange(item.job, nullptr);
     (void)end_terms_of(finished);
     lock_.unlock();

@@ -16,6 +16,7 @@
 #include <weft/error.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
+#include <weft/pool_timings.hpp>
 #include <weft/submit_options.hpp>
 
 namespace weft {
@@ -203,6 +204,8 @@ class FiberPool {
   void reopen();
 
   [[nodiscard]] PoolStats stats() const noexcept;
+  // What PoolOptions::timings has measured.
+  [[nodiscard]] PoolTimings timings() const noexcept;
 
   // What a detail::SlotLoan around a wait for this pool is made with.
   [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return family_; }

@@ -113,6 +113,9 @@ struct PoolOptions {
   // that, and throws inside a call as inside a task. What a call throws is a line for the logger.
   // With one, the constructor and reopen() throw what weft::go() throws.
   Tick on_tick = {};
+  // Measure how long tasks wait and run, for FiberPool::timings(). It takes three looks at the
+  // clock a task. If not, none is taken.
+  bool timings = false;
   // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
   // stays closed then.
   std::stop_token stop = {};

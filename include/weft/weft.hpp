@@ -14,6 +14,7 @@
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/grow_policy.hpp>
+#include <weft/histogram.hpp>
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
@@ -28,6 +29,7 @@
 #include <weft/pool_hooks.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
+#include <weft/pool_timings.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>

@@ -291,11 +291,14 @@ class PoolItem {
                                                           : Task(std::forward<F>(callable))) {}
   explicit PoolItem(PoolJob& waited_for) noexcept : job(&waited_for) {}
   PoolItem(PoolItem&& other) noexcept
-      : task(std::move(other.task)), job(std::exchange(other.job, nullptr)) {}
+      : task(std::move(other.task)),
+        job(std::exchange(other.job, nullptr)),
+        submitted_at(other.submitted_at) {}
   // Requires that this item is empty.
   PoolItem& operator=(PoolItem&& other) noexcept {
     task = std::move(other.task);
     job = std::exchange(other.job, nullptr);
+    submitted_at = other.submitted_at;
     return *this;
   }
   ~PoolItem() {
@@ -306,6 +309,8 @@ class PoolItem {
 
   Task task;
   PoolJob* job = nullptr;
+  std::int64_t submitted_at =
+      0;  // In nanoseconds of the monotonic clock; 0 if it is not looked at.
 };
 
 }  // namespace detail

@@ -43,6 +43,7 @@ struct PoolTerms {
   Deadline deadline = Deadline::never();
   std::chrono::nanoseconds timeout = kNever;
 
+  std::int64_t submitted_at = 0;     // As PoolItem's, while it is queued.
   std::uint64_t number = 0;          // The order of acceptance among tasks with terms.
   std::uint64_t plain_before = 0;    // The tasks without terms that were accepted before it.
   PoolTerms* next = nullptr;         // In the list of those that may start, or that are held up.

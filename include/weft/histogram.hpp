@@ -1,0 +1,91 @@
+// How many durations there were, and how long they were.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft {
+
+// Counts durations in buckets: those of 0 to 15 ns each have one of their own, and from there on
+// each power of two is divided into 8. So it has a fixed size of 4 KB, recording allocates nothing,
+// and what a percentile says is off by less than 12.5 %.
+// Not thread-safe: a value.
+class Histogram {
+ public:
+  using Nanoseconds = std::chrono::nanoseconds;
+
+  // Durations below 0 count as 0.
+  void record(Nanoseconds duration) noexcept {
+    const auto value = static_cast<std::uint64_t>(std::max<Nanoseconds::rep>(0, duration.count()));
+    ++buckets_[bucket_of(value)];
+    ++count_;
+    sum_ += value;
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+  }
+  // Counts what `other` has counted, too.
+  void merge(const Histogram& other) noexcept {
+    for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+    count_ += other.count_;
+    sum_ += other.sum_;
+    min_ = std::min(min_, other.min_);
+    max_ = std::max(max_, other.max_);
+  }
+
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  // Exact, as the mean; 0 if there is none.
+  [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
+  [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
+  [[nodiscard]] Nanoseconds mean() const noexcept {
+    return duration(count_ == 0 ? 0 : sum_ / count_);
+  }
+  // The duration that so many percent of all do not exceed, or up to 12.5 % more: 50 for the
+  // median, 100 for max(). 0 if there is none. Percentages below 0 and above 100 count as those.
+  [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
+    const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
+    std::uint64_t passed = 0;
+    for (std::size_t i = 0; i < kBuckets; ++i) {
+      passed += buckets_[i];
+      if (passed > 0 && static_cast<double>(passed) >= rank) {
+        return duration(std::min(last_of(i), max_));
+      }
+    }
+    return max();
+  }
+
+ private:
+  static constexpr unsigned kBits = 3;  // A power of two has 2^kBits buckets.
+  static constexpr std::size_t kParts = std::size_t{1} << kBits;
+  static constexpr std::size_t kBuckets = (63 - kBits + 1) * kParts;
+
+  static_assert(sizeof(Nanoseconds::rep) == 8);
+
+  // The top bit of a value chooses the power, and the next kBits the part.
+  [[nodiscard]] static constexpr std::size_t bucket_of(std::uint64_t value) noexcept {
+    if (value < kParts) return value;
+    const auto power = static_cast<unsigned>(std::bit_width(value)) - 1 - kBits;
+    return power * kParts + (value >> power);
+  }
+  // The longest duration of a bucket.
+  [[nodiscard]] static constexpr std::uint64_t last_of(std::size_t bucket) noexcept {
+    if (bucket < 2 * kParts) return bucket;
+    const std::size_t power = bucket / kParts - 1;
+    const std::uint64_t part = bucket % kParts + kParts;
+    return ((part + 1) << power) - 1;
+  }
+  [[nodiscard]] static Nanoseconds duration(std::uint64_t value) noexcept {
+    return Nanoseconds(static_cast<Nanoseconds::rep>(value));
+  }
+
+  std::array<std::uint64_t, kBuckets> buckets_{};
+  std::uint64_t count_ = 0;
+  std::uint64_t sum_ = 0;
+  std::uint64_t min_ = UINT64_MAX;
+  std::uint64_t max_ = 0;
+};
+
+}  // namespace weft

@@ -1,0 +1,158 @@
+// How long tasks wait and run.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/histogram.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using std::chrono::nanoseconds;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Of sorted durations: the one that a percentile may not be below.
+nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
+  const double rank = std::ceil(percent / 100 * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(rank, 1.0)) - 1];
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("pool/timings");
+
+TEST_CASE("a histogram of nothing is all zero") {
+  const Histogram none;
+  CHECK(none.count() == 0);
+  CHECK(none.min() == 0ns);
+  CHECK(none.max() == 0ns);
+  CHECK(none.mean() == 0ns);
+  CHECK(none.percentile(50) == 0ns);
+}
+
+TEST_CASE("percentiles are off by less than an eighth, the rest is exact") {
+  Random random;
+  for (int round = 0; round < 20; ++round) {
+    Histogram whole, one, other;
+    std::vector<nanoseconds> all;
+    std::int64_t sum = 0;
+    for (int i = 0; i < 1000; ++i) {
+      // Of all magnitudes.
+      const nanoseconds duration(static_cast<std::int64_t>(random() >> (12 + random() % 51)));
+      all.push_back(duration);
+      whole.record(duration);
+      (i % 3 == 0 ? one : other).record(duration);
+      sum += duration.count();
+    }
+    std::sort(all.begin(), all.end());
+    one.merge(other);
+    for (const Histogram* histogram : {&whole, &one}) {
+      CHECK(histogram->count() == 1000);
+      CHECK(histogram->min() == all.front());
+      CHECK(histogram->max() == all.back());
+      CHECK(histogram->mean().count() == sum / 1000);
+      for (const double percent : {0.0, 0.05, 1.0, 10.0, 50.0, 90.0, 99.0, 99.95, 100.0, 200.0}) {
+        const nanoseconds at_least = exact(all, std::min(percent, 100.0));
+        const nanoseconds told = histogram->percentile(percent);
+        CHECK(told >= at_least);
+        CHECK(static_cast<double>(told.count()) <= 1.125 * static_cast<double>(at_least.count()));
+      }
+    }
+  }
+}
+
+TEST_CASE("the shortest and the longest durations have their places") {
+  Histogram histogram;
+  histogram.record(-5ns);
+  CHECK(histogram.max() == 0ns);
+  for (int i = 0; i < 64; ++i) histogram.record(nanoseconds(INT64_C(1) << std::min(i, 62)));
+  histogram.record(nanoseconds::max());
+  CHECK(histogram.percentile(0) == 0ns);
+  CHECK(histogram.percentile(100) == nanoseconds::max());
+  CHECK(histogram.count() == 66);
+}
+
+FIBER_TEST_CASE("a pool measures how long its tasks wait and run") {
+  weft::test::Event release;
+  const auto begin = Clock::now();
+  FiberPool pool({.capacity = 1, .queue_capacity = 10, .timings = true});
+  CHECK(pool.timings().run_time.count() == 0);
+  CHECK(pool.timings().total == 0ns);
+  CHECK(!pool.submit([&] { release.wait(); }));
+  for (int i = 0; i < 3; ++i) CHECK(!pool.submit([] {}));
+  const auto submitted = Clock::now();
+  this_fiber::sleep_for(20ms);
+  const auto released = Clock::now();
+  release.set();
+  pool.wait_idle();
+  const auto whole = Clock::now() - begin;
+  const PoolTimings timings = pool.timings();
+  CHECK(timings.queue_wait.count() == 4);
+  CHECK(timings.run_time.count() == 4);
+  // Three have waited, and one has run, for as long as the event was not there.
+  CHECK(timings.queue_wait.percentile(60) >= released - submitted);
+  CHECK(timings.queue_wait.max() <= whole);
+  CHECK(timings.first >= released - submitted);
+  CHECK(timings.first <= timings.total);
+  CHECK(timings.total <= whole);
+  CHECK(timings.average == timings.total / 4);
+}
+
+FIBER_TEST_CASE("the wait of a task begins with the call that was parked for room") {
+  weft::test::Event release;
+  FiberPool pool({.capacity = 1, .timings = true});
+  CHECK(!pool.submit([&] { release.wait(); }));
+  auto blocked = spawn([&] { CHECK(!pool.submit([] {})); });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  const auto parked = Clock::now();
+  this_fiber::sleep_for(10ms);
+  const auto released = Clock::now();
+  release.set();
+  blocked.join();
+  pool.wait_idle();
+  CHECK(pool.timings().queue_wait.max() >= released - parked);
+}
+
+FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; dropped ones are not") {
+  weft::test::Event release;
+  FiberPool pool({.capacity = 1,
+                  .queue_capacity = 3,
+                  .on_full = OnFull::caller_runs,
+                  .on_exception = [](std::exception_ptr) {},
+                  .timings = true});
+  CHECK(!pool.submit([] { throw 1; }));
+  CHECK(pool.run([] { return 1; }) == 1);
+  CHECK(pool.async([] { return 1; }).get() == 1);
+  CHECK(!pool.submit({.priority = Priority::high}, [] {}));
+  CHECK(!pool.submit({.key = TaskKey(7)}, [] {}));
+  pool.wait_idle();
+  CHECK(pool.timings().run_time.count() == 5);
+  CHECK(pool.timings().queue_wait.max() < 60s);  // Those with options have stamps, too.
+  CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  for (int i = 0; i < 3; ++i) CHECK(!pool.submit([] {}));
+  CHECK(!pool.submit([] {}));  // By the caller.
+  CHECK(pool.timings().run_time.count() == 6);
+  pool.close(Close::discard);
+  release.set();
+  pool.join();
+  CHECK(pool.timings().run_time.count() == 7);
+  CHECK(pool.timings().run_time.count() == pool.stats().completed + pool.stats().failed);
+}
+
+FIBER_TEST_CASE("without the option nothing is measured") {
+  FiberPool pool({.capacity = 1});
+  pool.run([] {});
+  CHECK(pool.timings().run_time.count() == 0);
+  CHECK(pool.timings().total == 0ns);
+}
+
+TEST_SUITE_END();
