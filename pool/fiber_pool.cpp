@@ -70,6 +70,12 @@ std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& unt
   return core_->submit(item, OnFull::block, until);
 }
 
+std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
+  const std::size_t accepted = core_->submit_bulk(batch.items());
+  batch.clear();
+  return accepted;
+}
+
 detail::TermedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
 
 void FiberPool::resize(std::size_t capacity) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string_view>
 #include <system_error>
@@ -65,6 +66,8 @@ class PoolCore {
   // pool_core.cpp: tasks come in.
   [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full,
                                        const Until& until);
+  // bulk.cpp: of items without terms. Returns how many have been accepted, which are the first.
+  [[nodiscard]] std::size_t submit_bulk(std::span<detail::PoolItem> items);
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
   // The outermost of the hosts, or this pool: the same for all whose tasks lend to each other.
   [[nodiscard]] PoolCore& family() const noexcept { return family_; }
@@ -150,6 +153,9 @@ class PoolCore {
   // Requires lock_, and releases it.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item);
   void run_in_caller(detail::PoolItem& item) noexcept;
+  // bulk.cpp
+  [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
+  [[nodiscard]] bool needs_only_push(const detail::PoolItem& item) const noexcept;
   [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
   // Requires lock_; releases it meanwhile. Makes room for `item`. False when there is no memory.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept;

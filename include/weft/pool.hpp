@@ -5,11 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
+#include <ranges>
 #include <stop_token>
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/pool_batch.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/termed_job.hpp>
@@ -66,6 +69,39 @@ class FiberPool {
   [[nodiscard]] std::error_code submit_for(std::chrono::duration<Rep, Period> duration,
                                            F&& callable) {
     return submit_until(Deadline::after(duration), std::forward<F>(callable));
+  }
+
+  // Submits callables one after the other, as submit() does, but up to 16 under one hold of the
+  // pool's lock; copies them, and moves those of a container that is moved in, or that come from
+  // move iterators. Returns how many were accepted: it stops at the first that was refused, and up
+  // to 15 behind it may have been moved from. If making a task throws, some of those before it may
+  // have been accepted.
+  template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
+  requires detail::PoolCallable<std::iter_value_t<Iterator>>
+  [[nodiscard]] std::size_t submit_bulk(Iterator first, End last) {
+    std::size_t accepted = 0;
+    while (first != last) {
+      detail::PoolBatch batch;
+      for (; first != last && !batch.full(); ++first) {
+        batch.add([&] { return item_of(*first); });
+      }
+      const std::size_t size = batch.items().size();
+      const std::size_t of_batch = enqueue_bulk(batch);
+      accepted += of_batch;
+      if (of_batch < size) break;
+    }
+    return accepted;
+  }
+  template <std::ranges::input_range Range>
+  requires detail::PoolCallable<std::ranges::range_value_t<Range>>
+  [[nodiscard]] std::size_t submit_bulk(Range&& callables) {
+    auto first = std::ranges::begin(callables);
+    auto last = std::ranges::end(callables);
+    if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::view<std::decay_t<Range>>) {
+      return submit_bulk(std::move(first), std::move(last));
+    } else {
+      return submit_bulk(std::move_iterator(std::move(first)), std::move_sentinel(std::move(last)));
+    }
   }
 
   // The same with what the task asks for. They throw std::invalid_argument that names the field,
@@ -213,6 +249,7 @@ class FiberPool {
  private:
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
+  [[nodiscard]] std::size_t enqueue_bulk(detail::PoolBatch& batch);
   [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, const Until& until);
   static void check(std::error_code error) {
     if (error) throw std::system_error(error);
