@@ -194,7 +194,6 @@ FIBER_TEST_CASE("without lending a task that waits keeps its slot") {
 }
 
 FIBER_TEST_CASE("without lending a task that submits to its full pool waits for room in its slot") {
-  weft::test::Event release;
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .lend_when_blocked = false});
   auto task = pool.async([&] {
     CHECK(!pool.submit([] {}));

@@ -34,6 +34,16 @@ constexpr std::size_t kMostSlots = 8;
 
 // Offers tasks to a pool, and knows what became of each.
 class Storm {
+  auto task(std::size_t index) {
+    return [this, index] {
+      if (inside_) inside_(index);
+      const Concurrency::Stay stay(gauge_);
+      fates_[index].runs.fetch_add(1);
+      for (std::size_t times = index % 3; times > 0; --times) this_fiber::yield();
+      if (index % 7 == 0) throw index;
+    };
+  }
+
  public:
   // `inside` is called by each task, with its number.
   Storm(Runtime& runtime, PoolOptions options, std::function<void(std::size_t)> inside = {})
@@ -97,19 +107,9 @@ class Storm {
 
  private:
   struct Fate {
-    std::atomic<int> runs{0};
+    std::atomic<std::uint64_t> runs{0};
     bool accepted = false;
   };
-
-  auto task(std::size_t index) {
-    return [this, index] {
-      if (inside_) inside_(index);
-      const Concurrency::Stay stay(gauge_);
-      fates_[index].runs.fetch_add(1);
-      for (std::size_t times = index % 3; times > 0; --times) this_fiber::yield();
-      if (index % 7 == 0) throw index;
-    };
-  }
 
   Runtime& runtime_;
   const std::uint64_t fibers_before_;
