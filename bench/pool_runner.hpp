@@ -15,12 +15,10 @@ namespace weft::bench {
 // Runs tasks in a pool, or without one when `pool` is null.
 class Runner {
  public:
-  Runner(const Request& request, std::size_t capacity, std::size_t queue) {
-    if (request.pool != "fiber_pool") return;
-    PoolOptions options;
-    options.capacity = capacity;
-    options.queue_capacity = queue;
-    pool_ = std::make_unique<FiberPool>(options);
+  Runner(const Request& request, std::size_t capacity, std::size_t queue)
+      : Runner(request, {.capacity = capacity, .queue_capacity = queue}) {}
+  Runner(const Request& request, const PoolOptions& options) {
+    if (request.pool == "fiber_pool") pool_ = std::make_unique<FiberPool>(options);
   }
 
   template <class F>

@@ -1,5 +1,4 @@
 // P: the benchmarks that goroutine pools publish about themselves. bench/README.md says whose.
-#include <array>
 #include <atomic>
 #include <numeric>
 #include <vector>
@@ -50,26 +49,6 @@ int watch(const JobTimes& times, std::int64_t jobs) {
   }
   return most;
 }
-
-// A pool that is split, so that submitters meet less often; a task goes to each part in turn.
-class Shards {
- public:
-  static constexpr std::size_t kCount = 10;
-
-  Shards(const Request& request, std::size_t capacity) {
-    for (auto& shard : shards_) {
-      shard = std::make_unique<Runner>(request, std::max<std::size_t>(1, capacity / kCount), 0);
-    }
-  }
-  template <class F>
-  void submit(F&& task) {
-    shards_[next_++ % kCount]->submit(std::forward<F>(task));
-  }
-
- private:
-  std::array<std::unique_ptr<Runner>, kCount> shards_;
-  std::size_t next_ = 0;
-};
 
 }  // namespace
 
@@ -147,13 +126,15 @@ Metrics submit_sleeps_in_parallel(const Request& request) {
 }
 
 Metrics sharded_sleeps(const Request& request) {
+  constexpr std::size_t kShards = 10;
   const std::size_t count = request.count(1'000'000);
   WaitGroup group;
   const auto start = Clock::now();
-  Shards shards(request, request.count(kSleeping));
+  Runner runner(request,
+                {.capacity = std::max(kShards, request.count(kSleeping)), .shards = kShards});
   group.add(count);
   for (std::size_t i = 0; i < count; ++i) {
-    shards.submit([&group] {
+    runner.submit([&group] {
       nap();
       group.done();
     });

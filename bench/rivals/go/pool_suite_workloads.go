@@ -188,14 +188,21 @@ func newAntsShards(shards, each int) (runner, error) {
 }
 
 // grid is pond's: so many users share the tasks, each submits its own.
+func gridOfSleeps(users int) func(request) (metrics, error) {
+	run := grid(users, nap)
+	return func(r request) (metrics, error) {
+		if r.pool == "tunny" && users < 10_000 {
+			return nil, tunnyWaits
+		}
+		return run(r)
+	}
+}
+
 func grid(users int, body func()) func(request) (metrics, error) {
 	return func(r request) (metrics, error) {
 		all := r.count(1_000_000)
 		users := min(users, all)
 		each := all / users
-		if r.pool == "tunny" && users < r.count(10_000) {
-			return nil, tunnyWaits
-		}
 		var group sync.WaitGroup
 		task := func() {
 			body()
