@@ -5,31 +5,31 @@ import shlex
 
 from comparing.rows import RSS
 from reporting import chart
-from reporting.stored import StoredRun, label, name_of, ratio, shown_figure, unit_of
+from reporting.stored import StoredRuns, label, name_of, ratio, shown_figure, unit_of
 
 README = "bench/README.md"
 MARK = "<!-- Made by: "
 CHARTS = "charts"
 
 
-def command(run, title, target):
-    return f"bench/report {run} --title {shlex.quote(title)} --output {target}"
+def command(runs, title, target):
+    names = " ".join(str(run) for run in runs)
+    return f"bench/report {names} --title {shlex.quote(title)} --output {target}"
 
 
-def make(root, run, title, target):
+def make(root, runs, title, target):
     """Each file of the page with its text, by its path in the tree."""
-    stored = StoredRun(root / run, root / README)
+    stored = StoredRuns([root / run for run in runs], root / README)
     charts = {name: drawn for name, drawn in drawings(stored)}
     paths = {name: f"{target.stem}_{name}.svg" for name in charts}
     lines = [
-        f"{MARK}{command(run, title, target)} -->",
+        f"{MARK}{command(runs, title, target)} -->",
         f"# {title}: what was measured",
         "",
-        f"Made by the command in the first line from [{run.name}]({up(target)}{run}), not by hand;",
-        "`tools/check_reports` compares. What each row is, and how the programs are run, is in",
-        f"[bench/README.md]({up(target)}{README}).",
+        "Made by the command in the first line, not by hand; `tools/check_reports` compares. What",
+        f"each row is, and how the programs are run, is in [bench/README.md]({up(target)}{README}).",
         "",
-        *run_facts(stored),
+        *run_facts(stored, runs, target),
         *how_to_read(),
         *verdicts(stored),
         *overview(stored, paths),
@@ -57,12 +57,23 @@ def up(target):
 # ---- What was run
 
 
-def run_facts(stored):
-    content = stored.content
+def run_facts(stored, runs, target):
+    columns = [facts_of(stored, content) for content in stored.contents]
+    links = (f"[{run.name}]({up(target)}{run})" for run in runs)
+    yield f"| | {' | '.join(links)} |"
+    yield "|---|" + "---|" * len(columns)
+    for name in columns[0]:
+        if any(column[name] for column in columns):
+            yield f"| {name} | {' | '.join(column[name] for column in columns)} |"
+    yield ""
+
+
+def facts_of(stored, content):
     machine, build = content["machine"], content["weft_build"]
     commit = f"`{content['commit'][:12]}`"
     commit += ", with uncommitted changes" if content["uncommitted_changes"] else ""
-    facts = {
+    return {
+        "rows": rows_in_words(stored, content),
         "when": content["date"],
         "weft": commit,
         "machine": f"{machine['cpu']}, {machine['cores']} processors, Linux {machine['kernel']}",
@@ -74,10 +85,12 @@ def run_facts(stored):
         "bounds": content["targets"] or "none",
         "remark": content.get("remark", ""),
     }
-    yield "| | |"
-    yield "|---|---|"
-    yield from (f"| {name} | {fact} |" for name, fact in facts.items() if fact)
-    yield ""
+
+
+def rows_in_words(stored, content):
+    if len(stored.contents) == 1:
+        return "all"
+    return "all others" if content is stored.contents[0] else ", ".join(stored.rows_of(content))
 
 
 def how_to_read():
@@ -223,10 +236,11 @@ def row_section(stored, row, picture):
 
 def left_out(stored):
     for heading, key in (("Skipped", "skipped"), ("Failed", "failed")):
-        if stored.content[key]:
+        notes = list(dict.fromkeys(stored.notes(key)))
+        if notes:
             yield f"## {heading}"
             yield ""
-            yield from (f"- {text}" for text in stored.content[key])
+            yield from (f"- {text}" for text in notes)
             yield ""
 
 

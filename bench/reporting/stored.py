@@ -44,12 +44,30 @@ class Missed(NamedTuple):
     target: dict
 
 
-class StoredRun:
-    def __init__(self, path, readme):
-        self.content = json.loads(path.read_text())
-        self.results = self.content["results"]
+class StoredRuns:
+    """One run, or several: a row that was run again is taken from the last run that has it."""
+
+    def __init__(self, paths, readme):
+        self.contents = [json.loads(path.read_text()) for path in paths]
         self.described = dict(descriptions(readme))
-        self.rows = list(dict.fromkeys(result["workload"] for result in self.results))
+        last = {}
+        for content in self.contents:
+            last |= {result["workload"]: content for result in content["results"]}
+        self.rows = list(last)
+        self.results = [r for row in last for r in last[row]["results"] if r["workload"] == row]
+        self._last = last
+
+    def rows_of(self, content):
+        """Those that are taken from this run."""
+        return [row for row in self.rows if self._last[row] is content]
+
+    def notes(self, key):
+        """What was skipped, or has failed, in the rows that are shown."""
+        for content in self.contents:
+            replaced = [row for row in self.rows if self._last[row] is not content]
+            for text in content[key]:
+                if not any(f": {row}, workers" in text for row in replaced):
+                    yield text
 
     def of(self, row, workers=None):
         return [
