@@ -27,7 +27,7 @@ def make(root, runs, title, target):
         f"# {title}: what was measured",
         "",
         "Made by the command in the first line, not by hand; `tools/check_reports` compares. What",
-        f"each row is, and how the programs are run, is in [bench/README.md]({up(target)}{README}).",
+        f"each row is, and how the programs run, is in [bench/README.md]({up(target)}{README}).",
         "",
         *run_facts(stored, runs, target),
         *how_to_read(),
