@@ -75,7 +75,7 @@ std::vector<Workload> pool_families() {
                      }});
     }
   }
-  for (const std::size_t elements : {0, 1, 10, 100, 1'000, 10'000, 100'000}) {
+  for (const std::size_t elements : {0UL, 1UL, 10UL, 100UL, 1'000UL, 10'000UL, 100'000UL}) {
     all.push_back({"P_each_" + std::to_string(elements),
                    [elements](const Request& request) { return loop_over(request, elements); }});
   }
