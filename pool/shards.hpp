@@ -31,10 +31,9 @@ struct alignas(64) Turns {
 //   I2  The shares of the shards add up to the capacity and the queue_capacity.
 // Locks: shards in the order of their numbers, then lock_.
 // Order
-//   [hungry]  sees_work_for sets hungry_, then looks at the loads; feed_the_hungry comes after the
-//   change
-//             of a load, and looks at hungry_. A fence (seq_cst) between the two, on both sides:
-//             one of them sees the other.
+//   [hungry]  sees_work_for sets hungry_, then looks at the loads; who calls feed_the_hungry has
+//             changed a load, and looks at hungry_ there. A fence (seq_cst) between the two, on
+//             both sides: one of them sees the other.
 class Shards {
  public:
   static constexpr std::size_t kMost = 64;  // Bits of hungry_.

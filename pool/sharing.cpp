@@ -74,8 +74,8 @@ bool PoolCore::look_around() noexcept {
     if (!idle_.empty()) {
       wakes.add(call_idle());
     } else if (live_ < limit_) {
-      (void)
-          start_worker();  // Without fibers or memory the others go on with the workers they have.
+      // Without fibers or memory the others go on with the workers they have.
+      (void)start_worker();
     }
   }
   lock_.unlock();
