@@ -72,9 +72,16 @@ void PoolCore::close(Close mode) noexcept {
   wakes.add_all(keeper_bed_.claim_all());
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
-  // The last access: who joins may destroy the pool now.
+  // A pause may have sent visits away.
+  const bool lacks_visit = host_ != nullptr && lacks_worker();
+  if (lacks_visit) ++present_;
+  // The last access, if it is not present: who joins may destroy the pool now.
   lock_.unlock();
   wakes.wake_all();
+  if (lacks_visit) {
+    match_up_now();
+    leave();
+  }
   (void)running.request_stop();  // Calls what users have registered.
 }
 

@@ -239,7 +239,12 @@ std::error_code PoolCore::call_visit(OnFull when_full) noexcept {
   if (!error) return {};
   --started_;
   forget_awaited();
-  if (error == Errc::full) return when_full == OnFull::block ? std::error_code() : error;
+  if (error == Errc::full && when_full == OnFull::block) return {};
+  if (error == Errc::full) {
+    // Others may have relied on this visit meanwhile.
+    if (lacks_worker()) (void)call_visit(OnFull::block);
+    return error;
+  }
   run_stranded_items();
   return error;
 }
