@@ -36,10 +36,11 @@ class Holders {
  public:
   Holders(FiberPool& pool, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      gates_.push_back(std::make_unique<Gate>());
-      CHECK(!pool.try_submit([this, i] {
+      gates_.push_back(std::make_shared<Gate>());
+      // A task may still look at its gate when this object is gone.
+      CHECK(!pool.try_submit([this, gate = gates_.back()] {
         begun_.fetch_add(1);
-        gates_[i]->wait();
+        gate->wait();
       }));
     }
     wait_until_true([&] { return begun_.load() == count; });
@@ -50,7 +51,7 @@ class Holders {
   void release(std::size_t i) { gates_[i]->set(); }
 
  private:
-  std::vector<std::unique_ptr<Gate>> gates_;
+  std::vector<std::shared_ptr<Gate>> gates_;
   std::atomic<std::size_t> begun_{0};
 };
 
