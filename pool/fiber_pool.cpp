@@ -71,7 +71,8 @@ std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& unt
 }
 
 std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
-  const std::size_t accepted = core_->submit_bulk(batch.items());
+  const std::size_t accepted =
+      with_either([&](auto& pool) { return pool.submit_bulk(batch.items()); });
   batch.clear();
   return accepted;
 }

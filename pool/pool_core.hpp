@@ -124,6 +124,8 @@ class PoolCore {
   // False if it is full; else it was accepted, or refused with an error.
   [[nodiscard]] bool try_accept(detail::PoolItem& item, std::error_code& error) noexcept;
   void count_refusal() noexcept;
+  // Notes when a task was submitted, if that is measured.
+  void stamp(detail::PoolItem& item) const noexcept;
   void match_up_now() noexcept;
   void follow_size() noexcept;
   void follow_pause() noexcept;

@@ -105,6 +105,10 @@ std::error_code Shards::submit(PoolItem& item, OnFull when_full, const Until& un
     return cores_[shard]->submit(item, when_full, until);
   }
   if (item.empty()) return Errc::empty_task;
+  cores_.front()->stamp(item);
+  if (Backlog::terms_of(item) != nullptr) {
+    if (const std::error_code over = item.job->over_before_start()) return refuse(over);
+  }
   const std::size_t first = first_choice();
   std::error_code error;
   for (;;) {
@@ -121,6 +125,13 @@ std::error_code Shards::submit(PoolItem& item, OnFull when_full, const Until& un
   const auto queued =
       std::find_if(cores_.begin(), cores_.end(), [](auto& other) { return other->has_queued(); });
   return (queued == cores_.end() ? core : **queued).submit(item, when_full, until);
+}
+
+// Each goes its own way: what makes a lock dear is what shards are for.
+std::size_t Shards::submit_bulk(std::span<PoolItem> items) {
+  std::size_t accepted = 0;
+  while (accepted < items.size() && !submit(items[accepted], options_.on_full, {})) ++accepted;
+  return accepted;
 }
 
 bool Shards::somebody_is_in_line() noexcept {
@@ -163,7 +174,7 @@ std::error_code Shards::submit_blocking(PoolItem& item, const Until& until) {
     if (is_first && offer(item, first_choice(), error)) return leave(error);
     lock_.lock();
     if (closed_ || in_line_ >= options_.max_blocked) {
-      const Errc why = closed_ ? Errc::closed : Errc::too_many_waiting;
+      const std::error_code why = closed_ ? Errc::closed : Errc::too_many_waiting;
       lock_.unlock();
       return leave(refuse(why));
     }
@@ -189,7 +200,7 @@ std::error_code Shards::submit_blocking(PoolItem& item, const Until& until) {
   return leave(refuse(winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out));
 }
 
-std::error_code Shards::refuse(Errc why) noexcept {
+std::error_code Shards::refuse(std::error_code why) noexcept {
   first().count_refusal();
   return why;
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 #include <weft/detail/atomic.hpp>
@@ -49,6 +50,7 @@ class Shards {
   [[nodiscard]] std::error_code start() noexcept;
   [[nodiscard]] std::error_code submit(detail::PoolItem& item, OnFull when_full,
                                        const Until& until);
+  [[nodiscard]] std::size_t submit_bulk(std::span<detail::PoolItem> items);
   void close(Close mode) noexcept;
   [[nodiscard]] bool reopen();
   void resize(std::size_t capacity) noexcept;
@@ -102,7 +104,7 @@ class Shards {
   [[nodiscard]] std::size_t next_turn() noexcept;
   [[nodiscard]] bool offer(detail::PoolItem& item, std::size_t first, std::error_code& error);
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
-  [[nodiscard]] std::error_code refuse(Errc why) noexcept;
+  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
   [[nodiscard]] bool is_full() noexcept;
   [[nodiscard]] bool somebody_is_in_line() noexcept;
   void even_out() noexcept;

@@ -16,6 +16,10 @@ bool PoolCore::try_accept(PoolItem& item, std::error_code& error) noexcept {
   return false;
 }
 
+void PoolCore::stamp(PoolItem& item) const noexcept {
+  if (timings_ != nullptr) item.submitted_at = timings_->stamp_submit();
+}
+
 void PoolCore::count_refusal() noexcept {
   lock_.lock();
   ++rejected_;

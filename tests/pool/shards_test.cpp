@@ -1,6 +1,7 @@
 // Pools in several shards: PoolOptions::shards.
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <vector>
@@ -245,6 +246,15 @@ FIBER_TEST_CASE("tasks of one key run one after the other, whatever the shards")
   CHECK(std::is_sorted(order.begin(), order.end()));
 }
 
+FIBER_TEST_CASE("a task that is over before it could begin is refused by shards, too") {
+  std::stop_source stop;
+  stop.request_stop();
+  FiberPool pool({.capacity = 2, .shards = 2});
+  CHECK(pool.submit({.stop = stop.get_token()}, [] { CHECK(false); }) == Errc::cancelled);
+  CHECK(pool.submit({.deadline = Deadline::past()}, [] { CHECK(false); }) == Errc::timed_out);
+  CHECK(pool.stats().rejected == 2);
+}
+
 FIBER_TEST_CASE("what to do when all shards are full is done once, by the pool") {
   std::atomic<int> ran{0};
   {
@@ -261,6 +271,17 @@ FIBER_TEST_CASE("what to do when all shards are full is done once, by the pool")
     CHECK(pool.stats().cancelled == 8);
   }
   CHECK(ran.load() == 21);
+}
+
+FIBER_TEST_CASE("many tasks in one call go to all shards") {
+  std::atomic<int> ran{0};
+  FiberPool pool({.capacity = 4, .queue_capacity = 6, .on_full = OnFull::reject, .shards = 4});
+  pool.pause();
+  const std::vector<std::function<void()>> tasks(15, [&] { ran.fetch_add(1); });
+  CHECK(pool.submit_bulk(tasks) == 10);
+  pool.resume();
+  pool.wait_idle();
+  CHECK(ran.load() == 10);
 }
 
 FIBER_TEST_CASE("groups, function pools and selects work on shards") {
