@@ -32,7 +32,7 @@ std::unique_ptr<pool::Shards> FiberPool::make_shards(PoolOptions& options) {
 std::unique_ptr<pool::PoolCore> FiberPool::make_core(PoolOptions& options) const {
   if (shards_ != nullptr) return nullptr;
   pool::PoolCore* const host = options.parent == nullptr ? nullptr : options.parent->core_;
-  return std::make_unique<pool::PoolCore>(std::move(options), pool::PoolCore::Place{.host = host});
+  return std::make_unique<pool::PoolCore>(std::move(options), pool::Place{.host = host});
 }
 
 std::error_code FiberPool::start() {

@@ -1,6 +1,7 @@
 // Pools inside pools: what a sub-pool is to the pool that hosts it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <weft/detail/atomic.hpp>
@@ -11,6 +12,15 @@
 namespace weft::pool {
 
 class PoolCore;
+class Shards;
+
+// What a PoolCore is a part of.
+struct Place {
+  PoolCore* host = nullptr;   // Of a sub-pool; see visiting.cpp.
+  Shards* group = nullptr;    // Of a shard; see sharing.cpp.
+  PoolCore* first = nullptr;  // Of the shards, if this is another.
+  std::size_t number = 0;     // Among the shards.
+};
 
 // How a visit came to be accepted by the host.
 enum class Arrival : std::uint8_t {

@@ -50,13 +50,6 @@ class Shards;
 //   I7  No item begins to run while paused_ is set. A closed pool is not paused.
 class PoolCore {
  public:
-  // What it is a part of.
-  struct Place {
-    PoolCore* host = nullptr;   // Of a sub-pool; see visiting.cpp.
-    Shards* group = nullptr;    // Of a shard; see sharing.cpp.
-    PoolCore* first = nullptr;  // Of the shards, if this is another.
-    std::size_t number = 0;     // Among the shards.
-  };
   explicit PoolCore(PoolOptions options) : PoolCore(std::move(options), Place()) {}
   PoolCore(PoolOptions options, const Place& place);
   ~PoolCore();
@@ -131,11 +124,8 @@ class PoolCore {
   void follow_pause() noexcept;
   [[nodiscard]] bool look_around() noexcept;
   [[nodiscard]] bool take_from(PoolCore& other) noexcept;
-  // Relaxed: a load that was true a moment ago is good enough to choose by.
-  [[nodiscard]] std::size_t load_hint() const noexcept { return load_hint_.load(detail::relaxed); }
-  [[nodiscard]] bool is_overloaded_hint() const noexcept {
-    return load_hint() > capacity_hint_.load(detail::relaxed);
-  }
+  [[nodiscard]] std::size_t load_hint() const noexcept;
+  [[nodiscard]] bool is_overloaded_hint() const noexcept;
 
  private:
   // How many queued items one awaited worker stands for. It runs them one after the other if they
@@ -276,22 +266,17 @@ class PoolCore {
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] bool first_blocked_fits() noexcept;
   void end_family() noexcept;
-  // Of any pool: whether one more item may wait until the host has room.
-  [[nodiscard]] bool may_wait_for_host() const noexcept {
-    return queue_.startable() < waking_ || queue_.startable() - waking_ < options_.queue_capacity;
-  }
-  [[nodiscard]] bool has_place_at_host() const noexcept {
-    return host_ == nullptr || may_wait_for_host();
-  }
-  [[nodiscard]] bool must_stand_in_line() const noexcept {
-    return host_ != nullptr && in_line_ == 0 && live_ < capacity_;
-  }
+  // Whether one more item may wait until the host has room.
+  [[nodiscard]] bool may_wait_for_host() const noexcept;
+  [[nodiscard]] bool has_place_at_host() const noexcept;
+  [[nodiscard]] bool must_stand_in_line() const noexcept;
 
   // worker.cpp
   void work() noexcept;
   [[nodiscard]] bool next_item(Worker& self, detail::PoolItem& item) noexcept;
   [[nodiscard]] bool take_item(detail::PoolItem& item, int calls, WakeChain& wakes) noexcept;
   void set_out(Worker& self, WakeChain& wakes) noexcept;
+  [[nodiscard]] bool idle(Worker& self) noexcept;
   [[nodiscard]] bool arrive(Worker& self) noexcept;
   void step_out(Worker& self) noexcept;
   void give_up_slot(WakeChain& wakes) noexcept;

@@ -26,6 +26,12 @@ void PoolCore::count_refusal() noexcept {
   lock_.unlock();
 }
 
+// Relaxed: a load that was true a moment ago is good enough to choose by.
+std::size_t PoolCore::load_hint() const noexcept { return load_hint_.load(detail::relaxed); }
+bool PoolCore::is_overloaded_hint() const noexcept {
+  return load_hint() > capacity_hint_.load(detail::relaxed);
+}
+
 bool PoolCore::wait_quiet_and_unlock(const Until& until) noexcept {
   Waiter self;
   return detail::wait_in_until(quiet_waiters_, lock_, self, detail::WaitReason::pool_wait, until) ==

@@ -227,6 +227,16 @@ bool PoolCore::has_queued() noexcept {
   return queued;
 }
 
+bool PoolCore::may_wait_for_host() const noexcept {
+  return queue_.startable() < waking_ || queue_.startable() - waking_ < options_.queue_capacity;
+}
+bool PoolCore::has_place_at_host() const noexcept {
+  return host_ == nullptr || may_wait_for_host();
+}
+bool PoolCore::must_stand_in_line() const noexcept {
+  return host_ != nullptr && in_line_ == 0 && live_ < capacity_;
+}
+
 // Requires lock_; releases it meanwhile. In place of start_worker(). Success: a visit was accepted,
 // or, if `when_full` is to block, the sub-pool stands in line.
 std::error_code PoolCore::call_visit(OnFull when_full) noexcept {

@@ -105,15 +105,20 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       try_reaper = start_reaper();
       lock_.lock();
     } else {
-      self.idle_since = epoch_;
-      self.awaited = true;  // By the time it comes back.
-      idle_.push(self);
-      detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
-      if (self.retired) return false;
+      if (!idle(self)) return false;
       try_others = group_ != nullptr;
       lock_.lock();
     }
   }
+}
+
+// Requires lock_, and releases it. False if the worker was retired meanwhile.
+bool PoolCore::idle(Worker& self) noexcept {
+  self.idle_since = epoch_;
+  self.awaited = true;  // By the time it comes back.
+  idle_.push(self);
+  detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
+  return !self.retired;
 }
 
 // Requires lock_, and releases it: the worker has a task to run.

@@ -24,7 +24,7 @@ namespace weft {
 namespace pool {
 class PoolCore;
 class Shards;
-}
+}  // namespace pool
 
 namespace detail {
 
