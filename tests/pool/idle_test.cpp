@@ -110,6 +110,27 @@ FIBER_TEST_CASE("a worker that is used keeps its place while the others are reti
   CHECK(pool.stats().started == 4);
 }
 
+FIBER_TEST_CASE_WITH("those that have been idle longest are retired first", {.workers = {1}}) {
+  FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 5ms});
+  const auto fibers = warm_up(pool, 4);
+  wait_until_true([&] {
+    this_fiber::sleep_for(1ms);
+    return pool.stats().live == 2;
+  });
+  std::set<std::uint64_t> left;
+  WaitGroup both_here;
+  both_here.add(2);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(!pool.submit([&] {
+      left.insert(this_fiber::id());
+      both_here.done();
+      both_here.wait();
+    }));
+  }
+  pool.wait_idle();
+  CHECK(left == std::set{fibers[2], fibers[3]});
+}
+
 FIBER_TEST_CASE("a pool that is left alone ends up with no fiber at all") {
   FiberPool pool({.capacity = 4, .queue_capacity = 4, .idle_timeout = 1ms});
   for (int i = 0; i < 8; ++i) CHECK(!pool.submit([] {}));
