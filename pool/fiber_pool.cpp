@@ -1,4 +1,5 @@
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <weft/pool.hpp>
 
@@ -44,10 +45,16 @@ decltype(auto) FiberPool::with_either(Call call) const {
   return shards_ != nullptr ? call(*shards_) : call(*core_);
 }
 
-// Who does not have to wait lends nothing.
+// Who does not have to wait lends nothing. The first look must not park, as it would to let a
+// deadline pass: what ended meanwhile, a pause say, would be missed by the wait proper.
 template <class Wait>
 bool FiberPool::wait_as_kin(const Until& until, Wait wait) const {
-  if (wait(Deadline::past())) return true;
+  static const std::stop_token at_once = [] {
+    std::stop_source source;
+    source.request_stop();
+    return source.get_token();
+  }();
+  if (wait(at_once)) return true;
   const detail::SlotLoan loan(family_);
   return wait(until);
 }

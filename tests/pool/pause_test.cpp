@@ -90,6 +90,23 @@ FIBER_TEST_CASE("who waits for a pause is told when it is ended or there is none
   release.set();
 }
 
+// With one worker, so that the waiter is parked for sure.
+FIBER_TEST_CASE_WITH("the end of a pause is told although another begins at once",
+                     {.workers = {1}}) {
+  weft::test::Event release;
+  FiberPool pool({.capacity = 1});
+  CHECK(!pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  pool.pause();
+  auto waiter = spawn([&] { return pool.wait_paused_for(1h); });
+  for (int i = 0; i < 5; ++i) this_fiber::yield();
+  pool.resume();
+  pool.pause();
+  CHECK_FALSE(waiter.join());
+  pool.resume();
+  release.set();
+}
+
 FIBER_TEST_CASE("a task may pause its own pool, and may not wait for the pause") {
   for (const std::size_t capacity : {1u, 4u}) {
     std::atomic<int> ran{0};
