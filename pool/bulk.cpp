@@ -10,9 +10,7 @@ using detail::PoolItem;
 // An item that needs more than a place in the queue goes the way of a single one, and then the
 // next ones are pushed again.
 std::size_t PoolCore::submit_bulk(std::span<PoolItem> items) {
-  if (timings_ != nullptr) {
-    for (PoolItem& item : items) item.submitted_at = timings_->stamp_submit();
-  }
+  for (PoolItem& item : items) stamp(item);
   std::size_t accepted = 0;
   for (;;) {
     accepted += push_some(items.subspan(accepted));

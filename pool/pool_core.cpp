@@ -41,8 +41,7 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
   if (item.empty()) [[unlikely]]
     return Errc::empty_task;
-  if (timings_ != nullptr && item.submitted_at == 0) [[unlikely]]
-    item.submitted_at = timings_->stamp_submit();
+  stamp(item);
   if (Backlog::terms_of(item) != nullptr) [[unlikely]] {
     if (const std::error_code over = item.job->over_before_start()) {
       lock_.lock();

@@ -72,10 +72,10 @@ class FiberPool {
   }
 
   // Submits callables one after the other, as submit() does, but up to 16 under one hold of the
-  // pool's lock; copies them, and moves those of a container that is moved in, or that come from
-  // move iterators. Returns how many were accepted: it stops at the first that was refused, and up
-  // to 15 behind it may have been moved from. If making a task throws, some of those before it may
-  // have been accepted.
+  // pool's lock if it has no shards; copies them, and moves those of a container that is moved in,
+  // or that come from move iterators. Returns how many were accepted: it stops at the first that
+  // was refused, and up to 15 behind it may have been moved from. If making a task throws, some of
+  // those before it may have been accepted.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>>
   [[nodiscard]] std::size_t submit_bulk(Iterator first, End last) {

@@ -148,6 +148,24 @@ FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; droppe
   CHECK(pool.timings().run_time.count() == pool.stats().completed + pool.stats().failed);
 }
 
+FIBER_TEST_CASE("what shards have measured is added up, also of tasks that were parked for room") {
+  FiberPool pool({.capacity = 4, .queue_capacity = 4, .timings = true, .shards = 4});
+  std::vector<JoinHandle<void>> submitters;
+  for (int i = 0; i < 8; ++i) {
+    submitters.push_back(spawn([&] {
+      for (int n = 0; n < 10; ++n) CHECK(!pool.submit([] { this_fiber::yield(); }));
+      CHECK(pool.submit_bulk(std::vector<void (*)()>(20, [] { this_fiber::yield(); })) == 20);
+    }));
+  }
+  for (auto& submitter : submitters) submitter.join();
+  pool.wait_idle();
+  const PoolTimings timings = pool.timings();
+  CHECK(timings.run_time.count() == 240);
+  CHECK(timings.queue_wait.count() == 240);
+  CHECK(timings.queue_wait.max() <= timings.total);
+  CHECK(timings.first <= timings.total);
+}
+
 FIBER_TEST_CASE("without the option nothing is measured") {
   FiberPool pool({.capacity = 1});
   pool.run([] {});
