@@ -1,6 +1,7 @@
-// A batch of jobs that each take a while, and a pool of a few workers: when the first one is done,
-// when they are on average, and when the last one is. While they run, how many are being worked on
-// and how many are done: every 20 ms in place on a terminal, else a line every 200 ms.
+// A batch of jobs that each take a while, and a pool of a few workers, which measures: when the
+// first one is done, when the last one is, and what each has cost of that time; how long jobs wait
+// and run. Meanwhile, how many are being worked on and how many are done: every 20 ms in place on a
+// terminal, else a line every 200 ms.
 //
 //   timed_jobs --jobs 100 --job-ms 100 --workers 5
 #include <fmt/core.h>
@@ -11,7 +12,6 @@
 #include <cstdio>
 #include <stdexcept>
 #include <system_error>
-#include <vector>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
@@ -20,7 +20,6 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::duration<double, std::milli>;
 using std::chrono_literals::operator""ms;
 
@@ -34,9 +33,8 @@ struct Options {
 };
 
 struct Outcome {
-  std::vector<Milliseconds> done_after;  // Of each job, since the first was submitted.
+  weft::PoolTimings timings;
   std::size_t most_at_once = 0;
-  Milliseconds total{};
 };
 
 // What the pool tells every 20 ms.
@@ -65,50 +63,52 @@ class Display {
 };
 
 Outcome run_jobs(const Options& options) {
-  Outcome outcome{.done_after = std::vector<Milliseconds>(options.jobs)};
   Display display(options);
-  const auto start = Clock::now();
   weft::FiberPool pool(
       {.capacity = options.workers,
        .queue_capacity = options.queue,
-       .on_tick = {20ms, [&display](const weft::PoolStats& stats) { display.show(stats); }}});
-  for (Milliseconds& done_after : outcome.done_after) {
-    const std::error_code refused = pool.submit([&] {
-      weft::this_fiber::sleep_for(std::chrono::milliseconds(options.job_milliseconds));
-      done_after = Clock::now() - start;
-    });
+       .on_tick = {20ms, [&display](const weft::PoolStats& stats) { display.show(stats); }},
+       .timings = true});
+  for (unsigned i = 0; i < options.jobs; ++i) {
+    const std::error_code refused = pool.submit(
+        [&] { weft::this_fiber::sleep_for(std::chrono::milliseconds(options.job_milliseconds)); });
     if (refused) throw std::system_error(refused);
   }
-  pool.wait_idle();
-  outcome.total = Clock::now() - start;
   pool.close(weft::Close::drain);
   pool.join();  // After the last tick.
   display.finish();
-  outcome.most_at_once = display.most_at_once();
-  return outcome;
+  return {pool.timings(), display.most_at_once()};
 }
 
 // Whatever the machine is busy with: jobs are not shorter than they are, and a round of as many
 // jobs as there are workers takes at least as long as one.
-void check(const Options& options, const Outcome& outcome, Milliseconds first) {
-  const Milliseconds job{options.job_milliseconds};
+void check(const Options& options, const Outcome& outcome) {
+  const std::chrono::milliseconds job(options.job_milliseconds);
   const unsigned rounds = (options.jobs + options.workers - 1) / options.workers;
-  if (first < job) throw std::logic_error("a job was done too early, or not at all");
-  if (outcome.total < rounds * job) throw std::logic_error("too many jobs at once");
+  const weft::PoolTimings& timings = outcome.timings;
+  if (timings.run_time.count() != options.jobs) throw std::logic_error("a job is missing");
+  if (timings.first < job || timings.run_time.min() < job) {
+    throw std::logic_error("a job was done too early");
+  }
+  if (timings.total < rounds * job) throw std::logic_error("too many jobs at once");
   if (outcome.most_at_once > options.workers) throw std::logic_error("too many workers");
+}
+
+void print(const char* what, Milliseconds time) {
+  fmt::print("{:<24}{:>12.3f} ms\n", what, time.count());
 }
 
 int run(const Options& options) {
   const Outcome outcome = weft::run([&] { return run_jobs(options); });
-  const auto& times = outcome.done_after;
-  const Milliseconds first = *std::min_element(times.begin(), times.end());
-  Milliseconds sum{};
-  for (const Milliseconds time : times) sum += time;
-  check(options, outcome, first);
+  check(options, outcome);
+  const weft::PoolTimings& timings = outcome.timings;
   fmt::print("{} jobs of {} ms, {} workers\n", options.jobs, options.job_milliseconds,
              options.workers);
-  fmt::print("first    {:9.3f} ms\naverage  {:9.3f} ms\ntotal    {:9.3f} ms\n", first.count(),
-             sum.count() / options.jobs, outcome.total.count());
+  print("first", timings.first);
+  print("average", timings.average);
+  print("total", timings.total);
+  print("longest wait for a slot", timings.queue_wait.max());
+  print("longest run", timings.run_time.max());
   return 0;
 }
 
