@@ -4,10 +4,12 @@
 //   pool_tour --tasks 1000 --capacity 10 --sleep-ms 10
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <numeric>
+#include <ranges>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -50,6 +52,28 @@ Number without_bound(const Options& options) {
 // Where the workers are taken, submit() waits for one.
 Number with_submit(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity});
+  std::atomic<Number> sum{0};
+  for (Number i = 0; i < options.tasks; ++i) check(pool.submit([&sum, i] { sum += i; }));
+  pool.wait_idle();
+  return sum;
+}
+
+// Many in one call, which takes the pool's lock less often.
+Number with_a_bulk(const Options& options) {
+  weft::FiberPool pool({.capacity = options.capacity});
+  std::atomic<Number> sum{0};
+  const auto task = [&sum](Number i) { return [&sum, i] { sum += i; }; };
+  const auto numbers = std::views::iota(Number{0}, options.tasks);
+  const Number accepted = pool.submit_bulk(numbers | std::views::transform(task));
+  if (accepted != options.tasks) throw std::logic_error("a task was refused");
+  pool.wait_idle();
+  return sum;
+}
+
+// Several pools in one, for machines with many processors.
+Number with_shards(const Options& options) {
+  const std::size_t shards = std::min<std::size_t>(options.capacity, 4);
+  weft::FiberPool pool({.capacity = options.capacity, .shards = shards});
   std::atomic<Number> sum{0};
   for (Number i = 0; i < options.tasks; ++i) check(pool.submit([&sum, i] { sum += i; }));
   pool.wait_idle();
@@ -101,6 +125,8 @@ struct Way {
 constexpr Way kWays[] = {
     {"submit, without a bound", without_bound},
     {"submit", with_submit},
+    {"submit_bulk", with_a_bulk},
+    {"submit, with shards", with_shards},
     {"async", with_handles},
     {"a ResultGroup", with_a_group},
     {"a FunctionPool: invoke", with_a_function},
