@@ -104,6 +104,12 @@ void PoolCore::return_slots(WakeChain& wakes) noexcept {
   }
 }
 
+// Requires lock_.
+std::size_t PoolCore::unreserved_bound() const noexcept {
+  const std::size_t sum = capacity_ + options_.queue_capacity;
+  return sum < capacity_ ? kUnlimited : sum;
+}
+
 // Requires lock_. Keeps so many places from newcomers, for heavy tasks that want their slots back.
 void PoolCore::reserve(std::size_t places) noexcept {
   reserved_ = places;

@@ -65,6 +65,11 @@ void PoolCore::end_pause(WakeChain& wakes) noexcept {
 }
 
 // Requires lock_.
+bool PoolCore::must_admit_while_paused() const noexcept {
+  return paused_ && somebody_is_blocked() && has_room();
+}
+
+// Requires lock_.
 void PoolCore::tell_if_still(WakeChain& wakes) noexcept {
   if (!paused_ || !is_still()) return;
   while (Waiter* waiter = still_waiters_.claim_front()) {

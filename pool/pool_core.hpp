@@ -225,9 +225,7 @@ class PoolCore {
   void end_pause(WakeChain& wakes) noexcept;
   void end_pause_and_match_up() noexcept;  // Releases it.
   void tell_if_still(WakeChain& wakes) noexcept;
-  [[nodiscard]] bool must_admit_while_paused() const noexcept {
-    return paused_ && somebody_is_blocked() && has_room();
-  }
+  [[nodiscard]] bool must_admit_while_paused() const noexcept;
 
   // sharing.cpp. Require lock_, but the last.
   [[nodiscard]] bool somebody_is_blocked() const noexcept {
@@ -246,10 +244,7 @@ class PoolCore {
   [[nodiscard]] bool slots_for_lender(std::size_t weight) const noexcept;
   void take_back_slots(std::size_t weight) noexcept;
   void reserve(std::size_t places) noexcept;
-  [[nodiscard]] std::size_t unreserved_bound() const noexcept {
-    const std::size_t sum = capacity_ + options_.queue_capacity;
-    return sum < capacity_ ? kUnlimited : sum;
-  }
+  [[nodiscard]] std::size_t unreserved_bound() const noexcept;
   void return_slots(WakeChain& wakes) noexcept;
 
   // visiting.cpp, of a host. All without lock_, but the last two.
