@@ -37,11 +37,13 @@ class Player {
   explicit Player(PoolOptions options) : pool_(handling_exceptions(std::move(options))) {}
 
   // Whether the main fiber can make the call itself, so that nothing else runs before it returns.
+  // A cancel needs the handle, which an async() that was blocked returns a moment after its task
+  // was accepted.
   [[nodiscard]] static bool is_direct(const Op& op, OnFull when_full) {
     if (op.act == Act::submit)
       return when_full == OnFull::reject || when_full == OnFull::drop_oldest;
-    return op.act == Act::try_submit ||
-           (op.act >= Act::open && op.act <= Act::resume && op.act != Act::stop);
+    return op.act == Act::try_submit || (op.act >= Act::open && op.act <= Act::resume &&
+                                         op.act != Act::cancel && op.act != Act::stop);
   }
   void apply(const Op& op) {
     if (op.has_task()) {
