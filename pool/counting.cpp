@@ -56,6 +56,13 @@ bool PoolCore::wait_for_completed(std::uint64_t count, const Until& until) {
   return winner == detail::Claim::kNotifier && self.granted;
 }
 
+// Notes when an item is submitted, if times are taken and nobody has noted it yet.
+void PoolCore::stamp(detail::PoolItem& item) noexcept {
+  if (timings_ != nullptr && item.submitted_at == 0) {
+    item.submitted_at = timings_->stamp_submit();
+  }
+}
+
 PoolTimings PoolCore::timings() noexcept {
   TimingBook book;
   add_timings_to(book);

@@ -41,7 +41,8 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
   if (item.empty()) [[unlikely]]
     return Errc::empty_task;
-  stamp(item);
+  if (timings_ != nullptr) [[unlikely]]
+    stamp(item);
   if (Backlog::terms_of(item) != nullptr) [[unlikely]] {
     if (const std::error_code over = item.job->over_before_start()) {
       lock_.lock();

@@ -61,11 +61,7 @@ class PoolCore {
                                        const Until& until);
   // bulk.cpp: of items without terms. Returns how many have been accepted, which are the first.
   [[nodiscard]] std::size_t submit_bulk(std::span<detail::PoolItem> items);
-  // Notes when an item is submitted, if times are taken and nobody has yet.
-  void stamp(detail::PoolItem& item) noexcept {
-    if (timings_ != nullptr && item.submitted_at == 0) [[unlikely]]
-      item.submitted_at = timings_->stamp_submit();
-  }
+  void stamp(detail::PoolItem& item) noexcept;  // See counting.cpp.
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
   // The outermost of the hosts, or this pool: the same for all whose tasks lend to each other.
   [[nodiscard]] PoolCore& family() const noexcept { return family_; }
@@ -88,10 +84,9 @@ class PoolCore {
   [[nodiscard]] bool is_closed() noexcept;
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolStats stats() noexcept;
+  // counting.cpp
   [[nodiscard]] PoolTimings timings() noexcept;
   void add_timings_to(TimingBook& sum) noexcept;
-
-  // counting.cpp
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until);
 
   // pausing.cpp

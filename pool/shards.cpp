@@ -109,7 +109,6 @@ std::error_code Shards::submit(PoolItem& item, OnFull when_full, const Until& un
     if (const std::error_code over = item.job->over_before_start()) return refuse(over);
   }
   const std::size_t first = first_choice();
-  cores_[first]->stamp(item);
   std::error_code error;
   for (;;) {
     const bool overtakes = somebody_is_in_line();

@@ -309,8 +309,8 @@ class PoolItem {
 
   Task task;
   PoolJob* job = nullptr;
-  std::int64_t submitted_at =
-      0;  // In nanoseconds of the monotonic clock; 0 if it is not looked at.
+  // In nanoseconds of the monotonic clock; 0 if it is not looked at.
+  std::int64_t submitted_at = 0;
 };
 
 }  // namespace detail
