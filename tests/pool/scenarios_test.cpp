@@ -74,7 +74,7 @@ FIBER_TEST_CASE("close(discard) lets go of who waits in run()") {
       return std::error_code();
     }));
   }
-  wait_until_true([&] { return pool.stats().queued == 3; });
+  wait_until_true([&] { return pool.stats().busy == 1 && pool.stats().queued == 3; });
   pool.close(Close::discard);
   for (auto& caller : callers) CHECK(caller.join() == std::errc::operation_canceled);
   release.set();
