@@ -76,12 +76,13 @@ void PoolCore::reclaim_slots(std::size_t weight) noexcept {
   if (group_ != nullptr) share_load();
 }
 
-// Requires lock_. A slot that a queued item counts on is not free (I2); but those that a heavy task
-// waits for are reserved.
+// Requires lock_. A slot that a queued item counts on is not free (I2). But while a heavy task
+// waits for its slots nothing starts: then nobody counts on one, and all lenders must be able to go
+// on.
 bool PoolCore::slots_for_lender(std::size_t weight) const noexcept {
   const std::size_t used = running_ + extra_running_;
   if (weight > 1) return used == 0 || used + weight <= capacity_;
-  return used < capacity_ && load_ < unreserved_bound();
+  return used < capacity_ && (reserved_ > 0 || load_ < unreserved_bound());
 }
 
 // Requires lock_.
