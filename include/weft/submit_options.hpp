@@ -50,7 +50,8 @@ struct SubmitOptions {
   Priority priority = Priority::normal;
   // Tasks with equal keys run one after the other, in the order in which they were accepted. One
   // that has to wait takes a place in the queue and no slot, and then starts as if no key had
-  // held it up. With OnFull::caller_runs a task with a key waits for room instead.
+  // held it up. A task must not wait for another of its own key, which waits for its end. With
+  // OnFull::caller_runs a task with a key waits for room instead.
   TaskKey key = {};
   // The slots that the task takes, and the room that it needs to be accepted: at least 1; more than
   // the capacity is refused with Errc::too_heavy. Tasks behind one that does not fit yet wait
