@@ -303,4 +303,11 @@ class FiberPool {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
+// One pool for the whole process, made at first use, for whoever needs a bound and no pool of their
+// own: capacity for each processor, no queue, OnFull::block. Its workers belong to the runtime that
+// is current when they are started and retire after 20 ms of idleness, so that the end of a Runtime
+// is not held up; a later Runtime may go on with the same pool. Without a Runtime, tasks are
+// refused with Errc::no_runtime. From fibers and plain threads.
+[[nodiscard]] FiberPool& default_pool();
+
 }  // namespace weft
