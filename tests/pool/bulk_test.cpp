@@ -124,6 +124,7 @@ FIBER_TEST_CASE("where the caller runs or the oldest is dropped, a whole bulk is
 
 FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
   weft::test::Event release;
+  weft::test::Event again;
   Concurrency concurrency;
   FiberPool pool({.capacity = 40, .queue_capacity = 100});
   const Functions tasks(100, [&] {
@@ -137,7 +138,6 @@ FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
   CHECK(concurrency.most() == 40);
   // Now they are there, and idle: called as they are needed.
   wait_until_true([&] { return pool.stats().busy == 0; });
-  weft::test::Event again;
   const Functions later(40, [&] { again.wait(); });
   CHECK(pool.submit_bulk(later) == 40);
   wait_until_true([&] { return pool.stats().busy == 40; });

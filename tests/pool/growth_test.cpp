@@ -69,6 +69,7 @@ FIBER_TEST_CASE(
 FIBER_TEST_CASE("the limit falls with the load, to min_workers") {
   for (const std::size_t kept : {0u, 3u}) {
     weft::test::Event release;
+    weft::test::Event again;
     FiberPool pool(
         {.capacity = 8,
          .grow = GrowPolicy::load_factor({.up = 1, .down = 0.5, .step = 3, .interval = 1ms}),
@@ -82,7 +83,6 @@ FIBER_TEST_CASE("the limit falls with the load, to min_workers") {
     wait_until_true([&] { return pool.stats().live == std::max<std::size_t>(kept, 1); });
     CHECK(pool.stats().completed == 50);
     // It grows again.
-    weft::test::Event again;
     for (int i = 0; i < 50; ++i) CHECK(!pool.submit([&] { again.wait(); }));
     wait_until_true([&] { return pool.stats().busy == 8; });
     again.set();

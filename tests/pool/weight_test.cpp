@@ -94,8 +94,8 @@ FIBER_TEST_CASE("blocked submitters of all weights are let in in their order") {
 }
 
 FIBER_TEST_CASE("who gives up waiting with a weight lets those behind it in") {
-  FiberPool pool({.capacity = 4});
   weft::test::Event hold;
+  FiberPool pool({.capacity = 4});
   std::stop_source source;
   CHECK(!pool.submit({.weight = 3}, [&] { hold.wait(); }));
   auto heavy = spawn([&] {
