@@ -117,12 +117,16 @@ FIBER_TEST_CASE_WITH("those that have been idle longest are retired first", {.wo
     this_fiber::sleep_for(1ms);
     return pool.stats().live == 2;
   });
+  Mutex mutex;
   std::set<std::uint64_t> left;
   WaitGroup both_here;
   both_here.add(2);
   for (int i = 0; i < 2; ++i) {
     CHECK(!pool.submit([&] {
-      left.insert(this_fiber::id());
+      {
+        const std::lock_guard guard(mutex);
+        left.insert(this_fiber::id());
+      }
       both_here.done();
       both_here.wait();
     }));
