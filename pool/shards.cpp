@@ -22,9 +22,14 @@ constexpr std::size_t kFewShards = 8;
 // A number that this thread keeps. Not inlined: a fiber may come back on another thread.
 [[gnu::noinline]] std::size_t number_of_thread() noexcept {
   static constinit detail::Atomic<std::size_t> threads{0};
-  // Relaxed: only a number. Plus one, so that 0 says that there is none yet.
-  static thread_local std::size_t number = 0;
-  if (number == 0) number = threads.fetch_add(1, relaxed) + 1;
+  // Shared by the fibers of the thread, one after the other: so relaxed, here too.
+  static constinit thread_local detail::Atomic<std::size_t> own{0};
+  std::size_t number = own.load(relaxed);
+  if (number == 0) {
+    // Relaxed: only a number. Plus one, so that 0 says that there is none yet.
+    number = threads.fetch_add(1, relaxed) + 1;
+    own.store(number, relaxed);
+  }
   return number;
 }
 
