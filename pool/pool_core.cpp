@@ -168,6 +168,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
       return {};
     }
     lock_.unlock();
+    { const PoolItem gone(std::move(dropped)); }
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
   }

@@ -2,6 +2,7 @@
 #include <weft/submit_options.hpp>
 
 #include <atomic>
+#include <memory>
 #include <stop_token>
 #include <vector>
 #include <weft/go.hpp>
@@ -118,6 +119,26 @@ FIBER_TEST_CASE("a task that became too heavy by a resize runs alone") {
   held.pool.resize(2);
   held.run_all();
   CHECK(alone);
+}
+
+FIBER_TEST_CASE("what a heavy task drops is destroyed where the pool may be used") {
+  Event hold;
+  std::atomic<int> destroyed{0};
+  FiberPool pool({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
+  const auto look = [&](int* /*none*/) {
+    (void)pool.stats();  // Would wait for ever if the pool were locked.
+    ++destroyed;
+  };
+  for (int i = 0; i < 2; ++i) CHECK(!pool.submit([&] { hold.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 2; });
+  for (int i = 0; i < 2; ++i) {
+    CHECK(!pool.submit([held = std::shared_ptr<int>(nullptr, look)] {}));
+  }
+  CHECK(!pool.submit({.weight = 2}, [] {}));
+  CHECK(destroyed == 2);
+  CHECK(pool.stats().cancelled == 2);
+  hold.set();
+  pool.wait_idle();
 }
 
 FIBER_TEST_CASE("a heavy task that waits for its own pool lends all its slots") {
