@@ -13,22 +13,6 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-// The n-th Fibonacci number; every call is a task that waits for another.
-int fibonacci(FiberPool& pool, Concurrency& gauge, int n) {
-  {
-    const Concurrency::Stay stay(gauge);
-    this_fiber::yield();
-  }
-  if (n < 2) return n;
-  auto first = pool.async([&pool, &gauge, n] { return fibonacci(pool, gauge, n - 1); });
-  const int second = pool.run([&] { return fibonacci(pool, gauge, n - 2); });
-  return first.get() + second;
-}
-
-}  // namespace
-
 TEST_SUITE_BEGIN("pool/nested");
 
 FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {

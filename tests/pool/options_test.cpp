@@ -10,20 +10,6 @@ using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
-namespace {
-
-// Whether a pool with these options is refused by a message that names `option`.
-bool refused(PoolOptions options, const std::string& option) {
-  try {
-    const FiberPool pool(std::move(options));
-  } catch (const std::invalid_argument& error) {
-    return std::string(error.what()).find(option) != std::string::npos;
-  }
-  return false;
-}
-
-}  // namespace
-
 TEST_SUITE_BEGIN("pool/options");
 
 FIBER_TEST_CASE("impossible options are refused by name") {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 #include <weft/mutex.hpp>
@@ -64,5 +65,27 @@ struct HeldPool {
   Event hold;
   FiberPool pool;
 };
+
+// Whether a pool with these options is refused by a message that names `option`.
+[[nodiscard]] inline bool refused(PoolOptions options, const std::string& option) {
+  try {
+    const FiberPool pool(std::move(options));
+  } catch (const std::invalid_argument& error) {
+    return std::string(error.what()).find(option) != std::string::npos;
+  }
+  return false;
+}
+
+// The n-th Fibonacci number; every call is a task that waits for another.
+inline int fibonacci(FiberPool& pool, Concurrency& gauge, int n) {
+  {
+    const Concurrency::Stay stay(gauge);
+    this_fiber::yield();
+  }
+  if (n < 2) return n;
+  auto first = pool.async([&pool, &gauge, n] { return fibonacci(pool, gauge, n - 1); });
+  const int second = pool.run([&] { return fibonacci(pool, gauge, n - 2); });
+  return first.get() + second;
+}
 
 }  // namespace weft::test

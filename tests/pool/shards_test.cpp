@@ -23,15 +23,6 @@ using Gate = weft::test::Event;
 
 namespace {
 
-bool refused(PoolOptions options, const std::string& option) {
-  try {
-    const FiberPool pool(std::move(options));
-  } catch (const std::invalid_argument& error) {
-    return std::string(error.what()).find(option) != std::string::npos;
-  }
-  return false;
-}
-
 // Tasks that take slots until they are told to give them back.
 class Holders {
  public:
@@ -202,21 +193,6 @@ FIBER_TEST_CASE("a slot that is lent serves what is queued in another shard") {
     pool.wait_idle();
   }
 }
-
-namespace {
-
-int fibonacci(FiberPool& pool, Concurrency& gauge, int n) {
-  {
-    const Concurrency::Stay stay(gauge);
-    this_fiber::yield();
-  }
-  if (n < 2) return n;
-  auto first = pool.async([&pool, &gauge, n] { return fibonacci(pool, gauge, n - 1); });
-  const int second = pool.run([&] { return fibonacci(pool, gauge, n - 2); });
-  return first.get() + second;
-}
-
-}  // namespace
 
 FIBER_TEST_CASE("a tree of tasks that wait for each other ends, in shards of one slot, too") {
   for (const std::size_t queue : {std::size_t{0}, std::size_t{3}, kUnlimited}) {

@@ -44,15 +44,6 @@ class BusyParent {
   FiberPool pool;  // Ends first.
 };
 
-bool refused(PoolOptions options, const std::string& option) {
-  try {
-    const FiberPool pool(std::move(options));
-  } catch (const std::invalid_argument& error) {
-    return std::string(error.what()).find(option) != std::string::npos;
-  }
-  return false;
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("pool/sub_pool");
