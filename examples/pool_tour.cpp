@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdint>
 #include <numeric>
-#include <ranges>
 #include <stdexcept>
 #include <system_error>
 #include <vector>
@@ -63,8 +62,9 @@ Number with_a_bulk(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity});
   std::atomic<Number> sum{0};
   const auto task = [&sum](Number i) { return [&sum, i] { sum += i; }; };
-  const auto numbers = std::views::iota(Number{0}, options.tasks);
-  const Number accepted = pool.submit_bulk(numbers | std::views::transform(task));
+  std::vector<decltype(task(0))> tasks;
+  for (Number i = 0; i < options.tasks; ++i) tasks.push_back(task(i));
+  const Number accepted = pool.submit_bulk(tasks);
   if (accepted != options.tasks) throw std::logic_error("a task was refused");
   pool.wait_idle();
   return sum;
