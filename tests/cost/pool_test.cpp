@@ -132,9 +132,9 @@ COST_TEST_CASE("a task with a priority, a key and a weight takes no memory once 
   FiberPool pool(options(OnFull::block));
   std::uint64_t ran = 0;
   CHECK(allocations_of([&] {
-          for (int i = 0; i < kTasks; ++i) {
+          for (unsigned i = 0; i < kTasks; ++i) {
             const weft::SubmitOptions asked{
-                .priority = weft::Priority::high, .key = i % 3, .weight = i % 2 + 1U};
+                .priority = weft::Priority::high, .key = i % 3, .weight = i % 2 + 1};
             (void)pool.submit(asked, [&ran] { ++ran; });
           }
           pool.wait_idle();
