@@ -9,10 +9,11 @@ using detail::release;
 using fibers::Fiber;
 
 bool RunQueue::spill_half(Spilled& spilled) noexcept {
-  std::uint32_t head = head_.load(acquire);  // [head]
-  if (tail_.load(relaxed) - head != kCapacity) return false;
+  std::uint64_t head = head_.load(acquire);  // [head]
+  const std::uint32_t first = first_of(head);
+  if (tail_.load(relaxed) - first != kCapacity) return false;
   for (std::uint32_t i = 0; i < spilled.size(); ++i) {
-    spilled[i] = slots_[slot_of(head + i)].load(relaxed);
+    spilled[i] = slots_[slot_of(first + i)].load(relaxed);
   }
   const auto count = static_cast<std::uint32_t>(spilled.size());
   return head_.compare_exchange_strong(head, head + count, release, relaxed);  // [head]
@@ -20,14 +21,16 @@ bool RunQueue::spill_half(Spilled& spilled) noexcept {
 
 Fiber* RunQueue::steal_half(RunQueue& into) noexcept {
   const std::uint32_t into_tail = into.tail_.load(relaxed);
-  std::uint32_t head = head_.load(acquire);  // [head]
+  std::uint64_t head = head_.load(acquire);  // [head]
   for (;;) {
-    const std::uint32_t size = tail_.load(acquire) - head;  // [tail]
-    // The counters are read at two moments, so they may seem to be too far apart.
+    const std::uint32_t first = first_of(head);
+    const std::uint32_t size = tail_.load(acquire) - first;  // [tail]
+    // The counters are read at two moments, so they may seem to be too far apart, or to have
+    // changed places.
     if (size == 0 || size > kCapacity) return nullptr;
     const std::uint32_t count = size - size / 2;
     for (std::uint32_t i = 0; i < count; ++i) {
-      Fiber* fiber = slots_[slot_of(head + i)].load(relaxed);
+      Fiber* fiber = slots_[slot_of(first + i)].load(relaxed);
       into.slots_[slot_of(into_tail + i)].store(fiber, relaxed);
     }
     if (head_.compare_exchange_strong(head, head + count, acq_rel, acquire)) {  // [head]

@@ -1,6 +1,7 @@
 // The runnable fibers of one worker.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
@@ -15,13 +16,17 @@ namespace weft::scheduler {
 
 // A FIFO with one owner, its worker, and any number of thieves, the other workers.
 // Invariants
-//   I1  0 <= tail_ - head_ <= kCapacity, and both counters only grow (modulo 2^32).
-//   I2  A slot in [head_, tail_) holds a runnable fiber that is in no other queue.
+//   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, but for a moment in withdraw().
+//   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only.
+//   I4  tail_ only grows, but for withdraw(), which makes head_ a value that it never had before:
+//       whoever saw the longer queue fails to move head_.
 // Order
 //   [tail]  push stores tail_ (release) -> steal_half loads it (acquire): slot and fiber visible.
 //   [head]  pop, steal_half and spill_half move head_ (release) -> push, spill_half and
 //           steal_half load it (acquire): the slot has been read, so it may be written again.
+//           withdraw changes head_ (release) -> steal_half loads it (acquire): the queue is
+//           shorter.
 class RunQueue {
  public:
   static constexpr std::uint32_t kCapacity = 256;  // A power of two: a counter masks to a slot.
@@ -30,6 +35,11 @@ class RunQueue {
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
   // Owner only. The oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
+  // Owner only. Takes the newest fiber out of which is_it(fiber) is true, if it is among the last
+  // kReach; else nullptr. Those behind it move up. `may_be` is asked before, about a fiber that may
+  // be a thief's by now, and may be wrong.
+  template <class MayBe, class IsIt>
+  [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // Owner only. Takes the older half of a full queue into `spilled`; false when a thief has made
   // room meanwhile.
   using Spilled = std::array<fibers::Fiber*, kCapacity / 2>;
@@ -40,19 +50,32 @@ class RunQueue {
 
   // May be stale when they return.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
-    // Relaxed: both are hints. Read in this order the difference is never negative.
-    const std::uint32_t head = head_.load(detail::relaxed);
-    return tail_.load(detail::relaxed) - head;
+    // Relaxed: both are hints. Read in this order the difference is never negative, unless the
+    // owner is inside withdraw().
+    const std::uint32_t first = first_of(head_.load(detail::relaxed));
+    return tail_.load(detail::relaxed) - first;
   }
-  [[nodiscard]] std::uint32_t head_hint() const noexcept { return head_.load(detail::relaxed); }
+  [[nodiscard]] std::uint32_t head_hint() const noexcept {
+    return first_of(head_.load(detail::relaxed));
+  }
 
  private:
   using Slot = detail::Atomic<fibers::Fiber*>;
+  // How far back take_recent() looks: beyond the children of most forks.
+  static constexpr std::uint32_t kReach = 16;
+  // What withdraw() adds to head_, whose lower half counts what was taken at the front; the upper
+  // half counts withdrawals and what the lower one carries over.
+  static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t first_of(std::uint64_t head) noexcept {
+    return static_cast<std::uint32_t>(head);
+  }
   static constexpr std::uint32_t slot_of(std::uint32_t counter) noexcept {
     return counter & (kCapacity - 1);
   }
 
-  alignas(base::kCacheLine) detail::Atomic<std::uint32_t> head_{0};  // written and read by all
+  [[nodiscard]] bool withdraw(std::uint32_t count) noexcept;
+
+  alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
   // Relaxed: [tail] publishes a slot, [head] gives it back; a stale read dies in the CAS (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
@@ -60,8 +83,8 @@ class RunQueue {
 
 // Here, so that the worker's inner loop has them inline.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
-  const std::uint32_t tail = tail_.load(detail::relaxed);             // Relaxed: its only writer.
-  if (tail - head_.load(detail::acquire) == kCapacity) return false;  // [head]
+  const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
+  if (tail - first_of(head_.load(detail::acquire)) == kCapacity) return false;  // [head]
   slots_[slot_of(tail)].store(&fiber, detail::relaxed);
   tail_.store(tail + 1, detail::release);  // [tail]
   return true;
@@ -69,14 +92,52 @@ inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
 
 inline fibers::Fiber* RunQueue::pop() noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
-  std::uint32_t head = head_.load(detail::relaxed);
-  while (head != tail) {
-    fibers::Fiber* fiber = slots_[slot_of(head)].load(detail::relaxed);
+  std::uint64_t head = head_.load(detail::relaxed);
+  while (first_of(head) != tail) {
+    fibers::Fiber* fiber = slots_[slot_of(first_of(head))].load(detail::relaxed);
     if (head_.compare_exchange_weak(head, head + 1, detail::release, detail::relaxed)) {  // [head]
       return fiber;
     }
   }
   return nullptr;
+}
+
+template <class MayBe, class IsIt>
+fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
+  const std::uint32_t tail = tail_.load(detail::relaxed);
+  const std::uint32_t reach = std::min(size_hint(), kReach);
+  for (std::uint32_t back = 1; back <= reach; ++back) {
+    fibers::Fiber* fiber = slots_[slot_of(tail - back)].load(detail::relaxed);
+    if (!may_be(*fiber)) continue;
+    if (!withdraw(back)) return nullptr;
+    const bool taken = is_it(*fiber);
+    if (taken) {
+      for (std::uint32_t i = tail - back; i + 1 != tail; ++i) {
+        slots_[slot_of(i)].store(slots_[slot_of(i + 1)].load(detail::relaxed), detail::relaxed);
+      }
+    }
+    tail_.store(taken ? tail - 1 : tail, detail::release);  // [tail]
+    return taken ? fiber : nullptr;
+  }
+  return nullptr;
+}
+
+// Makes the newest `count` fibers the owner's alone; false when thieves have taken some of them.
+// A thief moves head_ from a value that it has read before tail_. If that was the value before the
+// change here, either the thief moves first and is seen here, or it fails; if it was the value
+// after, the thief knows the shorter queue.
+inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
+  const std::uint32_t tail = tail_.load(detail::relaxed);
+  tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.
+  std::uint64_t head = head_.load(detail::relaxed);
+  while (tail - first_of(head) >= count) {
+    if (head_.compare_exchange_weak(head, head + kWithdrawal, detail::release,
+                                    detail::relaxed)) {  // [head]
+      return true;
+    }
+  }
+  tail_.store(tail, detail::release);  // [tail]
+  return false;
 }
 
 }  // namespace weft::scheduler

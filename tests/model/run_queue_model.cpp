@@ -19,7 +19,7 @@ using weft::model::Aligned;
 using weft::model::expect;
 using weft::scheduler::RunQueue;
 
-enum Fault { kNone, kPopsTwice, kForgetsSpilled };
+enum Fault { kNone, kPopsTwice, kForgetsSpilled, kTakesUnasked };
 
 void take(Fiber& fiber) {
   expect(++fiber.taken == 1, "a fiber came out twice");
@@ -67,6 +67,48 @@ struct Thieves : rl::test_suite<Thieves<kThieves, kFibers, kRobThieves>, kThieve
       steal(victim, own);
       if (!kRobThieves || i == 0) drain(own);
     }
+  }
+
+  void after() {
+    for (auto& queue : queues) drain(*queue);
+    for (const Fiber& fiber : fibers) expect(fiber.taken == 1, "a fiber was lost");
+  }
+};
+
+// The owner takes its newest fibers back, perhaps from behind others, while thieves steal.
+template <int kThieves, int kFibers>
+struct Withdrawals : rl::test_suite<Withdrawals<kThieves, kFibers>, kThieves + 1> {
+  Aligned<RunQueue> queues[kThieves + 1];
+  Fiber fibers[kFibers];
+
+  RunQueue& owners() { return *queues[kThieves]; }
+
+  void thread(unsigned index) {
+    if (index < kThieves) {
+      for (int i = 0; i < 2; ++i) {
+        for (int j = 0; j < 20 && owners().size_hint() == 0; ++j) weft::model::let_others_run();
+        steal(owners(), *queues[index]);
+        drain(*queues[index]);
+      }
+      return;
+    }
+    for (int i = 0; i < kFibers; ++i) {
+      fibers[i].written.set(1);
+      expect(owners().push(fibers[i]), "a queue of few fibers was full");
+      if (i % 2 == 1) take_back(fibers[i - (weft::model::perhaps() ? 1 : 0)]);
+      if (i % 3 == 2) {
+        if (Fiber* fiber = owners().pop()) take(*fiber);
+      }
+    }
+  }
+
+  void take_back(const Fiber& wanted) {
+    const bool is_meant = weft::model::perhaps();
+    Fiber* taken = owners().take_recent([&](const Fiber& fiber) { return &fiber == &wanted; },
+                                        [&](const Fiber&) { return is_meant; });
+    if (taken != nullptr) take(*taken);
+    // As if what was found in the queue were the owner's without a withdrawal.
+    if (weft::model::fault == kTakesUnasked && !is_meant) take(const_cast<Fiber&>(wanted));
   }
 
   void after() {
@@ -126,8 +168,12 @@ int main(int count, char** arguments) {
               random_search<Thieves<1, 5, false>>("one thief, more fibers", 15'000),
               random_search<Thieves<2, 6, false>>("two thieves", 15'000),
               random_search<Thieves<2, 8, true>>("a thief robs a thief", 15'000),
+              bounded_search<Withdrawals<1, 2>>("one is taken back, one thief", 3),
+              random_search<Withdrawals<1, 6>>("some are taken back, one thief", 20'000),
+              random_search<Withdrawals<2, 6>>("some are taken back, two thieves", 20'000),
               random_search<Full>("full", 4'000)},
              {weft::model::relaxed_orders(), broken_by(kPopsTwice, "a fiber is run twice"),
-              broken_by(kForgetsSpilled, "a spilled fiber is dropped")})
+              broken_by(kForgetsSpilled, "a spilled fiber is dropped"),
+              broken_by(kTakesUnasked, "a fiber is run that stays in the queue")})
       .run(count, arguments);
 }

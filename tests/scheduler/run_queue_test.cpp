@@ -87,6 +87,61 @@ TEST_CASE("a thief gets the older half, rounded up, of whatever there is") {
   }
 }
 
+bool is_any(const Fiber&) { return true; }
+
+TEST_CASE("the newest that is meant comes out, and the others keep their order") {
+  constexpr std::size_t kCount = 10;
+  for (std::size_t wanted = 0; wanted < kCount; ++wanted) {
+    RunQueue queue;
+    Fibers fibers(kCount);
+    for (std::size_t i = 0; i < kCount; ++i) REQUIRE(queue.push(fibers[i]));
+    const auto is_wanted = [&](const Fiber& fiber) { return fibers.number_of(&fiber) <= wanted; };
+    CHECK(queue.take_recent(is_wanted, is_any) == &fibers[wanted]);
+    CHECK(queue.size_hint() == kCount - 1);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (i != wanted) CHECK(queue.pop() == &fibers[i]);
+    }
+    CHECK(queue.pop() == nullptr);
+  }
+}
+
+TEST_CASE("what only seemed to be meant stays, and so do those behind it") {
+  RunQueue queue;
+  Fibers fibers(5);
+  CHECK(queue.take_recent(is_any, is_any) == nullptr);
+  for (std::size_t i = 0; i < 5; ++i) REQUIRE(queue.push(fibers[i]));
+  const auto third = [&](const Fiber& fiber) { return &fiber == &fibers[2]; };
+  const auto none = [](const Fiber&) { return false; };
+  CHECK(queue.take_recent(third, none) == nullptr);
+  CHECK(queue.take_recent(none, is_any) == nullptr);
+  for (std::size_t i = 0; i < 5; ++i) CHECK(queue.pop() == &fibers[i]);
+}
+
+TEST_CASE("of a long queue only the last few are looked at") {
+  RunQueue queue;
+  Fibers fibers(RunQueue::kCapacity);
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));
+  std::size_t asked = 0;
+  const auto first = [&](const Fiber& fiber) { return ++asked, &fiber == &fibers[0]; };
+  CHECK(queue.take_recent(first, is_any) == nullptr);
+  CHECK(asked > 0);
+  CHECK(asked < RunQueue::kCapacity / 4);
+  CHECK(queue.size_hint() == RunQueue::kCapacity);
+}
+
+// Takes the fiber that is `back` places from the newest, out of both.
+void take_recent_like(RunQueue& queue, std::deque<Fiber*>& oracle, std::uint64_t back) {
+  const auto is_at = [left = back](const Fiber&) mutable { return left-- == 0; };
+  Fiber* fiber = queue.take_recent(is_at, is_any);
+  if (back >= oracle.size()) {
+    REQUIRE(fiber == nullptr);
+    return;
+  }
+  const auto at = oracle.end() - 1 - static_cast<std::ptrdiff_t>(back);
+  REQUIRE(fiber == *at);
+  oracle.erase(at);
+}
+
 // Oracle: a deque. One thread, so that every step has one right outcome.
 TEST_CASE("a random history is that of a deque") {
   weft::test::Random random(1);
@@ -98,7 +153,7 @@ TEST_CASE("a random history is that of a deque") {
   for (int step = 0; step < 150'000; ++step) {
     // Phases that fill and phases that drain, so that the queue is often full and often empty.
     const bool filling = step / 1000 % 2 == 0;
-    switch (random.below(filling ? 3 : 5)) {
+    switch (random.below(filling ? 4 : 6)) {
       case 0:
       case 1: {
         const bool pushed = queue.push(fibers[next]);
@@ -117,6 +172,10 @@ TEST_CASE("a random history is that of a deque") {
         break;
       }
       case 3: {
+        take_recent_like(queue, oracle, random.below(12));
+        break;
+      }
+      case 4: {
         Fiber* fiber = queue.pop();
         REQUIRE(fiber == (oracle.empty() ? nullptr : oracle.front()));
         if (fiber != nullptr) oracle.pop_front();
@@ -178,6 +237,9 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
       std::for_each(spilled.begin(), spilled.end(), see);
     }
     for (std::uint64_t pops = random.below(300); pops > 0; --pops) {
+      const auto chosen = [back = random.below(5)](const Fiber&) mutable { return back-- == 0; };
+      const auto most = [&](const Fiber& one) { return fibers.number_of(&one) % 8 != 0; };
+      if (Fiber* recent = random.one_in(2) ? queue.take_recent(chosen, most) : nullptr) see(recent);
       Fiber* fiber = queue.pop();
       if (fiber == nullptr) break;
       see(fiber);
