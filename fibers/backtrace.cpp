@@ -2,8 +2,6 @@
 
 #include <unwind.h>
 
-#include "fibers/stack_space.hpp"
-
 namespace weft::fibers {
 
 namespace {
@@ -30,7 +28,7 @@ Arrival visit(Arrival arrival) {
 
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
-  const std::ptrdiff_t left = end_of(parked.context) - StackSpace::lowest_byte(parked);
+  const std::ptrdiff_t left = end_of(parked.context) - parked.lowest;
   if (kSanitized || left < kUnwinderBytes) return trace;
   parked.context = jump_on_top(parked.context, &trace, &visit).fctx;
   return trace;

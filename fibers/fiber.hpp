@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/task.hpp>
 
@@ -15,6 +16,7 @@ enum class FiberState : std::uint8_t {
   ready,    // In one run queue, or about to be put there: the queue owns it. No stack yet if new.
   running,  // On a worker: that worker owns it.
   parked,   // With whoever will wake it.
+  hosting,  // Waits for another fiber, which runs on its stack.
 };
 
 // All that a spawned fiber is until it first runs: small, recycled, the closure inside.
@@ -30,20 +32,31 @@ struct Fiber {
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};
   std::uint8_t size_class = kDefaultSizeClass;
-  // Relative to task.image_hint(), since a whole address has no room; see set_site().
+  // Of task.family(), 0 if that is null. Relaxed: written by who spawns; others take it as a hint.
+  detail::Atomic<std::uint8_t> family_digest{0};
+  // Relative to task.image_hint(), since a whole address has no room; see set_up().
   // Relaxed: written by who spawns, read by dumps, perhaps stale.
   detail::Atomic<std::int32_t> site{0};
   detail::Task task;
 
-  // By who spawns it, after `task` is set: `caller` is where the call of spawn returns to, or null.
-  void set_site(const void* caller) noexcept {
+  // By who spawns it, whose own the free record is. `caller` is where the call of spawn returns to,
+  // or null.
+  void set_up(detail::Task&& new_task, std::uint8_t new_size_class, const void* caller) noexcept {
+    task = std::move(new_task);
+    size_class = new_size_class;
+    family_digest.store(digest_of(task.family()), detail::relaxed);
     const std::intptr_t distance = reinterpret_cast<std::intptr_t>(caller) -
                                    reinterpret_cast<std::intptr_t>(task.image_hint());
     const auto kept = static_cast<std::int32_t>(distance);
     // Too far where the task was wrapped by a shared library, and the call is in the program.
     site.store(kept == distance ? kept : 0, detail::relaxed);
   }
-  // What set_site() was given; null when unknown.
+  [[nodiscard]] static std::uint8_t digest_of(const void* family) noexcept {
+    if (family == nullptr) return 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(family);
+    return static_cast<std::uint8_t>((address >> 4 ^ address >> 11) | 1);
+  }
+  // The `caller` that set_up() was given; null when unknown.
   [[nodiscard]] const void* site_hint() const noexcept {
     const std::int32_t distance = site.load(detail::relaxed);
     const char* image = static_cast<const char*>(task.image_hint());

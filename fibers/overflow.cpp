@@ -56,7 +56,15 @@ const Stack* overflowed_stack(const void* address, std::size_t& stack_size) noex
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
     if (space == nullptr) continue;
-    if (const Stack* stack = space->find_overflowed(address, stack_size)) return stack;
+    const Stack* stack = space->find_overflowed(address, stack_size);
+    if (stack == nullptr) continue;
+    // That of the innermost guest, if there are guests.
+    while (const Fiber* fiber = stack->fiber) {
+      const Stack* own = fiber->stack.load(relaxed);
+      if (own == nullptr || own == stack) break;
+      stack = own;
+    }
+    return stack;
   }
   return nullptr;
 }

@@ -66,13 +66,15 @@ class FiberName {
 
 // The header of a stack, at the top of its own memory: the page it stands in is touched by every
 // fiber that runs there, so what a started fiber needs beyond its record costs no memory.
-// A worker has one more, for the stack its thread was born with.
+// A worker has one more, for the stack its thread was born with; and a fiber that runs as a guest
+// has one in a frame of its host, on whose stack it runs.
 // Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
 // fiber's waker.
 struct Stack {
   Context context = nullptr;            // Where to go on; null while somebody runs here.
-  Fiber* fiber = nullptr;               // Bound to it; null when free.
+  Fiber* fiber = nullptr;               // Bound to it, or its guest; null when free.
   Stack* next = nullptr;                // In the list of free stacks it is in.
+  char* lowest = nullptr;               // The end of the memory, just above the guard.
   detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
   ExceptionState exceptions;
   int saved_errno = 0;

@@ -167,6 +167,7 @@ Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexc
   SanitizerStack::unpoison(lowest, stack_bytes(size_class));
   auto* stack = pick.fresh ? ::new (static_cast<void*>(header)) Stack : std::launder(header);
   stack->index = pick.index;
+  stack->lowest = lowest;
   stack->size_class = static_cast<std::uint8_t>(size_class);
   const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
   stack->sanitizer.create(lowest, size);
@@ -198,7 +199,7 @@ void StackSpace::cool(Stack* chain) noexcept {
       Stack& stack = *chain;
       chain = stack.next;
       indices[count] = stack.index;
-      char* lowest = lowest_byte(stack);
+      char* lowest = stack.lowest;
       const std::size_t bytes = stack_bytes(stack.size_class);
       stack.sanitizer.destroy();
       (void)madvise(lowest, bytes, MADV_DONTNEED);
@@ -217,13 +218,6 @@ StackSpace::Counts StackSpace::counts() noexcept {
     counts.cold += range.cold.size();
   }
   return counts;
-}
-
-char* StackSpace::lowest_byte(const Stack& stack) noexcept {
-  const auto header = reinterpret_cast<std::uintptr_t>(&stack);
-  const std::uintptr_t top =
-      (header + sizeof(Stack) + color(stack.index) + kPage - 1) & ~(kPage - 1);
-  return reinterpret_cast<char*>(top - stack_bytes(stack.size_class));
 }
 
 const Stack* StackSpace::find_overflowed(const void* address,

@@ -50,7 +50,6 @@ class StackSpace {
   // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
   [[nodiscard]] const Stack* find_overflowed(const void* address,
                                              std::size_t& stack_size) const noexcept;
-  [[nodiscard]] static char* lowest_byte(const Stack& stack) noexcept;
 
  private:
   struct Range {

@@ -38,6 +38,10 @@ void append_state(const Fiber& fiber, std::string& text) {
       text.append(" is parked: ");
       text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
       break;
+    case FiberState::hosting:
+      text.append(" waits for one that runs on its stack: ");
+      text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
+      break;
   }
 }
 
@@ -67,7 +71,8 @@ void append_fiber(const Fiber& fiber, std::string& text) {
 void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
   append_fiber(fiber, text);
   fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
-  if (stack == nullptr) return;
+  // The calls of a host are below those of its guest.
+  if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
   const fibers::Backtrace trace = fibers::backtrace_of(*stack);
   for (std::size_t i = 0; i < trace.count; ++i) {
     // A call is before the place that it returns to.

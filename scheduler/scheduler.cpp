@@ -73,6 +73,7 @@ class NamedTask {
     this_fiber::set_name(name_);
     task_.run();
   }
+  [[nodiscard]] const void* family() const noexcept { return task_.family(); }
 
  private:
   char name_[32] = {};
@@ -175,9 +176,7 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const
   }
   if (fiber == nullptr) throw_too_many_fibers();
   fibers::happens_after(fiber);
-  fiber->task = std::move(task);
-  fiber->set_site(caller);
-  fiber->size_class = size_class;
+  fiber->set_up(std::move(task), size_class, caller);
   spawned_outside_.fetch_add(1, release);  // [outside]
   fibers::happens_before(fiber);
   return *fiber;

@@ -162,6 +162,13 @@ void wake(Waker waker) noexcept {
   }
 }
 
+bool run_in_place(const void* family, WaitReason reason) noexcept {
+  Worker* worker = current_worker();
+  // On a worker's own stack a handler of the runtime may call, who is no fiber.
+  if (worker == nullptr || worker->current_fiber() == nullptr) return false;
+  return worker->run_in_place(family, reason);
+}
+
 unsigned concurrency() noexcept {
   Worker* worker = current_worker();
   Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();

@@ -51,6 +51,11 @@ void check_may_switch(const Stack& stack) noexcept {
   }
 }
 
+// What a fiber that is called now would have of the calling fiber's stack.
+[[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
+  return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
+}
+
 // The fiber woken last may push others back this often in a row.
 constexpr std::uint32_t kSlotRunsInARow = 3;
 
@@ -86,9 +91,7 @@ Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const vo
   Fiber* fiber = fibers_.take();
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
   fibers::happens_after(fiber);
-  fiber->task = std::move(task);
-  fiber->set_site(caller);
-  fiber->size_class = size_class;
+  fiber->set_up(std::move(task), size_class, caller);
   counters_.spawned.add_one();
   fibers::happens_before(fiber);
   return *fiber;
@@ -145,12 +148,12 @@ Fiber* Worker::take_next() noexcept {
 }
 
 void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
-  fiber.stack.store(&stack, release);  // [bound]
   stack.fiber = &fiber;
   stack.exceptions = {};
   stack.name.clear();
   if (next_fiber_id_ % kIdBlock == 0) next_fiber_id_ = take_id_block();
   stack.fiber_id.store(next_fiber_id_++, relaxed);  // Relaxed: for dumps.
+  fiber.stack.store(&stack, release);               // [bound]
 }
 
 // The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
@@ -216,17 +219,22 @@ void Worker::run_task(Fiber& fiber) {
   }
 }
 
+// What is left to do when a fiber has ended.
+void Worker::retire(Fiber& fiber) noexcept {
+  fiber.stack.store(nullptr, relaxed);
+  fiber.state.store(FiberState::free, relaxed);
+  fibers_.give(fiber);
+  counters_.finished.add_one();
+}
+
 // Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
 // hand, since it can run on the same hot stack without a switch; else when this stack is taken
 // again, perhaps by another worker.
 Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   Worker& worker = *current_worker();
   check_may_switch(here);
-  fiber.stack.store(nullptr, relaxed);
   here.fiber = nullptr;
-  fiber.state.store(FiberState::free, relaxed);
-  worker.fibers_.give(fiber);
-  worker.counters_.finished.add_one();
+  worker.retire(fiber);
   Fiber* next = worker.take_next();
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
@@ -241,6 +249,64 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
       {[](void* stack) noexcept { current_worker()->stacks_.give(*static_cast<Stack*>(stack)); },
        &here});
   return *here.fiber;
+}
+
+// A fiber that the running one may be the host of: spawned here lately, and not started yet.
+Fiber* Worker::take_guest(const void* family) noexcept {
+  const std::uint8_t digest = Fiber::digest_of(family);
+  return queue_.take_recent(
+      [digest](const Fiber& fiber) { return fiber.family_digest.load(relaxed) == digest; },
+      [this, family](const Fiber& fiber) {
+        return fiber.stack.load(relaxed) == nullptr && fiber.size_class == default_size_class_ &&
+               fiber.task.family() == family;
+      });
+}
+
+bool Worker::run_in_place(const void* family, detail::WaitReason reason) noexcept {
+  Fiber& waiting = *current_;
+  Stack& stack = *waiting.stack.load(relaxed);
+  check_may_switch(stack);
+  // A program that only forks and joins must not keep all others waiting.
+  if ((tick_ + 1) % kFairnessPeriod == 0) return false;
+  if (room_left(stack) < fibers::stack_bytes(default_size_class_) / 4 * 3) return false;
+  Fiber* guest = take_guest(family);
+  // It may have been behind others, which thieves did not see for a moment.
+  announce_work();
+  if (guest == nullptr) return false;
+  ++tick_;
+  counters_.switches.add_one();
+  waiting.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
+  waiting.state.store(FiberState::hosting, relaxed);
+  host(waiting, *guest);
+  return true;
+}
+
+// Runs `guest` to its end on the stack of `host`, who calls. The guest is a fiber in every way: it
+// may park, and go on on another worker, with the host's frames below its own. So it has a header
+// of its own, here. To the sanitizers both are one stack.
+void Worker::host(Fiber& host, Fiber& guest) noexcept {
+  Stack& below = *host.stack.load(relaxed);
+  Stack here;
+  here.lowest = below.lowest;
+  here.sanitizer = below.sanitizer;
+  Worker* worker = current_worker();
+  below.exceptions = std::exchange(*worker->thread_.exceptions, {});
+  below.fiber = &guest;
+  worker->bind(guest, here);
+  worker->current_ = &guest;
+  guest.state.store(FiberState::running, relaxed);
+  fibers::happens_after(&guest);
+  worker->run_task(guest);
+  if (here.locals != nullptr) [[unlikely]]
+    detail::destroy_all(here.locals);
+  fibers::happens_before(&guest);
+  check_may_switch(here);
+  worker = current_worker();
+  worker->retire(guest);
+  below.fiber = &host;
+  *worker->thread_.exceptions = below.exceptions;
+  worker->current_ = &host;
+  host.state.store(FiberState::running, relaxed);
 }
 
 void Worker::stack_main(fibers::Arrival arrival) {

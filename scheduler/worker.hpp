@@ -75,6 +75,8 @@ class Worker {
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
+  // As detail::run_in_place(), by the fiber that runs here.
+  [[nodiscard]] bool run_in_place(const void* family, detail::WaitReason reason) noexcept;
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
 
   // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
@@ -116,6 +118,9 @@ class Worker {
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;
   void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
+  [[nodiscard]] fibers::Fiber* take_guest(const void* family) noexcept;
+  static void host(fibers::Fiber& host, fibers::Fiber& guest) noexcept;
+  void retire(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] static fibers::Fiber& end_fiber(fibers::Fiber& fiber, fibers::Stack& here) noexcept;
   void run_task(fibers::Fiber& fiber);
   void push(fibers::Fiber& fiber);

@@ -240,7 +240,7 @@ auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;
   detail::JoinState<Result> state;
   detail::drive<Result>(std::forward<Awaitable>(awaitable), state);
-  state.join();
+  (void)state.wait_until({});
   return state.take();
 }
 

@@ -93,7 +93,7 @@ class JoinCase final : public SelectCase {
 
  private:
   bool attempt() noexcept override { return core_->done(); }
-  bool is_ready() noexcept override { return core_->has_finished(); }
+  bool is_ready() noexcept override { return core_->done(); }
   bool conclude() noexcept override { return true; }
 
   JoinCore* const core_;

@@ -141,7 +141,10 @@ class TaskGroup {
     if (!errors.empty()) std::rethrow_exception(errors.front());
   }
   // Parks until every task has ended; take_errors() has what they have thrown.
-  void wait() noexcept { (void)wait_until({}); }
+  void wait() noexcept {
+    if (pool_ == nullptr) return running_.wait();
+    (void)wait_until({});
+  }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
@@ -195,6 +198,7 @@ class TaskGroup {
     ~Member() {
       if (place_.group != nullptr && task_) place_.group->count_unrun();
     }
+    [[nodiscard]] const void* family() const noexcept { return &place_.group->running_; }
     void operator()() {
       place_.group->run(*task_);
       task_.reset();

@@ -44,8 +44,13 @@ class WaitGroup {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
   }
 
-  // Parks until the count is 0. From fibers and plain threads.
-  void wait() noexcept { (void)wait_until({}); }
+  // Parks until the count is 0. From fibers and plain threads. Fibers of this group's go() that have
+  // not started may run on the caller's stack meanwhile, as for JoinHandle::join().
+  void wait() noexcept {
+    while (count_hint() != 0 && detail::run_in_place(this, detail::WaitReason::wait_group)) {
+    }
+    (void)wait_until({});
+  }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   template <class Rep, class Period>
@@ -65,6 +70,7 @@ class WaitGroup {
     ~Count() {
       if (group_ != nullptr) group_->done();
     }
+    [[nodiscard]] const WaitGroup* group() const noexcept { return group_; }
 
    private:
     WaitGroup* group_;
@@ -74,11 +80,17 @@ class WaitGroup {
   struct Counted {
     using Shown = F;  // In dumps, in place of this wrapping.
 
+    [[nodiscard]] const void* family() const noexcept { return count.group(); }
+
     Count count;
     F callable;
     void operator()() { callable(); }
   };
 
+  // Relaxed: only whether it is worth looking.
+  [[nodiscard]] std::uint64_t count_hint() const noexcept {
+    return word_.load(detail::relaxed) / 2;
+  }
   [[nodiscard]] bool stop_waiting() noexcept;
   void reached_zero(std::uint64_t before) noexcept;
 

@@ -4,6 +4,7 @@
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/support/deadlock.hpp"
@@ -16,6 +17,20 @@ void channel(unsigned workers) {
   weft::run({.workers = workers}, [] {
     weft::Channel<int> channel;
     weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); }).join();
+  });
+}
+
+// The same with a receiver that has started, on a stack of its own.
+void handle(unsigned workers) {
+  weft::run({.workers = workers}, [] {
+    weft::Channel<int> channel;
+    bool started = false;
+    auto receiver = weft::spawn([&] {
+      started = true;
+      (void)channel.receive();
+    });
+    while (!started) weft::this_fiber::yield();
+    receiver.join();
   });
 }
 
@@ -66,7 +81,9 @@ DEADLOCK_TEST_CASE("a deadlock is reported by one of eight workers",
                    "weft: deadlock: every fiber waits", channel(8))
 DEADLOCK_TEST_CASE("the report shows who waits for a channel",
                    "'the receiver' is parked: channel receive", channel(1))
-DEADLOCK_TEST_CASE("the report shows who waits for a handle", "'main' is parked: join", channel(2))
+DEADLOCK_TEST_CASE("the report shows who waits for a handle", "'main' is parked: join", handle(1))
+DEADLOCK_TEST_CASE("the report shows who waits for one that runs on its stack",
+                   "'main' waits for one that runs on its stack: join", channel(1))
 DEADLOCK_TEST_CASE("the report shows one who waits for a mutex", "'left first' is parked: mutex",
                    mutex(1))
 DEADLOCK_TEST_CASE("the report shows the other who waits for a mutex",

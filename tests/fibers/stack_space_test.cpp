@@ -84,7 +84,7 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
     REQUIRE(stack != nullptr);
     CHECK(stack->next == nullptr);
     CHECK(stack->size_class == size_class);
-    char* lowest = StackSpace::lowest_byte(*stack);
+    char* lowest = stack->lowest;
     auto* header = reinterpret_cast<char*>(stack);
     const auto usable = static_cast<std::size_t>(header - lowest);
     CHECK(usable < stack_bytes(size_class));
@@ -98,7 +98,7 @@ TEST_CASE("a touch below a stack of any size is deadly, one at its end is not") 
   StackSpace space(&Coroutine::entry);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     for (Stack* stack : unchain(space.take(size_class, 2))) {
-      char* lowest = StackSpace::lowest_byte(*stack);
+      char* lowest = stack->lowest;
       CHECK(signal_of_touching(lowest) == 0);
       CHECK(signal_of_touching(lowest - 1) == SIGSEGV);
       CHECK(signal_of_touching(lowest - 4096) == SIGSEGV);
@@ -111,7 +111,7 @@ TEST_CASE("a guard stays when the stack is cooled and taken again") {
   for (int round = 0; round < 3; ++round) {
     Stack* stack = space.take(2, 1);
     REQUIRE(stack != nullptr);
-    CHECK(signal_of_touching(StackSpace::lowest_byte(*stack) - 1) == SIGSEGV);
+    CHECK(signal_of_touching(stack->lowest - 1) == SIGSEGV);
     space.cool(stack);
   }
   CHECK(space.counts().carved == 1);
@@ -123,19 +123,19 @@ TEST_CASE("cold stacks are taken before new ones are carved, and are zero again"
   const std::vector<Stack*> stacks = unchain(chain);
   REQUIRE(stacks.size() == 20);
   for (Stack* stack : stacks) {
-    std::memset(StackSpace::lowest_byte(*stack), 0x5a, stack_bytes(2) - 2048);
+    std::memset(stack->lowest, 0x5a, stack_bytes(2) - 2048);
   }
   space.cool(chain);
   CHECK(space.counts().carved == 20);
   CHECK(space.counts().cold == 20);
-  for (Stack* stack : stacks) CHECK(!resident(StackSpace::lowest_byte(*stack)));
+  for (Stack* stack : stacks) CHECK(!resident(stack->lowest));
   const std::vector<Stack*> again = unchain(space.take(2, 20));
   CHECK(space.counts().carved == 20);
   CHECK(space.counts().cold == 0);
   CHECK(std::set<Stack*>(again.begin(), again.end()) ==
         std::set<Stack*>(stacks.begin(), stacks.end()));
   for (Stack* stack : again) {
-    const char* lowest = StackSpace::lowest_byte(*stack);
+    const char* lowest = stack->lowest;
     CHECK(std::all_of(lowest, lowest + stack_bytes(2) - 2048, [](char c) { return c == 0; }));
     CHECK(stack->fiber == nullptr);
     CHECK(stack->fiber_id.load(weft::detail::relaxed) == 0);
@@ -154,10 +154,10 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
   }
   weft::test::Random random(1);
   for (Stack* stack : stacks) {
-    char* lowest = StackSpace::lowest_byte(*stack);
+    char* lowest = stack->lowest;
     for (Stack* other : stacks) {
       if (other == stack) continue;
-      char* others = StackSpace::lowest_byte(*other);
+      char* others = other->lowest;
       CHECK((others + stack_bytes(other->size_class) <= lowest ||
              lowest + stack_bytes(stack->size_class) <= others));
     }
@@ -230,7 +230,7 @@ TEST_CASE("with little address space there are fewer stacks, not a crash") {
     StackSpace space(&Coroutine::entry);
     unsigned taken = 0;
     while (Stack* stack = space.take(10, 1)) {
-      std::memset(StackSpace::lowest_byte(*stack), 1, 4096);
+      std::memset(stack->lowest, 1, 4096);
       if (++taken > 100) _exit(2);
     }
     _exit(taken > 0 ? 0 : 3);

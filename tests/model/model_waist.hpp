@@ -211,6 +211,9 @@ Waker current() noexcept {
   return self.kind == model::Party::Kind::thread ? Waker::of_thread(&self) : Waker::of_fiber(&self);
 }
 
+// A party of a model is never spawned, so it has no host.
+bool run_in_place(const void*, WaitReason) noexcept { return false; }
+
 void park(After after, WaitReason) noexcept { model::World::current().park(after); }
 
 // As in scheduler/waist.cpp.

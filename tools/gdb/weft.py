@@ -69,13 +69,14 @@ class Fiber:
         return "; runs " + readable.replace("typeinfo for ", "")
 
     def describe(self):
-        state = ("has ended", "is ready", "is running", "is parked")[self.state]
-        reason = ": " + str(self.reason).split("::")[-1] if self.state == PARKED else ""
+        state = ("has ended", "is ready", "is running", "is parked",
+                 "waits for one that runs on its stack")[self.state]
+        reason = ": " + str(self.reason).split("::")[-1] if self.state in (PARKED, HOSTING) else ""
         who = f"fiber {self.id} '{self.name}'" if self.id else "fiber (not started)"
         return f"{who} {state}{reason}{self.runs()}"
 
 
-FREE, PARKED = 0, 3
+FREE, PARKED, HOSTING = 0, 3, 4
 
 
 def all_fibers():

@@ -14,6 +14,8 @@ namespace weft::detail {
 // The untyped core: whether the fiber has finished, and who waits for that.
 // Invariant: references_ counts the fiber and the handle; the last one out deletes the state.
 // Order
+//   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
+//           is there.
 //   [refs]  release_reference (acq_rel, both sides): the last one sees all uses of the other.
 class JoinCore {
  public:
@@ -21,17 +23,12 @@ class JoinCore {
   JoinCore(const JoinCore&) = delete;
   JoinCore& operator=(const JoinCore&) = delete;
 
-  [[nodiscard]] bool done() noexcept {
-    lock_.lock();
-    const bool finished = finished_;
-    lock_.unlock();
-    return finished;
-  }
-  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: a joiner
-  // that owns the state may destroy it at once.
+  [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
+  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: who owns the
+  // state may destroy it as soon as wait_until() has returned true.
   void finish() noexcept {
     lock_.lock();
-    finished_ = true;
+    finished_.store(true, release);  // [end]
     Waiter* joiners = waiters_.claim_all();
     lock_.unlock();
     wake_chain(joiners);
@@ -39,19 +36,23 @@ class JoinCore {
   // Parks until finish(); false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     lock_.lock();
-    if (finished_) {
+    if (done()) {
       lock_.unlock();
       return true;
     }
     Waiter self;
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
-  void join() noexcept { (void)wait_until({}); }
+  // Parks until finish(), unless it can run the fiber itself. By who has a reference: finish() may
+  // not have returned yet.
+  void join() noexcept {
+    if (done() || (run_in_place(this, WaitReason::join) && done())) return;
+    (void)wait_until({});
+  }
 
-  // For a select: what guards the list, and whether there is nothing to wait for, under it.
+  // For a select: what guards the list; under it done() does not change.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
-  [[nodiscard]] bool has_finished() const noexcept { return finished_; }
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
@@ -60,7 +61,7 @@ class JoinCore {
 
  private:
   SpinLock lock_;
-  bool finished_ = false;
+  Atomic<bool> finished_{false};  // Set under lock_.
   Atomic<std::uint32_t> references_{2};
   WaitList waiters_;
 };
@@ -111,6 +112,7 @@ template <class Callable, class Result>
 struct JoinableTask {
   using Shown = Callable;  // In dumps, in place of this wrapping.
 
+  [[nodiscard]] const void* family() const noexcept { return state; }
   void operator()() {
     state->store_outcome(*callable);
     callable.reset();

@@ -1,6 +1,7 @@
 // A callable that is moved, run once and gone.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +23,14 @@ template <class Callable>
 requires requires { typename Callable::Shown; }
 struct ShownType<Callable> {
   using Type = typename Callable::Shown;
+};
+
+// A callable that somebody waits for names whom: the JoinCore or WaitGroup, say. All callables that
+// one party waits for are of one family.
+template <class Callable>
+concept HasFamily = requires(const Callable& callable) {
+  { callable.family() }
+  noexcept->std::same_as<const void*>;
 };
 
 // A move-only void() callable that runs at most once.
@@ -70,6 +79,12 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
+  // Whose family the callable belongs to; null for most. Requires a callable.
+  [[nodiscard]] const void* family() const noexcept {
+    const auto family_of = operations_hint()->family;
+    return family_of == nullptr ? nullptr : family_of(storage_);
+  }
+
   // What the callable is, or was before it ran; null if there was none, or without RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
@@ -84,6 +99,7 @@ class Task {
     void (*destroy)(void* storage) noexcept;
     // Null where copying the bytes moves the callable: true of what most programs capture.
     void (*relocate)(void* from, void* to) noexcept;
+    const void* (*family)(const void* storage) noexcept;  // Null if it has none.
     const std::type_info* type;
   };
 
@@ -118,7 +134,7 @@ class Task {
     source.~Callable();
   }
   template <class Callable>
-  static Callable* boxed(void* storage) noexcept {
+  static Callable* boxed(const void* storage) noexcept {
     Callable* pointer = nullptr;
     std::memcpy(&pointer, storage, sizeof pointer);
     return pointer;
@@ -134,6 +150,26 @@ class Task {
   }
 
   template <class Callable>
+  static const void* family_inline(const void* storage) noexcept {
+    return std::launder(static_cast<const Callable*>(storage))->family();
+  }
+  template <class Callable>
+  static const void* family_boxed(const void* storage) noexcept {
+    return boxed<Callable>(storage)->family();
+  }
+  template <class Callable, bool kIsBoxed>
+  [[nodiscard]] static constexpr auto family_of() noexcept -> const
+      void* (*)(const void*) noexcept {
+    if constexpr (!HasFamily<Callable>) {
+      return nullptr;
+    } else if constexpr (kIsBoxed) {
+      return &family_boxed<Callable>;
+    } else {
+      return &family_inline<Callable>;
+    }
+  }
+
+  template <class Callable>
   [[nodiscard]] static constexpr const std::type_info* type_of() noexcept {
 #ifdef __cpp_rtti
     return &typeid(typename ShownType<Callable>::Type);
@@ -146,10 +182,10 @@ class Task {
   static constexpr Operations kInline{
       &run_inline<Callable>, &destroy_inline<Callable>,
       std::is_trivially_copyable_v<Callable> ? nullptr : &relocate_inline<Callable>,
-      type_of<Callable>()};
+      family_of<Callable, false>(), type_of<Callable>()};
   template <class Callable>
   static constexpr Operations kBoxed{&run_boxed<Callable>, &destroy_boxed<Callable>, nullptr,
-                                     type_of<Callable>()};
+                                     family_of<Callable, true>(), type_of<Callable>()};
 
   void set_operations(const Operations& operations) noexcept {
     operations_.store(reinterpret_cast<std::uintptr_t>(&operations), relaxed);

@@ -117,6 +117,14 @@ void park(After after, WaitReason reason) noexcept;
 // wakes the caller. Returns claim.winner(). Whoever else may wake the caller must claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
+// Instead of parking until a fiber of `family` (see Task::family) has ended: if one that was
+// spawned here lately has not started, and the caller is a fiber whose stack has room for it, the
+// caller is its host until it ends: the guest runs on the host's stack, and the host counts as
+// waiting for `reason`. False when there is none, or when it is time for others to run.
+// A host can do nothing until its guest has ended: only for waits without deadline, for all of the
+// family or for its only one.
+bool run_in_place(const void* family, WaitReason reason) noexcept;
+
 // Makes a parked fiber or thread runnable. Call it exactly once per park. From any thread.
 // Synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
