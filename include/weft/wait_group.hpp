@@ -44,8 +44,8 @@ class WaitGroup {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
   }
 
-  // Parks until the count is 0. From fibers and plain threads. Fibers of this group's go() that have
-  // not started may run on the caller's stack meanwhile, as for JoinHandle::join().
+  // Parks until the count is 0. From fibers and plain threads. Fibers of this group's go() that
+  // have not started may run on the caller's stack meanwhile, as for JoinHandle::join().
   void wait() noexcept {
     while (count_hint() != 0 && detail::run_in_place(this, detail::WaitReason::wait_group)) {
     }
