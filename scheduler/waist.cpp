@@ -1,6 +1,8 @@
 // The waist, implemented: each function first asks whether a fiber or a plain thread calls.
 #include <weft/detail/waist.hpp>
 
+#include <algorithm>
+#include <new>
 #include <system_error>
 #include <utility>
 #include <weft/error.hpp>
@@ -103,6 +105,22 @@ Scheduler& scheduler_for_spawn() {
 
 [[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
   scheduler_for_spawn().spawn(std::move(task), options, __builtin_return_address(0));
+}
+
+void* allocate_brief(std::size_t bytes) {
+  Worker* worker = current_worker();
+  if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
+    return ::operator new(std::max(bytes, scheduler::BlockCache::kBlockBytes));
+  }
+  return worker->blocks().take();
+}
+
+void free_brief(void* memory, std::size_t bytes) noexcept {
+  Worker* worker = current_worker();
+  if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
+    return ::operator delete(memory);
+  }
+  worker->blocks().give(memory);
 }
 
 Waker spawn_parked(Task&& task, WaitReason reason) {

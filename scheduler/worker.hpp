@@ -13,6 +13,7 @@
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
 #include "fibers/switch.hpp"
+#include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
 #include "scheduler/overflow_queue.hpp"
 #include "scheduler/poller.hpp"
@@ -77,6 +78,7 @@ class Worker {
   void yield() noexcept;
   // As detail::run_in_place(), by the fiber that runs here.
   [[nodiscard]] bool run_in_place(const void* family, detail::WaitReason reason) noexcept;
+  [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
 
   // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
@@ -179,6 +181,7 @@ class Worker {
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;
+  BlockCache blocks_;
   base::Random random_;
   std::vector<Look> looks_;
   PollBuffer poll_buffer_;

@@ -14,14 +14,15 @@
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "tests/cost/allocations.hpp"
 #include "tests/support/fiber_test.hpp"
+
+std::atomic<std::uint64_t> weft::test::allocations{0};
 
 namespace {
 
-std::atomic<std::uint64_t> allocations{0};
-
 void* allocate(std::size_t size, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
+  weft::test::allocations.fetch_add(1, std::memory_order_relaxed);
   // The size of such an allocation must be a multiple of its alignment.
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
@@ -51,17 +52,10 @@ using weft::FiberPool;
 using weft::FunctionPool;
 using weft::OnFull;
 using weft::PoolOptions;
+using weft::test::allocations;
+using weft::test::allocations_of;
 
 constexpr int kTasks = 500;
-
-// How often memory is taken for what `use` does with a pool, done once before to warm up.
-template <class Use>
-std::uint64_t allocations_of(Use use) {
-  use();
-  const std::uint64_t before = allocations.load();
-  use();
-  return allocations.load() - before;
-}
 
 PoolOptions options(OnFull when_full) {
   return {.capacity = 2, .queue_capacity = 3, .on_full = when_full, .idle_timeout = weft::kNever};

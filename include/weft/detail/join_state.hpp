@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <memory>
+#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -16,7 +17,8 @@ namespace weft::detail {
 // Order
 //   [end]   finish stores finished_ (release) -> done and wait_until load it (acquire): the outcome
 //           is there.
-//   [refs]  release_reference (acq_rel, both sides): the last one sees all uses of the other.
+//   [refs]  release_reference subtracts (acq_rel) -> the last one loads or subtracts (acquire): it
+//           sees all uses of the other.
 class JoinCore {
  public:
   JoinCore() = default;
@@ -56,7 +58,8 @@ class JoinCore {
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
-    return references_.fetch_sub(1, acq_rel) == 1;  // [refs]
+    // Who is alone stays alone, and need not count.
+    return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 
  private:
@@ -90,6 +93,18 @@ class JoinState : public JoinCore {
     } catch (...) {
       exception_ = std::current_exception();
     }
+  }
+
+  static void* operator new(std::size_t bytes) { return allocate_brief(bytes); }
+  static void operator delete(void* memory, std::size_t bytes) noexcept {
+    free_brief(memory, bytes);
+  }
+  // Of a T that asks for more alignment.
+  static void* operator new(std::size_t bytes, std::align_val_t alignment) {
+    return ::operator new(bytes, alignment);
+  }
+  static void operator delete(void* memory, std::align_val_t alignment) noexcept {
+    ::operator delete(memory, alignment);
   }
 
   // Requires done(). Moves the value out, or throws the fiber's exception.

@@ -4,6 +4,7 @@
 // sees neither workers nor queues; the scheduler implements them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
@@ -94,6 +95,11 @@ class Claim {
  private:
   Atomic<std::uint32_t> winner_{kNobody};
 };
+
+// As operator new and operator delete, for memory that is small and short-lived: a worker keeps
+// some for the next time. What one thread has allocated another may free. Throws std::bad_alloc.
+[[nodiscard]] void* allocate_brief(std::size_t bytes);
+void free_brief(void* memory, std::size_t bytes) noexcept;
 
 // Makes a new fiber runnable. From a fiber: on its worker's queue. From a plain thread: on the
 // shared queue of the current runtime. Never parks.

@@ -1,0 +1,21 @@
+// How much memory is asked for: pool_test.cpp replaces this program's operator new by one that
+// counts.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weft::test {
+
+extern std::atomic<std::uint64_t> allocations;
+
+// How often memory is taken for what `use` does, done once before to warm up.
+template <class Use>
+std::uint64_t allocations_of(Use use) {
+  use();
+  const std::uint64_t before = allocations.load();
+  use();
+  return allocations.load() - before;
+}
+
+}  // namespace weft::test
