@@ -31,6 +31,10 @@ class RunQueue {
  public:
   static constexpr std::uint32_t kCapacity = 256;  // A power of two: a counter masks to a slot.
 
+  // Without thieves, as of a runtime's only worker, the owner moves head_ by plain stores: there is
+  // nobody whom a compare-exchange, which takes longer than all else here, could lose against.
+  explicit RunQueue(bool has_thieves = true) noexcept : has_thieves_(has_thieves) {}
+
   // Owner only. False when full; the owner then spills.
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
   // Owner only. The oldest fiber, or nullptr when empty.
@@ -74,9 +78,12 @@ class RunQueue {
   }
 
   [[nodiscard]] bool withdraw(std::uint32_t count) noexcept;
+  // False if head_ was no longer `head`, which is what it is then. [head]
+  [[nodiscard]] bool move_head(std::uint64_t& head, std::uint64_t to) noexcept;
 
   alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
+  const bool has_thieves_;
   // Relaxed: [tail] publishes a slot, [head] gives it back; a stale read dies in the CAS (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
@@ -90,14 +97,20 @@ inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   return true;
 }
 
+inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept {
+  if (has_thieves_) {
+    return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
+  }
+  head_.store(to, detail::relaxed);  // Relaxed: for hints only.
+  return true;
+}
+
 inline fibers::Fiber* RunQueue::pop() noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   std::uint64_t head = head_.load(detail::relaxed);
   while (first_of(head) != tail) {
     fibers::Fiber* fiber = slots_[slot_of(first_of(head))].load(detail::relaxed);
-    if (head_.compare_exchange_weak(head, head + 1, detail::release, detail::relaxed)) {  // [head]
-      return fiber;
-    }
+    if (move_head(head, head + 1)) return fiber;
   }
   return nullptr;
 }
@@ -131,10 +144,7 @@ inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.
   std::uint64_t head = head_.load(detail::relaxed);
   while (tail - first_of(head) >= count) {
-    if (head_.compare_exchange_weak(head, head + kWithdrawal, detail::release,
-                                    detail::relaxed)) {  // [head]
-      return true;
-    }
+    if (move_head(head, head + kWithdrawal)) return true;
   }
   tail_.store(tail, detail::release);  // [tail]
   return false;

@@ -62,14 +62,26 @@ constexpr std::uint32_t kSlotRunsInARow = 3;
 }  // namespace
 
 Worker::Worker(Scheduler& scheduler, unsigned index)
-    : timers_(Deadline::now_nanoseconds()),
+    : queue_(scheduler.options().workers > 1),
+      timers_(Deadline::now_nanoseconds()),
       scheduler_(scheduler),
       index_(index),
+      has_thieves_(scheduler.options().workers > 1),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.options().workers) {}
+
+inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
+  Fiber* fiber = fibers_.take();
+  if (fiber == nullptr) scheduler_.throw_too_many_fibers();
+  fibers::happens_after(fiber);
+  fiber->set_up(std::move(task), size_class, caller);
+  counters_.spawned.add_one();
+  fibers::happens_before(fiber);
+  return *fiber;
+}
 
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   // Thieves only make the queue shorter, so after this push() cannot throw.
@@ -85,16 +97,6 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   return fiber;
-}
-
-Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
-  Fiber* fiber = fibers_.take();
-  if (fiber == nullptr) scheduler_.throw_too_many_fibers();
-  fibers::happens_after(fiber);
-  fiber->set_up(std::move(task), size_class, caller);
-  counters_.spawned.add_one();
-  fibers::happens_before(fiber);
-  return *fiber;
 }
 
 void Worker::push(Fiber& fiber) {
@@ -131,21 +133,29 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   announce_work();
 }
 
+inline Fiber* Worker::take_slot() noexcept {
+  Fiber* fiber = slot_.load(relaxed);
+  if (fiber == nullptr) return nullptr;
+  if (has_thieves_) return slot_.exchange(nullptr, acquire);  // [slot]
+  slot_.store(nullptr, relaxed);  // Relaxed: the worker's own fiber, and nobody else's to take.
+  return fiber;
+}
+
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
-Fiber* Worker::take_next() noexcept {
+inline Fiber* Worker::take_next_at_hand() noexcept {
   if (++tick_ % kFairnessPeriod == 0) [[unlikely]] {
     fair_share_due_ = true;
     return nullptr;
   }
-  if (slot_.load(relaxed) != nullptr) {
-    if (Fiber* fiber = slot_.exchange(nullptr, acquire)) {  // [slot]
-      if (slot_runs_++ < kSlotRunsInARow) return fiber;
-      push(*fiber);
-    }
+  if (Fiber* fiber = take_slot()) {
+    if (slot_runs_++ < kSlotRunsInARow) return fiber;
+    push(*fiber);
   }
   slot_runs_ = 0;
   return queue_.pop();
 }
+
+Fiber* Worker::take_next() noexcept { return take_next_at_hand(); }
 
 void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   stack.fiber = &fiber;
@@ -184,7 +194,7 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_;
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
-  leave(*fiber.stack.load(relaxed), take_next(), after);
+  leave(*fiber.stack.load(relaxed), take_next_at_hand(), after);
   fibers::happens_after(&fiber);
 }
 
@@ -235,7 +245,7 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
   here.fiber = nullptr;
   worker.retire(fiber);
-  Fiber* next = worker.take_next();
+  Fiber* next = worker.take_next_at_hand();
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);

@@ -114,9 +114,13 @@ class Worker {
   };
 
   // worker.cpp: from fiber to fiber.
-  [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class,
-                                          const void* caller);
+  // Always inlined, as each fiber's start and end comes here.
+  [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
+                                                              std::uint8_t size_class,
+                                                              const void* caller);
+  [[nodiscard, gnu::always_inline]] fibers::Fiber* take_next_at_hand() noexcept;
   [[nodiscard]] fibers::Fiber* take_next() noexcept;
+  [[nodiscard, gnu::always_inline]] fibers::Fiber* take_slot() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;
   void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
@@ -166,6 +170,7 @@ class Worker {
 
   alignas(base::kCacheLine) Scheduler& scheduler_;
   const unsigned index_;
+  const bool has_thieves_;  // Other workers, who may take from queue_ and slot_.
   const std::uint8_t default_size_class_;
   fibers::ThreadState thread_{};
   fibers::Fiber* current_ = nullptr;      // Null on the idle stack.
