@@ -30,6 +30,7 @@ class Row(NamedTuple):
     pool: tuple = ()  # Ahead of every goroutine pool, and not far behind bare fibers.
     most_workers: int = sys.maxsize
     pools: tuple = ()
+    fewest_workers: int = 1
 
 
 def timed(metric, first, goal):
@@ -42,6 +43,12 @@ PARKED = Row(
     (Target("bytes_per_fiber", 4600, "absolute"), Target("create_ms", 1.5), Target("wake_ms", 1)),
     (Target("bytes_per_fiber", 4400, "absolute"), Target("create_ms", 1), Target("wake_ms", 0.5)),
 )
+LATENCY = Row(
+    ("p50_us", "p99_us", "p999_us", "cpu_ms"),
+    (Target("p50_us", 1), Target("p99_us", 1)),
+    (Target("p50_us", 1), Target("p99_us", 1)),
+)
+SPAWNED = ("spawned_p50_us", "spawned_p99_us", "spawned_p999_us")
 SLEEPERS = Row(("ms", "cpu_ms", RSS), (Target("ms", 0.8),), (Target("ms", 0.25),))
 
 
@@ -95,6 +102,9 @@ ROWS = {
     "W8d_1": pooled(trivial("ns_per_task")),
     "W8d_8": pooled(trivial("ns_per_task")),
     "W10": timed("ms", 0.5, 0.12),
+    "W11_idle": LATENCY,
+    "W11_busy": LATENCY._replace(fewest_workers=2, most_workers=2),
+    "W11_mixed": LATENCY._replace(shown=(*LATENCY.shown[:-1], *SPAWNED, LATENCY.shown[-1])),
     "W12_ready": timed("ns_per_select", 1, 1),
     "W12_becomes_ready": timed("ns_per_select", 1, 1),
     "P_timing": suite("overshoot_ms", shown=("first_ms", "average_ms", "total_ms", "most_wip")),

@@ -64,7 +64,7 @@ def boost_fiber_program(build_dir):
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
         raise Unavailable("no Boost.Fiber headers found")
     program = build_dir / "bench" / "rivals" / "boost_fiber"
-    flags = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread"]
+    flags = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread", "-I", str(RIVALS.parent.parent)]
     source = RIVALS / "boost_fiber" / "boost_fiber.cpp"
     libraries = ["-lboost_fiber", "-lboost_context"]
     build([cxx_tool(), *flags, str(source), "-o", str(program), *libraries])

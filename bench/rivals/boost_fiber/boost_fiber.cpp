@@ -26,9 +26,9 @@
 #include <utility>
 #include <vector>
 
+#include "bench/rivals/measure.hpp"
 #include "deadlines.hpp"
 #include "fiber_parts.hpp"
-#include "measure.hpp"
 
 namespace {
 

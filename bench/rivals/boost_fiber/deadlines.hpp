@@ -6,8 +6,8 @@
 #include <chrono>
 #include <cstdint>
 
+#include "bench/rivals/measure.hpp"
 #include "fiber_parts.hpp"
-#include "measure.hpp"
 
 namespace rivals {
 

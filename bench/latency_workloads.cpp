@@ -1,0 +1,116 @@
+// W11: how long a fiber that is ready waits until it runs.
+#include "bench/latency.hpp"
+
+#include <atomic>
+#include <thread>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "bench/workload.hpp"
+
+namespace weft::bench {
+
+namespace {
+
+Metrics quantiles(std::vector<double> nanoseconds) {
+  Metrics metrics;
+  add_quantiles(metrics, "", std::move(nanoseconds));
+  return metrics;
+}
+
+// Bursts of short fibers with pauses, until `stopped`.
+void run_bursts(const std::atomic<bool>& stopped) {
+  while (!stopped.load()) {
+    WaitGroup burst;
+    burst.add(kBurst);
+    for (int i = 0; i < kBurst; ++i) {
+      go([&burst] {
+        compute(kShortWork);
+        burst.done();
+      });
+    }
+    burst.wait();
+    this_fiber::sleep_for(kBurstPause);
+  }
+}
+
+}  // namespace
+
+// The main fiber is woken; there is no other.
+Metrics wake_idle(const Request& request) {
+  const std::size_t count = request.count(5'000);
+  Channel<Clock::time_point> wakes(1);
+  std::thread waker([&wakes, count] {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::this_thread::sleep_for(kWakePause);
+      wakes.send(Clock::now());
+    }
+    wakes.close();
+  });
+  std::vector<double> latencies;
+  latencies.reserve(count);
+  while (auto woken = wakes.receive()) latencies.push_back(nanoseconds_since(*woken));
+  waker.join();
+  expect("the number of wakes", static_cast<std::int64_t>(latencies.size()),
+         static_cast<std::int64_t>(count));
+  return quantiles(std::move(latencies));
+}
+
+// The main fiber wakes, and computes on: only the other worker can run what it has woken.
+Metrics wake_busy(const Request& request) {
+  if (request.workers != 2) throw Refusal("W11_busy is about one worker and one other.");
+  const std::size_t count = request.count(10'000);
+  Channel<Clock::time_point> wakes(1);
+  Channel<double> latencies(1);
+  std::atomic<bool> stopped{false};
+  auto bursts = spawn([&stopped] { run_bursts(stopped); });
+  auto woken = spawn([&wakes, &latencies] {
+    while (auto wake = wakes.receive()) latencies.send(nanoseconds_since(*wake));
+  });
+  std::vector<double> found;
+  found.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto now = Clock::now();
+    wakes.send(now);
+    compute_until(now + kWakerComputes);
+    found.push_back(latencies.receive().value());
+  }
+  stopped.store(true);
+  wakes.close();
+  bursts.join();
+  woken.join();
+  return quantiles(std::move(found));
+}
+
+// Fibers arrive by the clock, whether those before them have run or not, and their latency counts
+// from the moment at which they should have arrived: the main fiber, which spawns them, is late
+// itself when the workers are busy, and what that costs must not be overlooked.
+Metrics mixed_load(const Request& request) {
+  const auto interval = mixed_interval(request.workers);
+  const std::size_t count = request.count(20'000 * request.workers);
+  std::vector<double> since_arrival(count);
+  std::vector<double> since_spawn(count);
+  WaitGroup group;
+  group.add(count);
+  const auto start = Clock::now();
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto arrival = start + static_cast<Clock::rep>(i + 1) * interval;
+    this_fiber::sleep_until(arrival);
+    go([&, arrival, spawned = Clock::now(), i] {
+      const auto now = Clock::now();
+      since_arrival[i] = std::chrono::duration<double, std::nano>(now - arrival).count();
+      since_spawn[i] = std::chrono::duration<double, std::nano>(now - spawned).count();
+      compute(mixed_work(i));
+      group.done();
+    });
+  }
+  group.wait();
+  Metrics metrics = quantiles(std::move(since_arrival));
+  add_quantiles(metrics, "spawned_", std::move(since_spawn));
+  return metrics;
+}
+
+}  // namespace weft::bench
