@@ -34,11 +34,15 @@ struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+inline double nanoseconds_between(Clock::time_point start, Clock::time_point end = Clock::now()) {
+  return std::chrono::duration<double, std::nano>(end - start).count();
+}
+
 template <typename Work>
 double nanoseconds(Work work) {
   const auto start = Clock::now();
   work();
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
+  return nanoseconds_between(start);
 }
 
 template <typename Work>

@@ -1,9 +1,11 @@
 """Where the programs of the comparison come from: weft's is built by meson, the rivals' here."""
 
+import functools
 import os
 import pathlib
 import shutil
 import subprocess
+from typing import NamedTuple
 
 RIVALS = pathlib.Path(__file__).resolve().parent
 BUILD_TIMEOUT_S = 600
@@ -57,18 +59,38 @@ def cxx_tool():
     return shutil.which(os.environ.get("CXX", "g++"))
 
 
-def boost_fiber_program(build_dir):
+class CxxRival(NamedTuple):
+    """A rival that is one source file, and where one header says whether it is installed."""
+
+    header: str
+    libraries: tuple = ()
+
+
+CXX_RIVALS = {
+    "boost_fiber": CxxRival("boost/fiber/fiber.hpp", ("boost_fiber", "boost_context")),
+    "one_tbb": CxxRival("tbb/task_group.h", ("tbb",)),
+    "state_threads": CxxRival("st.h", ("st",)),
+    "std_thread": CxxRival("thread"),
+}
+
+
+def cxx_program(name, build_dir):
     if cxx_tool() is None:
         raise Unavailable("no C++ compiler found")
-    probe = [cxx_tool(), "-E", "-x", "c++", "-include", "boost/fiber/fiber.hpp", "/dev/null"]
+    rival = CXX_RIVALS[name]
+    probe = [cxx_tool(), "-E", "-x", "c++", "-include", rival.header, "/dev/null"]
     if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
-        raise Unavailable("no Boost.Fiber headers found")
-    program = build_dir / "bench" / "rivals" / "boost_fiber"
+        raise Unavailable(f"no header {rival.header} found; tools/install_packages bench has it")
+    program = build_dir / "bench" / "rivals" / name
     flags = ["-O2", "-DNDEBUG", "-std=c++20", "-pthread", "-I", str(RIVALS.parent.parent)]
-    source = RIVALS / "boost_fiber" / "boost_fiber.cpp"
-    libraries = ["-lboost_fiber", "-lboost_context"]
+    source = RIVALS / name / f"{name}.cpp"
+    libraries = [f"-l{library}" for library in rival.libraries]
     build([cxx_tool(), *flags, str(source), "-o", str(program), *libraries])
     return program
 
 
-PROGRAMS = {"weft": weft_program, "go": go_program, "boost_fiber": boost_fiber_program}
+PROGRAMS = {
+    "weft": weft_program,
+    "go": go_program,
+    **{name: functools.partial(cxx_program, name) for name in CXX_RIVALS},
+}

@@ -26,16 +26,15 @@
 #include <utility>
 #include <vector>
 
-#include "bench/rivals/measure.hpp"
+#include "bench/rivals/program.hpp"
 #include "deadlines.hpp"
 #include "fiber_parts.hpp"
+#include "latencies.hpp"
 
 namespace {
 
 using namespace rivals;
 
-constexpr int kExitFailed = 1;
-constexpr int kExitRefused = 3;
 constexpr std::int64_t kBatch = 100;
 constexpr std::int64_t kAddsPerTask = 100;
 
@@ -172,10 +171,8 @@ void skynet_node(Sums& result, std::int64_t first, std::int64_t leaves) {
   result.push(sum);
 }
 
-// The leaves are a power of ten, so that a scaled tree is still 10-ary everywhere.
 Metrics skynet(const Request& request) {
-  std::int64_t leaves = 1;
-  while (leaves * 10 <= request.count(1'000'000)) leaves *= 10;
+  const std::int64_t leaves = scaled_leaves(request);
   refuse_if_short_of_memory(leaves);
   std::int64_t sum = 0;
   const double ms = milliseconds([&] {
@@ -244,16 +241,11 @@ std::int64_t fib(int n) {
   return first + second;
 }
 
-// The count that is scaled is the number of calls, which grows by the golden ratio per step.
 Metrics fork_join_fib(const Request& request) {
-  int n = 27;
-  for (double factor = request.scale; factor < 0.7 && n > 2; factor *= 1.618) --n;
+  const int n = scaled_fib(request);
   std::int64_t value = 0;
   const double ms = milliseconds([&] { value = fib(n); });
-  std::int64_t a = 0;
-  std::int64_t b = 1;
-  for (int i = 0; i < n; ++i) a = std::exchange(b, a + b);
-  expect("fib", value, a);
+  expect_fib(n, value);
   return {{"ms", ms}};
 }
 
@@ -263,14 +255,25 @@ Metrics no_select(const Request&) {
 
 enum class StackSource { pool, malloc };
 
-struct Workload {
+using Run = std::function<Metrics(const Request&)>;
+
+// On one worker the stacks are from where the row asks for; with more it is always malloc.
+Metrics with_workers(const Request& request, StackSource stacks, const Run& run) {
+  fibers::pooled_fixedsize_stack pool(kStackBytes);
+  if (request.workers == 1 && stacks == StackSource::pool) stack_pool = &pool;
+  mallopt(M_TRIM_THRESHOLD, -1);  // Never.
+  const StealingWorkers workers(request.workers);
+  return run(request);
+}
+
+struct BoostWorkload {
   std::string_view name;
-  StackSource stacks;  // On one worker; with more it is always malloc.
-  std::function<Metrics(const Request&)> run;
+  StackSource stacks;
+  Run run;
 };
 
-const std::vector<Workload>& workloads() {
-  static const std::vector<Workload> all{
+const std::vector<BoostWorkload>& workloads() {
+  static const std::vector<BoostWorkload> all{
       {"W1", StackSource::pool, spawn_batches},
       {"W1b_adds", StackSource::malloc, flood_adds},
       {"W1b_empty", StackSource::malloc, flood_empty},
@@ -285,83 +288,22 @@ const std::vector<Workload>& workloads() {
       {"W7_1m", StackSource::malloc, [](const Request& r) { return sleepers(r, 1'000'000, 1); }},
       {"W7b", StackSource::malloc, deadlines_met},
       {"W10", StackSource::malloc, fork_join_fib},
+      {"W11_idle", StackSource::pool, wake_idle},
+      {"W11_mixed", StackSource::pool, mixed_load},
       {"W12_ready", StackSource::pool, no_select},
       {"W12_becomes_ready", StackSource::pool, no_select},
   };
   return all;
 }
 
-// ---- The command line
-
-void print_list() {
-  std::printf("{\"subject\":\"boost_fiber\",\"workloads\":[");
-  const char* separator = "";
-  for (const Workload& workload : workloads()) {
-    std::printf("%s\"%s\"", std::exchange(separator, ","), workload.name.data());
-  }
-  std::printf("],\"pools\":[]}\n");
-}
-
-void print_result(std::string_view name, const Request& request, const Metrics& metrics) {
-  std::printf("{\"subject\":\"boost_fiber\",\"workload\":\"%s\",\"workers\":%d,\"pool\":\"\"",
-              name.data(), request.workers);
-  const char* separator = ",\"metrics\":{";
-  for (const auto& [metric, value] : metrics) {
-    std::printf("%s\"%s\":%.6g", std::exchange(separator, ","), metric.c_str(), value);
-  }
-  std::printf("}}\n");
-}
-
-// The options come after the workload, each with one value.
-Request parse_options(int argc, char** argv) {
-  Request request;
-  for (int i = 2; i < argc; i += 2) {
-    const std::string_view option = argv[i];
-    if (i + 1 == argc) throw std::runtime_error(std::string(option) + " lacks a value.");
-    if (option == "--workers") {
-      request.workers = std::atoi(argv[i + 1]);
-    } else if (option == "--scale") {
-      request.scale = std::atof(argv[i + 1]);
-    } else if (option == "--pool") {
-      throw Refusal("Boost.Fiber has no pools.");
-    } else {
-      throw std::runtime_error("Unknown option " + std::string(option) + ".");
-    }
-  }
-  if (request.workers < 1 || request.scale <= 0) {
-    throw std::runtime_error("Workers and scale are positive.");
-  }
-  return request;
-}
-
-void run(int argc, char** argv) {
-  if (argc < 2) throw std::runtime_error("Usage: boost_fiber WORKLOAD [--workers N] [--scale F].");
-  const std::string_view name = argv[1];
-  if (name == "--list") return print_list();
-  const Request request = parse_options(argc, argv);
-  const auto& all = workloads();
-  const auto found = std::find_if(all.begin(), all.end(), [&](auto& w) { return w.name == name; });
-  if (found == all.end()) throw Refusal("Boost.Fiber does not do " + std::string(name) + ".");
-  fibers::pooled_fixedsize_stack pool(kStackBytes);
-  if (request.workers == 1 && found->stacks == StackSource::pool) stack_pool = &pool;
-  mallopt(M_TRIM_THRESHOLD, -1);  // Never.
-  const StealingWorkers workers(request.workers);
-  Metrics metrics = found->run(request);
-  metrics.emplace_back("peak_rss_bytes", kernel_bytes("/proc/self/status", "VmHWM"));
-  metrics.emplace_back("cpu_ms", cpu_milliseconds());
-  print_result(name, request, metrics);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    run(argc, argv);
-  } catch (const Refusal& refusal) {
-    std::fprintf(stderr, "%s\n", refusal.what());
-    return kExitRefused;
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "%s\n", error.what());
-    return kExitFailed;
+  Program program{"boost_fiber", "Boost.Fiber", {}};
+  for (const auto& [name, stacks, run] : workloads()) {
+    program.workloads.push_back({name, [&, stacks = stacks](const Request& request) {
+                                   return with_workers(request, stacks, run);
+                                 }});
   }
+  return exit_code_of(program, argc, argv);
 }
