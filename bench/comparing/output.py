@@ -91,14 +91,13 @@ def weft_build(build_dir):
     return found
 
 
-def circumstances(options):
-    """Asked for at the beginning of a run: the tree may change while it goes on."""
+def origin(build_dir):
+    """What was measured, when, and where."""
     git = ("git", "-C", str(BENCH.parent))
     return {
         "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
         "commit": output_of(*git, "log", "-1", "--format=%H", "--", *LIBRARY),
         "uncommitted_changes": bool(output_of(*git, "status", "--porcelain")),
-        "remark": options.remark,
         "machine": {
             "cpu": cpu_model(),
             "cores": len(os.sched_getaffinity(0)),
@@ -108,7 +107,15 @@ def circumstances(options):
             "c++": output_of(cxx_tool() or "g++", "--version").partition("\n")[0],
             "go": output_of(go_tool() or "go", "version"),
         },
-        "weft_build": weft_build(options.build_dir),
+        "weft_build": weft_build(build_dir),
+    }
+
+
+def circumstances(options):
+    """Asked for at the beginning of a run: the tree may change while it goes on."""
+    return {
+        **origin(options.build_dir),
+        "remark": options.remark,
         "repetitions": options.reps,
         "scale": options.scale,
         "targets": options.targets,
