@@ -2,40 +2,53 @@
 
 import pathlib
 import shlex
+import statistics
 
 from comparing.rows import RSS
 from reporting import chart
-from reporting.stored import StoredRuns, label, name_of, ratio, shown_figure, unit_of
+from reporting.stored import (
+    StoredRuns,
+    label,
+    name_of,
+    ratio,
+    shown_figure,
+    targets_of,
+    unit_of,
+)
+from reporting.words import Words
 
 README = "bench/README.md"
 MARK = "<!-- Made by: "
 CHARTS = "charts"
 
 
-def command(runs, title, target):
+def command(runs, title, words, target):
     names = " ".join(str(run) for run in runs)
-    return f"bench/report {names} --title {shlex.quote(title)} --output {target}"
+    given = f" --words {words}" if words else ""
+    return f"bench/report {names} --title {shlex.quote(title)}{given} --output {target}"
 
 
-def make(root, runs, title, target):
-    """Each file of the page with its text, by its path in the tree."""
+def make(root, runs, title, words, target):
+    """Each file of the page with its text, by its path in the tree. `words` is a file, or None."""
     stored = StoredRuns([root / run for run in runs], root / README)
+    spoken = Words((root / words).read_text() if words else "")
     charts = {name: drawn for name, drawn in drawings(stored)}
     paths = {name: f"{target.stem}_{name}.svg" for name in charts}
     lines = [
-        f"{MARK}{command(runs, title, target)} -->",
+        f"{MARK}{command(runs, title, words, target)} -->",
         f"# {title}: what was measured",
         "",
         "Made by the command in the first line, not by hand; `tools/check_reports` compares. What",
         f"each row is, and how the programs run, is in [bench/README.md]({up(target)}{README}).",
         "",
+        *spoken.introduction(),
         *run_facts(stored, runs, target),
-        *how_to_read(),
+        *how_to_read(stored),
         *verdicts(stored),
         *overview(stored, paths),
     ]
     for row in stored.rows:
-        lines += row_section(stored, row, paths.get(row))
+        lines += row_section(stored, row, spoken.of(row), paths.get(row))
     lines += left_out(stored)
     made = {target: "\n".join(lines).rstrip() + "\n"}
     for name, drawn in charts.items():
@@ -82,9 +95,26 @@ def facts_of(stored, content):
         "Go": content["compilers"]["go"],
         "repetitions": f"{content['repetitions']}, the contenders of a row in turns",
         "scale": f"{content['scale']:g}",
+        "spread": spread_in_words(stored, content),
         "bounds": content["targets"] or "none",
         "remark": content.get("remark", ""),
     }
+
+
+def spread_in_words(stored, content):
+    """How far repetitions differ, in the first metric of each row."""
+    if content["repetitions"] < 2:
+        return ""
+    spreads = [
+        result["metrics"][stored.shown(row)[0]]["spread"]
+        for row in stored.rows_of(content)
+        for result in stored.of(row)
+        if stored.shown(row)[0] in result["metrics"]
+    ]
+    return (
+        f"(largest - smallest) / median: {100 * statistics.median(spreads):.0f} % in the middle, "
+        f"{100 * max(spreads):.0f} % at most"
+    )
 
 
 def rows_in_words(stored, content):
@@ -93,15 +123,17 @@ def rows_in_words(stored, content):
     return "all others" if content is stored.contents[0] else ", ".join(stored.rows_of(content))
 
 
-def how_to_read():
-    return [
-        "Figures are medians, with the smallest and the largest value in parentheses. Ratios are",
-        "of medians; below 1 weft is faster or smaller. `/go`: against plain goroutines. `/pool`:",
-        "against the Go pool that is best in this row and metric. `/bare`: against weft's own",
-        "fibers without a pool. A time is this machine's, in its mood of that hour; a ratio is",
-        "worth more.",
-        "",
-    ]
+def how_to_read(stored):
+    yield "Figures are medians, with the smallest and the largest value in parentheses. Ratios are"
+    yield "of medians; below 1 weft is faster or smaller. `/go`: against plain goroutines."
+    if stored.has_pools():
+        yield "`/pool`: against the Go pool that is best in this row and metric. `/bare`: against"
+        yield "weft's own fibers without a pool."
+    else:
+        yield "`/C++`: against the C++ library that is best in this row and metric; in the table of a"
+        yield "single row, `/weft` and `/go` are how many times weft's, or Go's, figure each one's is."
+    yield "A time is this machine's, in its mood of that hour; a ratio is worth more."
+    yield ""
 
 
 # ---- What is met
@@ -120,9 +152,10 @@ def verdicts(stored):
     )
     yield ""
     if counts["no"]:
-        yield "The last column is for bounds on memory: how many times weft's time that one took."
-        yield "Whoever takes longer has fewer tasks under way at once."
-        yield ""
+        if any(j.metric == RSS and j.target["met"] == "no" for j in judged):
+            yield "The last column is for bounds on memory: how many times weft's time that one took."
+            yield "Whoever takes longer has fewer tasks under way at once."
+            yield ""
         yield "| missed in | workers | metric | who | against | compared | bound | its time |"
         yield "|---|---|---|---|---|---|---|---|"
         yield from (missed_line(stored, j) for j in judged if j.target["met"] == "no")
@@ -176,16 +209,25 @@ def with_spread(metric, figures):
 def overview(stored, paths):
     yield "## All rows"
     yield ""
-    pictures = (("overview_time", "the first metric of each row"), ("overview_memory", "memory"))
+    pictures = (
+        ("overview_time", "the first metric of each row"),
+        ("overview_cxx", "the first metric of each row, to C++ libraries"),
+        ("overview_memory", "memory"),
+    )
     for name, what in pictures:
         if name in paths:
             yield f"![Ratios of {what}]({CHARTS}/{paths[name]})"
             yield ""
-    yield "| row | workers | metric | weft | best of Go | | /pool | /go | /bare |"
-    yield "|---|---|---|---|---|---|---|---|---|"
+    if stored.has_pools():
+        yield "| row | workers | metric | weft | best of Go | | /pool | /go | /bare |"
+        yield "|---|---|---|---|---|---|---|---|---|"
+    else:
+        yield "| row | workers | metric | weft | Go | /go | best C++ | | /C++ | bound | met |"
+        yield "|---|---|---|---|---|---|---|---|---|---|---|"
     for row in stored.rows:
         for workers in stored.workers_of(row):
-            yield from overview_lines(stored, row, workers)
+            lines = overview_lines if stored.has_pools() else overview_lines_without_pools
+            yield from lines(stored, row, workers)
     yield ""
 
 
@@ -208,35 +250,65 @@ def overview_lines(stored, row, workers):
         )
 
 
+def overview_lines_without_pools(stored, row, workers):
+    ours = stored.weft(row, workers)
+    for metric in stored.metrics_with_bounds(row) if ours else ():
+        figures = ours["metrics"][metric]
+        go, other = stored.best_go(row, workers, metric), stored.best_cxx(row, workers, metric)
+        theirs = [shown_figure(metric, who["metrics"][metric]) if who else "" for who in (go, other)]
+        bounds = targets_of(figures)
+        words = "; ".join(bound_in_words(metric, target) for target in bounds)
+        yield (
+            f"| [{row}](#{anchor(row)}) | {workers} | {name_of(metric)} | "
+            f"{shown_figure(metric, figures)} | {theirs[0]} | {ratio(figures.get('ratio_to_go'))} | "
+            f"{theirs[1]} | {label(other) if other else ''} | "
+            f"{ratio(stored.ratio_between(ours, other, metric))} | {words} | "
+            f"{', '.join(target['met'] for target in bounds)} |"
+        )
+
+
+def bound_in_words(metric, target):
+    against = {"go": "/go", "adds_alone": "/the adds alone", "pool": "/pool", "unpooled": "/bare"}
+    if target["baseline"] in against:
+        return f"{against[target['baseline']]} <= {target['bound']:g}"
+    return f"<= {target['bound'] / unit_of(metric):g}"
+
+
 # ---- One row
 
 
-def row_section(stored, row, picture):
+def row_section(stored, row, spoken, picture):
     metrics = stored.shown(row)
     yield f"## {row}"
     yield ""
-    if stored.about(row):
+    if spoken:
+        yield from spoken
+        yield ""
+    elif stored.about(row):
         yield stored.about(row)[0].upper() + stored.about(row)[1:] + "."
         yield ""
     if picture:
         yield f"![{row}]({CHARTS}/{picture})"
         yield ""
     names = " | ".join(name_of(metric) for metric in metrics)
-    yield f"| workers | who | {names} | /go | /pool |"
+    columns = {"/go": "ratio_to_go", "/pool": "ratio_to_best_go_pool"}
+    if not stored.has_pools():
+        columns = {"/weft": "ratio_to_unpooled", "/go": "ratio_to_go"}
+    yield f"| workers | who | {names} | {' | '.join(columns)} |"
     yield "|---|---|" + "---|" * len(metrics) + "---|---|"
     for result in stored.of(row):
         cells = [
             with_spread(m, result["metrics"][m]) if m in result["metrics"] else "" for m in metrics
         ]
-        primary = result["metrics"][metrics[0]]
-        ratios = [ratio(primary.get(n)) for n in ("ratio_to_go", "ratio_to_best_go_pool")]
+        primary = result["metrics"].get(metrics[0], {})
+        ratios = [ratio(primary.get(name)) for name in columns.values()]
         yield f"| {' | '.join([str(result['workers']), label(result), *cells, *ratios])} |"
     yield ""
 
 
 def left_out(stored):
     for heading, key in (("Skipped", "skipped"), ("Failed", "failed")):
-        notes = list(dict.fromkeys(stored.notes(key)))
+        notes = list(together(dict.fromkeys(stored.notes(key))))
         if notes:
             yield f"## {heading}"
             yield ""
@@ -244,16 +316,33 @@ def left_out(stored):
             yield ""
 
 
+def together(notes):
+    """Rows that a subject does not have at all are one line."""
+    ending = ": not among its workloads"
+    absent = {}
+    for text in notes:
+        if text.endswith(ending):
+            who, row = text.removesuffix(ending).split(": ")
+            absent.setdefault(who, []).append(row)
+        else:
+            yield text
+    yield from (f"{who}{ending}: {', '.join(rows)}" for who, rows in absent.items())
+
+
 # ---- Charts
 
 
 def drawings(stored):
+    def primary(row):
+        return stored.shown(row)[0]
+
     overviews = (
-        ("overview_time", lambda row: stored.shown(row)[0]),
-        ("overview_memory", lambda row: RSS),
+        ("overview_time", "time: weft / best of Go", primary, stored.best_go),
+        ("overview_cxx", "time: weft / best C++ library", primary, stored.best_cxx),
+        ("overview_memory", "peak RSS: weft / best of Go", lambda row: RSS, stored.best_go),
     )
-    for name, metric_of in overviews:
-        if panel := ratio_panel(stored, name, metric_of):
+    for name, title, metric_of, best_of in overviews:
+        if panel := ratio_panel(stored, title, metric_of, best_of):
             yield name, chart.draw([panel])
     for row in stored.rows:
         metrics = dict.fromkeys((stored.shown(row)[0], RSS))
@@ -261,21 +350,20 @@ def drawings(stored):
         yield row, chart.draw(panels)
 
 
-def ratio_panel(stored, name, metric_of):
+def ratio_panel(stored, title, metric_of, best_of):
     lines = []
     for row in stored.rows:
         marks = []
         for workers in stored.workers_of(row):
             metric = metric_of(row)
-            ours, best = stored.weft(row, workers), stored.best_go(row, workers, metric)
+            ours, best = stored.weft(row, workers), best_of(row, workers, metric)
             if ours and best and metric in ours["metrics"] and best["metrics"][metric]["median"]:
                 figures, base = ours["metrics"][metric], best["metrics"][metric]["median"]
                 values = (figures[key] / base for key in ("median", "min", "max"))
                 marks.append(chart.Mark(workers, *values))
         if marks:
             lines.append(chart.Line(row, marks))
-    what = "peak RSS" if name.endswith("memory") else "time"
-    return chart.Panel(f"{what}: weft / best of Go", lines, reference=1.0) if lines else None
+    return chart.Panel(title, lines, reference=1.0) if lines else None
 
 
 def value_panel(stored, row, metric):

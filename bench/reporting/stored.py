@@ -104,6 +104,27 @@ class StoredRuns:
         plain = (r for r in results if r["subject"] == "go" and metric in r["metrics"])
         return best_go_pool(results, metric) or next(plain, None)
 
+    def best_cxx(self, row, workers, metric):
+        """Of the other C++ libraries, the one that is best in this metric."""
+        others = [r for r in self.of(row, workers) if r["subject"] not in ("weft", "go")]
+        others = [r for r in others if metric in r["metrics"]]
+        return min(others, key=lambda r: r["metrics"][metric]["median"], default=None)
+
+    @staticmethod
+    def ratio_between(ours, other, metric):
+        median = other["metrics"][metric]["median"] if other else 0
+        return ours["metrics"][metric]["median"] / median if median else None
+
+    def has_pools(self):
+        return any(result["pool"] for result in self.results)
+
+    def metrics_with_bounds(self, row):
+        """The primary metric, and others that weft is judged by."""
+        found = [self.shown(row)[0]]
+        for result in self.of(row):
+            found += [m for m, figures in result["metrics"].items() if targets_of(figures)]
+        return list(dict.fromkeys(found))
+
     def judged(self):
         """Each bound that weft was judged by, in the order of the rows. Old runs judged bare fibers
         where a pool is asked, too."""
