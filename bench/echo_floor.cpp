@@ -1,7 +1,8 @@
-// How much of the time of an echo server is the kernel's? One thread over epoll, edge-triggered,
-// no fibers: what bench/compare_echo measures weft's echo server against.
+// How much of the time of a server is the kernel's? One thread over epoll, edge-triggered, no
+// fibers: what bench/compare_net measures weft's servers against.
 //
-//   echo_floor --port 7777
+//   echo_floor --port 7777            sends back what it is sent
+//   echo_floor --port 7777 --hello    answers HTTP requests with 13 bytes
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -17,10 +18,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <unordered_map>
 #include <vector>
+
+#include "bench/hello.hpp"
 
 namespace {
 
@@ -35,12 +39,16 @@ constexpr std::uint32_t kHangUp = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 struct Connection {
   int descriptor;
   std::vector<char> unsent;
+  weft::bench::RequestEnds ends;
 };
+
+enum class Answer : std::uint8_t { echo, hello };
 
 class EchoFloor {
  public:
-  explicit EchoFloor(std::uint16_t port)
-      : epoll_(check(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
+  EchoFloor(std::uint16_t port, Answer answer)
+      : answer_(answer),
+        epoll_(check(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1")),
         listener_(
             check(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), "socket")) {
     const int on = 1;
@@ -82,7 +90,7 @@ class EchoFloor {
         if (who == &listener_) {
           accept_all();
         } else {
-          echo(*static_cast<Connection*>(who), (event.events & kHangUp) != 0);
+          serve(*static_cast<Connection*>(who), (event.events & kHangUp) != 0);
         }
       }
     }
@@ -106,7 +114,7 @@ class EchoFloor {
     for (;;) {
       const int descriptor = ::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
       if (descriptor < 0) return;
-      auto connection = std::make_unique<Connection>(Connection{descriptor, {}});
+      auto connection = std::make_unique<Connection>(Connection{descriptor, {}, {}});
       watch(descriptor, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, connection.get());
       connections_[descriptor] = std::move(connection);
       ++connections_count_;
@@ -126,7 +134,17 @@ class EchoFloor {
     return result >= 0 || errno == EAGAIN;
   }
 
-  void echo(Connection& connection, bool hung_up) {
+  // What is to be sent. Valid until the next call.
+  std::string_view answer_to(Connection& connection, std::string_view received) {
+    if (answer_ == Answer::echo) return received;
+    const std::size_t requests = connection.ends.count_in(received);
+    if (requests == 1) return weft::bench::kHello;
+    several_.clear();
+    for (std::size_t i = 0; i < requests; ++i) several_ += weft::bench::kHello;
+    return several_;
+  }
+
+  void serve(Connection& connection, bool hung_up) {
     std::size_t sent = 0;
     if (!connection.unsent.empty()) {
       if (!send(connection, connection.unsent.data(), connection.unsent.size(), sent)) {
@@ -143,10 +161,10 @@ class EchoFloor {
       if (result <= 0) return close(connection);
       const auto received = static_cast<std::size_t>(result);
       ++requests_;
-      if (!send(connection, buffer.data(), received, sent)) return close(connection);
-      if (sent < received) {
-        connection.unsent.assign(buffer.begin() + static_cast<std::ptrdiff_t>(sent),
-                                 buffer.begin() + result);
+      const std::string_view answer = answer_to(connection, {buffer.data(), received});
+      if (!send(connection, answer.data(), answer.size(), sent)) return close(connection);
+      if (sent < answer.size()) {
+        connection.unsent.assign(answer.begin() + static_cast<std::ptrdiff_t>(sent), answer.end());
         return;
       }
       // A short read has emptied the socket: more will make an edge. Only the end of the stream
@@ -155,6 +173,8 @@ class EchoFloor {
     }
   }
 
+  const Answer answer_;
+  std::string several_;
   int epoll_;
   int listener_;
   int signals_ = -1;
@@ -164,8 +184,12 @@ class EchoFloor {
   std::uint64_t requests_ = 0;
 };
 
-// `--port N`, or nothing for 7777. False: not understood.
-bool read_arguments(int argc, char** argv, std::uint16_t& port) {
+// `--port N`, or nothing for 7777; then `--hello`, or nothing. False: not understood.
+bool read_arguments(int argc, char** argv, std::uint16_t& port, Answer& answer) {
+  if (argc > 1 && std::string_view(argv[argc - 1]) == "--hello") {
+    answer = Answer::hello;
+    --argc;
+  }
   if (argc == 1) return true;
   if (argc != 3 || std::string_view(argv[1]) != "--port") return false;
   const std::string_view text = argv[2];
@@ -177,12 +201,14 @@ bool read_arguments(int argc, char** argv, std::uint16_t& port) {
 
 int main(int argc, char** argv) {
   std::uint16_t port = 7777;
-  if (!read_arguments(argc, argv, port)) {
-    std::fputs("usage: echo_floor [--port N]   0 to 65535; 0 lets the system choose\n", stderr);
+  Answer answer = Answer::echo;
+  if (!read_arguments(argc, argv, port, answer)) {
+    std::fputs("usage: echo_floor [--port N] [--hello]   0 to 65535; 0 lets the system choose\n",
+               stderr);
     return 2;
   }
   try {
-    EchoFloor server(port);
+    EchoFloor server(port, answer);
     std::printf("listening on 127.0.0.1:%u\n", static_cast<unsigned>(server.port()));
     std::fflush(stdout);
     server.serve();

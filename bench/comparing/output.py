@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from comparing.results import best_go_pool
-from comparing.rows import ROWS, RSS
+from comparing.rows import ALL_ROWS, RSS
 from programs import cxx_tool, go_tool
 
 BENCH = pathlib.Path(__file__).resolve().parent.parent
@@ -43,7 +43,7 @@ def verdicts(figures):
 def print_row(run, results):
     for result in results:
         who = f"{result['subject']}/{result['pool']}".rstrip("/")
-        for metric in ROWS[result["workload"]].shown:
+        for metric in ALL_ROWS[result["workload"]].shown:
             if metric not in result["metrics"]:
                 run.fail(f"{who}: {result['workload']}: the metric {metric} is missing")
                 continue
@@ -53,8 +53,8 @@ def print_row(run, results):
             ratios = [figure(figures.get(k)) for k in ("ratio_to_go", "ratio_to_best_go_pool")]
             line = [result["workload"], result["workers"], who, name, *cells, *ratios]
             print(COLUMNS.format(*line, verdicts(figures)).rstrip())
-    if results and ROWS[results[0]["workload"]].pools:
-        row = ROWS[results[0]["workload"]]
+    if results and ALL_ROWS[results[0]["workload"]].pools:
+        row = ALL_ROWS[results[0]["workload"]]
         best = [(metric, best_go_pool(results, metric)) for metric in (row.shown[0], RSS)]
         text = ", ".join(f"{metric} {pool['pool'] if pool else '-'}" for metric, pool in best)
         print(f"{'':22}    best Go pool: {text}")

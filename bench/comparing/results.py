@@ -2,7 +2,9 @@
 
 import statistics
 
-from comparing.rows import ROWS, UNPOOLED
+from comparing.rows import ALL_ROWS, UNPOOLED
+
+SERVERS = ("epoll", "go_fasthttp")  # What weft's servers are to be compared with.
 
 
 def summary(values):
@@ -32,10 +34,12 @@ def plain(results, subject):
 def add_ratios(results):
     """Against the pool that is best in the very metric: the fastest need not be the smallest."""
     go, weft = plain(results, "go"), plain(results, "weft")
+    servers = {f"ratio_to_{name}": plain(results, name) for name in SERVERS}
     for result in results:
         for metric, figures in result["metrics"].items():
             pool = best_go_pool(results, metric)
             bases = {"ratio_to_go": go, "ratio_to_best_go_pool": pool, "ratio_to_unpooled": weft}
+            bases |= servers
             for name, base in bases.items():
                 median = base["metrics"].get(metric, {}).get("median") if base else None
                 if median:
@@ -53,6 +57,7 @@ def compared_value(run, result, figures, target):
         "go": "ratio_to_go",
         "pool": "ratio_to_best_go_pool",
         "unpooled": "ratio_to_unpooled",
+        **{name: f"ratio_to_{name}" for name in SERVERS},
     }
     return figures.get(ratios[target.baseline])
 
@@ -61,7 +66,7 @@ def add_verdicts(run, result):
     """Whether weft keeps the bounds of the round; bare fibers have none where a pool is asked."""
     if run.options.targets is None or result["subject"] != "weft" or result["pool"] == "bare":
         return
-    for target in getattr(ROWS[result["workload"]], run.options.targets):
+    for target in getattr(ALL_ROWS[result["workload"]], run.options.targets):
         figures = result["metrics"].get(target.metric)
         if figures is None or result["workers"] > target.most_workers:
             continue

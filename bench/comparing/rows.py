@@ -18,7 +18,7 @@ class Target(NamedTuple):
     metric: str
     bound: float
     # go | pool (of Go's, the one that is best in this metric) | unpooled (weft's bare fibers) |
-    # adds_alone | absolute
+    # adds_alone | absolute | epoll | go_fasthttp
     baseline: str = "go"
     most_workers: int = sys.maxsize
 
@@ -125,3 +125,23 @@ ROWS = {
     },
     "P_round_trip": trivial("ns_per_call", pools=(*POOLS, "function_pool")),
 }
+
+
+def served(baseline, first, goal):
+    """A server under load. The client limits the rate, so the server's time is what compares."""
+    metric = "cpu_us_per_request"
+    return Row(
+        (metric, "requests_per_second", "p50_us", "p99_us", RSS),
+        (Target(metric, first, baseline, most_workers=1),),
+        (Target(metric, goal, baseline, most_workers=1),),
+    )
+
+
+# Rows of bench/compare_net.
+NET_ROWS = {
+    "W9_echo_64": served("epoll", 1.25, 1.08),
+    "W9_echo_512": served("epoll", 1.25, 1.08),
+    "W9_http_64": served("go_fasthttp", 1, 0.75),
+    "W9_http_512": served("go_fasthttp", 1, 0.75),
+}
+ALL_ROWS = ROWS | NET_ROWS

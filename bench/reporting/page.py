@@ -130,8 +130,9 @@ def how_to_read(stored):
         yield "`/pool`: against the Go pool that is best in this row and metric. `/bare`: against"
         yield "weft's own fibers without a pool."
     else:
-        yield "`/C++`: against the C++ library that is best in this row and metric; in the table of a"
-        yield "single row, `/weft` and `/go` are how many times weft's, or Go's, figure each one's is."
+        yield "`/C++`: against the C++ library that is best in this row and metric; in the table of"
+        yield "a single row, `/weft` and `/go` are how many times weft's, or Go's, figure each one's"
+        yield "is."
     yield "A time is this machine's, in its mood of that hour; a ratio is worth more."
     yield ""
 
@@ -153,8 +154,8 @@ def verdicts(stored):
     yield ""
     if counts["no"]:
         if any(j.metric == RSS and j.target["met"] == "no" for j in judged):
-            yield "The last column is for bounds on memory: how many times weft's time that one took."
-            yield "Whoever takes longer has fewer tasks under way at once."
+            yield "The last column is for bounds on memory: how many times weft's time that one"
+            yield "took. Whoever takes longer has fewer tasks under way at once."
             yield ""
         yield "| missed in | workers | metric | who | against | compared | bound | its time |"
         yield "|---|---|---|---|---|---|---|---|"
@@ -182,7 +183,9 @@ def opponent(stored, missed):
     row, workers, baseline = result["workload"], result["workers"], target["baseline"]
     if baseline == "pool":
         return stored.best_go(row, workers, metric)
-    wanted = {"unpooled": ("weft/bare",), "go": ("go", "go/goroutines")}.get(baseline, ())
+    wanted = {"unpooled": ("weft/bare",), "go": ("go", "go/goroutines")}.get(
+        baseline, (baseline,)
+    )
     return next((r for r in stored.of(row, workers) if label(r) in wanted), None)
 
 
@@ -255,13 +258,13 @@ def overview_lines_without_pools(stored, row, workers):
     for metric in stored.metrics_with_bounds(row) if ours else ():
         figures = ours["metrics"][metric]
         go, other = stored.best_go(row, workers, metric), stored.best_cxx(row, workers, metric)
-        theirs = [shown_figure(metric, who["metrics"][metric]) if who else "" for who in (go, other)]
+        theirs = [shown_figure(metric, r["metrics"][metric]) if r else "" for r in (go, other)]
         bounds = targets_of(figures)
         words = "; ".join(bound_in_words(metric, target) for target in bounds)
+        to_go = ratio(figures.get("ratio_to_go"))
         yield (
             f"| [{row}](#{anchor(row)}) | {workers} | {name_of(metric)} | "
-            f"{shown_figure(metric, figures)} | {theirs[0]} | {ratio(figures.get('ratio_to_go'))} | "
-            f"{theirs[1]} | {label(other) if other else ''} | "
+            f"{shown_figure(metric, figures)} | {theirs[0]} | {to_go} | {theirs[1]} | {label(other) if other else ''} | "
             f"{ratio(stored.ratio_between(ours, other, metric))} | {words} | "
             f"{', '.join(target['met'] for target in bounds)} |"
         )
@@ -269,9 +272,10 @@ def overview_lines_without_pools(stored, row, workers):
 
 def bound_in_words(metric, target):
     against = {"go": "/go", "adds_alone": "/the adds alone", "pool": "/pool", "unpooled": "/bare"}
-    if target["baseline"] in against:
-        return f"{against[target['baseline']]} <= {target['bound']:g}"
-    return f"<= {target['bound'] / unit_of(metric):g}"
+    if target["baseline"] == "absolute":
+        return f"<= {target['bound'] / unit_of(metric):g}"
+    name = against.get(target["baseline"], f"/{target['baseline']}")
+    return f"{name} <= {target['bound']:g}"
 
 
 # ---- One row

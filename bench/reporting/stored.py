@@ -5,7 +5,7 @@ import json
 from typing import NamedTuple
 
 from comparing.results import best_go_pool
-from comparing.rows import ROWS, RSS
+from comparing.rows import ALL_ROWS, RSS
 
 MIB = 1 << 20
 
@@ -81,9 +81,9 @@ class StoredRuns:
 
     def shown(self, row):
         """The metrics of a row; all, the primary one being unknown, if the row is gone."""
-        if row in ROWS:
+        if row in ALL_ROWS:
             present = self.of(row)[0]["metrics"]
-            return [metric for metric in ROWS[row].shown if metric in present]
+            return [metric for metric in ALL_ROWS[row].shown if metric in present]
         return sorted(self.of(row)[0]["metrics"])
 
     def about(self, row):
@@ -106,7 +106,7 @@ class StoredRuns:
 
     def best_cxx(self, row, workers, metric):
         """Of the other C++ libraries, the one that is best in this metric."""
-        others = [r for r in self.of(row, workers) if r["subject"] not in ("weft", "go")]
+        others = [r for r in self.of(row, workers) if not r["subject"].startswith(("weft", "go"))]
         others = [r for r in others if metric in r["metrics"]]
         return min(others, key=lambda r: r["metrics"][metric]["median"], default=None)
 

@@ -44,15 +44,22 @@ def go_tool():
     return shutil.which("go") or shutil.which("/usr/local/go/bin/go")
 
 
-def go_program(build_dir):
+def build_go(module, program):
     if go_tool() is None:
         raise Unavailable("no Go toolchain found")
-    program = build_dir / "bench" / "rivals" / "go"
     # The rivals are no part of the repository's version, which Go would ask git for.
     command = [go_tool(), "build", "-buildvcs=false", "-o", str(program), "."]
-    environment = dict(os.environ, GOFLAGS="-mod=mod")
-    build(command, cwd=RIVALS / "go", env=environment)
+    build(command, cwd=RIVALS / module, env=dict(os.environ, GOFLAGS="-mod=mod"))
     return program
+
+
+def go_program(build_dir):
+    return build_go("go", build_dir / "bench" / "rivals" / "go")
+
+
+def go_server(module, build_dir):
+    """One of bench/compare_net's."""
+    return build_go(module, build_dir / "bench" / "rivals" / module)
 
 
 def cxx_tool():

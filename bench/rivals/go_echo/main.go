@@ -1,5 +1,5 @@
 // A TCP server that sends back what it is sent, a goroutine for each connection: the Go side of
-// bench/compare_echo.
+// bench/compare_net.
 package main
 
 import (
