@@ -261,13 +261,12 @@ def overview_lines_without_pools(stored, row, workers):
         theirs = [shown_figure(metric, r["metrics"][metric]) if r else "" for r in (go, other)]
         bounds = targets_of(figures)
         words = "; ".join(bound_in_words(metric, target) for target in bounds)
-        to_go = ratio(figures.get("ratio_to_go"))
-        yield (
-            f"| [{row}](#{anchor(row)}) | {workers} | {name_of(metric)} | "
-            f"{shown_figure(metric, figures)} | {theirs[0]} | {to_go} | {theirs[1]} | {label(other) if other else ''} | "
-            f"{ratio(stored.ratio_between(ours, other, metric))} | {words} | "
-            f"{', '.join(target['met'] for target in bounds)} |"
-        )
+        cells = [f"[{row}](#{anchor(row)})", str(workers), name_of(metric)]
+        cells += [shown_figure(metric, figures), theirs[0], ratio(figures.get("ratio_to_go"))]
+        cells += [theirs[1], label(other) if other else ""]
+        cells += [ratio(stored.ratio_between(ours, other, metric)), words]
+        cells += [", ".join(target["met"] for target in bounds)]
+        yield f"| {' | '.join(cells)} |"
 
 
 def bound_in_words(metric, target):
