@@ -42,7 +42,7 @@ struct Fiber {
   // By who spawns it, whose own the free record is. `caller` is where the call of spawn returns to,
   // or null.
   void set_up(detail::Task&& new_task, std::uint8_t new_size_class, const void* caller) noexcept {
-    task = std::move(new_task);
+    task.refill(std::move(new_task));
     size_class = new_size_class;
     family_digest.store(digest_of(task.family()), detail::relaxed);
     const std::intptr_t distance = reinterpret_cast<std::intptr_t>(caller) -

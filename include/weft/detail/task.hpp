@@ -64,6 +64,8 @@ class Task {
     }
     return *this;
   }
+  // The same for a task without a callable, and another that has one: what each spawn does.
+  void refill(Task&& other) noexcept { take_callable(other); }
   ~Task() { reset(); }
 
   [[nodiscard]] explicit operator bool() const noexcept {
@@ -200,7 +202,9 @@ class Task {
   }
 
   void take(Task& other) noexcept {
-    if (!other) return;
+    if (other) take_callable(other);
+  }
+  void take_callable(Task& other) noexcept {
     const Operations& operations = other.use_up();
     set_operations(operations);
     // Likely: or else g++ copies with a string instruction, which takes long to start.
