@@ -35,7 +35,8 @@ bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]
   while (word > kWaiters) {
-    if (!waiters_.empty() || word_.compare_exchange_weak(word, word & ~kWaiters, relaxed,
+    // Success loads as failure does: g++ 12 warns, without optimization, where it is the weaker.
+    if (!waiters_.empty() || word_.compare_exchange_weak(word, word & ~kWaiters, acquire,
                                                          acquire)) {  // [count]
       waiters_lock_.unlock();
       return false;
