@@ -20,6 +20,12 @@ constexpr bool kAssembly = false;
 #else
 constexpr bool kAssembly = true;
 #endif
+// Whether a jump saves the floating-point control registers of who leaves.
+#if defined(WEFT_CONTEXT_BOOST) && defined(__x86_64__)
+constexpr bool kSavesRounding = true;
+#else
+constexpr bool kSavesRounding = false;
+#endif
 
 // The sanitizers are told about switches, not about bare jumps.
 #define BARE_TEST_CASE(sentence) TEST_CASE(sentence* doctest::skip(weft::fibers::kSanitized))
@@ -208,6 +214,12 @@ BARE_TEST_CASE("a visitor that leaves is passed on to its host later") {
   CHECK(partner.visit(&second) == &second);
 }
 
+// Rounded down to the nearest, so another one when rounding upward.
+double third() {
+  const volatile double one = 1;
+  const volatile double three = 3;
+  return one / three;
+}
 [[noreturn]] void round_upward(Arrival arrival) {
   std::fesetround(FE_UPWARD);
   return_for_ever(weft::fibers::jump(arrival.fctx, nullptr));
@@ -231,14 +243,19 @@ BARE_TEST_CASE("who restores the rounding mode before it waits disturbs nobody")
   }
   std::fesetround(FE_TONEAREST);
 }
-BARE_TEST_CASE("a rounding mode that is not restored stays with the thread") {
-  if (!kAssembly) return;  // Boost.Context saves it on some processors.
+// What becomes of those who break the rule depends on the backend, and is no promise. x86-64 has
+// two control registers: one for std::fegetround() to look at, and one for the quotient.
+BARE_TEST_CASE(
+    "a rounding mode that is not restored stays with the thread, with Boost.Context not") {
+  const double nearest = third();
   Partner partner(&round_upward);
   partner.visit(nullptr);
-  CHECK(std::fegetround() == FE_UPWARD);
+  CHECK(std::fegetround() == (kSavesRounding ? FE_TONEAREST : FE_UPWARD));
+  CHECK((third() == nearest) == kSavesRounding);
   std::fesetround(FE_TONEAREST);
   partner.visit(nullptr);
   CHECK(std::fegetround() == FE_TONEAREST);
+  CHECK(third() == nearest);
 }
 
 TEST_SUITE_END();
