@@ -45,17 +45,26 @@ void append_state(const Fiber& fiber, std::string& text) {
   }
 }
 
+// The id and the name of a fiber that has started. Relaxed: what was written some time ago.
+void append_identity(const fibers::Stack& stack, std::string& text) {
+  text.append(std::to_string(stack.fiber_id.load(relaxed)));
+  text.append(" '").append(stack.name.copy().data()).append("'");
+}
+
 // Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
-// its stack be given back; its memory stays mapped, so at worst a 0 or another fiber's name is
-// read.
+// its stack be given back. Memory of stacks stays mapped, so at worst a 0 or another fiber's name
+// is read; or, where the fiber was a guest, whatever its host has written there since.
 void append_fiber(const Fiber& fiber, std::string& text) {
   text.append("  fiber ");
-  if (const fibers::Stack* stack = fiber.stack.load(detail::acquire)) {  // [bound]
-    text.append(std::to_string(stack->fiber_id.load(relaxed)));
-    text.append(" '").append(stack->name.copy().data()).append("'");
-  } else {
-    text.append("(not started)");
+  const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+  std::string identity("(not started)");
+  if (stack != nullptr) {
+    identity.clear();
+    append_identity(*stack, identity);
+    const bool is_the_same = fiber.stack.load(detail::acquire) == stack;  // [bound]
+    if (!is_the_same) identity = "(just ended)";
   }
+  text.append(identity);
   append_state(fiber, text);
   const std::type_info* type = fiber.task.type_hint();
   if (type != nullptr && *type != typeid(void)) {
