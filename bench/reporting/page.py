@@ -131,8 +131,7 @@ def how_to_read(stored):
         yield "weft's own fibers without a pool."
     else:
         yield "`/C++`: against the C++ library that is best in this row and metric; in the table of"
-        yield "a single row, `/weft` and `/go` are how many times weft's, or Go's, figure each one's"
-        yield "is."
+        yield "a single row, `/weft` and `/go` say how many times weft's, or Go's, figure that is."
     yield "A time is this machine's, in its mood of that hour; a ratio is worth more."
     yield ""
 
