@@ -5,6 +5,39 @@
 #include "scheduler/current_worker.hpp"
 #include "scheduler/worker.hpp"
 
+namespace weft::detail {
+
+namespace {
+
+// A sleep that begins; lives on the stack that is being left.
+struct Sleep {
+  fibers::Fiber& fiber;
+  Deadline deadline;
+  scheduler::Timer timer;
+
+  // On the other side of the switch. After it the fiber may go on elsewhere.
+  static void start(void* sleep) noexcept {
+    auto* self = static_cast<Sleep*>(sleep);
+    scheduler::current_worker()->add_sleep(self->timer, self->fiber, self->deadline);
+  }
+};
+
+}  // namespace
+
+void sleep_until(Deadline deadline) noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  if (worker != nullptr && !deadline.is_never()) {
+    Sleep sleep{*worker->current_fiber(), deadline, {}};
+    worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
+    return;
+  }
+  // Nobody but the clock knows of this claim.
+  Claim claim;
+  (void)park_until({[](void*) noexcept {}, nullptr}, WaitReason::sleep, deadline, claim);
+}
+
+}  // namespace weft::detail
+
 namespace weft::this_fiber {
 
 namespace {
@@ -20,11 +53,7 @@ fibers::Stack* current_stack() noexcept {
 void yield() noexcept { detail::yield(); }
 
 void sleep_until(Deadline deadline) noexcept {
-  if (deadline.passed()) return;
-  // Nobody but the clock knows of this claim.
-  detail::Claim claim;
-  (void)detail::park_until({[](void*) noexcept {}, nullptr}, detail::WaitReason::sleep, deadline,
-                           claim);
+  if (!deadline.passed()) detail::sleep_until(deadline);
 }
 
 bool sleep_until(Deadline deadline, const Until& until) noexcept {

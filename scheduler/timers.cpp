@@ -9,15 +9,12 @@ namespace weft::scheduler {
 
 using detail::relaxed;
 
-namespace {
-
-// The first tick that is not before the deadline, so that nothing fires early.
-std::uint64_t tick_of(Deadline deadline) noexcept {
+// The first tick that is not before the deadline, so that nothing fires early; but a later one than
+// now_, by I1.
+std::uint64_t Timers::tick_for(Deadline deadline) const noexcept {
   const auto nanoseconds = static_cast<std::uint64_t>(deadline.nanoseconds());
-  return (nanoseconds >> Timers::kTickShift) + 1;
+  return std::max((nanoseconds >> kTickShift) + 1, now_ + 1);
 }
-
-}  // namespace
 
 void Timers::link(Timer& timer) noexcept {
   const std::uint64_t difference = timer.tick ^ now_;
@@ -48,7 +45,11 @@ void Timers::unlink(Timer& timer) noexcept {
 void Timers::add(Timer& timer, Deadline deadline) noexcept {
   const std::lock_guard guard(lock_);
   timer.home = this;
-  timer.tick = std::max(tick_of(deadline), now_ + 1);
+  timer.tick = tick_for(deadline);
+  insert(timer);
+}
+
+void Timers::insert(Timer& timer) noexcept {
   link(timer);
   if (timer.tick < next_tick_.load(relaxed)) {
     // A timer on a higher level must move down before it is due, so we look at its slot's start.

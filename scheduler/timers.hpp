@@ -7,6 +7,10 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 
+namespace weft::fibers {
+struct Fiber;
+}
+
 namespace weft::scheduler {
 
 class Timers;
@@ -22,6 +26,8 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
+  // The waker's fiber is the first of those that sleep until this tick, linked through Fiber::next.
+  bool leads = false;
 };
 
 // A hierarchical timing wheel, one per worker: adding and cancelling are constant time, and so,
@@ -30,11 +36,17 @@ struct Timer {
 // next tick, so nothing fires early. Level n has 64 slots of 64^n ticks.
 // The worker adds; anyone cancels or expires, since a fiber may have moved and a worker may be
 // busy. A spin lock guards all, mostly uncontended.
-// Invariants
+// Fibers that sleep are many at times, and their stacks are cold when their time comes. So those
+// that begin a sleep to the same tick one soon after the other share a timer, that of the first,
+// and follow it in a chain through their records: neither adding nor expiring looks at their
+// stacks. Invariants
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
 //       which its tick differs from now_; its upper groups equal those of now_.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
 //   I3  next_tick_ is no later than the first tick at which anything is due or must move down.
+//   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
+//   is
+//       linked: sleeps are not cancelled.
 class Timers {
  public:
   static constexpr unsigned kTickShift = 16;
@@ -48,11 +60,14 @@ class Timers {
   // Sets timer.home. True when it is now the earliest. After this call the timer may fire, and its
   // memory be gone, at any moment.
   void add(Timer& timer, Deadline deadline) noexcept;
+  // The same for a fiber that nothing but the clock wakes, `timer` being its own: it may stay
+  // unused.
+  void add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if it has fired. After it the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
   // Takes out everything due at `now_nanoseconds` whose claim the clock wins, as a chain through
-  // Timer::next; the caller owes each a wake. Null when nothing is due.
+  // Timer::next; the caller owes each a wake, and all that a timer leads. Null when nothing is due.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
   // When to look again; never too late, perhaps too early. From any thread.
@@ -67,6 +82,9 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
+  [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept;
+  // The lock is held; timer.tick is set.
+  void insert(Timer& timer) noexcept;
   void link(Timer& timer) noexcept;
   void unlink(Timer& timer) noexcept;
   // The tick of the next occupied slot and its level; kNoTick when all is empty.
@@ -83,6 +101,14 @@ class Timers {
   std::uint64_t now_;
   std::array<std::uint64_t, kLevels> occupied_{};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_{};
+  // Who began to sleep last, for some of the ticks. Several, because sleeps of different lengths
+  // begin in turns.
+  struct Latest {
+    std::uint64_t tick = 0;
+    fibers::Fiber* fiber = nullptr;
+  };
+  static constexpr std::size_t kLatest = 16;
+  std::array<Latest, kLatest> latest_{};
 };
 
 }  // namespace weft::scheduler

@@ -86,6 +86,10 @@ class Worker {
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept { timers_.add(timer, deadline); }
+  // Of a fiber that is parked and that nothing but the clock wakes.
+  void add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept {
+    timers_.add_sleep(timer, fiber, deadline);
+  }
 
   // From any thread.
   void unpark() noexcept;
@@ -138,6 +142,7 @@ class Worker {
   void take_fair_share() noexcept;
   void refill() noexcept;
   void run_events() noexcept;
+  void wake_sleepers(fibers::Fiber* first) noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
   [[nodiscard]] std::size_t run_overdue_timers() noexcept;
   void enter(fibers::Fiber& fiber) noexcept;

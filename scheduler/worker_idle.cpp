@@ -113,12 +113,27 @@ void Worker::run_events() noexcept {
   }
 }
 
+// A chain of those whose sleep is over.
+void Worker::wake_sleepers(Fiber* first) noexcept {
+  for (Fiber* fiber = first; fiber != nullptr;) {
+    Fiber* following = fiber->next;
+    fibers::prefetch(fiber->stack.load(relaxed));
+    make_ready_last(*fiber);
+    fiber = following;
+  }
+}
+
 std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   std::size_t woken = 0;
   for (Timer* timer = timers.expire(now); timer != nullptr; ++woken) {
     // Read before the wake: the timer stands on the stack of the fiber that goes on then.
     Timer* next = timer->next;
-    make_ready_last(*static_cast<Fiber*>(timer->waker.target()));
+    auto& fiber = *static_cast<Fiber*>(timer->waker.target());
+    if (timer->leads) {
+      wake_sleepers(&fiber);
+    } else {
+      make_ready_last(fiber);
+    }
     timer = next;
   }
   return woken;

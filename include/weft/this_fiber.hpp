@@ -7,6 +7,11 @@
 #include <weft/deadline.hpp>
 #include <weft/until.hpp>
 
+namespace weft::detail {
+// Parks, even if the deadline has passed by now.
+void sleep_until(Deadline deadline) noexcept;
+}  // namespace weft::detail
+
 namespace weft::this_fiber {
 
 // Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
@@ -16,7 +21,8 @@ void yield() noexcept;
 void sleep_until(Deadline deadline) noexcept;
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
-  sleep_until(Deadline::after(duration));
+  // Said without a look at the clock, which is a good part of what a sleep costs.
+  if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
