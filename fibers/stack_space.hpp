@@ -74,11 +74,14 @@ class StackSpace {
 
   [[nodiscard]] bool install_guard(char* guard) noexcept;
   [[nodiscard]] unsigned install_guards(char* guard, unsigned size_class, unsigned count) noexcept;
+  void provide_pages(const Range& range, unsigned size_class, const Picks& picks,
+                     unsigned picked) noexcept;
   [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Picks& picks);
   [[nodiscard]] Stack* construct(Range& range, unsigned size_class, Pick pick) noexcept;
 
   void (*entry_)(Arrival);
   GuardKind guard_kind_;
+  detail::Atomic<bool> can_provide_{true};  // Relaxed: whoever finds out that it cannot says so.
   std::mutex mutex_;
   std::array<Range, kStackSizes> ranges_;
 };
