@@ -66,7 +66,8 @@ Backlog::Memory Backlog::add(Memory memory) noexcept {
 std::size_t Backlog::next_level() const noexcept {
   std::size_t highest = 0;
   while (!has_tasks(highest)) ++highest;
-  for (std::size_t level = highest + 1; level < kLevels; ++level) {
+  // The lowest first: the next one in between is passed over for a lower one then, not a higher.
+  for (std::size_t level = kLevels - 1; level > highest; --level) {
     if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
   }
   return highest;

@@ -48,6 +48,21 @@ FIBER_TEST_CASE("a low priority is passed over sixteen times and no more") {
   CHECK(order[16] == -1);
 }
 
+FIBER_TEST_CASE("two priorities whose patience ends at once both get their turn in time") {
+  HeldPool held({.capacity = 1, .queue_capacity = kUnlimited});
+  Record record;
+  CHECK(!held.pool.submit({.priority = Priority::low}, [&] { record.add(-1); }));
+  CHECK(!held.pool.submit([&] { record.add(-2); }));
+  for (int i = 0; i < 40; ++i) {
+    CHECK(!held.pool.submit({.priority = Priority::high}, [&record, i] { record.add(i); }));
+  }
+  held.run_all();
+  const std::vector<int> order = record.values();
+  CHECK(order.size() == 42);
+  CHECK(order[16] == -1);  // Not passed over a seventeenth time.
+  CHECK(order[17] == -2);
+}
+
 FIBER_TEST_CASE("tasks of one key run one after the other, in order, and beside other keys") {
   constexpr int kKeys = 5;
   constexpr int kTasks = 40;
