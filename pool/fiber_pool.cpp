@@ -91,6 +91,9 @@ void FiberPool::resize(std::size_t capacity) {
   if (capacity < core_->options().shards) {
     throw std::invalid_argument("weft::FiberPool: capacity must be at least shards");
   }
+  if (capacity == kUnlimited && core_->options().grow.kind() == GrowPolicy::Kind::eager) {
+    throw std::invalid_argument("weft::FiberPool: capacity must be limited with grow: eager");
+  }
   with_either([&](auto& pool) { pool.resize(capacity); });
 }
 

@@ -1,5 +1,6 @@
 // When workers are started, and how many may live.
 #include <atomic>
+#include <stdexcept>
 #include <vector>
 #include <weft/go.hpp>
 
@@ -20,6 +21,13 @@ FIBER_TEST_CASE("an eager pool starts all of its workers for the first task, and
   CHECK(pool.stats().live == 6);
   for (int i = 0; i < 20; ++i) pool.run([] {});
   CHECK(pool.stats().started == 6);
+}
+
+FIBER_TEST_CASE("an eager pool cannot be made unlimited") {
+  FiberPool pool({.capacity = 2, .grow = GrowPolicy::eager()});
+  CHECK_THROWS_AS(pool.resize(kUnlimited), std::invalid_argument);
+  CHECK(pool.capacity() == 2);
+  CHECK(pool.run([] { return 1; }) == 1);
 }
 
 FIBER_TEST_CASE("an eager pool is closed while it starts its workers") {
