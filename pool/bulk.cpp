@@ -25,9 +25,7 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
   std::size_t pushed = 0;
   lock_.lock();
   while (pushed < items.size() && needs_only_push(items[pushed])) {
-    ++load_;
-    queue_.push(std::move(items[pushed]));
-    ++submitted_;
+    book(items[pushed]);
     ++pushed;
     if (queue_wants_worker()) wakes.add(call_idle());
   }

@@ -57,7 +57,7 @@ bool PoolCore::wait_for_completed(std::uint64_t count, const Until& until) {
 }
 
 // Notes when an item is submitted, if times are taken and nobody has noted it yet.
-void PoolCore::stamp(detail::PoolItem& item) noexcept {
+void PoolCore::stamp(detail::PoolItem& item) const noexcept {
   if (timings_ != nullptr && item.submitted_at == 0) {
     item.submitted_at = timings_->stamp_submit();
   }

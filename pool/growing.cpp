@@ -30,6 +30,11 @@ std::size_t scaled(double factor, std::size_t limit) noexcept {
 }  // namespace
 
 // Requires lock_.
+std::size_t PoolCore::kept_workers() const noexcept {
+  return std::min(options_.min_workers, capacity_);
+}
+
+// Requires lock_.
 std::size_t PoolCore::least_limit() const noexcept {
   return std::max<std::size_t>(kept_workers(), 1);
 }

@@ -142,6 +142,14 @@ void PoolCore::tell_if_quiet(WakeChain& wakes) noexcept {
   if (is_quiet()) wakes.add_all(quiet_waiters_.claim_all());
 }
 
+bool PoolCore::is_gone() const noexcept {
+  return closed_ && present_ + in_callers_ == 0 && queue_.empty();
+}
+
+bool PoolCore::only_ticker_is_left() const noexcept {
+  return closed_ && ticker_alive_ && present_ == 1 && in_callers_ == 0 && queue_.empty();
+}
+
 // Requires lock_, whose release is the caller's last access to the pool if it is gone.
 void PoolCore::tell_if_gone(WakeChain& wakes) noexcept {
   if (only_ticker_is_left()) wakes.add_all(ticker_bed_.claim_all());

@@ -1,5 +1,7 @@
 #include "pool/pool_core.hpp"
 
+#include <algorithm>
+#include <new>
 #include <utility>
 #include <weft/detail/slot_loan.hpp>
 
@@ -8,6 +10,23 @@ namespace weft::pool {
 using detail::PoolItem;
 using detail::Waiter;
 using detail::WaitReason;
+
+namespace {
+
+// Requires `lock`; releases it meanwhile. False when there is no memory.
+bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock) {
+  bool reserved = true;
+  lock.unlock();
+  try {
+    items.reserve(size);
+  } catch (const std::bad_alloc&) {
+    reserved = false;
+  }
+  lock.lock();
+  return reserved;
+}
+
+}  // namespace
 
 PoolCore::PoolCore(PoolOptions options, const Place& place)
     : options_(std::move(options)),
@@ -92,13 +111,11 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       break;
     }
     if (error) {
-      lock_.unlock();
+      error = refuse(error);
       return Verdict::refused;
     }
   }
-  load_ += Backlog::weight_of(item);
-  queue_.push(std::move(item));
-  ++submitted_;
+  book(item);
   note_load();
   Worker* const called = queue_wants_worker() ? &call_idle() : nullptr;
   lock_.unlock();
@@ -115,15 +132,14 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     if (blocked_count_ >= options_.max_blocked) return refuse(Errc::too_many_waiting);
     if (must_stand_in_line()) {
       error = call_visit(OnFull::block);
+      if (error) return refuse(error);
       lock_.unlock();
-      if (error) return error;
       continue;
     }
     if (queue_.will_have_room_for(item)) break;
     // Who hands a blocked party's item on must not have to allocate (I4).
-    const bool grown = grow_queue(item);
+    if (!grow_queue(item)) return refuse(std::make_error_code(std::errc::not_enough_memory));
     lock_.unlock();
-    if (!grown) return std::make_error_code(std::errc::not_enough_memory);
   }
   Waiter self;
   self.slot = &item;
@@ -144,34 +160,33 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 }
 
 // Requires lock_, and releases it. An item of weight 1 takes the place of another, so nobody who
-// waits for room is passed over; a heavier one takes the places of several.
+// waits for room is passed over; a heavier one takes the places of several. It does so under one
+// hold of the lock: what is sent in place of a dropped item, as a sub-pool does with its visits,
+// comes too late.
 std::error_code PoolCore::submit_dropping(PoolItem& item) {
+  const std::size_t weight = Backlog::weight_of(item);
+  PoolItem dropped;  // Destroyed without the lock: its waiters are told.
+  std::vector<PoolItem> dropped_before;
   for (;;) {
-    PoolItem dropped;  // Destroyed without the lock: its waiters are told.
+    const bool is_enough = weight == 1 || has_room_beside(running_ + extra_running_, weight);
+    if (queue_.empty() || !is_enough) return refuse(Errc::full);
+    const std::size_t most = std::min(weight, queue_.size());
+    const bool can_push = queue_.can_replace_oldest(item);
+    if (can_push && dropped_before.capacity() + 1 >= most) break;
     std::error_code error;
-    if (queue_.empty()) return refuse(Errc::full);
-    if (!queue_.can_replace_oldest(item)) {
-      if (!grow_queue(item)) {
-        lock_.unlock();
-        return std::make_error_code(std::errc::not_enough_memory);
-      }
-      if (accept_if_room(item, error) != Verdict::full) return error;
-      continue;
+    if (can_push ? !reserve_unlocked(dropped_before, most, lock_) : !grow_queue(item)) {
+      return refuse(std::make_error_code(std::errc::not_enough_memory));
     }
-    drop_oldest(dropped);
-    const std::size_t weight = Backlog::weight_of(item);
-    if (weight == 1 || has_room(weight)) {
-      load_ += weight;
-      queue_.push(std::move(item));
-      ++submitted_;
-      match_up();
-      return {};
-    }
-    lock_.unlock();
-    { const PoolItem gone(std::move(dropped)); }
-    lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
   }
+  drop_oldest(dropped);
+  while (weight > 1 && !has_room(weight)) {
+    dropped_before.push_back(std::move(dropped));
+    drop_oldest(dropped);
+  }
+  book(item);
+  match_up();
+  return {};
 }
 
 // Requires lock_.
@@ -236,12 +251,11 @@ bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept 
     blocked_.erase(*submitter);
     if (!detail::WaitList::try_claim(*submitter)) continue;
     --blocked_count_;
-    ++submitted_;
-    load_ += weight;
     if (instead_of_queue != nullptr) {
+      book_weight(weight);
       *instead_of_queue = std::move(item);
     } else {
-      queue_.push(std::move(item));
+      book(item);
     }
     submitter->granted = true;
     wakes.add(*submitter);

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/termed_job.hpp>
 #include <weft/detail/waiter.hpp>
@@ -61,7 +62,6 @@ class PoolCore {
                                        const Until& until);
   // bulk.cpp: of items without terms. Returns how many have been accepted, which are the first.
   [[nodiscard]] std::size_t submit_bulk(std::span<detail::PoolItem> items);
-  void stamp(detail::PoolItem& item) noexcept;  // See counting.cpp.
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
   // The outermost of the hosts, or this pool: the same for all whose tasks lend to each other.
   [[nodiscard]] PoolCore& family() const noexcept { return family_; }
@@ -112,7 +112,7 @@ class PoolCore {
   void lock() noexcept { lock_.lock(); }
   void unlock() noexcept { lock_.unlock(); }
   [[nodiscard]] bool is_quiet_now() const noexcept { return is_quiet(); }
-  [[nodiscard]] bool has_room_and_is_open() const noexcept { return has_room() && !closed_; }
+  [[nodiscard]] bool would_accept(std::size_t weight) const noexcept;
   [[nodiscard]] bool wait_quiet_and_unlock(const Until& until) noexcept;
   // False if it is full; else it was accepted, or refused with an error.
   [[nodiscard]] bool try_accept(detail::PoolItem& item, std::error_code& error) noexcept;
@@ -154,7 +154,19 @@ class PoolCore {
 
   // All of these require lock_.
   [[nodiscard]] bool has_room(std::size_t weight = 1) const noexcept {
-    return load_ + weight <= bound_ || (weight > 1 && load_ == 0);
+    return has_room_beside(load_, weight);
+  }
+  [[nodiscard]] bool has_room_beside(std::size_t load, std::size_t weight) const noexcept {
+    return load + weight <= bound_ || (weight > 1 && load == 0);
+  }
+  // An item of that weight is accepted; the item goes into the queue.
+  void book_weight(std::size_t weight) noexcept {
+    load_ += weight;
+    ++submitted_;
+  }
+  void book(detail::PoolItem& item) noexcept {
+    book_weight(Backlog::weight_of(item));
+    queue_.push(std::move(item));
   }
   // Whether the next item, which can start, fits beside those that run.
   [[nodiscard]] bool next_fits() const noexcept {
@@ -167,9 +179,7 @@ class PoolCore {
   }
   [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
   [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
-  [[nodiscard]] bool is_gone() const noexcept {
-    return closed_ && present_ + in_callers_ == 0 && queue_.empty();
-  }
+  [[nodiscard]] bool is_gone() const noexcept;
   // Whether a worker is to be started, now, that does not live yet, with `items` queued; or the
   // limit is to be raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
@@ -177,9 +187,7 @@ class PoolCore {
             (waking_ < kStartsAhead || host_ != nullptr)) ||
            running_ + items > raise_at_;
   }
-  [[nodiscard]] std::size_t kept_workers() const noexcept {
-    return options_.min_workers < capacity_ ? options_.min_workers : capacity_;
-  }
+  [[nodiscard]] std::size_t kept_workers() const noexcept;
   // How many tasks are not queued any more, counting those that were not queued at all.
   [[nodiscard]] std::uint64_t left_queue() const noexcept { return submitted_ - queue_.size(); }
   void set_capacity(std::size_t capacity) noexcept;
@@ -283,10 +291,7 @@ class PoolCore {
                                                      std::uint64_t number) noexcept;
   // Requires lock_; releases it meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept;
-  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept {
-    if (host_ == nullptr) return grow(queue_.startable_with(item));
-    return call_visit(may_wait_for_host() ? OnFull::block : OnFull::reject);
-  }
+  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept;
   void run_stranded_items() noexcept;
 
   // reports.cpp. Without lock_.
@@ -307,9 +312,7 @@ class PoolCore {
   void tick() noexcept;
   void call_on_tick() noexcept;
   // Requires lock_.
-  [[nodiscard]] bool only_ticker_is_left() const noexcept {
-    return closed_ && ticker_alive_ && present_ == 1 && in_callers_ == 0 && queue_.empty();
-  }
+  [[nodiscard]] bool only_ticker_is_left() const noexcept;
 
   // lifecycle.cpp
   [[nodiscard]] std::error_code start_kept_workers() noexcept;

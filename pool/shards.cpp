@@ -103,6 +103,9 @@ std::size_t Shards::first_choice() noexcept {
 }
 
 std::error_code Shards::submit(PoolItem& item, OnFull when_full, const Until& until) {
+  // Whether a task is too heavy must not depend on whose turn it is.
+  const std::size_t weight = Backlog::weight_of(item);
+  if (weight > 1 && weight > wanted_capacity_of(cores_.size() - 1)) return refuse(Errc::too_heavy);
   if (Backlog::has_key(item)) {
     // Tasks of one key share a shard, which orders them, and so they wait for that one alone.
     const std::size_t shard = mixed(Backlog::terms_of(item)->key.hash()) % cores_.size();
@@ -119,7 +122,7 @@ std::error_code Shards::submit(PoolItem& item, OnFull when_full, const Until& un
     const bool overtakes = somebody_is_in_line();
     if (!overtakes && offer(item, first, error)) return error;
     if (when_full == OnFull::block) return submit_blocking(item, until);
-    if (overtakes || is_full()) break;
+    if (overtakes || is_full(weight)) break;
   }
   PoolCore& core = *cores_[first];
   if (when_full == OnFull::reject) return refuse(Errc::full);
@@ -209,11 +212,11 @@ std::error_code Shards::refuse(std::error_code why) noexcept {
   return why;
 }
 
-// Whether there is a moment at which no shard has room.
-bool Shards::is_full() noexcept {
+// Whether there is a moment at which no shard would accept a task of that weight.
+bool Shards::is_full(std::size_t weight) noexcept {
   lock_all();
   const bool full = std::none_of(cores_.begin(), cores_.end(),
-                                 [](auto& core) { return core->has_room_and_is_open(); });
+                                 [weight](auto& core) { return core->would_accept(weight); });
   unlock_all();
   return full;
 }

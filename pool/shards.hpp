@@ -105,7 +105,7 @@ class Shards {
   [[nodiscard]] bool offer(detail::PoolItem& item, std::size_t first, std::error_code& error);
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
-  [[nodiscard]] bool is_full() noexcept;
+  [[nodiscard]] bool is_full(std::size_t weight) noexcept;
   [[nodiscard]] bool somebody_is_in_line() noexcept;
   void even_out() noexcept;
   void lock_all() noexcept;

@@ -16,10 +16,6 @@ bool PoolCore::try_accept(PoolItem& item, std::error_code& error) noexcept {
   return false;
 }
 
-void PoolCore::stamp(PoolItem& item) const noexcept {
-  if (timings_ != nullptr) item.submitted_at = timings_->stamp_submit();
-}
-
 void PoolCore::count_refusal() noexcept {
   lock_.lock();
   ++rejected_;
@@ -36,6 +32,12 @@ bool PoolCore::wait_quiet_and_unlock(const Until& until) noexcept {
   Waiter self;
   return detail::wait_in_until(quiet_waiters_, lock_, self, detail::WaitReason::pool_wait, until) ==
          detail::Claim::kNotifier;
+}
+
+// Requires lock_. Parties are blocked here, rather than in the line of all shards, with tasks that
+// have a key.
+bool PoolCore::would_accept(std::size_t weight) const noexcept {
+  return has_room(weight) && blocked_.empty() && !closed_;
 }
 
 // Requires lock_.

@@ -68,11 +68,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       self.number = left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
       if (calls > 0 && must_grow(queue_.startable())) (void)grow(queue_.startable());
-      note_load();
-      lock_.unlock();
-      wakes.wake_all();
-      tell_waiters(self);
-      if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
+      set_out(self, wakes);
       return true;
     }
     tell_if_still(wakes);
@@ -154,20 +150,22 @@ void PoolCore::step_out(Worker& self) noexcept {
 // Requires lock_. Takes the next accepted item; without one, that of a blocked party. Calls up
 // to `calls` idle workers for the items that are left.
 bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
-  if (queue_.startable() == 0) {
-    if (group_ != nullptr) take_from_line();
-    if (blocked_.empty()) return false;
-    if (extra_running_ == 0 && reserved_ == 0 && admit_one(&item, wakes)) {
-      ++running_;
-      return true;
-    }
-    admit_blocked(wakes);
+  if (queue_.startable() == 0 && group_ != nullptr) take_from_line();
+  if (queue_.startable() == 0 && extra_running_ == 0 && reserved_ == 0 && admit_one(&item, wakes)) {
+    ++running_;
+    if (calls == 0) return true;  // Otherwise there may be room for more than one.
+  } else {
+    if (queue_.startable() == 0) admit_blocked(wakes);
     if (queue_.startable() == 0) return false;
+    if (!next_fits()) {
+      // The task that ended has left room all the same.
+      if (somebody_is_blocked()) admit_blocked(wakes);
+      return false;
+    }
+    queue_.pop(item);
+    ++running_;
+    if (Backlog::terms_of(item) != nullptr) begin_terms(item);
   }
-  if (!next_fits()) return false;
-  queue_.pop(item);
-  ++running_;
-  if (Backlog::terms_of(item) != nullptr) begin_terms(item);
   if (somebody_is_blocked()) admit_blocked(wakes);
   for (; calls > 0 && waking_ < queue_.startable() && !idle_.empty() && next_fits(); --calls) {
     wakes.add(call_idle());
@@ -258,6 +256,11 @@ std::error_code PoolCore::start_worker() noexcept {
   forget_awaited();
   run_stranded_items();
   return error;
+}
+
+std::error_code PoolCore::start_worker_for(const PoolItem& item) noexcept {
+  if (host_ == nullptr) return grow(queue_.startable_with(item));
+  return call_visit(may_wait_for_host() ? OnFull::block : OnFull::reject);
 }
 
 // Requires lock_. An awaited worker will not come.

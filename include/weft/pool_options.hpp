@@ -121,11 +121,11 @@ struct PoolOptions {
   std::stop_token stop = {};
   // More than 1, at most 64: capacity, queue and min_workers are divided among so many pools in
   // one, for machines with so many processors that one lock would be in the way. Then tasks start
-  // in order in each shard only; a task must not be heavier than a shard's part of the capacity;
-  // tasks of one key share a shard, and wait for room in that one; a lender waits for a slot of its
-  // own shard; the numbers are sums over the shards, each taken at a moment of its own. capacity
-  // must be at least `shards`, and with OnFull::drop_oldest queue_capacity, too; on_tick and parent
-  // must not be set.
+  // in order in each shard only; a task must not be heavier than the smallest part of the
+  // capacity; tasks of one key share a shard, and wait for room in that one; a lender waits for a
+  // slot of its own shard; the numbers are sums over the shards, each taken at a moment of its own.
+  // capacity must be at least `shards`, and with OnFull::drop_oldest queue_capacity, too; on_tick
+  // and parent must not be set.
   std::size_t shards = 1;
   Balance balance = Balance::round_robin;
   // Makes it a sub-pool of this one, which must outlive it: its tasks run in the parent's slots, on
@@ -153,7 +153,7 @@ struct PoolStats {
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.
   std::uint64_t cancelled = 0;  // Tasks that were accepted and will never run.
-  std::uint64_t rejected = 0;   // Refusals: closed, full, timed out, too many waiting.
+  std::uint64_t rejected = 0;   // Refusals, for whatever reason.
   std::uint64_t started = 0;    // Workers ever started.
   std::uint64_t retired = 0;    // Workers that have given up their slot for good.
 };

@@ -249,6 +249,51 @@ FIBER_TEST_CASE("what to do when all shards are full is done once, by the pool")
   CHECK(ran.load() == 21);
 }
 
+FIBER_TEST_CASE("a task that is too heavy for what is free in each shard is refused at once") {
+  for (const OnFull on_full : {OnFull::reject, OnFull::caller_runs, OnFull::drop_oldest}) {
+    FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = on_full, .shards = 2});
+    // A place is left in each shard, and none has two.
+    Holders holders(pool, 4);
+    CHECK(pool.try_submit({.weight = 2}, [] { CHECK(false); }) == Errc::full);
+    bool ran = false;
+    const std::error_code error = pool.submit({.weight = 2}, [&] { ran = true; });
+    CHECK(error == (on_full == OnFull::caller_runs ? std::error_code() : Errc::full));
+    CHECK(ran == (on_full == OnFull::caller_runs));
+    CHECK(!pool.try_submit({.weight = 1}, [] {}));
+  }
+}
+
+FIBER_TEST_CASE("a task heavier than the smallest shard is refused, whosever turn it is") {
+  FiberPool pool({.capacity = 5, .queue_capacity = 5, .shards = 2});
+  for (int i = 0; i < 4; ++i) {
+    CHECK(pool.submit({.weight = 3}, [] { CHECK(false); }) == Errc::too_heavy);
+    CHECK(pool.submit({.key = i, .weight = 3}, [] { CHECK(false); }) == Errc::too_heavy);
+    CHECK(!pool.submit({.weight = 2}, [] {}));
+  }
+  pool.resize(6);
+  CHECK(pool.run({.weight = 3}, [] { return 1; }) == 1);
+}
+
+FIBER_TEST_CASE("who is blocked in a shard with a heavy task of a key keeps light ones out") {
+  FiberPool pool({.capacity = 4, .shards = 2});
+  Holders holders(pool, 3);
+  Gate gate;
+  std::vector<JoinHandle<void>> blocked;
+  // Until there is one for the shard that has a slot left.
+  for (int key = 0; key < 16; ++key) {
+    blocked.push_back(
+        spawn([&, key] { CHECK(!pool.submit({.key = key, .weight = 2}, [&] { gate.wait(); })); }));
+  }
+  wait_until_true([&] { return pool.stats().blocked == blocked.size(); });
+  CHECK(pool.available() == 1);
+  CHECK(pool.try_submit([] { CHECK(false); }) == Errc::full);
+  for (std::size_t i = 0; i < 3; ++i) holders.release(i);
+  gate.set();
+  for (auto& handle : blocked) handle.join();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 3 + 16);
+}
+
 FIBER_TEST_CASE("many tasks in one call go to all shards") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 4, .queue_capacity = 6, .on_full = OnFull::reject, .shards = 4});

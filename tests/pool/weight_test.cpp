@@ -141,6 +141,68 @@ FIBER_TEST_CASE("what a heavy task drops is destroyed where the pool may be used
   pool.wait_idle();
 }
 
+FIBER_TEST_CASE("a heavy task takes the places of others only if they are enough") {
+  Event hold;
+  FiberPool pool({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
+  for (int i = 0; i < 4; ++i) CHECK(!pool.submit([&] { hold.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 4; });
+  for (int i = 0; i < 2; ++i) CHECK(!pool.submit([] {}));
+  CHECK(pool.submit({.weight = 3}, [] { CHECK(false); }) == Errc::full);
+  CHECK(pool.stats().cancelled == 0);
+  CHECK(!pool.submit({.weight = 2}, [] {}));
+  CHECK(pool.stats().cancelled == 2);
+  hold.set();
+  pool.wait_idle();
+}
+
+FIBER_TEST_CASE("who is blocked is let in although the next task is too heavy to start yet") {
+  Event first, second;
+  FiberPool pool({.capacity = 2, .queue_capacity = 2});
+  CHECK(!pool.submit([&] { first.wait(); }));
+  CHECK(!pool.submit([&] { second.wait(); }));
+  CHECK(!pool.submit({.weight = 2}, [] {}));
+  auto blocked = spawn([&] { CHECK(!pool.submit([] {})); });
+  wait_until_true([&] { return pool.stats().blocked == 1; });
+  first.set();
+  blocked.join();
+  CHECK(pool.stats().queued == 2);
+  second.set();
+  pool.wait_idle();
+}
+
+FIBER_TEST_CASE("the end of a heavy task lets in as many as find room") {
+  Event heavy, light;
+  FiberPool pool({.capacity = 3});
+  CHECK(!pool.submit({.weight = 3}, [&] { heavy.wait(); }));
+  std::vector<JoinHandle<void>> blocked;
+  for (int i = 0; i < 3; ++i) {
+    blocked.push_back(spawn([&] { CHECK(!pool.submit([&] { light.wait(); })); }));
+  }
+  wait_until_true([&] { return pool.stats().blocked == 3; });
+  heavy.set();
+  wait_until_true([&] { return pool.stats().busy == 3; });
+  light.set();
+  blocked.clear();
+  pool.wait_idle();
+}
+
+// A sub-pool sends another visit in place of a dropped one, at once.
+FIBER_TEST_CASE("a heavy task may take the places of visits from a sub-pool") {
+  Event hold;
+  std::atomic<int> ran{0};
+  FiberPool host({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
+  FiberPool sub({.capacity = 2, .queue_capacity = kUnlimited, .parent = &host});
+  for (int i = 0; i < 2; ++i) CHECK(!host.submit([&] { hold.wait(); }));
+  wait_until_true([&] { return host.stats().busy == 2; });
+  for (int i = 0; i < 5; ++i) CHECK(!sub.submit([&] { ran.fetch_add(1); }));
+  CHECK(host.stats().queued == 2);
+  CHECK(!host.submit({.weight = 2}, [&] { ran.fetch_add(10); }));
+  hold.set();
+  sub.wait_idle();
+  host.wait_idle();
+  CHECK(ran.load() == 15);
+}
+
 FIBER_TEST_CASE("a heavy task that waits for its own pool lends all its slots") {
   FiberPool pool({.capacity = 4});
   const int sum = pool.run({.weight = 4}, [&] {
