@@ -11,52 +11,10 @@
 #include <vector>
 #include <weft/pool_options.hpp>
 
+#include "tests/pool/property_op.hpp"
+#include "tests/pool/property_queue.hpp"
+
 namespace weft::test {
-
-// What the property test does with a pool, one after the other.
-enum class Act : std::uint8_t {
-  // With a task of its own. `target` says whose stop ends the wait: see kStopNow, kNoStop.
-  submit,
-  try_submit,
-  submit_past,      // With a deadline that has passed.
-  submit_stopping,  // Until the stop of this call, which `stop` requests.
-  async,
-  run,
-  // With the task or call `target`.
-  open,    // Lets a task that waits at its gate go on.
-  cancel,  // A task of async().
-  stop,    // The wait of submit_stopping.
-  // With the pool.
-  resize,  // To `number`.
-  pause,
-  resume,
-  close_drain,
-  close_discard,
-  close_cancel,
-  reopen,
-  wait_idle,
-  wait_idle_past,
-  wait_paused,
-  join,
-};
-
-enum class Course : std::uint8_t {
-  at_once,
-  gated,
-  stoppable
-};  // Stoppable: gated, ends by a stop.
-
-struct Op {
-  Act act = Act::submit;
-  int id = 0;
-  int target = 0;
-  std::size_t number = 0;
-  Course course = Course::at_once;
-  bool throws = false;
-  bool settles = true;  // Everything that can happen happens before the next one.
-
-  [[nodiscard]] bool has_task() const { return act <= Act::run; }
-};
 
 // Every party's answers, by the number of the call, and the tasks in the order of their starts.
 struct Behaviour {
@@ -76,6 +34,8 @@ class PoolModel {
   void apply(const Op& op) {
     if (op.has_task()) return call(op);
     switch (op.act) {
+      case Act::bulk:
+        return call_in_bulk(op);
       case Act::open:
         return open(op.target);
       case Act::cancel:
@@ -132,9 +92,7 @@ class PoolModel {
   [[nodiscard]] bool is_closed() const { return closed_; }
   [[nodiscard]] bool is_paused() const { return paused_; }
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
-  [[nodiscard]] std::size_t available() const {
-    return capacity_ - std::min(capacity_, running_.size() + queue_.size());
-  }
+  [[nodiscard]] std::size_t available() const { return capacity_ - std::min(capacity_, load()); }
   [[nodiscard]] PoolStats stats() const {
     PoolStats stats = counted_;
     stats.live = live_;
@@ -149,12 +107,7 @@ class PoolModel {
   [[nodiscard]] const std::vector<Op>& running() const { return running_; }
 
  private:
-  struct Queued {
-    Op op;
-    bool cancelled = false;
-  };
-
-  void answer(int id, const char* text) { behaviour_.answers[id] = text; }
+  void answer(int id, const std::string& text) { behaviour_.answers[id] = text; }
   void answer_all(std::vector<int>& waiters, const char* text) {
     for (const int id : std::exchange(waiters, {})) answer(id, text);
   }
@@ -163,7 +116,12 @@ class PoolModel {
     return options_.queue_capacity > kUnlimited - capacity_ ? kUnlimited
                                                             : capacity_ + options_.queue_capacity;
   }
-  [[nodiscard]] bool has_room() const { return running_.size() + queue_.size() < bound(); }
+  [[nodiscard]] std::size_t load() const { return weight_of(running_) + queue_.weight(); }
+  [[nodiscard]] bool has_room_beside(std::size_t load, const Op& op) const {
+    return op.terms.weight <= bound() - std::min(load, bound()) ||
+           (op.terms.weight > 1 && load == 0);
+  }
+  [[nodiscard]] bool has_room(const Op& op) const { return has_room_beside(load(), op); }
   [[nodiscard]] bool is_still() const { return running_.empty() && in_callers_.empty(); }
   [[nodiscard]] bool is_quiet() const { return is_still() && queue_.empty(); }
   [[nodiscard]] std::size_t kept_workers() const {
@@ -174,19 +132,32 @@ class PoolModel {
 
   void call(const Op& op) {
     if (closed_) return refuse(op.id, "closed");
-    if (has_room() && blocked_.empty()) return accept(op);
+    if (op.terms.weight > capacity_) return refuse(op.id, "too heavy");
+    if (has_room(op) && blocked_.empty()) return accept(op);
     switch (when_full(op.act)) {
       case OnFull::reject:
         return refuse(op.id, "full");
       case OnFull::caller_runs:
-        return paused_ ? block(op) : run_in_caller(op);
+        return paused_ || op.terms.key != 0 ? block(op) : run_in_caller(op);
       case OnFull::drop_oldest:
-        if (queue_.empty()) return refuse(op.id, "full");
-        drop_oldest();
-        return accept(op);
+        if (queue_.empty() || !drop_for(op)) return refuse(op.id, "full");
+        accept(op);
+        return admit();  // What was dropped may have been heavier.
       case OnFull::block:
         return block(op);
     }
+  }
+  // Up to the first that is refused.
+  void call_in_bulk(const Op& op) {
+    std::size_t accepted = 0;
+    for (bool goes_on = true; goes_on && accepted < op.number;) {
+      const Op part{.id = op.id_of_part(accepted)};
+      call(part);
+      goes_on = behaviour_.answers[part.id] == "accepted";
+      behaviour_.answers.erase(part.id);
+      if (goes_on) ++accepted;
+    }
+    answer(op.id, std::to_string(accepted));
   }
   [[nodiscard]] OnFull when_full(Act act) const {
     if (act == Act::try_submit) return OnFull::reject;
@@ -199,7 +170,7 @@ class PoolModel {
   }
   void accept(const Op& op) {
     ++counted_.submitted;
-    queue_.push_back({op});
+    queue_.push(op);
     if (op.act != Act::run) answer(op.id, "accepted");
     grow();
   }
@@ -213,34 +184,52 @@ class PoolModel {
     behaviour_.started.push_back(op.id);
     in_callers_.push_back(op);
   }
-  void drop_oldest() {
-    drop(queue_.front());
-    queue_.pop_front();
+  // A task takes the place of the oldest, and a heavy one of several, if these are enough.
+  bool drop_for(const Op& op) {
+    if (op.terms.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
+    do {
+      drop_oldest();
+    } while (op.terms.weight > 1 && !has_room(op));
+    return true;
   }
-  void drop(const Queued& queued) {
+  void drop_oldest() {
+    const ModelQueue::Queued dropped = queue_.take_oldest();
     ++counted_.cancelled;
-    if (!queued.cancelled && tells(queued.op)) answer(queued.op.id, "dropped");
+    if (!dropped.cancelled && tells(dropped.op)) answer(dropped.op.id, "dropped");
   }
   // Whether somebody waits for the task.
   [[nodiscard]] static bool tells(const Op& op) {
     return op.act == Act::async || op.act == Act::run;
   }
-  void admit() {
-    while (!blocked_.empty() && has_room()) {
-      const Op op = blocked_.front();
-      blocked_.pop_front();
-      accept(op);
+  // By a worker that has found nothing to start: it takes the task of the first party itself, if
+  // that is a plain one and no heavy task runs.
+  void admit_from_worker() {
+    if (!paused_ && queue_.startable(running_) == 0 && weight_of(running_) == running_.size() &&
+        !blocked_.empty() && !blocked_.front().terms.are_set && has_room(blocked_.front())) {
+      admit_first();
+      start_one();
     }
+    admit();
+  }
+  void admit_first() {
+    const Op op = blocked_.front();
+    blocked_.pop_front();
+    accept(op);
+  }
+  void admit() {
+    while (!blocked_.empty() && has_room(blocked_.front())) admit_first();
   }
 
   // --- Tasks run ---
 
-  // But for a pause.
-  [[nodiscard]] bool can_start() const { return !queue_.empty() && running_.size() < capacity_; }
+  // But for a pause. Who does not fit beside those that run keeps others waiting, too.
+  [[nodiscard]] bool can_start() const {
+    const auto next = queue_.next(running_);
+    return next && (running_.empty() || next->terms.weight + weight_of(running_) <= capacity_);
+  }
   bool start_one() {
     if (paused_ || !can_start()) return false;
-    const Queued next = queue_.front();
-    queue_.pop_front();
+    const ModelQueue::Queued next = queue_.take_next(running_);
     if (next.cancelled) {
       ++counted_.cancelled;
     } else {
@@ -260,7 +249,9 @@ class PoolModel {
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
       // Nobody takes over from a blocked party before that: for a moment there is nothing to do.
       if (paused_ && is_quiet()) answer_all(idle_waiters_, "true");
-      admit();
+      grow();  // A task of the same key may be startable now.
+      // What is queued already goes first.
+      if (!start_one()) admit_from_worker();
       return true;
     }
     const auto in_caller = std::find_if(in_callers_.begin(), in_callers_.end(), has_ended);
@@ -287,9 +278,7 @@ class PoolModel {
   void open(int id) {
     const auto is_it = [id](const Op& op) { return op.id == id; };
     open_where(is_it);
-    for (Queued& queued : queue_) {
-      if (is_it(queued.op)) queued.op.course = Course::at_once;
-    }
+    if (auto* queued = queue_.find(is_it)) queued->op.course = Course::at_once;
     for (Op& op : blocked_) {
       if (is_it(op)) op.course = Course::at_once;
     }
@@ -298,10 +287,9 @@ class PoolModel {
     const auto is_it = [&](const Op& other) {
       return other.id == op.target && other.act == Act::async;
     };
-    for (Queued& queued : queue_) {
-      if (!is_it(queued.op)) continue;
-      if (queued.cancelled) return;  // Over and done with, for who has the handle.
-      queued.cancelled = true;
+    if (auto* queued = queue_.find(is_it)) {
+      if (queued->cancelled) return;  // Over and done with, for who has the handle.
+      queued->cancelled = true;
       answer(op.target, "dropped");
       return answer(op.id, "true");
     }
@@ -316,13 +304,17 @@ class PoolModel {
     if (it == blocked_.end()) return;
     blocked_.erase(it);
     refuse(id, "cancelled");
+    admit();  // Those behind one that was too heavy may fit.
   }
 
   // --- Workers ---
 
   // Tasks that have been accepted have workers, as far as the capacity allows.
   void grow() {
-    while (live_ < capacity_ && queue_.size() > live_ - running_.size()) start_workers(live_ + 1);
+    while (live_ < capacity_ && queue_.startable(running_) > live_ - running_.size()) {
+      const bool all = options_.grow.kind() == GrowPolicy::Kind::eager;
+      start_workers(all ? capacity_ : live_ + 1);
+    }
   }
   void start_workers(std::size_t until_live) {
     for (; live_ < until_live; ++live_) ++counted_.started;
@@ -348,6 +340,7 @@ class PoolModel {
     for (const Op& op : std::exchange(blocked_, {})) refuse(op.id, "closed");
     if (how == Act::close_drain) return;
     while (!queue_.empty()) drop_oldest();
+    queue_.forget_turns();
     if (how == Act::close_cancel) {
       open_where([](const Op& op) { return op.course == Course::stoppable; });
     }
@@ -357,7 +350,7 @@ class PoolModel {
   std::size_t capacity_;
   bool closed_ = false;
   bool paused_ = false;
-  std::deque<Queued> queue_;
+  ModelQueue queue_;
   std::deque<Op> blocked_;
   std::vector<Op> running_;
   std::vector<Op> in_callers_;

@@ -8,7 +8,7 @@
 #include <vector>
 #include <weft/pool_options.hpp>
 
-#include "tests/pool/property_model.hpp"
+#include "tests/pool/property_op.hpp"
 #include "tests/support/random.hpp"
 
 namespace weft::test {
@@ -23,26 +23,29 @@ namespace weft::test {
          size_to_string(options.queue_capacity) + ", on_full " +
          kNames[static_cast<std::size_t>(options.on_full)] + ", max_blocked " +
          size_to_string(options.max_blocked) + ", min_workers " +
-         size_to_string(options.min_workers) + (options.prestart ? ", prestart" : "");
+         size_to_string(options.min_workers) + (options.prestart ? ", prestart" : "") +
+         (options.grow.kind() == GrowPolicy::Kind::eager ? ", eager" : "");
 }
 
 [[nodiscard]] inline std::string to_string(const Op& op) {
-  constexpr std::array kActs{"submit",        "try_submit",
-                             "submit_past",   "submit_stopping",
-                             "async",         "run",
-                             "open",          "cancel",
-                             "stop",          "resize",
-                             "pause",         "resume",
-                             "close(drain)",  "close(discard)",
-                             "close(cancel)", "reopen",
-                             "wait_idle",     "wait_idle_past",
-                             "wait_paused",   "join"};
+  constexpr std::array kActs{"submit", "try_submit",   "submit_past",    "submit_stopping",
+                             "async",  "run",          "bulk",           "open",
+                             "cancel", "stop",         "resize",         "pause",
+                             "resume", "close(drain)", "close(discard)", "close(cancel)",
+                             "reopen", "wait_idle",    "wait_idle_past", "wait_paused",
+                             "join"};
   constexpr std::array kCourses{" at_once", " gated", " stoppable"};
   std::string text = '#' + std::to_string(op.id) + ' ' + kActs[static_cast<std::size_t>(op.act)];
   if (op.has_task()) text += kCourses[static_cast<std::size_t>(op.course)];
   if (op.has_task() && op.throws) text += " throws";
   if (op.act >= Act::open && op.act <= Act::stop) text += " #" + std::to_string(op.target);
-  if (op.act == Act::resize) text += ' ' + size_to_string(op.number);
+  if (op.has_task() && op.terms.are_set) {
+    constexpr std::array kPriorities{" high", " normal", " low"};
+    text += kPriorities[static_cast<std::size_t>(op.terms.priority)];
+    if (op.terms.key != 0) text += " key " + std::to_string(op.terms.key);
+    if (op.terms.weight > 1) text += " weight " + std::to_string(op.terms.weight);
+  }
+  if (op.act == Act::resize || op.act == Act::bulk) text += ' ' + size_to_string(op.number);
   return text + (op.settles ? "" : " &");
 }
 
@@ -61,18 +64,19 @@ namespace weft::test {
   if (options.on_full == OnFull::drop_oldest && options.queue_capacity == 0) {
     options.queue_capacity = 1;
   }
+  if (options.capacity <= 20 && random.one_in(3)) options.grow = GrowPolicy::eager();
   return options;
 }
 
 [[nodiscard]] inline Act random_act(Random& random) {
-  constexpr std::array<std::pair<Act, unsigned>, 20> kWeights{{
+  constexpr std::array<std::pair<Act, unsigned>, 21> kWeights{{
       {Act::submit, 24},         {Act::try_submit, 8},    {Act::submit_past, 4},
       {Act::submit_stopping, 6}, {Act::async, 8},         {Act::run, 6},
       {Act::open, 40},           {Act::cancel, 8},        {Act::stop, 4},
       {Act::resize, 6},          {Act::pause, 3},         {Act::resume, 5},
       {Act::close_drain, 1},     {Act::close_discard, 1}, {Act::close_cancel, 1},
       {Act::reopen, 5},          {Act::wait_idle, 2},     {Act::wait_idle_past, 1},
-      {Act::wait_paused, 2},     {Act::join, 1},
+      {Act::wait_paused, 2},     {Act::join, 1},          {Act::bulk, 3},
   }};
   unsigned sum = 0;
   for (const auto& [act, weight] : kWeights) sum += weight;
@@ -84,8 +88,19 @@ namespace weft::test {
   return Act::submit;
 }
 
+[[nodiscard]] inline Terms random_terms(Random& random) {
+  Terms terms{.are_set = true, .priority = static_cast<Priority>(random.below(3))};
+  if (random.one_in(3)) terms.key = 1 + static_cast<int>(random.below(2));
+  if (random.one_in(4)) terms.weight = 1 + random.below(4);
+  return terms;
+}
+
+// Which tasks a random run has. Which of two that end at the same time is first makes a difference
+// to others of their keys, so with terms each operation has its effect before the next one.
+enum class Kind : std::uint8_t { plain_tasks, with_terms };
+
 // Operations with numbers from 1 on.
-[[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count) {
+[[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count, Kind kind) {
   std::vector<Op> ops;
   for (int id = 1; id <= count; ++id) {
     Op op{.act = random_act(random), .id = id};
@@ -98,6 +113,11 @@ namespace weft::test {
                                    : Course::gated;
     op.throws = random.one_in(5);
     op.settles = !random.one_in(4);
+    if (kind == Kind::with_terms) {
+      op.settles = true;
+      if (!random.one_in(3)) op.terms = random_terms(random);
+    }
+    if (op.act == Act::bulk) op.number = 1 + random.below(40);
     ops.push_back(op);
   }
   return ops;
@@ -105,7 +125,7 @@ namespace weft::test {
 
 // Lets all of `ops` come to an end.
 inline void append_end(std::vector<Op>& ops) {
-  const int last = static_cast<int>(ops.size());
+  const int last = ops.empty() ? 0 : ops.back().id;
   int id = last;
   for (int target = 1; target <= last; ++target) {
     ops.push_back({.act = Act::open, .id = ++id, .target = target});
