@@ -1,0 +1,352 @@
+// A pool to which everything is done at random, and the books about it.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/stress/workload.hpp"
+#include "tests/support/pool_books.hpp"
+#include "tests/support/random.hpp"
+
+namespace weft::test {
+
+inline constexpr std::size_t kMostSlots = 8;
+
+[[nodiscard]] inline std::chrono::microseconds hardly_any_time(Random& random) {
+  return std::chrono::microseconds(random.below(50));
+}
+
+// A task acts on its own pool only: slots are lent there, while tasks of two bounded pools that
+// wait for each other could wait for ever.
+class PoolTarget {
+ public:
+  // As PoolOptions say; but a sub-pool is made with its `parent` here.
+  PoolTarget(Progress& progress, PoolOptions options, PoolTarget* parent = nullptr)
+      : progress_(progress),
+        parent_(parent),
+        shards_(options.shards),
+        runs_in_callers_(options.on_full == OnFull::caller_runs),
+        pool_(completed(std::move(options))) {
+    if (parent != nullptr) parent->is_host_ = true;
+  }
+
+  // `nested`: 0 for a party of its own, else how deep the acting task is in others.
+  void act(Random& random, int nested) {
+    progress_.made();
+    switch (random.below(24)) {
+      case 0:
+        return resize(random);
+      case 1:
+        return pause(random, nested);
+      case 2:
+        return reopen(random, nested);
+      case 3:
+        return look(random, nested);
+      case 4:
+        return submit_and_stop(random, nested);
+      case 5:
+      case 6:
+        return count(pool_.try_submit(job(random, nested)));
+      case 7:
+      case 8:
+        return count(pool_.submit_for(hardly_any_time(random), job(random, nested)));
+      case 9:
+        return call([&] { pool_.run(job(random, nested)); });
+      case 10:
+      case 11:
+        return handle(random, nested);
+      case 12:
+        return bulk(random, nested);
+      case 13:
+      case 14:
+      case 15:
+      case 16:
+        return submit_on_terms(random, nested);
+      case 17:
+      case 18:
+        return handle_on_terms(random, nested);
+      default:
+        return count(pool_.submit(job(random, nested)));
+    }
+  }
+
+  void end_and_check_books() {
+    pool_.close(Close::drain);
+    pool_.join();
+    const PoolStats stats = pool_.stats();
+    CHECK(balanced(stats));
+    if (!is_host_) {  // Otherwise the visits of its sub-pools are among them.
+      CHECK(stats.submitted == accepted_.load());
+      CHECK(stats.rejected == refused_.load());
+      CHECK(stats.completed + stats.failed == ran_.load());
+    }
+    CHECK(stats.completed + stats.failed + stats.cancelled == stats.submitted);
+    CHECK(stats.live + stats.blocked + stats.lent == 0);
+    CHECK(stats.started == stats.retired);
+    CHECK(made_.load() == destroyed_.load());
+    CHECK(gauge_.most() <= kMostSlots);
+    for (const auto& inside : of_key_) CHECK(inside.most() <= 1);
+  }
+
+ private:
+  static constexpr int kMostNested = 2;
+  static constexpr std::size_t kKeys = 3;
+  static constexpr std::size_t kMostWeight = 3;
+
+  // What a task is to its pool, as far as the books are concerned.
+  struct Place {
+    int nested = 1;
+    std::size_t weight = 1;
+    std::size_t key = kKeys;  // None.
+  };
+
+  // A task that does something at random, and is destroyed once, whatever becomes of it.
+  class Job {
+   public:
+    Job(PoolTarget& target, std::uint64_t stream, Place place)
+        : target_(&target), stream_(stream), place_(place) {
+      target.made_.fetch_add(1);
+    }
+    Job(Job&& other) noexcept
+        : target_(std::exchange(other.target_, nullptr)),
+          stream_(other.stream_),
+          place_(other.place_) {}
+    Job& operator=(Job&&) = delete;
+    ~Job() {
+      if (target_ != nullptr) target_->destroyed_.fetch_add(1);
+    }
+    void operator()() {
+      Random random(stream_);
+      target_->work(random, place_);
+    }
+
+   private:
+    PoolTarget* target_;
+    std::uint64_t stream_;
+    Place place_;
+  };
+  // The same for a pool that asks its tasks to stop.
+  struct StoppableJob {
+    Job job;
+    void operator()(const std::stop_token& token) {
+      job();
+      if (token.stop_requested()) weft::this_fiber::yield();
+    }
+  };
+
+  // What a task asks for, and the books of it.
+  struct Terms {
+    SubmitOptions options;
+    Place place;
+  };
+  Terms random_terms(Random& random, int nested) {
+    Terms terms;
+    terms.options.priority = static_cast<Priority>(random.below(3));
+    terms.place.nested = nested + 1;
+    if (random.one_in(3)) {
+      terms.place.key = random.below(kKeys);
+      terms.options.key = terms.place.key;
+      // Otherwise it might wait for room that those of its key take, who wait for its end.
+      terms.place.nested = kMostNested + 1;
+    }
+    if (random.one_in(4)) terms.place.weight = 1 + random.below(kMostWeight);
+    terms.options.weight = terms.place.weight;
+    if (random.one_in(4)) terms.options.deadline = Deadline::after(hardly_any_time(random));
+    if (random.one_in(6)) terms.options.stop = token_of_a_stop();
+    return terms;
+  }
+  // Requested by somebody else, some time.
+  static std::stop_token token_of_a_stop() {
+    std::stop_source source;
+    go([source]() mutable {
+      this_fiber::yield();
+      source.request_stop();
+    });
+    return source.get_token();
+  }
+
+  PoolOptions completed(PoolOptions options) {
+    if (parent_ != nullptr) options.parent = &parent_->pool_;
+    options.on_exception = [this](std::exception_ptr thrown) {
+      const std::uint64_t number = handled_.fetch_add(1);
+      if (number % 4 == 0) this_fiber::yield();
+      if (number == 1000) std::rethrow_exception(std::move(thrown));  // One line on stderr.
+    };
+    return options;
+  }
+
+  [[nodiscard]] Job job(Random& random, int nested) {
+    return Job(*this, random(), {.nested = nested + 1});
+  }
+
+  void work(Random& random, const Place& place) {
+    ran_.fetch_add(1);
+    if (place.nested <= kMostNested && random.one_in(4)) act(random, place.nested);
+    {
+      const auto stays = stays_of(place);
+      if (random.one_in(3)) this_fiber::yield();
+      if (random.one_in(50)) this_fiber::sleep_for(hardly_any_time(random));
+    }
+    if (random.one_in(8)) throw 1;
+  }
+  using Stays = std::vector<std::unique_ptr<Concurrency::Stay>>;
+  Stays stays_of(const Place& place) {
+    Stays stays;
+    if (place.key < kKeys) {
+      stays.push_back(std::make_unique<Concurrency::Stay>(of_key_[place.key]));
+    }
+    // Tasks that run in their callers are beyond the capacity.
+    if (runs_in_callers_) return stays;
+    for (std::size_t i = 0; i < place.weight; ++i) {
+      stays.push_back(std::make_unique<Concurrency::Stay>(gauge_));
+    }
+    // To the parent, a heavy task of a sub-pool is one.
+    if (parent_ != nullptr) {
+      stays.push_back(std::make_unique<Concurrency::Stay>(parent_->gauge_));
+    }
+    return stays;
+  }
+
+  void count(std::error_code error) {
+    (error ? refused_ : accepted_).fetch_add(1);
+    if (error && error != Errc::closed && error != Errc::full && error != Errc::timed_out &&
+        error != Errc::cancelled && error != Errc::too_many_waiting && error != Errc::too_heavy) {
+      FAIL_CHECK("an error that nobody expects: ", error.message());
+    }
+  }
+  // A call that throws instead of returning a code.
+  template <class Call>
+  void call(Call make) {
+    try {
+      make();
+    } catch (const std::system_error& error) {
+      if (error.code() != std::errc::operation_canceled) return count(error.code());
+    } catch (int) {
+      // The task's own.
+    }
+    count({});
+  }
+  void handle(Random& random, int nested) {
+    call([&] {
+      auto task = pool_.async(job(random, nested));
+      use(random, task);
+      if (random.one_in(2)) task.get();
+    });
+  }
+  static void use(Random& random, PoolTask<void>& task) {
+    if (random.one_in(3)) this_fiber::yield();
+    if (random.one_in(3)) (void)task.cancel();
+    if (random.one_in(3)) (void)task.wait_for(hardly_any_time(random));
+  }
+  // What a refusal throws, a get() may throw, too.
+  void handle_on_terms(Random& random, int nested) {
+    const Terms terms = random_terms(random, nested);
+    PoolTask<void> task;
+    try {
+      task = pool_.async(terms.options, Job(*this, random(), terms.place));
+    } catch (const std::system_error& error) {
+      return count(error.code());
+    }
+    count({});
+    use(random, task);
+    if (random.one_in(2)) return;
+    try {
+      task.get();
+    } catch (const std::system_error&) {
+    } catch (int) {
+    }
+  }
+  void submit_on_terms(Random& random, int nested) {
+    Terms terms = random_terms(random, nested);
+    Job job(*this, random(), terms.place);
+    switch (random.below(4)) {
+      case 0:
+        return count(pool_.try_submit(terms.options, std::move(job)));
+      case 1:
+        return count(pool_.submit_until(Deadline::after(hardly_any_time(random)), terms.options,
+                                        std::move(job)));
+      case 2:
+        terms.options.timeout = std::chrono::microseconds(1 + random.below(50));
+        return count(pool_.submit(terms.options, StoppableJob{std::move(job)}));
+      default:
+        return count(pool_.submit(terms.options, std::move(job)));
+    }
+  }
+  void bulk(Random& random, int nested) {
+    std::vector<Job> jobs;
+    for (std::uint64_t i = random.below(20); i > 0; --i) jobs.push_back(job(random, nested));
+    const std::size_t size = jobs.size();
+    const std::size_t accepted = pool_.submit_bulk(std::move(jobs));
+    accepted_.fetch_add(accepted);
+    if (accepted < size) refused_.fetch_add(1);
+  }
+  void submit_and_stop(Random& random, int nested) {
+    const std::stop_token token = token_of_a_stop();
+    const Deadline deadline =
+        random.one_in(2) ? Deadline::never() : Deadline::after(hardly_any_time(random));
+    count(pool_.submit_until({deadline, token}, job(random, nested)));
+  }
+
+  void resize(Random& random) {
+    // Now and then many in a row.
+    for (std::uint64_t i = random.one_in(8) ? 50 : 1; i > 0; --i) {
+      pool_.resize(std::max<std::size_t>(shards_, 1 + random.below(kMostSlots)));
+    }
+  }
+  void pause(Random& random, int nested) {
+    pool_.pause();
+    if (random.one_in(2)) this_fiber::yield();
+    if (nested == 0 && random.one_in(2)) (void)pool_.wait_paused_for(hardly_any_time(random));
+    pool_.resume();
+  }
+  void reopen(Random& random, int nested) {
+    if (!random.one_in(4)) return;
+    constexpr std::array kModes{Close::drain, Close::discard, Close::cancel};
+    pool_.close(kModes[random.below(kModes.size())]);
+    if (random.one_in(2)) this_fiber::yield();
+    if (nested == 0 && random.one_in(2)) (void)pool_.join_for(hardly_any_time(random));
+    pool_.reopen();
+  }
+  void look(Random& random, int nested) {
+    const PoolStats stats = pool_.stats();
+    if (shards_ == 1) {  // Otherwise sums of several readings.
+      if (!balanced(stats)) FAIL_CHECK("the books do not balance");
+      if (stats.busy > kMostSlots) FAIL_CHECK("more run than the capacity");
+    }
+    if (pool_.available() > kMostSlots) FAIL_CHECK("more slots are free than there are");
+    if (nested > 0) return;
+    (void)pool_.wait_idle_for(hardly_any_time(random));
+    if (shards_ > 1) return;
+    const std::uint64_t ended = stats.completed + stats.failed;
+    (void)pool_.wait_for_completed_for(ended + random.below(10), hardly_any_time(random));
+  }
+
+  Progress& progress_;
+  PoolTarget* const parent_;
+  const std::size_t shards_;
+  const bool runs_in_callers_;
+  bool is_host_ = false;
+  Concurrency gauge_;
+  std::array<Concurrency, kKeys> of_key_;
+  std::atomic<std::uint64_t> made_{0};
+  std::atomic<std::uint64_t> destroyed_{0};
+  std::atomic<std::uint64_t> accepted_{0};
+  std::atomic<std::uint64_t> refused_{0};
+  std::atomic<std::uint64_t> ran_{0};
+  std::atomic<std::uint64_t> handled_{0};
+  FiberPool pool_;
+};
+
+}  // namespace weft::test
