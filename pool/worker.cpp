@@ -120,9 +120,13 @@ bool PoolCore::idle(Worker& self) noexcept {
 // Requires lock_, and releases it: the worker has a task to run.
 void PoolCore::set_out(Worker& self, WakeChain& wakes) noexcept {
   note_load();
+  // A task with terms leaves room, but no place in the queue of plain ones.
+  const bool lacks_place = !blocked_.empty() && has_room() && !queue_.has_room_for_plain();
   lock_.unlock();
   wakes.wake_all();
   tell_waiters(self);
+  if (lacks_place) [[unlikely]]
+    match_up_now();
   if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
 }
 
