@@ -89,8 +89,15 @@ namespace weft::test {
 }
 
 [[nodiscard]] inline Terms random_terms(Random& random) {
-  Terms terms{.are_set = true, .priority = static_cast<Priority>(random.below(3))};
-  if (random.one_in(3)) terms.key = 1 + static_cast<int>(random.below(2));
+  // Two of the keys are in one bucket of the pool's table, which has 64 at first.
+  constexpr std::array kKeys{1, 2, 60};
+  Terms terms{.are_set = true};
+  // Mostly high, so that the patience of others ends now and then.
+  if (random.one_in(2))
+    terms.priority = static_cast<Priority>(random.below(3));
+  else
+    terms.priority = Priority::high;
+  if (random.one_in(3)) terms.key = kKeys[random.below(kKeys.size())];
   if (random.one_in(4)) terms.weight = 1 + random.below(4);
   return terms;
 }
@@ -107,6 +114,11 @@ enum class Kind : std::uint8_t { plain_tasks, with_terms };
     // Mostly something that is not long ago.
     const auto back = 1 + random.below(random.one_in(4) ? 100 : 12);
     op.target = std::max(1, id - static_cast<int>(back));
+    // A stop means something to one act only.
+    while (op.act == Act::stop && op.target > 1 &&
+           ops[static_cast<std::size_t>(op.target - 1)].act != Act::submit_stopping) {
+      --op.target;
+    }
     op.number = random.one_in(20) ? kUnlimited : 1 + random.below(6);
     op.course = random.one_in(3)   ? Course::at_once
                 : random.one_in(3) ? Course::stoppable
