@@ -37,6 +37,8 @@ std::vector<Workload> named_workloads() {
       {"W5", skynet},
       {"W6_100k", [](const Request& request) { return park_and_wake(request, 100'000); }},
       {"W6_1m", [](const Request& request) { return park_and_wake(request, 1'000'000); }},
+      {"M_unstarted", unstarted},
+      {"M_burst", memory_after_burst},
       {"W7_100k", [](const Request& request) { return sleepers(request, 100'000, 10); }},
       {"W7_1m", [](const Request& request) { return sleepers(request, 1'000'000, 1); }},
       {"W7b", deadlines_met},

@@ -67,6 +67,8 @@ Metrics buffered_items(const Request& request);
 Metrics contended_mutex(const Request& request);
 Metrics skynet(const Request& request);
 Metrics park_and_wake(const Request& request, std::size_t fibers);
+Metrics unstarted(const Request& request);
+Metrics memory_after_burst(const Request& request);
 Metrics sleepers(const Request& request, std::size_t fibers, int sleeps);
 Metrics deadlines_met(const Request& request);
 Metrics fork_join_fib(const Request& request);
