@@ -7,6 +7,8 @@
 
 #ifdef WEFT_MODEL
 #include "tests/model/model_atomic.hpp"
+#elif defined(WEFT_COUNT_ATOMICS)
+#include "bench/shared_lines/counting_atomic.hpp"
 #endif
 
 namespace weft::detail {
@@ -24,6 +26,15 @@ template <class T>
 using Atomic = model::Atomic<T>;
 using model::full_fence;
 using model::pause_cpu;
+
+#else
+
+#ifdef WEFT_COUNT_ATOMICS
+
+// The counting build swaps it for one that keeps a ledger: who writes what others use.
+template <class T>
+using Atomic = counting::Atomic<T>;
+using counting::full_fence;
 
 #else
 
@@ -80,6 +91,8 @@ class Atomic {
 
 // Orders every earlier access before every later one; the partner is named where it is called.
 inline void full_fence() noexcept { std::atomic_thread_fence(std::memory_order_seq_cst); }
+
+#endif
 
 // Tells the processor that this is a spin loop.
 inline void pause_cpu() noexcept {
