@@ -39,14 +39,14 @@ struct Timer {
 // Fibers that sleep are many at times, and their stacks are cold when their time comes. So those
 // that begin a sleep to the same tick one soon after the other share a timer, that of the first,
 // and follow it in a chain through their records: neither adding nor expiring looks at their
-// stacks. Invariants
+// stacks.
+// Invariants
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
 //       which its tick differs from now_; its upper groups equal those of now_.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
 //   I3  next_tick_ is no later than the first tick at which anything is due or must move down.
 //   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
-//   is
-//       linked: sleeps are not cancelled.
+//       is linked: sleeps are not cancelled.
 class Timers {
  public:
   static constexpr unsigned kTickShift = 16;
