@@ -82,7 +82,11 @@ void measure_park_and_wake() {
   Semaphore pong(0);
   bool stop = false;
   auto partner = spawn([&] {
-    for (ping.acquire(); !stop; ping.acquire()) pong.release();
+    for (;;) {
+      ping.acquire();
+      if (stop) break;
+      pong.release();
+    }
   });
   print("park_wake_switch", per_step(20'000, [&](int steps) {
                               for (int i = 0; i < steps; ++i) {
