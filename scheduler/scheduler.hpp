@@ -13,6 +13,7 @@
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
+#include "base/cache_line.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/overflow.hpp"
 #include "fibers/stack_pool.hpp"
@@ -121,14 +122,18 @@ class Scheduler {
   DeadlockWatch deadlock_watch_{*this};
   detail::Atomic<Worker*> napper_{nullptr};
   detail::Atomic<bool> poller_owned_{false};
-  detail::Atomic<bool> stopping_{false};
+  // Read by every searcher and sleeper, and hardly ever written.
+  alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
   detail::Atomic<std::uint32_t> drain_epoch_{0};
-  std::mutex outside_mutex_;  // Guards outside_fibers_: plain threads may block.
+  // Written by every plain thread that spawns or wakes.
+  alignas(base::kCacheLine) std::mutex
+      outside_mutex_;  // Guards outside_fibers_: plain threads may block.
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
   detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
-  std::vector<std::unique_ptr<Worker>> workers_;
+  // Never changes while workers run.
+  alignas(base::kCacheLine) std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::thread> threads_;
   BlockingPool blocking_;  // Ends first: its threads use all the others.
 };
