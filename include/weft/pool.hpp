@@ -212,7 +212,8 @@ class FiberPool {
 
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
   // now, surplus busy ones after their task. Tasks accepted before stay accepted. With a capacity
-  // below min_workers, as many workers are kept. Throws std::invalid_argument for 0. Never parks.
+  // below min_workers, as many workers are kept. Throws std::invalid_argument for 0, and for
+  // kUnlimited if the pool grows eagerly. Never parks.
   void resize(std::size_t capacity);
   [[nodiscard]] std::size_t capacity() const noexcept;
   // Slots that neither a running nor an accepted task needs; may be stale when it returns.
