@@ -232,12 +232,19 @@ class PoolModel {
     const ModelQueue::Queued next = queue_.take_next(running_);
     if (next.cancelled) {
       ++counted_.cancelled;
+      go_on_after_end();
     } else {
       behaviour_.started.push_back(next.op.id);
       running_.push_back(next.op);
+      admit();
     }
-    admit();
     return true;
+  }
+  // By the worker whose task has ended, or was cancelled and is dropped in its turn. What is queued
+  // already goes first.
+  void go_on_after_end() {
+    grow();  // A task of the same key may be startable now.
+    if (!start_one()) admit_from_worker();
   }
   bool end_one() {
     const auto has_ended = [](const Op& op) { return op.course == Course::at_once; };
@@ -249,9 +256,7 @@ class PoolModel {
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
       // Nobody takes over from a blocked party before that: for a moment there is nothing to do.
       if (paused_ && is_quiet()) answer_all(idle_waiters_, "true");
-      grow();  // A task of the same key may be startable now.
-      // What is queued already goes first.
-      if (!start_one()) admit_from_worker();
+      go_on_after_end();
       return true;
     }
     const auto in_caller = std::find_if(in_callers_.begin(), in_callers_.end(), has_ended);
