@@ -64,9 +64,11 @@ void PoolCore::end_pause(WakeChain& wakes) noexcept {
   wakes.add_all(still_waiters_.claim_all());
 }
 
-// Requires lock_.
-bool PoolCore::must_admit_while_paused() const noexcept {
-  return paused_ && somebody_is_blocked() && has_room();
+// Requires lock_. Whether a worker that starts no task may have left room for one that is blocked:
+// in a pause none is started, and a task with terms leaves room, but no place in the queue of plain
+// ones.
+bool PoolCore::must_admit_without_start() const noexcept {
+  return somebody_is_blocked() && has_room() && (paused_ || !queue_.has_room_for_plain());
 }
 
 // Requires lock_.

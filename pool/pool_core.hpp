@@ -228,7 +228,7 @@ class PoolCore {
   void end_pause(WakeChain& wakes) noexcept;
   void end_pause_and_match_up() noexcept;  // Releases it.
   void tell_if_still(WakeChain& wakes) noexcept;
-  [[nodiscard]] bool must_admit_while_paused() const noexcept;
+  [[nodiscard]] bool must_admit_without_start() const noexcept;
 
   // sharing.cpp. Require lock_, but the last.
   [[nodiscard]] bool somebody_is_blocked() const noexcept {

@@ -83,7 +83,7 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       wakes.wake_all();
       tell_waiters(self);
       lock_.lock();
-    } else if (try_admitting && must_admit_while_paused()) {
+    } else if (try_admitting && must_admit_without_start()) {
       step_out(self);
       lock_.lock();
       match_up();

@@ -73,6 +73,7 @@ class PoolModel {
   // are tasks that come in at once, as long as each task that can run does; and those of a closed
   // pool that are idle may stay until its next task ends.
   void settle(const PoolStats& seen) {
+    grow();
     while (end_one() || start_one()) {
     }
     if (closed_ && running_.empty()) retire(live_);
@@ -230,13 +231,15 @@ class PoolModel {
   bool start_one() {
     if (paused_ || !can_start()) return false;
     const ModelQueue::Queued next = queue_.take_next(running_);
+    running_.push_back(next.op);
+    admit();
     if (next.cancelled) {
+      // Its turn begins and ends like that of any other.
+      running_.pop_back();
       ++counted_.cancelled;
       go_on_after_end();
     } else {
       behaviour_.started.push_back(next.op.id);
-      running_.push_back(next.op);
-      admit();
     }
     return true;
   }
