@@ -240,7 +240,7 @@ auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;
   detail::JoinState<Result> state;
   detail::drive<Result>(std::forward<Awaitable>(awaitable), state);
-  (void)state.wait_until({});
+  state.join();
   return state.take();
 }
 

@@ -57,7 +57,7 @@ class JoinHandle {
   // caller's stack, which costs no switch: fork and join is nearly as fast as a call. It is a fiber
   // of its own nevertheless, with its own id, name and locals.
   T join() {
-    state_->join();
+    state_->join_shared();
     const Release release{std::exchange(state_, nullptr)};
     return release.state->take();
   }
@@ -100,7 +100,7 @@ class JoinHandle {
 
   void finish() noexcept {
     if (state_ == nullptr) return;
-    state_->join();
+    state_->join_shared();
     detach();
   }
 

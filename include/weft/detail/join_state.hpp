@@ -27,7 +27,7 @@ class JoinCore {
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
   // By the fiber, once, after it has stored its outcome. Unlocking is its last access: who owns the
-  // state may destroy it as soon as wait_until() has returned true.
+  // state alone may destroy it as soon as join() has returned, but not on the word of done().
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -45,11 +45,12 @@ class JoinCore {
     Waiter self;
     return wait_in_until(waiters_, lock_, self, WaitReason::join, until) == Claim::kNotifier;
   }
-  // Parks until finish(), unless it can run the fiber itself. By who has a reference: finish() may
-  // not have returned yet.
-  void join() noexcept {
+  void join() noexcept { (void)wait_until({}); }
+  // The same, without the lock if possible, and running the fiber in place if that is possible.
+  // Only by who has a reference: finish() may not have returned yet, and still use the state.
+  void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
-    (void)wait_until({});
+    join();
   }
 
   // For a select: what guards the list; under it done() does not change.
