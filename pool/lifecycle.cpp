@@ -6,6 +6,7 @@
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
+#include "pool/shards.hpp"
 
 namespace weft::pool {
 
@@ -72,13 +73,16 @@ void PoolCore::close(Close mode) noexcept {
   wakes.add_all(keeper_bed_.claim_all());
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
+  const bool is_reopened = group_ != nullptr && !group_->close_is_wanted();
+  if (is_reopened) closed_ = false;
   // A pause may have sent visits away.
-  const bool lacks_visit = host_ != nullptr && lacks_worker();
-  if (lacks_visit) ++present_;
+  const bool stays = is_reopened || (host_ != nullptr && lacks_worker());
+  if (stays) ++present_;
   // The last access, if it is not present: who joins may destroy the pool now.
   lock_.unlock();
   wakes.wake_all();
-  if (lacks_visit) {
+  if (is_reopened) (void)reopen();
+  if (stays) {
     match_up_now();
     leave();
   }
@@ -88,7 +92,7 @@ void PoolCore::close(Close mode) noexcept {
 bool PoolCore::reopen() {
   std::stop_source unused;
   lock_with_hosts();
-  if (host_ != nullptr && host_->closing_) {
+  if ((host_ != nullptr && host_->closing_) || (group_ != nullptr && group_->close_is_wanted())) {
     unlock_with_hosts();
     return false;
   }

@@ -28,8 +28,10 @@ struct alignas(64) Turns {
 //   I1  Who makes room in a shard takes from the line under that shard's lock. So that nobody waits
 //       in it for room that was made before, who enters is first counted in waiting_, then looks
 //       at all shards, and then enters, unless room_made_ has moved since: somebody made room and
-//       found the line empty.
+//       found the line empty, or the pool was closed or opened, which makes room and does not look.
 //   I2  The shares of the shards add up to the capacity and the queue_capacity.
+//   I3  Whoever closes, opens, pauses or resizes notes here what is wanted, and then tells each
+//       shard, which reads it under its own lock: so the last of several calls decides for all.
 // Locks: shards in the order of their numbers, then lock_.
 // Order
 //   [hungry]  sees_work_for sets hungry_, then looks at the loads; who calls feed_the_hungry has
@@ -73,14 +75,17 @@ class Shards {
   [[nodiscard]] detail::Waiter* next_in_line(Fits fits) noexcept {
     lock_.lock();
     detail::Waiter* taken = nullptr;
-    if (!line_.has_claimable()) {
-      ++room_made_;
-    } else if (fits(*static_cast<const detail::PoolItem*>(line_.front()->slot))) {
-      taken = line_.claim_front();
+    while (taken == nullptr && line_.has_claimable()) {
+      detail::Waiter& first = *line_.front();
+      if (!fits(*static_cast<const detail::PoolItem*>(first.slot))) break;
+      line_.erase(first);
+      if (detail::WaitList::try_claim(first)) taken = &first;
     }
     if (taken != nullptr) {
       --in_line_;
       waiting_.fetch_sub(1, detail::relaxed);
+    } else if (line_.empty()) {
+      ++room_made_;
     }
     note_line();
     lock_.unlock();
@@ -88,6 +93,7 @@ class Shards {
   }
   [[nodiscard]] std::size_t wanted_capacity_of(std::size_t shard) noexcept;
   [[nodiscard]] bool pause_is_wanted() noexcept;
+  [[nodiscard]] bool close_is_wanted() noexcept;
   // By a worker of the shard that has found nothing to do, without its lock. True if there are
   // tasks in its queue now.
   [[nodiscard]] bool find_work(std::size_t shard) noexcept;

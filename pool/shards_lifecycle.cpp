@@ -1,6 +1,7 @@
 // Shards as one pool: their size, pauses, end and numbers.
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
@@ -14,6 +15,7 @@ using detail::Waiter;
 void Shards::close(Close mode) noexcept {
   lock_.lock();
   closed_ = true;
+  ++room_made_;
   pause_wanted_ = false;
   Waiter* const blocked = line_.claim_all();
   std::size_t count = 0;
@@ -30,10 +32,10 @@ void Shards::close(Close mode) noexcept {
 
 bool Shards::reopen() {
   lock_.lock();
-  closed_ = false;
+  const bool was_closed = std::exchange(closed_, false);
+  ++room_made_;
   lock_.unlock();
-  bool was_closed = false;
-  for (auto& core : cores_) was_closed |= core->reopen();
+  for (auto& core : cores_) (void)core->reopen();
   even_out();
   return was_closed;
 }
@@ -42,7 +44,6 @@ void Shards::resize(std::size_t capacity) noexcept {
   lock_.lock();
   capacity_ = capacity;
   lock_.unlock();
-  // Each reads the capacity under its lock: so the last of several calls decides for all.
   for (auto& core : cores_) core->follow_size();
   even_out();
 }
@@ -88,6 +89,13 @@ void Shards::resume() noexcept {
 bool Shards::pause_is_wanted() noexcept {
   lock_.lock();
   const bool wanted = pause_wanted_;
+  lock_.unlock();
+  return wanted;
+}
+
+bool Shards::close_is_wanted() noexcept {
+  lock_.lock();
+  const bool wanted = closed_;
   lock_.unlock();
   return wanted;
 }

@@ -121,7 +121,7 @@ bool PoolCore::idle(Worker& self) noexcept {
 void PoolCore::set_out(Worker& self, WakeChain& wakes) noexcept {
   note_load();
   // A task with terms leaves room, but no place in the queue of plain ones.
-  const bool lacks_place = !blocked_.empty() && has_room() && !queue_.has_room_for_plain();
+  const bool lacks_place = somebody_is_blocked() && has_room() && !queue_.has_room_for_plain();
   lock_.unlock();
   wakes.wake_all();
   tell_waiters(self);
@@ -190,7 +190,7 @@ void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
 // Requires lock_, and releases it. Who leaves makes room without a pop, so the queue may have to
 // grow for who is let in.
 void PoolCore::admit_after_leaving(WakeChain& wakes) noexcept {
-  const bool may_admit_more = !blocked_.empty() && has_room();
+  const bool may_admit_more = somebody_is_blocked() && has_room();
   lock_.unlock();
   wakes.wake_all();
   if (!may_admit_more) return;
