@@ -1,4 +1,5 @@
 // Pools in several shards as one: pauses, sizes, ends, numbers.
+#include <array>
 #include <atomic>
 #include <stdexcept>
 #include <thread>
@@ -158,6 +159,42 @@ THREAD_TEST_CASE("plain threads submit to shards and wait for them") {
   for (auto& thread : threads) thread.join();
   pool.wait_idle();
   CHECK(ran.load() == 400);
+}
+
+// Who looks at all shards and finds no room stands in line then. Meanwhile the pool may have been
+// closed and opened: that has made room, and nobody comes to tell it.
+THREAD_TEST_CASE("nobody is left in the line while shards are closed and opened again") {
+  FiberPool pool({.capacity = 3, .shards = 3});
+  std::array<std::atomic<int>, 5> accepted{};
+  std::atomic<bool> ends{false};
+  std::vector<std::thread> submitters;
+  for (auto& count : accepted) {
+    submitters.emplace_back([&] {
+      while (!ends.load()) {
+        const std::error_code error = pool.submit([] { this_fiber::yield(); });
+        if (!error) count.fetch_add(1);
+        if (error && error != Errc::closed) FAIL_CHECK("refused: ", error.message());
+      }
+    });
+  }
+  const auto close_and_open = [&](Close mode) {
+    pool.close(mode);
+    pool.reopen();
+  };
+  const int times = kSanitized ? 60 : 300;
+  for (int i = 0; i < times; ++i) {
+    std::thread other(close_and_open, Close::discard);
+    close_and_open(i % 2 == 0 ? Close::cancel : Close::drain);
+    other.join();
+    // Whoever was last has opened all of it, and everybody gets on.
+    for (int shard = 0; shard < 3; ++shard) CHECK(!pool.submit([] {}));
+    for (auto& count : accepted) {
+      wait_until_true([&count, before = count.load()] { return count.load() > before; });
+    }
+    CHECK(!pool.stop_token().stop_requested());
+  }
+  ends.store(true);
+  for (auto& thread : submitters) thread.join();
 }
 
 namespace {

@@ -83,6 +83,7 @@ class PoolTarget {
   }
 
   void end_and_check_books() {
+    pool_.wait_idle();  // A task that has closed the pool would open it again after us.
     pool_.close(Close::drain);
     pool_.join();
     const PoolStats stats = pool_.stats();
