@@ -67,7 +67,7 @@ void PoolCore::close(Close mode) noexcept {
     cancelled_all_ = true;
     running = stop_source_;
   }
-  if (queue_.empty()) retire_all_idle(wakes);
+  if (queue_.empty()) retire_all_without_task(wakes);
   while (queue_wants_worker()) wakes.add(call_idle());
   wakes.add_all(reaper_bed_.claim_all());
   wakes.add_all(keeper_bed_.claim_all());

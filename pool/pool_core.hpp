@@ -330,7 +330,8 @@ class PoolCore {
   void retire_stale() noexcept;
   [[nodiscard]] bool coldest_is_stale() const noexcept;
   void retire_coldest(WakeChain& wakes) noexcept;
-  void retire_all_idle(WakeChain& wakes) noexcept;
+  void retire_awaited() noexcept;
+  void retire_all_without_task(WakeChain& wakes) noexcept;
   void retire_surplus(WakeChain& wakes) noexcept;
 
   const PoolOptions options_;

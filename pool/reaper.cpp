@@ -90,20 +90,26 @@ void PoolCore::retire_coldest(WakeChain& wakes) noexcept {
   wakes.add(worker);
 }
 
-void PoolCore::retire_all_idle(WakeChain& wakes) noexcept {
+// Requires lock_ and an awaited worker, which learns of it when it arrives.
+void PoolCore::retire_awaited() noexcept {
+  --waking_;
+  --live_;
+  ++doomed_;
+  ++retired_;
+}
+
+// Requires lock_. Of a closed pool without tasks. Visits of a sub-pool are not waited for: the host
+// may take long to get to them.
+void PoolCore::retire_all_without_task(WakeChain& wakes) noexcept {
   while (!idle_.empty()) retire_coldest(wakes);
+  while (waking_ > 0) retire_awaited();
 }
 
 // Requires lock_. Makes I1 true again after the limit has shrunk or a lender has taken a slot:
-// idle workers go first, then awaited ones, which learn of it when they arrive.
+// idle workers go first.
 void PoolCore::retire_surplus(WakeChain& wakes) noexcept {
   while (live_ > limit_ && !idle_.empty()) retire_coldest(wakes);
-  while (live_ > limit_ && waking_ > 0) {
-    --waking_;
-    --live_;
-    ++doomed_;
-    ++retired_;
-  }
+  while (live_ > limit_ && waking_ > 0) retire_awaited();
 }
 
 }  // namespace weft::pool

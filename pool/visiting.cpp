@@ -320,7 +320,7 @@ bool PoolCore::first_blocked_fits() noexcept {
 bool PoolCore::begin_visit(Arrival arrival) noexcept {
   if (arrival == Arrival::from_line) {
     --in_line_;
-    if (live_ >= capacity_) return false;
+    if (live_ >= capacity_ || (closed_ && queue_.empty())) return false;
     ++live_;
     ++started_;
     return true;

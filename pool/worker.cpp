@@ -182,7 +182,7 @@ bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
 void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
   --live_;
   ++retired_;
-  if (closed_ && queue_.empty()) retire_all_idle(wakes);
+  if (closed_ && queue_.empty()) retire_all_without_task(wakes);
   retire_surplus(wakes);
   admit_blocked(wakes);
 }
