@@ -56,6 +56,40 @@ FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
   CHECK(ran.load() == 5);
 }
 
+// What it has asked its parent for comes later, and in vain.
+FIBER_TEST_CASE(
+    "a sub-pool that has ended has no workers, whatever its parent still holds for it") {
+  Gate begun, release;
+  std::atomic<int> ran{0};
+  FiberPool parent({.capacity = 1, .queue_capacity = 8});
+  FiberPool pool({.capacity = 2, .queue_capacity = 4, .parent = &parent});
+  CHECK(!parent.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  begun.wait();
+  for (int round = 0; round < 2; ++round) {
+    for (int i = 0; i < 2; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    CHECK(pool.stats().live == 2);
+    pool.close(Close::discard);
+    pool.join();
+    const PoolStats stats = pool.stats();
+    CHECK(stats.live == 0);
+    CHECK(stats.started == stats.retired);
+    CHECK(balanced(stats));
+    pool.reopen();
+  }
+  release.set();
+  parent.wait_idle();
+  CHECK(ran.load() == 0);
+  CHECK(pool.run([] { return 1; }) == 1);
+  pool.wait_idle();
+  parent.wait_idle();
+  const PoolStats stats = pool.stats();
+  CHECK(stats.live == 0);
+  CHECK(stats.started == stats.retired);
+}
+
 FIBER_TEST_CASE("a paused sub-pool lets blocked parties in as long as it has slots") {
   Gate begun, release;
   std::atomic<int> ran{0};
