@@ -98,10 +98,12 @@ void PoolCore::retire_awaited() noexcept {
   ++retired_;
 }
 
-// Requires lock_. Of a closed pool without tasks. Visits of a sub-pool are not waited for: the host
-// may take long to get to them.
+// Requires lock_. Of a closed pool without tasks. Visits of a sub-pool are not waited for, as the
+// host may take long to get to them; unless they are to serve a sub-pool of its own that stands in
+// its line.
 void PoolCore::retire_all_without_task(WakeChain& wakes) noexcept {
   while (!idle_.empty()) retire_coldest(wakes);
+  if (host_ == nullptr || !blocked_.empty()) return;
   while (waking_ > 0) retire_awaited();
 }
 
