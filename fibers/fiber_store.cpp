@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <new>
 
+#include "fibers/sanitizer.hpp"
+
 namespace weft::fibers {
 
 namespace {
@@ -49,6 +51,8 @@ void FiberStore::reserve_slabs() {
 
 void FiberStore::open_slab() {
   if (empty_slabs_.empty()) reserve_slabs();
+  // The address may have been a stack's, of a runtime that is gone.
+  SanitizerStack::unpoison(empty_slabs_.back(), kSlabBytes);
   open_ = ::new (static_cast<void*>(empty_slabs_.back())) Slab;
   empty_slabs_.pop_back();
   open_->owner = owner_;
