@@ -59,15 +59,9 @@ FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
 // What it has asked its parent for comes later, and in vain.
 FIBER_TEST_CASE(
     "a sub-pool that has ended has no workers, whatever its parent still holds for it") {
-  Gate begun, release;
   std::atomic<int> ran{0};
-  FiberPool parent({.capacity = 1, .queue_capacity = 8});
-  FiberPool pool({.capacity = 2, .queue_capacity = 4, .parent = &parent});
-  CHECK(!parent.submit([&] {
-    begun.set();
-    release.wait();
-  }));
-  begun.wait();
+  HeldPool parent({.capacity = 1, .queue_capacity = 8});
+  FiberPool pool({.capacity = 2, .queue_capacity = 4, .parent = &parent.pool});
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 2; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
     CHECK(pool.stats().live == 2);
@@ -79,12 +73,11 @@ FIBER_TEST_CASE(
     CHECK(balanced(stats));
     pool.reopen();
   }
-  release.set();
-  parent.wait_idle();
+  parent.run_all();
   CHECK(ran.load() == 0);
   CHECK(pool.run([] { return 1; }) == 1);
   pool.wait_idle();
-  parent.wait_idle();
+  parent.pool.wait_idle();
   const PoolStats stats = pool.stats();
   CHECK(stats.live == 0);
   CHECK(stats.started == stats.retired);
@@ -139,16 +132,11 @@ FIBER_TEST_CASE("a parent that shrinks holds its sub-pools to it") {
 }
 
 FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted, and no more") {
-  Gate begun, release;
   std::atomic<int> ran{0};
-  FiberPool parent({.capacity = 1});
+  HeldPool held({.capacity = 1});
+  FiberPool& parent = held.pool;
   FiberPool pool({.capacity = 1, .queue_capacity = 6, .parent = &parent});  // One for `inner`.
   FiberPool inner({.capacity = 1, .queue_capacity = 5, .parent = &pool});
-  CHECK(!parent.submit([&] {
-    begun.set();
-    release.wait();
-  }));
-  begun.wait();
   for (int i = 0; i < 5; ++i) {
     CHECK(!pool.submit([&] { ran.fetch_add(1); }));
     CHECK(!inner.submit([&] { ran.fetch_add(1); }));
@@ -159,7 +147,7 @@ FIBER_TEST_CASE("a parent that is drained runs what its sub-pools have accepted,
   CHECK(pool.is_closed());
   CHECK(inner.try_submit([] {}) == Errc::closed);
   blocked.join();
-  release.set();
+  held.hold.set();
   parent.join();  // Though its sub-pools live.
   CHECK(ran.load() == 10);
   CHECK(parent.stats().live == 0);

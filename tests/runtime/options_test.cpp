@@ -193,6 +193,8 @@ THREAD_TEST_CASE("a dump shows every fiber with its name, its state and why it w
   }
   CHECK(holds(text, "2 fibers"));
   CHECK(holds(text, "parked"));
+  CHECK(holds(text, "the receiver"));
+  CHECK(holds(text, "the sleeper"));
   channel.close();
   semaphore.release();
   CHECK(runtime.wait_idle_for(std::chrono::seconds(60)));
