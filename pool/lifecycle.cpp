@@ -73,6 +73,7 @@ void PoolCore::close(Close mode) noexcept {
   wakes.add_all(keeper_bed_.claim_all());
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
+  // Whoever has opened the shards meanwhile may have passed by here already.
   const bool is_reopened = group_ != nullptr && !group_->close_is_wanted();
   if (is_reopened) closed_ = false;
   // A pause may have sent visits away.

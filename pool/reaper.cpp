@@ -108,7 +108,7 @@ void PoolCore::retire_all_without_task(WakeChain& wakes) noexcept {
 }
 
 // Requires lock_. Makes I1 true again after the limit has shrunk or a lender has taken a slot:
-// idle workers go first.
+// idle workers go first, then awaited ones.
 void PoolCore::retire_surplus(WakeChain& wakes) noexcept {
   while (live_ > limit_ && !idle_.empty()) retire_coldest(wakes);
   while (live_ > limit_ && waking_ > 0) retire_awaited();
