@@ -39,13 +39,12 @@ std::error_code PoolCore::start_kept_workers() noexcept {
 void PoolCore::close(Close mode) noexcept {
   // While it is open: workers may have to be started for what is queued.
   if (mode == Close::drain) resume();
-  close_guests(mode);
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
   Backlog dropped;
   // A copy: the pool may be gone by the time of the request.
   std::stop_source running(std::nostopstate);
   WakeChain wakes;
-  lock_.lock();
+  close_guests_and_lock(mode);
   closed_ = true;
   set_limit(limit_);
   if (paused_) end_pause(wakes);

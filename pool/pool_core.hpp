@@ -254,7 +254,7 @@ class PoolCore {
   enum class Turn : std::uint8_t { first, later };
   [[nodiscard]] std::error_code accept_visit(PoolCore& guest, OnFull when_full) noexcept;
   [[nodiscard]] std::error_code stand_in_line(PoolCore& guest) noexcept;
-  void close_guests(Close mode) noexcept;
+  void close_guests_and_lock(Close mode) noexcept;
   [[nodiscard]] detail::WaitList take_guests_in_line(Close mode) noexcept;
   [[nodiscard]] bool spares_slot(Turn turn) const noexcept;
   // Of a guest; the rest requires lock_.
@@ -265,6 +265,7 @@ class PoolCore {
   [[nodiscard]] bool begin_visit(Arrival arrival) noexcept;
   [[nodiscard]] bool next_in_visit(Worker& self, detail::PoolItem& item, Turn turn) noexcept;
   [[nodiscard]] std::error_code call_visit(OnFull when_full) noexcept;
+  [[nodiscard]] std::error_code ask_for_visit(OnFull when_full) noexcept;
   void forget_awaited() noexcept;
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] bool first_blocked_fits() noexcept;

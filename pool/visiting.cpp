@@ -16,6 +16,16 @@ namespace weft::pool {
 using detail::PoolItem;
 using detail::Waiter;
 
+namespace {
+
+// Enters the first of these sub-pools that has not ended. Null if there is none.
+Guest* enter_first(Guest* guest, PoolCore*& core) noexcept {
+  while (guest != nullptr && (core = guest->enter()) == nullptr) guest = guest->next_guest;
+  return guest;
+}
+
+}  // namespace
+
 PoolCore* Guest::enter() noexcept {
   lock_.lock();
   PoolCore* const core = is_gone_ ? nullptr : &core_;
@@ -94,25 +104,25 @@ void PoolCore::end_family() noexcept {
   std::abort();
 }
 
-// Closes all sub-pools. One that is made meanwhile is closed from the start.
-void PoolCore::close_guests(Close mode) noexcept {
+// Takes lock_, with all sub-pools closed: one that is made meanwhile is closed from the start.
+void PoolCore::close_guests_and_lock(Close mode) noexcept {
   lock_.lock();
-  closing_ = true;
-  // Who was entered keeps its place in the list until it is left.
-  Guest* guest = first_guest_;
-  PoolCore* core = nullptr;
-  while (guest != nullptr && (core = guest->enter()) == nullptr) guest = guest->next_guest;
-  lock_.unlock();
-  while (guest != nullptr) {
-    core->close(mode);
-    PoolCore* const told = core;
-    lock_.lock();
-    do {
-      guest = guest->next_guest;
-    } while (guest != nullptr && (core = guest->enter()) == nullptr);
-    lock_.unlock();
-    told->leave();
-  }
+  do {
+    closing_ = true;
+    // Who was entered keeps its place in the list until it is left.
+    PoolCore* core = nullptr;
+    Guest* guest = enter_first(first_guest_, core);
+    while (guest != nullptr) {
+      lock_.unlock();
+      core->close(mode);
+      PoolCore* const told = core;
+      lock_.lock();
+      guest = enter_first(guest->next_guest, core);
+      lock_.unlock();
+      told->leave();
+      lock_.lock();
+    }
+  } while (!closing_);  // Opened again meanwhile, as sub-pools may have been since.
 }
 
 // Locks the hosts, outermost first, and then this pool.
@@ -239,7 +249,25 @@ bool PoolCore::must_stand_in_line() const noexcept {
 
 // Requires lock_; releases it meanwhile. In place of start_worker(). Success: a visit was accepted,
 // or, if `when_full` is to block, the sub-pool stands in line.
+//
+// After an error others may have relied on this visit; or another, that stood in line, has come in
+// vain because this one was awaited. For them the sub-pool stands in line. A host that is being
+// closed hears only of what has been accepted: parties that are blocked are told by its close.
 std::error_code PoolCore::call_visit(OnFull when_full) noexcept {
+  const std::error_code answer = ask_for_visit(when_full);
+  std::error_code last = answer;
+  while (answer) {
+    if (last && last != Errc::full && last != Errc::closed) {
+      run_stranded_items();
+      break;
+    }
+    if (!lacks_worker() || (last == Errc::closed && queue_.empty())) break;
+    last = ask_for_visit(OnFull::block);
+  }
+  return answer;
+}
+
+std::error_code PoolCore::ask_for_visit(OnFull when_full) noexcept {
   ++live_;
   ++waking_;
   ++started_;
@@ -250,12 +278,6 @@ std::error_code PoolCore::call_visit(OnFull when_full) noexcept {
   --started_;
   forget_awaited();
   if (error == Errc::full && when_full == OnFull::block) return {};
-  if (error == Errc::full) {
-    // Others may have relied on this visit meanwhile.
-    if (lacks_worker()) (void)call_visit(OnFull::block);
-    return error;
-  }
-  run_stranded_items();
   return error;
 }
 
