@@ -159,7 +159,9 @@ FIBER_TEST_CASE("the parent's line is first come, first served, for sub-pools to
   for (std::size_t i = 0; i < 3; ++i) {
     waiting.push_back(spawn(
         [&, i] { CHECK(!pools[i]->submit([&, i] { order.push_back(static_cast<int>(i)); })); }));
-    wait_until_true([&] { return busy.pool.stats().blocked == i + 1; });
+    // The sub-pool stands in line before its submitter waits.
+    wait_until_true(
+        [&] { return busy.pool.stats().blocked == i + 1 && pools[i]->stats().blocked > 0; });
   }
   busy.open();
   for (auto& handle : waiting) handle.join();
