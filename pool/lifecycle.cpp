@@ -70,14 +70,17 @@ void PoolCore::close(Close mode) noexcept {
   while (queue_wants_worker()) wakes.add(call_idle());
   wakes.add_all(reaper_bed_.claim_all());
   wakes.add_all(keeper_bed_.claim_all());
+  // A pause may have sent visits away, or what sub-pools waited behind is gone.
+  bool stays = !blocked_.empty() || (host_ != nullptr && lacks_worker());
+  if (stays) ++present_;
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
   // Whoever has opened the shards meanwhile may have passed by here already.
   const bool is_reopened = group_ != nullptr && !group_->close_is_wanted();
-  if (is_reopened) closed_ = false;
-  // A pause may have sent visits away.
-  const bool stays = is_reopened || (host_ != nullptr && lacks_worker());
-  if (stays) ++present_;
+  if (is_reopened) {
+    closed_ = false;
+    if (!std::exchange(stays, true)) ++present_;
+  }
   // The last access, if it is not present: who joins may destroy the pool now.
   lock_.unlock();
   wakes.wake_all();

@@ -130,7 +130,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
     if (blocked_count_ >= options_.max_blocked) return refuse(Errc::too_many_waiting);
-    if (must_stand_in_line()) {
+    if (must_stand_in_line(Backlog::weight_of(item))) {
       error = call_visit(OnFull::block);
       if (error) return refuse(error);
       lock_.unlock();

@@ -104,9 +104,7 @@ class PoolCore {
   void visit(Arrival arrival, detail::PoolJob*& finished,
              detail::PoolJob::Outcome& outcome) noexcept;
   void miss_visit(Arrival arrival) noexcept;
-  // The last access of a worker, a reaper or a visit to the pool.
-  void leave() noexcept;
-  [[nodiscard]] bool has_queued() noexcept;
+  void leave() noexcept;  // The last access of a worker, a reaper or a visit to the pool.
 
   // sharing.cpp: by the Shards that this one belongs to. The first ones require lock_.
   void lock() noexcept { lock_.lock(); }
@@ -117,6 +115,7 @@ class PoolCore {
   // False if it is full; else it was accepted, or refused with an error.
   [[nodiscard]] bool try_accept(detail::PoolItem& item, std::error_code& error) noexcept;
   void count_refusal() noexcept;
+  [[nodiscard]] bool has_queued() noexcept;
   // Notes when a task was submitted, if that is measured.
   void stamp(detail::PoolItem& item) const noexcept;
   void match_up_now() noexcept;
@@ -273,7 +272,8 @@ class PoolCore {
   // Whether one more item may wait until the host has room.
   [[nodiscard]] bool may_wait_for_host() const noexcept;
   [[nodiscard]] bool has_place_at_host() const noexcept;
-  [[nodiscard]] bool must_stand_in_line() const noexcept;
+  [[nodiscard]] bool has_accepted() noexcept;
+  [[nodiscard]] bool must_stand_in_line(std::size_t weight) const noexcept;
 
   // worker.cpp
   void work() noexcept;

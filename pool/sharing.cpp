@@ -22,6 +22,13 @@ void PoolCore::count_refusal() noexcept {
   lock_.unlock();
 }
 
+bool PoolCore::has_queued() noexcept {
+  lock_.lock();
+  const bool queued = !queue_.empty();
+  lock_.unlock();
+  return queued;
+}
+
 // Relaxed: a load that was true a moment ago is good enough to choose by.
 std::size_t PoolCore::load_hint() const noexcept { return load_hint_.load(detail::relaxed); }
 bool PoolCore::is_overloaded_hint() const noexcept {

@@ -74,7 +74,7 @@ void PoolCore::move_in() {
   host_->lock_.lock();
   guest_->next_guest = std::exchange(host_->first_guest_, guest_);
   if (guest_->next_guest != nullptr) guest_->next_guest->previous_guest = guest_;
-  closed_ = host_->closing_;
+  closed_ = closing_ = host_->closing_;
   host_->lock_.unlock();
 }
 
@@ -147,9 +147,8 @@ std::error_code PoolCore::accept_visit(PoolCore& guest, OnFull when_full) noexce
   std::error_code error;
   lock_.lock();
   if (closing_) {
-    // What a sub-pool has accepted is still run.
-    error = guest.has_queued() ? Errc::full : Errc::closed;
     lock_.unlock();
+    error = Errc::closed;
   } else {
     const Verdict verdict = accept_if_room(item, error);
     if (verdict == Verdict::accepted) return {};
@@ -159,6 +158,12 @@ std::error_code PoolCore::accept_visit(PoolCore& guest, OnFull when_full) noexce
     }
   }
   visit->call_off();
+  if (error == Errc::closed) {
+    // What a sub-pool has accepted is still run, also if it is a host of this one that is closed.
+    guest.lock_.lock();
+    if (guest.has_accepted()) error = Errc::full;
+    guest.lock_.unlock();
+  }
   if (error == Errc::full && when_full == OnFull::block) return stand_in_line(guest);
   return error;
 }
@@ -196,24 +201,26 @@ std::error_code PoolCore::stand_in_line(PoolCore& guest) noexcept {
 }
 
 // Requires lock_. Takes the sub-pools out of the line, and returns those that go on waiting there:
-// all of them at a drain. Else they have nothing left to run.
+// all of them at a drain. Else they have nothing left to run, unless they were opened meanwhile.
 detail::WaitList PoolCore::take_guests_in_line(Close mode) noexcept {
   detail::WaitList kept;
   Waiter* next = nullptr;
   for (Waiter* waiter = blocked_.front(); waiter != nullptr; waiter = next) {
     next = waiter->next;
     if (waiter->waker) continue;  // A submitter.
-    blocked_.erase(*waiter);
-    if (mode == Close::drain) {
-      kept.push_back(*waiter);
-      continue;
-    }
-    --blocked_count_;
     auto& place = static_cast<Guest&>(*waiter);
-    static_cast<Visit*>(place.visit.job)->call_off();
-    place.core().lock_.lock();
-    --place.core().in_line_;
-    place.core().lock_.unlock();
+    PoolCore& guest = place.core();
+    blocked_.erase(place);
+    guest.lock_.lock();
+    const bool stays = mode == Close::drain || guest.has_accepted();
+    if (!stays) --guest.in_line_;
+    guest.lock_.unlock();
+    if (stays) {
+      kept.push_back(place);
+    } else {
+      --blocked_count_;
+      static_cast<Visit*>(place.visit.job)->call_off();
+    }
   }
   return kept;
 }
@@ -230,11 +237,12 @@ bool PoolCore::spares_slot(Turn turn) const noexcept {
 
 // By the guest.
 
-bool PoolCore::has_queued() noexcept {
-  lock_.lock();
-  const bool queued = !queue_.empty();
-  lock_.unlock();
-  return queued;
+// Requires lock_. Whether a task is queued, or sub-pools of its own stand in line for theirs.
+bool PoolCore::has_accepted() noexcept {
+  if (!queue_.empty()) return true;
+  const Waiter* waiter = blocked_.front();
+  while (waiter != nullptr && waiter->waker) waiter = waiter->next;  // A submitter.
+  return waiter != nullptr;
 }
 
 bool PoolCore::may_wait_for_host() const noexcept {
@@ -243,30 +251,30 @@ bool PoolCore::may_wait_for_host() const noexcept {
 bool PoolCore::has_place_at_host() const noexcept {
   return host_ == nullptr || may_wait_for_host();
 }
-bool PoolCore::must_stand_in_line() const noexcept {
-  return host_ != nullptr && in_line_ == 0 && live_ < capacity_;
+bool PoolCore::must_stand_in_line(std::size_t weight) const noexcept {
+  return host_ != nullptr && in_line_ == 0 && live_ < capacity_ && has_room(weight);
 }
 
 // Requires lock_; releases it meanwhile. In place of start_worker(). Success: a visit was accepted,
 // or, if `when_full` is to block, the sub-pool stands in line.
 //
-// After an error others may have relied on this visit; or another, that stood in line, has come in
-// vain because this one was awaited. For them the sub-pool stands in line. A host that is being
-// closed hears only of what has been accepted: parties that are blocked are told by its close.
+// If it was not accepted, others may have relied on it meanwhile; or one that stood in line has
+// come in vain because this one was awaited. For them the sub-pool stands in line, again. A host
+// that is being closed hears only of what has been accepted: parties that are blocked are told by
+// its close.
 std::error_code PoolCore::call_visit(OnFull when_full) noexcept {
   const std::error_code answer = ask_for_visit(when_full);
-  std::error_code last = answer;
-  while (answer) {
+  for (std::error_code last = answer; answer; last = ask_for_visit(OnFull::block)) {
     if (last && last != Errc::full && last != Errc::closed) {
       run_stranded_items();
       break;
     }
-    if (!lacks_worker() || (last == Errc::closed && queue_.empty())) break;
-    last = ask_for_visit(OnFull::block);
+    if (!lacks_worker() || (last == Errc::closed && !has_accepted())) break;
   }
-  return answer;
+  return answer == Errc::full && when_full == OnFull::block ? std::error_code() : answer;
 }
 
+// Errc::full also if the sub-pool stands in line.
 std::error_code PoolCore::ask_for_visit(OnFull when_full) noexcept {
   ++live_;
   ++waking_;
@@ -277,7 +285,6 @@ std::error_code PoolCore::ask_for_visit(OnFull when_full) noexcept {
   if (!error) return {};
   --started_;
   forget_awaited();
-  if (error == Errc::full && when_full == OnFull::block) return {};
   return error;
 }
 
@@ -342,7 +349,7 @@ bool PoolCore::first_blocked_fits() noexcept {
 bool PoolCore::begin_visit(Arrival arrival) noexcept {
   if (arrival == Arrival::from_line) {
     --in_line_;
-    if (live_ >= capacity_ || (closed_ && queue_.empty())) return false;
+    if (live_ >= capacity_ || (closed_ && !has_accepted())) return false;
     ++live_;
     ++started_;
     return true;

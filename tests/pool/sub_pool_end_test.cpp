@@ -1,7 +1,6 @@
 // Sub-pools whose parents are paused, resized and closed, and the order in which they end.
 #include <atomic>
 #include <memory>
-#include <thread>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/wait_group.hpp>
@@ -189,37 +188,6 @@ FIBER_TEST_CASE(
     CHECK(balanced(pool.stats()));
     CHECK(balanced(parent.stats()));
   }
-}
-
-// Between the parent's close and the sub-pool's own, a submitter may be refused after another has
-// queued a task for the worker that it has just asked the parent for. The task waits for its pool.
-THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has not reached") {
-  FiberPool parent({.capacity = 1});
-  FiberPool pool({.capacity = 1, .parent = &parent});
-  FiberPool closed_before_it({.capacity = 1, .queue_capacity = 1, .parent = &parent});
-  closed_before_it.pause();
-  Gate closing, release;
-  {
-    const std::shared_ptr<void> held(nullptr, [&](void*) {
-      closing.set();
-      release.wait();
-    });
-    CHECK(!closed_before_it.submit([held] {}));
-  }
-  std::thread closer([&] { parent.close(Close::discard); });
-  closing.wait();
-  constexpr int kTimes = kSanitized ? 20'000 : 200'000;
-  std::vector<std::thread> submitters;
-  for (int i = 0; i < 2; ++i) {
-    submitters.emplace_back([&] {
-      for (int n = 0; n < kTimes; ++n) (void)pool.try_submit([&] { (void)pool.submit([] {}); });
-    });
-  }
-  for (auto& thread : submitters) thread.join();
-  pool.wait_idle();
-  release.set();
-  closer.join();
-  CHECK(balanced(pool.stats()));
 }
 
 FIBER_TEST_CASE("a parent's close(cancel) asks tasks of its sub-pools to stop") {

@@ -1,0 +1,156 @@
+// Families of pools that are closed one after the other, while what they have accepted is under
+// way.
+#include <atomic>
+#include <memory>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using Gate = weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/sub_pool_close");
+
+namespace {
+
+// Holds a parent's close before it reaches the sub-pools that were made before this.
+class HeldClose {
+ public:
+  explicit HeldClose(FiberPool& parent) : pool_({.queue_capacity = 1, .parent = &parent}) {
+    pool_.pause();
+    const std::shared_ptr<void> held(nullptr, [this](void*) {
+      begun_.set();
+      release_.wait();
+    });
+    if (pool_.submit([held] {})) throw std::logic_error("the pool is full");
+  }
+  void begin(FiberPool& parent, Close mode) {
+    closer_ = std::thread([&parent, mode] { parent.close(mode); });
+    begun_.wait();
+  }
+  void end() {
+    release_.set();
+    closer_.join();
+  }
+
+ private:
+  Gate begun_, release_;
+  FiberPool pool_;
+  std::thread closer_;
+};
+
+}  // namespace
+
+// Between the parent's close and the sub-pool's own, a submitter may be refused after another has
+// queued a task for the worker that it has just asked the parent for. The task waits for its pool.
+THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has not reached") {
+  for (const bool nested : {false, true}) {
+    FiberPool parent({.capacity = 1});
+    FiberPool middle({.capacity = 1, .parent = &parent});
+    FiberPool pool({.capacity = 1, .parent = nested ? &middle : &parent});
+    HeldClose close(parent);
+    close.begin(parent, Close::discard);
+    constexpr int kTimes = kSanitized ? 20'000 : 100'000;
+    std::vector<std::thread> submitters;
+    for (int i = 0; i < 2; ++i) {
+      submitters.emplace_back([&] {
+        for (int n = 0; n < kTimes; ++n) (void)pool.try_submit([&] { (void)pool.submit([] {}); });
+      });
+    }
+    for (auto& thread : submitters) thread.join();
+    pool.wait_idle();
+    close.end();
+    CHECK(balanced(pool.stats()));
+  }
+}
+
+FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached only its host") {
+  std::atomic<int> ran{0};
+  FiberPool grand({.capacity = 1});
+  FiberPool parent({.capacity = 1, .parent = &grand});
+  FiberPool pool({.capacity = 1, .queue_capacity = 1, .parent = &parent});
+  pool.pause();
+  CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  HeldClose close(grand);
+  close.begin(grand, Close::discard);
+  pool.resume();
+  pool.wait_idle();
+  CHECK(ran.load() == 1);
+  close.end();
+}
+
+FIBER_TEST_CASE("a drain runs what waits in a line of lines, though the pools between are empty") {
+  for (const bool busy : {false, true}) {
+    FiberPool grand({.capacity = 1});
+    FiberPool parent({.capacity = 1, .parent = &grand});
+    FiberPool pool({.capacity = 1, .queue_capacity = 1, .parent = &parent});
+    FiberPool* const drained[] = {&grand, &parent, &pool};
+    for (FiberPool* first : drained) {
+      Gate begun, release;
+      std::atomic<int> ran{0};
+      for (FiberPool* opened : drained) opened->reopen();
+      if (busy) {
+        CHECK(!grand.submit([&] {
+          begun.set();
+          release.wait();
+        }));
+        begun.wait();
+      } else {
+        pool.pause();
+      }
+      CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+      first->close(Close::drain);
+      pool.close(Close::drain);
+      release.set();
+      pool.join();
+      CHECK(ran.load() == 1);
+      parent.wait_idle();
+      grand.wait_idle();
+      CHECK(parent.stats().live == 0);
+      CHECK(grand.stats().blocked == 0);
+    }
+  }
+}
+
+FIBER_TEST_CASE(
+    "a sub-pool that waits behind a blocked submitter goes on when a drain refuses it") {
+  Gate begun, release, ran;
+  FiberPool parent({.capacity = 2});
+  FiberPool pool({.capacity = 1, .queue_capacity = 1, .parent = &parent});
+  CHECK(!parent.submit([&] {
+    begun.set();
+    release.wait();
+  }));
+  begun.wait();
+  auto heavy = spawn([&] { CHECK(parent.submit({.weight = 2}, [] {}) == Errc::closed); });
+  wait_until_true([&] { return parent.stats().blocked == 1; });
+  CHECK(!pool.submit([&] { ran.set(); }));
+  CHECK(parent.stats().blocked == 2);
+  parent.close(Close::drain);
+  heavy.join();
+  ran.wait();  // Beside the task that still runs.
+  release.set();
+  parent.join();
+}
+
+FIBER_TEST_CASE("what is made in a closed pool is closed, and what is made in that") {
+  FiberPool grand({.capacity = 1});
+  grand.close(Close::drain);
+  FiberPool parent({.capacity = 1, .parent = &grand});
+  FiberPool pool({.capacity = 1, .parent = &parent});
+  for (FiberPool* closed : {&parent, &pool}) {
+    CHECK(closed->is_closed());
+    CHECK(closed->submit([] {}) == Errc::closed);
+  }
+  pool.reopen();
+  CHECK(pool.is_closed());
+  for (FiberPool* opened : {&grand, &parent, &pool}) opened->reopen();
+  CHECK(pool.run([] { return 1; }) == 1);
+}
+
+TEST_SUITE_END();
