@@ -52,7 +52,7 @@ class Record {
   std::vector<int> values_;
 };
 
-// A pool of one whose worker is held, so that what is submitted waits.
+// A pool whose first worker is held: if it is the only one, what is submitted waits.
 struct HeldPool {
   explicit HeldPool(PoolOptions options) : pool(std::move(options)) {
     if (pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 #include <weft/go.hpp>
 
@@ -18,19 +19,18 @@ TEST_SUITE_BEGIN("pool/sub_pool_close");
 
 namespace {
 
-// Holds a parent's close before it reaches the sub-pools that were made before this.
+// A parent's close(discard) that is held before it reaches the sub-pools that were made earlier.
 class HeldClose {
  public:
   explicit HeldClose(FiberPool& parent) : pool_({.queue_capacity = 1, .parent = &parent}) {
     pool_.pause();
-    const std::shared_ptr<void> held(nullptr, [this](void*) {
+    // The task is dropped, and what it holds with it.
+    std::shared_ptr<void> held(nullptr, [this](void*) {
       begun_.set();
       release_.wait();
     });
-    if (pool_.submit([held] {})) throw std::logic_error("the pool is full");
-  }
-  void begin(FiberPool& parent, Close mode) {
-    closer_ = std::thread([&parent, mode] { parent.close(mode); });
+    if (pool_.submit([held = std::move(held)] {})) throw std::logic_error("the pool is full");
+    closer_ = std::thread([&parent] { parent.close(Close::discard); });
     begun_.wait();
   }
   void end() {
@@ -54,7 +54,6 @@ THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has 
     FiberPool middle({.capacity = 1, .parent = &parent});
     FiberPool pool({.capacity = 1, .parent = nested ? &middle : &parent});
     HeldClose close(parent);
-    close.begin(parent, Close::discard);
     constexpr int kTimes = kSanitized ? 20'000 : 100'000;
     std::vector<std::thread> submitters;
     for (int i = 0; i < 2; ++i) {
@@ -77,7 +76,6 @@ FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached 
   pool.pause();
   CHECK(!pool.submit([&] { ran.fetch_add(1); }));
   HeldClose close(grand);
-  close.begin(grand, Close::discard);
   pool.resume();
   pool.wait_idle();
   CHECK(ran.load() == 1);
@@ -119,14 +117,10 @@ FIBER_TEST_CASE("a drain runs what waits in a line of lines, though the pools be
 
 FIBER_TEST_CASE(
     "a sub-pool that waits behind a blocked submitter goes on when a drain refuses it") {
-  Gate begun, release, ran;
-  FiberPool parent({.capacity = 2});
+  Gate ran;
+  HeldPool held({.capacity = 2});
+  FiberPool& parent = held.pool;
   FiberPool pool({.capacity = 1, .queue_capacity = 1, .parent = &parent});
-  CHECK(!parent.submit([&] {
-    begun.set();
-    release.wait();
-  }));
-  begun.wait();
   auto heavy = spawn([&] { CHECK(parent.submit({.weight = 2}, [] {}) == Errc::closed); });
   wait_until_true([&] { return parent.stats().blocked == 1; });
   CHECK(!pool.submit([&] { ran.set(); }));
@@ -134,7 +128,7 @@ FIBER_TEST_CASE(
   parent.close(Close::drain);
   heavy.join();
   ran.wait();  // Beside the task that still runs.
-  release.set();
+  held.hold.set();
   parent.join();
 }
 
