@@ -108,7 +108,8 @@ class OrderedStream {
         if (first || is_abandoned_.load(detail::relaxed)) {
           (void)handle.wait_until({});
         } else {
-          std::invoke(sink, handle.join());
+          R result = handle.join();
+          if (!is_abandoned_.load(detail::relaxed)) std::invoke(sink, std::move(result));
         }
       } catch (...) {
         first = std::current_exception();

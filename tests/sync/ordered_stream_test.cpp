@@ -85,15 +85,20 @@ FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be 
 }
 
 FIBER_TEST_CASE("a stream that is left cancels its tasks and waits for them") {
+  std::atomic<int> started{0};
   std::atomic<int> ended{0};
   {
     OrderedStream<int> stream(3, [](int) { FAIL_CHECK("abandoned"); });
     for (int i = 0; i < 3; ++i) {
       CHECK(stream.submit([&](std::stop_token token) {
+        ++started;
         CHECK_FALSE(weft::this_fiber::sleep_for(1h, token));
         return ++ended;
       }));
     }
+    while (started < 3) weft::this_fiber::yield();
+    // By then the first result is most likely waited for, to be given to the sink.
+    for (int i = 0; i < 100; ++i) weft::this_fiber::yield();
   }
   CHECK(ended == 3);
   CHECK_THROWS_AS(OrderedStream<int>(0, [](int) {}), std::invalid_argument);
