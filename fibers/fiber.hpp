@@ -63,6 +63,6 @@ struct Fiber {
     return distance == 0 || image == nullptr ? nullptr : image + distance;
   }
 };
-static_assert(sizeof(Fiber) == 96, "a million unstarted fibers should cost 96 MB");
+static_assert(sizeof(Fiber) == 64, "a million unstarted fibers should cost 64 MB");
 
 }  // namespace weft::fibers

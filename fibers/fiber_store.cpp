@@ -40,7 +40,7 @@ void FiberStore::reserve_slabs() {
   if (aligned != first) munmap(first, static_cast<std::size_t>(aligned - first));
   const auto tail = static_cast<std::size_t>(first + kReservationBytes - aligned);
   if (tail > 0) munmap(aligned + kReservationBytes, tail);
-  // A program with more than twenty thousand fibers is spared 512 page faults per reservation; a
+  // A program with more than thirty thousand fibers is spared 512 page faults per reservation; a
   // small program keeps to small pages.
   if (!reservations_.empty()) (void)madvise(aligned, kReservationBytes, MADV_HUGEPAGE);
   reservations_.push_back(aligned);
@@ -83,7 +83,7 @@ Fiber* FiberStore::take_chain() {
   const std::lock_guard lock(mutex_);
   if (!sorted_.empty()) return take_sorted_chain();
   const std::size_t handed_out = slabs_.size() * Slab::kFibers + carved_ - Slab::kFibers;
-  if (handed_out + kFibersPerChain > max_fibers_ + Slab::kFibers) return nullptr;
+  if (handed_out >= max_fibers_ + kSpareFibers) return nullptr;
   return carve_chain();
 }
 

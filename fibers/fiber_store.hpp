@@ -15,6 +15,8 @@ namespace weft::fibers {
 
 inline constexpr std::size_t kSlabBytes = std::size_t{64} << 10;
 inline constexpr std::uint32_t kFibersPerChain = 256;
+// Beyond the limit, since some are in the caches of workers that do not need them.
+inline constexpr std::uint32_t kSpareFibers = 2 * kFibersPerChain;
 
 // Aligned to its size, so that a record's address leads to its slab, and that to its owner.
 // All but `owner` is guarded by the store's mutex.
@@ -74,7 +76,7 @@ class FiberStore {
   }
 
  private:
-  // Free chains that trim() leaves alone: 0.4 MB of records.
+  // Free chains that trim() leaves alone: 0.3 MB of records.
   static constexpr std::int64_t kChainsKept = 16;
 
   void reserve_slabs();

@@ -3,11 +3,11 @@
 
 #include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <weft/detail/brief.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft::detail {
@@ -72,7 +72,7 @@ class JoinCore {
 
 // The outcome of a fiber: a value or the exception that ended it. A reference is kept as a pointer.
 template <class T>
-class JoinState : public JoinCore {
+class JoinState : public JoinCore, public Brief {
   using Stored = std::conditional_t<
       std::is_void_v<T>, std::monostate,
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
@@ -94,18 +94,6 @@ class JoinState : public JoinCore {
     } catch (...) {
       exception_ = std::current_exception();
     }
-  }
-
-  static void* operator new(std::size_t bytes) { return allocate_brief(bytes); }
-  static void operator delete(void* memory, std::size_t bytes) noexcept {
-    free_brief(memory, bytes);
-  }
-  // Of a T that asks for more alignment.
-  static void* operator new(std::size_t bytes, std::align_val_t alignment) {
-    return ::operator new(bytes, alignment);
-  }
-  static void operator delete(void* memory, std::align_val_t alignment) noexcept {
-    ::operator delete(memory, alignment);
   }
 
   // Requires done(). Moves the value out, or throws the fiber's exception.

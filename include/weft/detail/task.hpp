@@ -11,6 +11,7 @@
 #include <typeinfo>
 #include <utility>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/brief.hpp>
 
 namespace weft::detail {
 
@@ -34,11 +35,11 @@ concept HasFamily = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once.
-// Callables of up to kInlineSize bytes live inside; larger ones in one heap allocation.
+// Callables of up to kInlineSize bytes live inside; larger ones in one allocation, of brief memory.
 // Not thread-safe: one owner at a time; only what ends in _hint is for anybody.
 class Task {
  public:
-  static constexpr std::size_t kInlineSize = 64;
+  static constexpr std::size_t kInlineSize = 32;
 
   Task() noexcept = default;
 
@@ -50,7 +51,7 @@ class Task {
       ::new (static_cast<void*>(storage_)) Callable(std::forward<F>(callable));
       set_operations(kInline<Callable>);
     } else {
-      auto* boxed = new Callable(std::forward<F>(callable));
+      auto* boxed = new Box<Callable>{{}, std::forward<F>(callable)};
       std::memcpy(storage_, &boxed, sizeof boxed);
       set_operations(kBoxed<Callable>);
     }
@@ -136,15 +137,19 @@ class Task {
     source.~Callable();
   }
   template <class Callable>
-  static Callable* boxed(const void* storage) noexcept {
-    Callable* pointer = nullptr;
+  struct Box : Brief {
+    Callable callable;
+  };
+  template <class Callable>
+  static Box<Callable>* boxed(const void* storage) noexcept {
+    Box<Callable>* pointer = nullptr;
     std::memcpy(&pointer, storage, sizeof pointer);
     return pointer;
   }
   template <class Callable>
   static void run_boxed(void* storage) {
-    const std::unique_ptr<Callable> owner(boxed<Callable>(storage));
-    (*owner)();
+    const std::unique_ptr<Box<Callable>> owner(boxed<Callable>(storage));
+    owner->callable();
   }
   template <class Callable>
   static void destroy_boxed(void* storage) noexcept {
@@ -157,7 +162,7 @@ class Task {
   }
   template <class Callable>
   static const void* family_boxed(const void* storage) noexcept {
-    return boxed<Callable>(storage)->family();
+    return boxed<Callable>(storage)->callable.family();
   }
   template <class Callable, bool kIsBoxed>
   [[nodiscard]] static constexpr auto family_of() noexcept -> const
@@ -201,15 +206,26 @@ class Task {
     return *reinterpret_cast<const Operations*>(operations);
   }
 
+  // One word at a time. What a caller has just written word by word is still on its way to the
+  // cache, and a processor passes it on to a read of one such word, but not to a read of two.
+  static void copy_words(const std::byte* from, std::byte* to) noexcept {
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {
+      std::uintptr_t word;
+      std::memcpy(&word, from + i, sizeof word);
+      asm("" : "+r"(word));  // Or else the compiler makes one read out of two.
+      std::memcpy(to + i, &word, sizeof word);
+    }
+  }
+
   void take(Task& other) noexcept {
     if (other) take_callable(other);
   }
   void take_callable(Task& other) noexcept {
     const Operations& operations = other.use_up();
     set_operations(operations);
-    // Likely: or else g++ copies with a string instruction, which takes long to start.
     if (operations.relocate == nullptr) [[likely]] {
-      std::memcpy(storage_, other.storage_, kInlineSize);
+      copy_words(other.storage_, storage_);
     } else {
       operations.relocate(other.storage_, storage_);
     }

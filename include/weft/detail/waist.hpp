@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/brief.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
@@ -95,11 +96,6 @@ class Claim {
  private:
   Atomic<std::uint32_t> winner_{kNobody};
 };
-
-// As operator new and operator delete, for memory that is small and short-lived: a worker keeps
-// some for the next time. What one thread has allocated another may free. Throws std::bad_alloc.
-[[nodiscard]] void* allocate_brief(std::size_t bytes);
-void free_brief(void* memory, std::size_t bytes) noexcept;
 
 // Makes a new fiber runnable. From a fiber: on its worker's queue. From a plain thread: on the
 // shared queue of the current runtime. Never parks.
