@@ -33,10 +33,11 @@ void spawn_and_join(benchmark::State& state) {
 }
 WEFT_FIBER_BENCHMARK(spawn_and_join);
 
-// As above, with a closure that does not fit into the record.
-void go_large_closure(benchmark::State& state) {
+// As go_and_wait_group, with a closure that does not fit into the record.
+template <std::size_t kBytes>
+void go_closure(benchmark::State& state) {
   in_fiber(state, [&] {
-    const std::array<char, 256> payload{};
+    const std::array<char, kBytes> payload{};
     for (auto _ : state) {
       WaitGroup group;
       group.add(kBatch);
@@ -51,6 +52,9 @@ void go_large_closure(benchmark::State& state) {
   });
   state.SetItemsProcessed(state.iterations() * kBatch);
 }
+void go_medium_closure(benchmark::State& state) { go_closure<48>(state); }
+WEFT_FIBER_BENCHMARK(go_medium_closure);
+void go_large_closure(benchmark::State& state) { go_closure<256>(state); }
 WEFT_FIBER_BENCHMARK(go_large_closure);
 
 }  // namespace
