@@ -13,7 +13,7 @@ namespace weft::detail {
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;
-  unsigned pauses = 2;
+  unsigned pauses = 8;
   for (unsigned round = 0;; ++round) {
     for (unsigned i = 0; i < pauses; ++i) pause_cpu();
     if (try_lock()) return;
