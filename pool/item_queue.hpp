@@ -100,11 +100,11 @@ class ItemQueue {
 
   void drained_first() noexcept;
 
-  Segment* first_ = nullptr;
-  Segment* last_ = nullptr;
-  Segment* drained_ = nullptr;
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
+  Segment* last_ = nullptr;
+  Segment* first_ = nullptr;
+  Segment* drained_ = nullptr;
   std::size_t first_size_ = kFirstSize;
 };
 

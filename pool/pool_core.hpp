@@ -179,8 +179,7 @@ class PoolCore {
   [[nodiscard]] bool is_still() const noexcept { return running_ + lent_ + in_callers_ == 0; }
   [[nodiscard]] bool is_quiet() const noexcept { return is_still() && queue_.empty(); }
   [[nodiscard]] bool is_gone() const noexcept;
-  // Whether a worker is to be started, now, that does not live yet, with `items` queued; or the
-  // limit is to be raised.
+  // Whether, with `items` queued, another worker is to be started, or the limit to be raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
     return (live_ < limit_ && items > idle_.size() + waking_ &&
             (waking_ < kStartsAhead || host_ != nullptr)) ||
@@ -343,7 +342,13 @@ class PoolCore {
   PoolCore& family_;
   Guest* guest_ = nullptr;  // What this pool is to its host.
 
-  detail::SpinLock lock_;
+  // What each task changes, side by side: two processors that share a pool pass it to and fro.
+  alignas(64) detail::SpinLock lock_;
+  std::size_t running_ = 0;
+  std::size_t load_ = 0;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t completed_ = 0;
+  Backlog queue_;
   bool closed_ = false;
   bool paused_ = false;
   bool cancelled_all_ = false;  // Stop has been, or is being, requested of stop_source_.
@@ -356,18 +361,13 @@ class PoolCore {
   std::size_t limit_ = 0;            // Workers that may live: capacity_, unless the load says less.
   std::size_t raise_at_ = SIZE_MAX;  // A load above it is too high for limit_.
   std::size_t live_ = 0;
-  std::size_t running_ = 0;
   std::size_t waking_ = 0;
   std::size_t doomed_ = 0;  // Awaited workers whose slot was taken: the next so many leave.
   std::size_t lent_ = 0;
-  std::size_t load_ = 0;
   std::size_t extra_running_ = 0;  // Slots beyond one of those that run.
-  std::uint64_t submitted_ = 0;
-  std::uint64_t completed_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t awaited_count_ = UINT64_MAX;  // Nobody in count_waiters_ waits for less.
   IdleStack idle_;
-  Backlog queue_;
   detail::WaitList blocked_;
   detail::WaitList returning_;  // Lenders that want a slot back.
   std::size_t blocked_count_ = 0;
