@@ -60,9 +60,10 @@ void PoolTerms::set(const SubmitOptions& options, bool takes_stop) {
 }
 
 std::error_code PoolJob::over_before_start() const noexcept {
+  // Asked first: the alarm may have dropped the job already.
+  if (terms_->deadline.passed()) return Errc::timed_out;
   // Relaxed: a number that is compared, nothing is read through it.
   if (state_.load(relaxed) != kPending) return Errc::cancelled;
-  if (terms_->deadline.passed()) return Errc::timed_out;
   return {};
 }
 
