@@ -99,11 +99,11 @@ FIBER_TEST_CASE("the limit falls with the load, to min_workers") {
 
 FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   std::atomic<bool> stop{false};
+  weft::test::Event release;
   FiberPool pool({.capacity = 8,
                   .grow = GrowPolicy::load_factor({.up = 8, .down = 4, .step = 1, .interval = 1ms}),
                   .queue_capacity = kUnlimited,
                   .idle_timeout = kNever});
-  weft::test::Event release;
   for (int i = 0; i < 100; ++i) CHECK(!pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().live == 8; });
   release.set();
