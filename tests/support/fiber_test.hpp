@@ -76,6 +76,8 @@ class TestGuard {
   void keep_watch();
   [[noreturn]] void give_up() noexcept;
   static Descriptors open_descriptors();
+  // A line that names them; empty if there are none.
+  [[nodiscard]] std::string descriptors_left_open() const;
 
   const char* const sentence_;
   const std::chrono::seconds deadline_;
