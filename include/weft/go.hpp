@@ -17,8 +17,10 @@ namespace weft {
 // From a plain thread it goes to the process's current Runtime.
 // An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the process
 // with the fiber's stack intact, as for std::thread.
-// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) and what
-// copying the callable throws; nothing has been started then.
+// A callable of up to 32 bytes is kept in the fiber's record; one of up to 64 in a block that the
+// worker has at hand, as a rule; a larger one is allocated.
+// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
+// and what copying the callable throws; nothing has been started then.
 // Synchronizes: the call comes before the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {

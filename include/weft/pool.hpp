@@ -50,7 +50,8 @@ class FiberPool {
   // The submit functions return an empty code when the task was accepted, else: closed, full,
   // timed_out, too_many_waiting, empty_task, or what kept a worker from being started
   // (no_runtime, too_many_fibers, std::errc::not_enough_memory). They throw only what building
-  // the task from `callable` throws. This one does what on_full says when there is no room.
+  // the task from `callable` throws, and std::bad_alloc for one of more than 32 bytes, which is
+  // kept as by go(). This one does what on_full says when there is no room.
   template <detail::PoolCallable F>
   [[nodiscard]] std::error_code submit(F&& callable) {
     return enqueue(item_of(std::forward<F>(callable)));
