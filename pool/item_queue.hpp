@@ -100,6 +100,7 @@ class ItemQueue {
 
   void drained_first() noexcept;
 
+  // First what each task changes, beside which its owner puts the rest of that.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

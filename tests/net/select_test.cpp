@@ -21,12 +21,13 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Lets others run until a party is parked in a select with sockets.
+// Whether a party is parked in a select with sockets.
 bool somebody_selects(const Runtime& runtime) {
   std::ostringstream text;
   runtime.dump(text);
   return text.str().find("select with sockets") != std::string::npos;
 }
+// Lets others run until one is.
 void wait_for_select(const Runtime& runtime) {
   while (!somebody_selects(runtime)) this_fiber::yield();
 }
