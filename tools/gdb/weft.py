@@ -36,6 +36,15 @@ def elements(vector):
     return [start[i] for i in range(int(finish - start))]
 
 
+def readable(mangled):
+    """A symbol as the source writes it, or as it is where that cannot be said."""
+    try:
+        # Without a language gdb takes that of the selected frame, which may be assembly.
+        return gdb.execute("demangle -l c++ -- " + mangled, to_string=True).strip()
+    except gdb.error:
+        return mangled
+
+
 class Fiber:
     def __init__(self, record):
         self.state = number(record["state"])
@@ -65,8 +74,7 @@ class Fiber:
         mangled = name.dereference().string().lstrip("*")
         if mangled == "v":
             return ""
-        readable = gdb.execute("demangle _ZTI" + mangled, to_string=True).strip()
-        return "; runs " + readable.replace("typeinfo for ", "")
+        return "; runs " + readable("_ZTI" + mangled).replace("typeinfo for ", "")
 
     def describe(self):
         state = ("has ended", "is ready", "is running", "is parked",
