@@ -69,21 +69,30 @@ const Stack* overflowed_stack(const void* address, std::size_t& stack_size) noex
   return nullptr;
 }
 
+// By kill(), raise() and the like, rather than by a fault: its address means nothing then.
+bool was_sent(const siginfo_t& info) noexcept { return info.si_code <= 0; }
+
 void forward(const struct sigaction& previous, int number, siginfo_t* info, void* context) {
   if ((previous.sa_flags & SA_SIGINFO) != 0) {
     previous.sa_sigaction(number, info, context);
-  } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
+  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(number);
+  } else if (!was_sent(*info)) {
     // Returning repeats the faulting instruction, now with the default outcome.
     signal(number, SIG_DFL);
-  } else {
-    previous.sa_handler(number);
+  } else if (previous.sa_handler == SIG_DFL) {
+    // No instruction is repeated here: the signal must come again by itself. It is blocked until
+    // the handler returns, and ends the process then.
+    signal(number, SIG_DFL);
+    (void)raise(number);
   }
 }
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
   std::size_t stack_size = 0;
-  if (const Stack* stack = overflowed_stack(info->si_addr, stack_size)) {
+  const Stack* stack = was_sent(*info) ? nullptr : overflowed_stack(info->si_addr, stack_size);
+  if (stack != nullptr) {
     Line line;
     line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data()
          << "' overflowed its " << (stack_size >> 10)

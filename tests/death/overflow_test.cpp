@@ -105,6 +105,44 @@ DEATH_TEST_CASE("without a report an overflow is a plain fault", "the old handle
   weft::run({.workers = 1, .report_overflow = false}, [] { use_up_the_stack(0); });
 }
 
+void count_sent(int) { write_text("the old handler was called\n"); }
+
+DEATH_TEST_CASE("a SIGSEGV that is sent ends the process, though no instruction is repeated",
+                "about to be ended") {
+  weft::Runtime runtime({.workers = 1});
+  runtime.run([] {});
+  write_text("about to be ended\n");
+  kill(getpid(), SIGSEGV);
+  for (;;) pause();
+}
+
+DEATH_TEST_CASE("a SIGBUS that a fiber raises ends the process", "about to be ended") {
+  weft::run({.workers = 1}, [] {
+    write_text("about to be ended\n");
+    (void)raise(SIGBUS);
+  });
+  write_text("it is still alive\n");
+  _exit(0);
+}
+
+DEATH_TEST_CASE("overflows are reported after a signal was sent that an old handler took",
+                "'deep one' overflowed its 64 KiB stack") {
+  signal(SIGSEGV, &count_sent);
+  weft::run({.workers = 1}, [] {
+    (void)raise(SIGSEGV);
+    weft::spawn({.name = "deep one"}, [] { use_up_the_stack(0); }).join();
+  });
+}
+
+DEATH_TEST_CASE("overflows are reported after a signal was sent that was ignored",
+                "'deep one' overflowed its 64 KiB stack") {
+  signal(SIGSEGV, SIG_IGN);
+  weft::run({.workers = 1}, [] {
+    (void)raise(SIGSEGV);
+    weft::spawn({.name = "deep one"}, [] { use_up_the_stack(0); }).join();
+  });
+}
+
 TEST_CASE("a handler that mends a fault lets the fiber go on") {
   if (weft::test::kSanitized) return;  // A sanitizer has handlers of its own.
   static char* page = nullptr;
