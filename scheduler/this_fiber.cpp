@@ -2,6 +2,7 @@
 
 #include <weft/detail/waiter.hpp>
 
+#include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/worker.hpp"
 
@@ -27,6 +28,7 @@ struct Sleep {
 void sleep_until(Deadline deadline) noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   if (worker != nullptr && !deadline.is_never()) {
+    scheduler::check_is_fiber(*worker, WaitReason::sleep);
     Sleep sleep{*worker->current_fiber(), deadline, {}};
     worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
     return;
@@ -42,10 +44,17 @@ namespace weft::this_fiber {
 
 namespace {
 
-// The stack header of the calling fiber; nullptr on a plain thread.
-fibers::Stack* current_stack() noexcept {
+// The calling fiber. Nullptr on a plain thread, and where a handler of the runtime is called by a
+// worker, on the worker's own stack.
+fibers::Fiber* current_fiber() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  return worker == nullptr ? nullptr : worker->current_fiber()->stack.load(detail::relaxed);
+  return worker == nullptr ? nullptr : worker->current_fiber();
+}
+
+// Its stack header.
+fibers::Stack* current_stack() noexcept {
+  fibers::Fiber* fiber = current_fiber();
+  return fiber == nullptr ? nullptr : fiber->stack.load(detail::relaxed);
 }
 
 }  // namespace
@@ -83,7 +92,7 @@ void set_name(std::string_view name) noexcept {
   if (fibers::Stack* stack = current_stack()) stack->name.assign(name);
 }
 
-bool is_fiber() noexcept { return scheduler::current_worker() != nullptr; }
+bool is_fiber() noexcept { return current_fiber() != nullptr; }
 
 NoSwitch::NoSwitch() noexcept {
   if (fibers::Stack* stack = current_stack()) ++stack->no_switch;

@@ -9,6 +9,7 @@
 
 #include "base/parker.hpp"
 #include "base/thread.hpp"
+#include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/deadlock.hpp"
 #include "scheduler/scheduler.hpp"
@@ -137,6 +138,7 @@ Waker current() noexcept {
 
 void park(After after, WaitReason reason) noexcept {
   if (Worker* worker = current_worker()) {
+    scheduler::check_is_fiber(*worker, reason);
     worker->park(after, reason);
     return;
   }
@@ -146,6 +148,7 @@ void park(After after, WaitReason reason) noexcept {
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
   Worker* worker = current_worker();
   if (worker == nullptr) return park_thread_until(after, reason, deadline, claim);
+  scheduler::check_is_fiber(*worker, reason);
   if (deadline.is_never()) {
     worker->park(after, reason);
     return claim.winner();
@@ -194,7 +197,9 @@ unsigned concurrency() noexcept {
 }
 
 void yield() noexcept {
-  if (Worker* worker = current_worker()) {
+  Worker* worker = current_worker();
+  // A handler of the runtime, on a worker's own stack, has nobody to give way to.
+  if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
   } else {
     base::yield_processor();

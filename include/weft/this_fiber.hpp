@@ -45,7 +45,9 @@ template <class Rep, class Period>
 // Copies the first 31 characters. Does nothing on a plain thread.
 void set_name(std::string_view name) noexcept;
 
-// True when called from a fiber, false from a plain thread.
+// True when called from a fiber, false from a plain thread and from a handler that the runtime calls
+// on a worker, outside of fibers: RuntimeOptions::on_deadlock. What this namespace does on a plain
+// thread, it does there too.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While one lives, the fiber that made it must not park or yield; if it does, the process ends with

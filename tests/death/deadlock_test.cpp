@@ -1,5 +1,7 @@
 // When no fiber can ever run again the process says so, and ends.
+#include <chrono>
 #include <mutex>
+#include <string_view>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -61,6 +63,14 @@ void wait_group(unsigned workers) {
   });
 }
 
+// A deadlock whose handler does what it must not.
+void with_handler(void (*wait)()) {
+  weft::run({.workers = 2, .on_deadlock = [wait](std::string_view) { wait(); }}, [] {
+    weft::Channel<int> channel;
+    (void)channel.receive();
+  });
+}
+
 TEST_SUITE_BEGIN("death/deadlock");
 
 // The thread sanitizer has a thread of its own, of which nobody knows what it will do.
@@ -96,6 +106,23 @@ DEADLOCK_TEST_CASE("the report shows who waits for a wait group with two workers
                    "'the waiter' is parked: wait group", wait_group(2))
 DEADLOCK_TEST_CASE("the report shows who waits for a wait group with eight workers",
                    "'the waiter' is parked: wait group", wait_group(8))
+DEADLOCK_TEST_CASE("a handler of deadlocks that waits for something ends the process",
+                   "a handler of the runtime, which is no fiber, would have to wait: wait group",
+                   with_handler([] {
+                     weft::WaitGroup group;
+                     group.add();
+                     group.wait();
+                   }))
+DEADLOCK_TEST_CASE("a handler of deadlocks that sleeps ends the process",
+                   "a handler of the runtime, which is no fiber, would have to wait: sleep",
+                   with_handler([] { weft::this_fiber::sleep_for(std::chrono::seconds(1)); }))
+DEADLOCK_TEST_CASE("a handler of deadlocks that waits for a while ends the process",
+                   "a handler of the runtime, which is no fiber, would have to wait: channel",
+                   with_handler([] {
+                     weft::Channel<int> channel;
+                     std::optional<int> value;
+                     (void)channel.receive_for(value, std::chrono::seconds(1));
+                   }))
 
 TEST_SUITE_END();
 

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <weft/blocking.hpp>
 #include <weft/channel.hpp>
+#include <weft/fiber_local.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/semaphore.hpp>
@@ -120,6 +122,33 @@ TEST_CASE("a second deadlock is reported too") {
     semaphore.acquire();
     semaphore.acquire();
   });
+  CHECK(reports.count.load() == 2);
+}
+
+TEST_CASE(
+    "what is asked and called by the handler of a deadlock is answered as on a plain thread") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Semaphore semaphore(0);
+  Reports reports;
+  int steps = 0;
+  static weft::FiberLocal<int> local;
+  const auto handler = [&] {
+    if (!weft::this_fiber::is_fiber()) ++steps;
+    if (weft::this_fiber::id() == 0) ++steps;
+    if (weft::this_fiber::name().empty()) ++steps;
+    weft::this_fiber::set_name("nobody");
+    const weft::this_fiber::NoSwitch no_switch;
+    weft::this_fiber::yield();
+    steps += weft::blocking([] { return 1; });
+    local.get() = 1;
+    weft::go([&] { ++steps; });
+    semaphore.release();
+  };
+  for (const unsigned workers : {1U, 2U}) {
+    steps = 0;
+    weft::run(reports.options(workers, handler), [&] { semaphore.acquire(); });
+    CHECK(steps == 5);
+  }
   CHECK(reports.count.load() == 2);
 }
 
