@@ -6,12 +6,14 @@
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/dump_signal.hpp"
+#include "scheduler/poller.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options))) {
+    : events_(std::make_unique<scheduler::Poller>()),
+      scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options), *events_)) {
   runtime::install_panic_dump();
   if (options.dump_signal != 0) {
     dump_signal_ = std::make_unique<runtime::DumpSignal>(options.dump_signal);

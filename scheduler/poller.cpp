@@ -91,20 +91,21 @@ Poller::~Poller() {
   for (auto& slab : slabs_) delete[] slab.load(acquire);  // [slab]
 }
 
-std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
+std::size_t Poller::wait(Deadline deadline) noexcept {
   const bool looks_only = deadline == Deadline::past();
   if (looks_only && !watches_anything()) return 0;
+  Events buffer;  // Not initialized: the kernel fills what is looked at.
   const std::size_t count = fetch(deadline, buffer);
   // With many connections nothing of one that was quiet is in a cache any more. Records and
   // waiters are fetched ahead, all at once, so that they arrive while others are at work.
-  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+  for (const epoll_event& event : std::span(buffer).first(count)) {
     if (IoHandle* handle = find(event)) __builtin_prefetch(handle, 1);
   }
-  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+  for (const epoll_event& event : std::span(buffer).first(count)) {
     if (IoHandle* handle = find(event)) handle->read_.prefetch_waiter();
   }
   std::size_t woken = 0;
-  for (const epoll_event& event : std::span(buffer.events).first(count)) {
+  for (const epoll_event& event : std::span(buffer).first(count)) {
     if (IoHandle* handle = find(event)) {
       woken += handle->deliver(event.events, static_cast<std::uint32_t>(event.data.u64 >> 32));
     } else if (!looks_only) {
@@ -116,9 +117,9 @@ std::size_t Poller::wait(Deadline deadline, PollBuffer& buffer) noexcept {
 
 // Kept apart, and never inlined: the address of errno must not be remembered by a caller that
 // goes on on another thread.
-[[gnu::noinline]] std::size_t Poller::fetch(Deadline deadline, PollBuffer& buffer) noexcept {
-  constexpr int kCapacity = static_cast<int>(PollBuffer::kEvents);
-  epoll_event* events = buffer.events.data();
+[[gnu::noinline]] std::size_t Poller::fetch(Deadline deadline, Events& buffer) noexcept {
+  constexpr int kCapacity = static_cast<int>(kEvents);
+  epoll_event* events = buffer.data();
   const std::int64_t left =
       deadline == Deadline::past()
           ? 0
@@ -170,16 +171,16 @@ void Poller::clear_interrupt() noexcept {
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 =
       std::uint64_t{record.generation_.load(relaxed)} << 32 | std::uint64_t{record.index_};
-  const bool first = watched_.fetch_add(1, relaxed) == 0;  // Relaxed: see watches_anything().
+  const bool first = begin_watch();
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     const std::error_code error = last_error();
-    watched_.fetch_sub(1, relaxed);
+    end_watch();
     give_record(record);
     return error;
   }
   // Relaxed: the caller publishes the handle; events do not look at the state.
   record.state_.store(IoHandle::kOwned, relaxed);
-  if (first) poller_started();
+  if (first) announce_watch();
   handle = &record;
   return {};
 }
@@ -195,7 +196,7 @@ void Poller::deregister(int descriptor) noexcept {
   (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &unused);
   // Not retried on EINTR: Linux has released the number by then, and it may be in use again.
   (void)::close(descriptor);
-  watched_.fetch_sub(1, relaxed);  // Relaxed: see watches_anything().
+  end_watch();
 }
 
 // Null for the eventfd.
@@ -251,5 +252,8 @@ void Poller::give_record(IoHandle& handle) noexcept {
   free_ = &handle;
   free_lock_.unlock();
 }
+
+// The runtime gives each scheduler a poller.
+Poller& current_poller() { return static_cast<Poller&>(current_events()); }
 
 }  // namespace weft::scheduler

@@ -14,6 +14,7 @@
 #include <weft/until.hpp>
 
 #include "base/cache_line.hpp"
+#include "scheduler/event_source.hpp"
 #include "scheduler/io_direction.hpp"
 
 namespace weft::scheduler {
@@ -114,12 +115,6 @@ class IoUse {
   IoHandle* handle_;
 };
 
-// Where one call of Poller::wait() receives events. Each worker has its own.
-struct PollBuffer {
-  static constexpr std::size_t kEvents = 128;
-  std::array<epoll_event, kEvents> events;
-};
-
 // One epoll instance. Descriptors are registered once, edge-triggered, for both directions.
 // Any number of workers may be in wait(); one of them is enough.
 // Invariants
@@ -130,26 +125,15 @@ struct PollBuffer {
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it
 //                returns: what was published before the interrupt is visible to who was sleeping.
 //   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
-class Poller {
+class Poller final : public EventSource {
  public:
   // Throws std::system_error when the system refuses the epoll instance or the eventfd.
   Poller();
   // No descriptor may be registered any more; a socket that outlives its runtime ends the process.
-  ~Poller();
-  Poller(const Poller&) = delete;
-  Poller& operator=(const Poller&) = delete;
+  ~Poller() override;
 
-  // By a worker. Blocks until events come, interrupt() is called or the deadline passes, makes
-  // the fibers that waited for the events runnable, and returns how many it woke. It may return
-  // 0 early. Deadline::past() only looks, and leaves a pending interrupt to those who sleep.
-  [[nodiscard]] std::size_t wait(Deadline deadline, PollBuffer& buffer) noexcept;
-  // Makes one wait() that blocks, or else the next one that would, return. From any thread.
-  void interrupt() noexcept;
-  // Whether any descriptor is registered.
-  [[nodiscard]] bool watches_anything() const noexcept {
-    // Relaxed: a hint; poller_started() reaches a worker that saw 0 just before.
-    return watched_.load(detail::relaxed) != 0;
-  }
+  [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
+  void interrupt() noexcept override;
 
   // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When
   // it fails the descriptor remains the caller's. From any thread.
@@ -162,7 +146,11 @@ class Poller {
   static constexpr std::uint32_t kFirstSlabBits = 6;
   static constexpr std::size_t kSlabs = 26;  // Doubling in size: 2^32 records in all.
 
-  std::size_t fetch(Deadline deadline, PollBuffer& buffer) noexcept;
+  // Where one wait() receives events, on the stack of who waits: a worker's own.
+  static constexpr std::size_t kEvents = 128;
+  using Events = std::array<epoll_event, kEvents>;
+
+  std::size_t fetch(Deadline deadline, Events& events) noexcept;
   void clear_interrupt() noexcept;
   [[nodiscard]] IoHandle* find(const epoll_event& event) const noexcept;
   [[nodiscard]] IoHandle* take_record() noexcept;
@@ -175,7 +163,6 @@ class Poller {
   detail::Atomic<bool> interrupt_pending_{false};
   // Relaxed: once set it stays set, and until then a system call more is made.
   detail::Atomic<bool> milliseconds_only_{false};
-  detail::Atomic<std::uint32_t> watched_{0};
 
   detail::SpinLock free_lock_;
   IoHandle* free_ = nullptr;    // Guarded by free_lock_.
@@ -183,12 +170,8 @@ class Poller {
   std::array<detail::Atomic<IoHandle*>, kSlabs> slabs_{};
 };
 
-// The poller of the calling fiber's scheduler, or of the current runtime for a plain thread.
-// Throws std::system_error (Errc::no_runtime). Defined by the scheduler.
+// The poller of the calling fiber's runtime, or of the current runtime for a plain thread.
+// Throws std::system_error (Errc::no_runtime).
 [[nodiscard]] Poller& current_poller();
-
-// Called when `watches_anything()` has become true: a worker that sleeps elsewhere should come and
-// sleep in the poller. Does nothing without a scheduler. Defined by the scheduler.
-void poller_started() noexcept;
 
 }  // namespace weft::scheduler

@@ -82,13 +82,15 @@ class NamedTask {
 
 }  // namespace
 
-Scheduler::Scheduler(SchedulerOptions options)
+Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : options_(std::move(options)),
       stacks_(&Worker::stack_main),
       fibers_(this, options_.max_fibers),
+      events_(events),
       idle_(options_.workers),
       outside_fibers_(fibers_),
       blocking_(options_.max_blocking_threads) {
+  events_.serve(*this);
   workers_.reserve(options_.workers);
   for (unsigned i = 0; i < options_.workers; ++i) {
     workers_.push_back(std::make_unique<Worker>(*this, i));
@@ -281,18 +283,19 @@ bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
   return idle;
 }
 
-Poller& current_poller() {
-  if (Worker* worker = current_worker()) return worker->scheduler().poller();
-  if (Scheduler* scheduler = Scheduler::current()) return scheduler->poller();
+EventSource& current_events() {
+  if (Worker* worker = current_worker()) return worker->scheduler().events();
+  if (Scheduler* scheduler = Scheduler::current()) return scheduler->events();
   throw std::system_error(make_error_code(Errc::no_runtime), "weft: no Runtime exists");
 }
 
-void poller_started() noexcept {
-  Worker* worker = current_worker();
-  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
-  if (scheduler == nullptr) return;
+void Scheduler::events_started() noexcept {
   full_fence();  // [idle]
-  scheduler->wake_one();
+  wake_one();
+}
+
+void EventSource::announce_watch() noexcept {
+  if (scheduler_ != nullptr) scheduler_->events_started();
 }
 
 }  // namespace weft::scheduler

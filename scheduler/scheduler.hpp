@@ -19,9 +19,9 @@
 #include "fibers/stack_pool.hpp"
 #include "scheduler/blocking_pool.hpp"
 #include "scheduler/deadlock.hpp"
+#include "scheduler/event_source.hpp"
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
-#include "scheduler/poller.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -49,8 +49,9 @@ struct SchedulerOptions {
 //               counts its last fiber; full_fence; draining_ is read. One sees the other.
 class Scheduler {
  public:
-  // Starts the worker threads. Throws std::system_error.
-  explicit Scheduler(SchedulerOptions options);
+  // Starts the worker threads, which sleep in `events`; it outlives the scheduler. Throws
+  // std::system_error.
+  Scheduler(SchedulerOptions options, EventSource& events);
   // Stops the workers. No fiber may be left: wait_idle_until() first.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
@@ -99,7 +100,9 @@ class Scheduler {
   [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
-  [[nodiscard]] Poller& poller() noexcept { return poller_; }
+  [[nodiscard]] EventSource& events() noexcept { return events_; }
+  // Something is watched for the first time: one worker should sleep in events(). From any thread.
+  void events_started() noexcept;
   [[nodiscard]] BlockingPool& blocking() noexcept { return blocking_; }
   // The searcher that naps, or nullptr; see README.md.
   [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
@@ -117,7 +120,7 @@ class Scheduler {
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   InjectQueue inject_queue_;
-  Poller poller_;
+  EventSource& events_;
   IdleSet idle_;
   DeadlockWatch deadlock_watch_{*this};
   detail::Atomic<Worker*> napper_{nullptr};

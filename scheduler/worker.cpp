@@ -340,7 +340,7 @@ void Worker::stack_main(fibers::Arrival arrival) {
 }
 
 void Worker::unpark() noexcept {
-  if (parker_.unpark()) scheduler_.poller().interrupt();
+  if (parker_.unpark()) scheduler_.events().interrupt();
 }
 
 void Worker::unpark_for_work() noexcept {

@@ -16,7 +16,6 @@
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
 #include "scheduler/overflow_queue.hpp"
-#include "scheduler/poller.hpp"
 #include "scheduler/run_queue.hpp"
 #include "scheduler/timers.hpp"
 
@@ -194,7 +193,6 @@ class Worker {
   BlockCache blocks_;
   base::Random random_;
   std::vector<Look> looks_;
-  PollBuffer poll_buffer_;
   WorkerCounters counters_;
 };
 

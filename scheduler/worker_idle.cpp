@@ -107,9 +107,9 @@ void Worker::refill() noexcept {
 void Worker::run_events() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
-  if (scheduler_.poller().watches_anything() && now - last_poll_ > kPollInterval) {
+  if (scheduler_.events().watches_anything() && now - last_poll_ > kPollInterval) {
     last_poll_ = now;
-    (void)scheduler_.poller().wait(Deadline::past(), poll_buffer_);
+    (void)scheduler_.events().wait(Deadline::past());
   }
 }
 
@@ -195,13 +195,13 @@ Deadline Worker::sleep_limit(bool napped) noexcept {
 // Sleeps in the poller if it is free and watches anything, else on the futex. True when unparked
 // or when the poller made fibers runnable.
 bool Worker::block_until(Deadline deadline) noexcept {
-  if (!scheduler_.poller().watches_anything() || !scheduler_.try_own_poller()) {
+  if (!scheduler_.events().watches_anything() || !scheduler_.try_own_poller()) {
     return parker_.park_until(deadline);
   }
   bool unparked = true;
   std::size_t woken = 0;
   if (parker_.begin_elsewhere()) {
-    woken = scheduler_.poller().wait(deadline, poll_buffer_);
+    woken = scheduler_.events().wait(deadline);
     unparked = parker_.end_elsewhere();
   }
   scheduler_.disown_poller();

@@ -65,8 +65,9 @@ struct RuntimeStats {
 };
 
 namespace scheduler {
+class EventSource;
 class Scheduler;
-}
+}  // namespace scheduler
 namespace runtime {
 class DumpSignal;
 }
@@ -127,6 +128,7 @@ class Runtime {
  private:
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
 
+  std::unique_ptr<scheduler::EventSource> events_;  // Outlives the scheduler.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
 };

@@ -17,6 +17,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "scheduler/poller.hpp"
 #include "scheduler/scheduler.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"

@@ -22,7 +22,6 @@ using namespace weft;
 using namespace std::chrono_literals;
 using scheduler::IoHandle;
 using scheduler::IoUse;
-using scheduler::PollBuffer;
 using scheduler::Poller;
 using scheduler::WaitOutcome;
 
@@ -65,8 +64,7 @@ class PollingThread {
  public:
   explicit PollingThread(Poller& poller)
       : poller_(poller), thread_([this] {
-          auto buffer = std::make_unique<PollBuffer>();
-          while (!stopping_.load()) (void)poller_.wait(Deadline::never(), *buffer);
+          while (!stopping_.load()) (void)poller_.wait(Deadline::never());
           stopped_.store(true);
         }) {}
   ~PollingThread() {
@@ -91,10 +89,7 @@ class PollingThread {
 TEST_CASE("an interrupt ends a wait that would go on for ever") {
   const test::TestGuard guard("an interrupt ends a wait that would go on for ever");
   Poller poller;
-  std::thread sleeper([&] {
-    PollBuffer buffer;
-    CHECK(poller.wait(Deadline::never(), buffer) == 0);
-  });
+  std::thread sleeper([&] { CHECK(poller.wait(Deadline::never()) == 0); });
   poller.interrupt();
   sleeper.join();
 }
@@ -102,30 +97,27 @@ TEST_CASE("an interrupt ends a wait that would go on for ever") {
 TEST_CASE("interrupts before a wait end one wait, however many they are") {
   const test::TestGuard guard("interrupts before a wait end one wait, however many they are");
   Poller poller;
-  PollBuffer buffer;
   for (int i = 0; i < 100; ++i) poller.interrupt();
-  CHECK(poller.wait(Deadline::never(), buffer) == 0);
+  CHECK(poller.wait(Deadline::never()) == 0);
   const Deadline deadline = Deadline::after(2ms);
-  CHECK(poller.wait(deadline, buffer) == 0);
+  CHECK(poller.wait(deadline) == 0);
   CHECK(deadline.passed());
 }
 
 TEST_CASE("a look leaves an interrupt to those who sleep") {
   const test::TestGuard guard("a look leaves an interrupt to those who sleep");
   Poller poller;
-  PollBuffer buffer;
   const Watched watched(poller);
   poller.interrupt();
-  for (int i = 0; i < 3; ++i) CHECK(poller.wait(Deadline::past(), buffer) == 0);
-  CHECK(poller.wait(Deadline::never(), buffer) == 0);
+  for (int i = 0; i < 3; ++i) CHECK(poller.wait(Deadline::past()) == 0);
+  CHECK(poller.wait(Deadline::never()) == 0);
 }
 
 TEST_CASE("a wait without events lasts until its deadline") {
   Poller poller;
-  PollBuffer buffer;
   for (const auto duration : {1us, 100us, 1500us}) {
     const Deadline deadline = Deadline::after(duration);
-    CHECK(poller.wait(deadline, buffer) == 0);
+    CHECK(poller.wait(deadline) == 0);
     CHECK(deadline.passed());
   }
 }
@@ -156,10 +148,9 @@ TEST_CASE("a poller watches something from the first descriptor to the last") {
 
 TEST_CASE("an edge that came before the wait ends it at once") {
   Poller poller;
-  PollBuffer buffer;
   const Watched watched(poller);
   watched.feed();
-  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(poller.wait(Deadline::past()) == 0);
   CHECK(watched->wait_readable(Deadline::never()) == WaitOutcome::ready);
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
   CHECK(watched->wait_writable(Deadline::past()) == WaitOutcome::ready);
@@ -167,13 +158,12 @@ TEST_CASE("an edge that came before the wait ends it at once") {
 
 TEST_CASE("it is worth trying until a call has taken all, and again after an edge") {
   Poller poller;
-  PollBuffer buffer;
   const Watched watched(poller);
   CHECK(watched->read().worth_trying());
   watched->read().set_drained(true);
   CHECK(!watched->read().worth_trying());
   watched.feed();
-  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(poller.wait(Deadline::past()) == 0);
   CHECK(watched->read().worth_trying());
   // The edge is used up, but nobody has looked yet.
   CHECK(watched->read().worth_trying());
@@ -182,13 +172,12 @@ TEST_CASE("it is worth trying until a call has taken all, and again after an edg
 
 TEST_CASE("after a hang-up it is always worth trying") {
   Poller poller;
-  PollBuffer buffer;
   std::array<int, 2> ends{};
   CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) == 0);
   IoHandle* handle = nullptr;
   CHECK(!poller.add(ends[0], handle));
   ::close(ends[1]);
-  CHECK(poller.wait(Deadline::past(), buffer) == 0);
+  CHECK(poller.wait(Deadline::past()) == 0);
   handle->read().set_drained(true);
   CHECK(handle->read().worth_trying());
   handle->read().set_drained(true);
@@ -324,12 +313,11 @@ TEST_CASE("records are recycled, and events for an earlier descriptor do no harm
 TEST_CASE("many descriptors at once are told apart") {
   const test::TestGuard guard("many descriptors at once are told apart");
   Poller poller;
-  PollBuffer buffer;
   std::vector<std::unique_ptr<Watched>> all;
   for (int i = 0; i < 400; ++i) all.push_back(std::make_unique<Watched>(poller));
   const auto look = [&] {
     // Each look brings at most a buffer full.
-    for (int i = 0; i < 8; ++i) CHECK(poller.wait(Deadline::past(), buffer) == 0);
+    for (int i = 0; i < 8; ++i) CHECK(poller.wait(Deadline::past()) == 0);
   };
   look();
   for (const auto& watched : all) {
