@@ -3,16 +3,16 @@
 #include <mutex>
 #include <utility>
 
+#include "io/poller.hpp"
 #include "net/system_calls.hpp"
-#include "scheduler/poller.hpp"
 
 namespace weft::detail {
 
 namespace {
 
-using scheduler::IoDirection;
-using scheduler::IoHandle;
-using scheduler::IoUse;
+using io::IoDirection;
+using io::IoHandle;
+using io::IoUse;
 
 IoDirection& direction_of(IoHandle& handle, SocketCase::Direction direction) noexcept {
   return direction == SocketCase::Direction::read ? handle.read() : handle.write();

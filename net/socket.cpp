@@ -1,6 +1,6 @@
 #include <weft/net/socket.hpp>
 
-#include "scheduler/poller.hpp"
+#include "io/poller.hpp"
 
 namespace weft::net {
 

@@ -59,7 +59,7 @@ Result<TcpListener> TcpListener::listen(const Address& address, const ListenOpti
 }
 
 Result<TcpStream> TcpListener::accept(const Until& until) {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   const auto attempt = [descriptor = use->descriptor()]() noexcept {
     for (;;) {
@@ -67,7 +67,7 @@ Result<TcpStream> TcpListener::accept(const Until& until) {
       if (!concerns_one_connection(result.error)) return result;
     }
   };
-  scheduler::IoDirection& direction = use->read();
+  io::IoDirection& direction = use->read();
   (void)direction.worth_trying();  // Forgets edges that the attempt will see anyway.
   const auto [descriptor, error] =
       attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
@@ -77,7 +77,7 @@ Result<TcpStream> TcpListener::accept(const Until& until) {
 }
 
 Result<Address> TcpListener::local_address() const noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   return name_of(use->descriptor());
 }

@@ -14,7 +14,7 @@ namespace {
 // Waits until the connection that has been started is there, or has failed.
 std::error_code finish_connecting(const Socket& socket, const Address& address,
                                   const Until& until) noexcept {
-  const scheduler::IoUse use(socket.handle());
+  const io::IoUse use(socket.handle());
   const auto attempt = [&]() noexcept {
     CallResult result = connect_to(use->descriptor(), address);
     // Asked again, the kernel says how far it is: that is certain, where an edge is a hint.
@@ -34,9 +34,9 @@ std::error_code refuse_self(int descriptor, const Address& address) noexcept {
 }
 
 // One read, for a party that has entered the handle.
-Result<std::size_t> read_once(scheduler::IoHandle& handle, std::span<std::byte> buffer,
+Result<std::size_t> read_once(io::IoHandle& handle, std::span<std::byte> buffer,
                               const Until& until) noexcept {
-  scheduler::IoDirection& direction = handle.read();
+  io::IoDirection& direction = handle.read();
   const auto [count, error] =
       attempt_until(direction, detail::WaitReason::readable, until, direction.worth_trying(),
                     [&]() noexcept { return receive(handle.descriptor(), buffer); });
@@ -48,7 +48,7 @@ Result<std::size_t> read_once(scheduler::IoHandle& handle, std::span<std::byte> 
   return {.value = bytes};
 }
 
-Result<std::size_t> write_once(scheduler::IoHandle& handle, std::span<const std::byte> data,
+Result<std::size_t> write_once(io::IoHandle& handle, std::span<const std::byte> data,
                                const Until& until) noexcept {
   // Edges are not forgotten first, as there is one with almost every event: a stale one costs an
   // attempt in the rare case that the socket is full.
@@ -83,14 +83,14 @@ Result<TcpStream> TcpStream::connect(const Address& address, const Until& until)
 }
 
 Result<std::size_t> TcpStream::read_some(std::span<std::byte> buffer, const Until& until) {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   if (buffer.empty()) return {};
   return read_once(*use, buffer, until);
 }
 
 Result<std::size_t> TcpStream::read_exactly(std::span<std::byte> buffer, const Until& until) {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   std::size_t done = 0;
   while (done < buffer.size()) {
@@ -102,14 +102,14 @@ Result<std::size_t> TcpStream::read_exactly(std::span<std::byte> buffer, const U
 }
 
 Result<std::size_t> TcpStream::write_some(std::span<const std::byte> data, const Until& until) {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   if (data.empty()) return {};
   return write_once(*use, data, until);
 }
 
 Result<std::size_t> TcpStream::write_all(std::span<const std::byte> data, const Until& until) {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   std::size_t done = 0;
   while (done < data.size()) {
@@ -121,17 +121,17 @@ Result<std::size_t> TcpStream::write_all(std::span<const std::byte> data, const 
 }
 
 void TcpStream::set_read_deadline(Deadline deadline) noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (use) use->read().set_deadline(deadline);
 }
 
 void TcpStream::set_write_deadline(Deadline deadline) noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (use) use->write().set_deadline(deadline);
 }
 
 std::error_code TcpStream::shutdown(Shutdown direction) noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return Errc::closed;
   int how = SHUT_RDWR;
   if (direction == Shutdown::read) how = SHUT_RD;
@@ -140,19 +140,19 @@ std::error_code TcpStream::shutdown(Shutdown direction) noexcept {
 }
 
 std::error_code TcpStream::set_no_delay(bool no_delay) noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return Errc::closed;
   return set_option(use->descriptor(), IPPROTO_TCP, TCP_NODELAY, no_delay ? 1 : 0).code();
 }
 
 Result<Address> TcpStream::local_address() const noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   return name_of(use->descriptor());
 }
 
 Result<Address> TcpStream::peer_address() const noexcept {
-  const scheduler::IoUse use(socket_.handle());
+  const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
   return peer_of(use->descriptor());
 }

@@ -2,16 +2,16 @@
 
 namespace weft::net {
 
-Result<Socket> adopt(scheduler::Poller& poller, int descriptor) noexcept {
-  scheduler::IoHandle* handle = nullptr;
+Result<Socket> adopt(io::Poller& poller, int descriptor) noexcept {
+  io::IoHandle* handle = nullptr;
   const std::error_code error = poller.add(descriptor, handle);
   if (error) close_descriptor(descriptor);
   return {.value = Socket(handle), .error = error};
 }
 
-Result<scheduler::Poller*> find_poller() {
+Result<io::Poller*> find_poller() {
   try {
-    return {.value = &scheduler::current_poller()};
+    return {.value = &io::current_poller()};
   } catch (const std::system_error& failure) {
     return {.error = failure.code()};
   }

@@ -9,26 +9,26 @@
 #include <weft/net/socket.hpp>
 #include <weft/until.hpp>
 
+#include "io/poller.hpp"
 #include "net/system_calls.hpp"
-#include "scheduler/poller.hpp"
 
 namespace weft::net {
 
 // Registers a new descriptor with the poller; closes it if that fails.
-Result<Socket> adopt(scheduler::Poller& poller, int descriptor) noexcept;
+Result<Socket> adopt(io::Poller& poller, int descriptor) noexcept;
 
 // The caller's poller, or Errc::no_runtime.
-Result<scheduler::Poller*> find_poller();
+Result<io::Poller*> find_poller();
 
-[[nodiscard]] inline std::error_code to_error(scheduler::WaitOutcome outcome) noexcept {
+[[nodiscard]] inline std::error_code to_error(io::WaitOutcome outcome) noexcept {
   switch (outcome) {
-    case scheduler::WaitOutcome::ready:
+    case io::WaitOutcome::ready:
       return {};
-    case scheduler::WaitOutcome::timed_out:
+    case io::WaitOutcome::timed_out:
       return Errc::timed_out;
-    case scheduler::WaitOutcome::stopped:
+    case io::WaitOutcome::stopped:
       return Errc::cancelled;
-    case scheduler::WaitOutcome::closed:
+    case io::WaitOutcome::closed:
       return Errc::closed;
   }
   return {};
@@ -37,7 +37,7 @@ Result<scheduler::Poller*> find_poller();
 // Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
 // `worth_trying` is false it waits first. The caller has entered the handle.
 template <class Attempt>
-Result<std::int64_t> attempt_until(scheduler::IoDirection& direction, detail::WaitReason reason,
+Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,
                                    const Until& until, bool worth_trying,
                                    Attempt attempt) noexcept {
   // The stream's own deadline also ends calls that would not have to wait.

@@ -3,16 +3,16 @@
 #include <ostream>
 
 #include "base/panic.hpp"
+#include "io/poller.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/dump_signal.hpp"
-#include "scheduler/poller.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
-    : events_(std::make_unique<scheduler::Poller>()),
+    : events_(std::make_unique<io::Poller>()),
       scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options), *events_)) {
   runtime::install_panic_dump();
   if (options.dump_signal != 0) {

@@ -1,11 +1,11 @@
-// scheduler/poller.cpp and net/transfer.hpp: no byte waits for a reader that sleeps, closing and
+// io/poller.cpp and net/transfer.hpp: no byte waits for a reader that sleeps, closing and
 // deadlines end every wait, and nobody touches a waiter that has left.
 #include "tests/model/model_stop.hpp"
 
 #include <weft/detail/waiter.hpp>
 
-#include "scheduler/io_direction.cpp"
-#include "scheduler/poller.cpp"
+#include "io/io_direction.cpp"
+#include "io/poller.cpp"
 
 #include "net/transfer.hpp"
 #include "tests/model/model_waist.hpp"
@@ -31,6 +31,7 @@ using weft::Deadline;
 using weft::Errc;
 using weft::detail::acq_rel;
 using weft::detail::acquire;
+using weft::io::IoDirection;
 using weft::model::Atomic;
 using weft::model::call_on_own_stack;
 using weft::model::Data;
@@ -41,7 +42,6 @@ using weft::model::perhaps;
 using weft::model::World;
 using weft::net::CallResult;
 using weft::net::Result;
-using weft::scheduler::IoDirection;
 
 enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly, kWatchesOnce, kLeavesDrained };
 

@@ -17,7 +17,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "scheduler/poller.hpp"
+#include "io/poller.hpp"
 #include "scheduler/scheduler.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -198,14 +198,14 @@ TEST_CASE("a fiber that waits for a descriptor is no deadlock") {
   Reports reports;
   weft::run(reports.options(2), [&] {
     const int timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    weft::scheduler::IoHandle* handle = nullptr;
-    weft::scheduler::Poller& poller = weft::scheduler::current_poller();
+    weft::io::IoHandle* handle = nullptr;
+    weft::io::Poller& poller = weft::io::current_poller();
     REQUIRE(!poller.add(timer, handle));
     // The kernel alone ends each of these waits.
     while (looks() < 1) {
       const itimerspec in_a_while{{}, {0, 300'000'000}};
       timerfd_settime(timer, 0, &in_a_while, nullptr);
-      CHECK(handle->wait_readable(weft::Deadline::never()) == weft::scheduler::WaitOutcome::ready);
+      CHECK(handle->wait_readable(weft::Deadline::never()) == weft::io::WaitOutcome::ready);
       std::uint64_t expired = 0;
       (void)!read(timer, &expired, sizeof expired);
     }

@@ -12,7 +12,7 @@ struct IoWatch {
   // Notes it, and returns whom to wake, if anybody. By whoever took the watch out of the direction;
   // what it calls must not park.
   Waker (*tell)(IoWatch& self) noexcept;
-  // Set by the teller, who does not touch the watch any more; see scheduler::IoDirection.
+  // Set by the teller, who does not touch the watch any more; see io::IoDirection.
   Atomic<bool> let_go{false};
 };
 

@@ -43,7 +43,7 @@ class SocketCase : public SelectCase, private IoWatch {
   [[nodiscard]] bool take_note() noexcept;
   static Waker note_edge(IoWatch& watch) noexcept;
 
-  scheduler::IoHandle* const handle_;  // Null: the socket is empty.
+  io::IoHandle* const handle_;  // Null: the socket is empty.
   const Direction direction_;
   bool watching_ = false;
   bool told_ = false;  // Guarded by own_lock_.

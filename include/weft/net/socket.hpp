@@ -3,7 +3,7 @@
 
 #include <utility>
 
-namespace weft::scheduler {
+namespace weft::io {
 class IoHandle;
 }
 
@@ -14,7 +14,7 @@ namespace weft::net {
 class Socket {
  public:
   Socket() noexcept = default;
-  explicit Socket(scheduler::IoHandle* handle) noexcept : handle_(handle) {}
+  explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
@@ -32,12 +32,12 @@ class Socket {
   [[nodiscard]] bool is_open_hint() const noexcept;
   // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
   [[nodiscard]] int descriptor() const noexcept;
-  [[nodiscard]] scheduler::IoHandle* handle() const noexcept { return handle_; }
+  [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:
   void reset() noexcept;
 
-  scheduler::IoHandle* handle_ = nullptr;
+  io::IoHandle* handle_ = nullptr;
 };
 
 }  // namespace weft::net

@@ -8,7 +8,7 @@
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
 
-namespace weft::scheduler {
+namespace weft::io {
 
 enum class WaitOutcome : std::uint8_t {
   ready,      // Something may have happened: try the system call again. May be a false alarm.
@@ -118,4 +118,4 @@ class IoDirection {
   detail::Atomic<bool> hung_up_{false};
 };
 
-}  // namespace weft::scheduler
+}  // namespace weft::io

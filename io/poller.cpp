@@ -1,4 +1,4 @@
-#include "scheduler/poller.hpp"
+#include "io/poller.hpp"
 
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
@@ -16,7 +16,7 @@
 #include "base/panic.hpp"
 #include "base/thread.hpp"
 
-namespace weft::scheduler {
+namespace weft::io {
 
 using detail::acq_rel;
 using detail::acquire;
@@ -254,6 +254,6 @@ void Poller::give_record(IoHandle& handle) noexcept {
 }
 
 // The runtime gives each scheduler a poller.
-Poller& current_poller() { return static_cast<Poller&>(current_events()); }
+Poller& current_poller() { return static_cast<Poller&>(scheduler::current_events()); }
 
-}  // namespace weft::scheduler
+}  // namespace weft::io

@@ -14,10 +14,10 @@
 #include <weft/until.hpp>
 
 #include "base/cache_line.hpp"
+#include "io/io_direction.hpp"
 #include "scheduler/event_source.hpp"
-#include "scheduler/io_direction.hpp"
 
-namespace weft::scheduler {
+namespace weft::io {
 
 class Poller;
 
@@ -125,7 +125,7 @@ class IoUse {
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it
 //                returns: what was published before the interrupt is visible to who was sleeping.
 //   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
-class Poller final : public EventSource {
+class Poller final : public scheduler::EventSource {
  public:
   // Throws std::system_error when the system refuses the epoll instance or the eventfd.
   Poller();
@@ -174,4 +174,4 @@ class Poller final : public EventSource {
 // Throws std::system_error (Errc::no_runtime).
 [[nodiscard]] Poller& current_poller();
 
-}  // namespace weft::scheduler
+}  // namespace weft::io

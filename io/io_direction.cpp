@@ -1,10 +1,10 @@
-#include "scheduler/io_direction.hpp"
+#include "io/io_direction.hpp"
 
 #include <weft/detail/bounded_park.hpp>
 
 #include "base/panic.hpp"
 
-namespace weft::scheduler {
+namespace weft::io {
 
 using detail::acq_rel;
 using detail::acquire;
@@ -162,4 +162,4 @@ void IoDirection::set_deadline(Deadline deadline) noexcept {
   (void)notify();
 }
 
-}  // namespace weft::scheduler
+}  // namespace weft::io

@@ -1,4 +1,4 @@
-#include "scheduler/poller.hpp"
+#include "io/poller.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 
 using namespace weft;
 using namespace std::chrono_literals;
-using scheduler::IoHandle;
-using scheduler::IoUse;
-using scheduler::Poller;
-using scheduler::WaitOutcome;
+using io::IoHandle;
+using io::IoUse;
+using io::Poller;
+using io::WaitOutcome;
 
-TEST_SUITE_BEGIN("scheduler/poller");
+TEST_SUITE_BEGIN("io/poller");
 
 namespace {
 
