@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <limits>
 
+#include "base/shake.hpp"
+
 namespace weft::base {
 
 using detail::acq_rel;
@@ -16,6 +18,7 @@ using detail::relaxed;
 
 void futex_wait(detail::Atomic<std::uint32_t>& word, std::uint32_t expected,
                 Deadline deadline) noexcept {
+  if (shake::chance(shake::Point::rouse)) return;
   timespec limit{};
   limit.tv_sec = static_cast<time_t>(deadline.nanoseconds() / 1'000'000'000);
   limit.tv_nsec = static_cast<long>(deadline.nanoseconds() % 1'000'000'000);
@@ -66,6 +69,7 @@ bool Parker::end_elsewhere() noexcept {
 }
 
 bool Parker::unpark() noexcept {
+  shake::delay();
   const std::uint32_t before = state_.exchange(kToken, acq_rel);  // [token]
   if (before == kSleeping) futex_wake_one(state_);
   return before == kElsewhere;

@@ -8,6 +8,7 @@
 #include <weft/error.hpp>
 
 #include "base/parker.hpp"
+#include "base/shake.hpp"
 #include "base/thread.hpp"
 #include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
@@ -20,8 +21,15 @@ using fibers::Fiber;
 using scheduler::current_worker;
 using scheduler::Scheduler;
 using scheduler::Worker;
+namespace shake = base::shake;
 
 namespace {
+
+// A fiber that has just gone on from a park may as well have gone on later.
+void go_on_later() noexcept {
+  if (!shake::chance(shake::Point::give_way)) return;
+  if (Worker* worker = current_worker()) worker->yield();
+}
 
 // Where a plain thread sleeps.
 struct ThreadSeat {
@@ -96,6 +104,7 @@ Scheduler& scheduler_for_spawn() {
 
 // Neither is inlined, by whatever optimizer: the return address tells dumps who spawned.
 [[gnu::noinline]] void spawn(Task&& task) {
+  shake::delay();
   const void* caller = __builtin_return_address(0);
   if (Worker* worker = current_worker()) [[likely]] {
     worker->spawn(std::move(task), caller);
@@ -105,6 +114,7 @@ Scheduler& scheduler_for_spawn() {
 }
 
 [[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
+  shake::delay();
   scheduler_for_spawn().spawn(std::move(task), options, __builtin_return_address(0));
 }
 
@@ -125,6 +135,7 @@ void free_brief(void* memory, std::size_t bytes) noexcept {
 }
 
 Waker spawn_parked(Task&& task, WaitReason reason) {
+  shake::delay();
   Worker* worker = current_worker();
   return Waker::of_fiber(worker != nullptr
                              ? &worker->spawn_parked(std::move(task), reason)
@@ -137,32 +148,38 @@ Waker current() noexcept {
 }
 
 void park(After after, WaitReason reason) noexcept {
+  shake::delay();
   if (Worker* worker = current_worker()) {
     scheduler::check_is_fiber(*worker, reason);
     worker->park(after, reason);
+    go_on_later();
     return;
   }
   park_thread(after, reason);
 }
 
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
+  shake::delay();
   Worker* worker = current_worker();
   if (worker == nullptr) return park_thread_until(after, reason, deadline, claim);
   scheduler::check_is_fiber(*worker, reason);
   if (deadline.is_never()) {
     worker->park(after, reason);
+    go_on_later();
     return claim.winner();
   }
   TimedPark timed{after, deadline, {}};
   timed.timer.waker = Waker::of_fiber(worker->current_fiber());
   timed.timer.claim = &claim;
   worker->park({&TimedPark::start, &timed}, reason);
+  go_on_later();
   const Claim::Winner winner = claim.winner();
   if (winner != Claim::kClock) timed.timer.home->cancel(timed.timer);
   return winner;
 }
 
 void wake(Waker waker) noexcept {
+  shake::delay();
   if (waker.is_thread()) {
     // A plain thread never sleeps elsewhere, so there is nobody to interrupt.
     auto& seat = *static_cast<ThreadSeat*>(waker.target());
@@ -174,9 +191,10 @@ void wake(Waker waker) noexcept {
   fibers::happens_before(&fiber);
   auto* owner = static_cast<Scheduler*>(fibers::Slab::of(fiber).owner);
   Worker* worker = current_worker();
-  if (worker == nullptr || &worker->scheduler() != owner) {
+  if (worker == nullptr || &worker->scheduler() != owner ||
+      shake::chance(shake::Point::wake_apart)) {
     owner->make_ready_from_outside(fiber);
-  } else if (worker->current_fiber() == nullptr) {
+  } else if (worker->current_fiber() == nullptr || shake::chance(shake::Point::wake_last)) {
     worker->make_ready_last(fiber);  // The poller wakes many at once, in the order of events.
   } else {
     worker->make_ready(fiber);
@@ -187,6 +205,7 @@ bool run_in_place(const void* family, WaitReason reason) noexcept {
   Worker* worker = current_worker();
   // On a worker's own stack a handler of the runtime may call, who is no fiber.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
+  if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(family, reason);
 }
 
@@ -197,10 +216,12 @@ unsigned concurrency() noexcept {
 }
 
 void yield() noexcept {
+  shake::delay();
   Worker* worker = current_worker();
   // A handler of the runtime, on a worker's own stack, has nobody to give way to.
   if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
+    go_on_later();
   } else {
     base::yield_processor();
   }

@@ -10,8 +10,11 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
+
+#include "base/shake.hpp"
 
 namespace weft::test {
 namespace {
@@ -77,6 +80,9 @@ void run_once(const char* sentence, const RuntimeOptions& options,
 
 void run_for_each_count(const char* sentence, const Setup& setup,
                         const std::function<void(Runtime&)>& run_body) {
+  // Who asks for one worker and no other number counts on the order in which it runs fibers.
+  std::optional<base::shake::Still> still;
+  if (setup.workers == std::vector<unsigned>{1}) still.emplace();
   for (const unsigned workers : setup.workers) {
     // A subcase, because doctest prints its name with each failure, from whatever thread.
     const std::string name = std::to_string(workers) + (workers == 1 ? " worker" : " workers");

@@ -1,0 +1,88 @@
+#include "base/shake.hpp"
+
+#include <time.h>
+
+#include <cstdlib>
+#include <weft/detail/atomic.hpp>
+
+#include "base/random.hpp"
+#include "base/thread.hpp"
+
+namespace weft::base::shake {
+
+using detail::relaxed;
+
+namespace {
+
+// Every so many questions the answer is yes.
+std::uint32_t rarity_of(Point point) noexcept {
+  switch (point) {
+    case Point::delay:
+      return 8;
+    case Point::give_way:
+      return 6;
+    case Point::wake_last:
+      return 3;
+    case Point::wake_apart:
+      return 6;
+    case Point::run_apart:
+      return 3;
+    case Point::rouse:
+      return 8;
+    case Point::pass_by:
+      return 3;
+    case Point::turn_over:
+      return 6;
+  }
+  return 2;
+}
+
+std::uint64_t choose_seed() noexcept {
+  if (const char* text = std::getenv("WEFT_SHAKE_SEED")) return std::strtoull(text, nullptr, 10);
+  return thread_random() % 1'000'000'000 + 1;
+}
+
+// Relaxed: nothing but the number matters.
+detail::Atomic<std::uint32_t> stills{0};
+
+// The threads' numbers come from the seed and from the order in which they first ask.
+// Not inlined, so that no caller keeps the generator's address over a switch.
+[[gnu::noinline]] std::uint32_t draw(std::uint32_t bound) noexcept {
+  static constinit detail::Atomic<std::uint64_t> threads{0};
+  static thread_local Random random((seed() + threads.fetch_add(1, relaxed)) *
+                                    0x9E3779B97F4A7C15ULL);
+  return random.below(bound);
+}
+
+bool is_still() noexcept { return stills.load(relaxed) != 0 || seed() == 0; }
+
+}  // namespace
+
+std::uint64_t seed() noexcept {
+  static const std::uint64_t chosen = choose_seed();
+  return chosen;
+}
+
+bool chance(Point point) noexcept { return !is_still() && draw(rarity_of(point)) == 0; }
+
+std::uint32_t choose(std::uint32_t bound, std::uint32_t usual) noexcept {
+  return is_still() ? usual : draw(bound);
+}
+
+void delay() noexcept {
+  if (!chance(Point::delay)) return;
+  const std::uint32_t kind = draw(16);
+  if (kind == 0) {
+    const timespec pause{0, static_cast<long>(draw(100'000))};
+    (void)nanosleep(&pause, nullptr);
+  } else if (kind < 8) {
+    yield_processor();
+  } else {
+    for (std::uint32_t i = draw(400); i > 0; --i) detail::pause_cpu();
+  }
+}
+
+Still::Still() noexcept { stills.fetch_add(1, relaxed); }
+Still::~Still() { stills.fetch_sub(1, relaxed); }
+
+}  // namespace weft::base::shake
