@@ -1,0 +1,177 @@
+// The writing half of an exchange.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "http/connection.hpp"
+#include "http/exchange.hpp"
+#include "http/head_rules.hpp"
+#include "http/server_core.hpp"
+
+namespace weft::http {
+
+namespace {
+
+bool is_value(std::string_view value) noexcept {
+  return std::all_of(value.begin(), value.end(), [](char c) {
+    return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  });
+}
+
+bool is_ours(std::string_view name) noexcept {
+  return equal_tokens(name, "transfer-encoding") || equal_tokens(name, "connection") ||
+         equal_tokens(name, "date");
+}
+
+}  // namespace
+
+void Exchange::set_status(int status) noexcept {
+  if (!started() && status >= 200 && status <= 599) status_ = status;
+}
+
+void Exchange::add_header(std::string_view name, std::string_view value) {
+  if (!is_token(name) || !is_value(value) || is_ours(name)) {
+    throw std::invalid_argument("weft::http::Response::add_header: " + std::string(name));
+  }
+  if (started()) return;
+  if (equal_tokens(name, "content-length")) {
+    std::uint64_t length = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+    if (error != std::errc() || end != value.data() + value.size()) {
+      throw std::invalid_argument("weft::http::Response::add_header: Content-Length");
+    }
+    promise_ = length;
+    return;  // Written with the head, once.
+  }
+  if (fields_.capacity() < 64) fields_.reserve(256);
+  fields_.append(name).append(": ").append(value).append("\r\n");
+}
+
+// Whatever the handler says: a HEAD's answer, 204 and 304.
+bool Exchange::has_no_body() const noexcept {
+  return head_.method == "HEAD" || status_ == 204 || status_ == 304;
+}
+
+bool Exchange::will_stay() const noexcept {
+  // What was not asked for may come nevertheless, and would be taken for a request.
+  return head_.keep_alive && !close_ && !body_.withheld() && body_.failure() == 0 &&
+         !connection_.server().stopping();
+}
+
+void Exchange::append_status_line() {
+  if (status_ == 200) {
+    output_.append("HTTP/1.1 200 OK\r\n");
+  } else {
+    output_.append("HTTP/1.1 ");
+    output_.append_number(static_cast<std::size_t>(status_));
+    output_.append(" ");
+    output_.append(reason_phrase(status_));
+    output_.append("\r\n");
+  }
+  output_.append_date();
+}
+
+void Exchange::append_connection_header() {
+  keeps_ = will_stay() && stage_ != Stage::until_close;
+  if (!keeps_) {
+    output_.append("Connection: close\r\n");
+  } else if (head_.minor_version == 0) {
+    output_.append("Connection: keep-alive\r\n");
+  }
+}
+
+std::error_code Exchange::send(std::string_view body) {
+  if (started() || talk_) return Errc::already_started;
+  if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
+  stage_ = Stage::complete;
+  append_status_line();
+  output_.append(fields_);
+  if (status_ != 204) {
+    const bool promised = promise_ && has_no_body();
+    if (status_ != 304 || promised) {
+      output_.append("Content-Length: ");
+      output_.append_number(promised ? *promise_ : body.size());
+      output_.append("\r\n");
+    }
+  }
+  append_connection_header();
+  output_.append("\r\n");
+  if (!has_no_body()) {
+    output_.append(body);
+    written_ = body.size();
+  }
+  return output_.flush();
+}
+
+// The head of an answer that is written part by part.
+void Exchange::begin_stream() {
+  if (promise_ || has_no_body()) {
+    stage_ = Stage::promised;
+  } else {
+    stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
+  }
+  append_status_line();
+  output_.append(fields_);
+  if (promise_ && status_ != 204) {
+    output_.append("Content-Length: ");
+    output_.append_number(*promise_);
+    output_.append("\r\n");
+  }
+  if (stage_ == Stage::chunks) output_.append("Transfer-Encoding: chunked\r\n");
+  append_connection_header();
+  output_.append("\r\n");
+}
+
+std::error_code Exchange::write(std::string_view part) {
+  if (stage_ == Stage::complete || talk_) return Errc::already_started;
+  if (!started()) begin_stream();
+  if (part.empty()) return output_.flush();
+  if (has_no_body()) return output_.flush();
+  if (promise_ && part.size() > *promise_ - written_) return Errc::wrong_length;
+  written_ += part.size();
+  if (stage_ == Stage::chunks) {
+    output_.append_number(part.size(), 16);
+    output_.append("\r\n");
+    output_.append(part);
+    output_.append("\r\n");
+  } else {
+    output_.append(part);
+  }
+  return output_.flush();
+}
+
+void Exchange::end_stream() {
+  if (stage_ == Stage::chunks) output_.append("0\r\n\r\n");
+  // The client still waits for the rest: it learns from the end that there is none.
+  if (stage_ == Stage::promised && promise_ && written_ != *promise_ && !has_no_body()) {
+    close_ = true;
+  }
+  stage_ = Stage::complete;
+}
+
+void Exchange::send_error(int status, std::string_view more_headers) {
+  if (started()) return;
+  status_ = status;
+  promise_.reset();
+  talk_ = nullptr;
+  fields_ = "Content-Type: text/plain\r\n";
+  fields_ += more_headers;
+  std::string text(reason_phrase(status));
+  text += '\n';
+  (void)send(text);
+}
+
+std::error_code Exchange::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+  if (started() || talk_) return Errc::already_started;
+  if (!head_.asks_for_upgrade || !body_.over() || !is_value(protocol) || !talk) {
+    return Errc::unsupported;
+  }
+  fields_.append("Upgrade: ").append(protocol).append("\r\n");
+  talk_ = std::move(talk);
+  return {};
+}
+
+}  // namespace weft::http

@@ -1,0 +1,69 @@
+// The body of a request, as it is read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <weft/deadline.hpp>
+#include <weft/http/header.hpp>
+#include <weft/net/result.hpp>
+
+#include "http/chunk_decoder.hpp"
+#include "http/head_parser.hpp"
+
+namespace weft::http {
+
+class Connection;
+class Input;
+class Output;
+
+// Reads a body of either framing, from what has come with the head and then from the connection.
+class BodyReader {
+ public:
+  BodyReader(Connection& connection, Input& input, Output& output, const Head& head) noexcept;
+
+  // See Request::read_some().
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer);
+  // Reads what is left, if that is little. False: the connection cannot be used any more.
+  [[nodiscard]] bool discard();
+  // What has come behind the body goes to the front of the input. Once the body is over.
+  void give_back();
+
+  [[nodiscard]] bool over() const noexcept { return over_; }
+  // The client waits to be asked for the body, and has not been.
+  [[nodiscard]] bool withheld() const noexcept { return must_ask_; }
+  // What to answer because of an error; 0 if there was none.
+  [[nodiscard]] int failure() const noexcept { return failure_; }
+  [[nodiscard]] std::span<const Header> trailers() const noexcept {
+    return decoder_ ? decoder_->trailers() : std::span<const Header>();
+  }
+
+ private:
+  net::Result<std::size_t> read_plain(std::span<std::byte> buffer);
+  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer);
+  // From the connection, waiting for it.
+  net::Result<std::size_t> receive(std::span<char> room);
+  [[nodiscard]] std::error_code fail(int status, std::error_code error) noexcept;
+
+  static constexpr std::size_t kRawSize = 8192;
+
+  Connection& connection_;
+  Input& input_;
+  Output& output_;
+  bool over_;
+  bool must_ask_;
+  int failure_ = 0;
+  std::error_code error_;
+  std::uint64_t left_;  // Of a body of known length; else of what is allowed.
+  Deadline deadline_ = Deadline::never();
+  bool deadline_is_set_ = false;
+  std::optional<ChunkDecoder> decoder_;
+  // Chunks that have been received behind the input; [raw_begin_, raw_end_) is not decoded yet.
+  std::unique_ptr<char[]> raw_;
+  std::size_t raw_begin_ = 0;
+  std::size_t raw_end_ = 0;
+};
+
+}  // namespace weft::http

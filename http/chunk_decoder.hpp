@@ -1,0 +1,62 @@
+// Bodies that come in chunks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/http/header.hpp>
+
+namespace weft::http {
+
+// Finds the data in a chunked body (RFC 9112, 7.1), as strictly as it is written there: two readers
+// must not be able to disagree about where it ends. Bytes may come in any portions.
+class ChunkDecoder {
+ public:
+  enum class State : std::uint8_t { wants_more, data, end, refused, trailers_too_large };
+  struct Step {
+    State state;
+    std::size_t consumed;   // Bytes of the input that are done with.
+    std::string_view data;  // With State::data: what is at the end of those.
+  };
+
+  ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers) noexcept
+      : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers) {}
+
+  // Goes on to the next piece of data, of `at_most` bytes, or to the end of the input or the body.
+  [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
+  // Once State::end has been returned; valid as long as this object.
+  [[nodiscard]] std::span<const Header> trailers() const noexcept { return trailers_; }
+
+ private:
+  enum class At : std::uint8_t {
+    size_begin,
+    size,
+    extension,
+    size_end,
+    data,
+    data_cr,
+    data_lf,
+    trailers,
+    end
+  };
+
+  [[nodiscard]] bool take_in_size_line(char byte) noexcept;
+  [[nodiscard]] bool take_digit(char byte) noexcept;
+  [[nodiscard]] Step take_trailers(std::string_view input);
+  [[nodiscard]] bool parse_trailers();
+
+  static constexpr std::size_t kMaxSizeLine = 256;
+
+  std::size_t max_trailer_bytes_;
+  std::size_t max_trailers_;
+  At at_ = At::size_begin;
+  std::uint64_t left_ = 0;  // Of the chunk.
+  std::size_t line_size_ = 0;
+  std::string trailer_text_;
+  std::vector<Header> trailers_;
+};
+
+}  // namespace weft::http

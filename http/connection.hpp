@@ -1,0 +1,78 @@
+// The record of one connection.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/io_watch.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::http {
+
+class ServerCore;
+
+// All that there is of a connection on which nothing is asked: its socket, a watch for bytes, and a
+// fiber that has not started, which is a record and no stack.
+// Invariants
+//   I1  Either one fiber serves the connection, or its watch waits, or has been told and its fiber
+//       is on its way; so one party at a time uses the record, but for its links.
+//   I2  It is in its server's registry from its birth to its end, which that fiber brings about.
+class Connection : private detail::IoWatch {
+ public:
+  Connection(net::TcpStream stream, ServerCore& server) noexcept;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // Leaves the connection alone until there are bytes, the stream's end, or somebody pokes it: then
+  // a new fiber serves it. The caller must not touch the connection any more. False if there is no
+  // fiber to be had; then it is still the caller's. Never parks.
+  [[nodiscard]] bool wait_for_bytes() noexcept;
+
+  // Reads what there is. A past deadline only looks.
+  net::Result<std::size_t> read(std::span<char> room, Deadline deadline);
+  // Writes all, in Limits::write.
+  std::error_code write(std::string_view text);
+  // Ends the connection so that the last answer still arrives: a close with unread bytes would
+  // take it back. Parks, for a second at most.
+  void linger();
+
+  [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
+  [[nodiscard]] ServerCore& server() const noexcept { return server_; }
+
+  // When a request was last answered, by a coarse clock. By the serving fiber; read by the keeper.
+  // Relaxed: a moment that is a little stale is as good.
+  void note_activity() noexcept { active_at_.store(coarse_now(), detail::relaxed); }
+  [[nodiscard]] std::int64_t active_at() const noexcept { return active_at_.load(detail::relaxed); }
+  // Requests that came by it. Relaxed: only a number.
+  void count_request() noexcept {
+    requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
+  }
+  [[nodiscard]] std::uint32_t requests() const noexcept { return requests_.load(detail::relaxed); }
+
+  // Of CLOCK_MONOTONIC, some milliseconds behind; costs a fraction of a look at the clock.
+  [[nodiscard]] static std::int64_t coarse_now() noexcept;
+
+ private:
+  friend class Registry;
+  static detail::Waker start_fiber(IoWatch& watch) noexcept;
+  void serve() noexcept;
+
+  net::TcpStream stream_;
+  ServerCore& server_;
+  detail::Waker fiber_;
+  detail::Atomic<std::int64_t> active_at_;
+  detail::Atomic<std::uint32_t> requests_{0};
+  // Guarded by the registry's lock, as is all below.
+  std::uint32_t round_ = 0;
+  std::int64_t look_at_ = 0;
+  Connection* previous_ = nullptr;
+  Connection* next_ = nullptr;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,64 @@
+#include "http/exchange.hpp"
+
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "http/connection.hpp"
+#include "http/input.hpp"
+#include "http/server_core.hpp"
+
+namespace weft::http {
+
+Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
+    : connection_(connection),
+      input_(input),
+      output_(output),
+      head_(head),
+      body_(connection, input, output, head) {}
+
+net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
+  const auto result = body_.read_some(buffer);
+  if (body_.over()) watch_for_hang_up();
+  return result;
+}
+
+Context& Exchange::context() {
+  if (!context_) {
+    const ServerCore& server = connection_.server();
+    context_.emplace(&server.scope(), Deadline::after(server.limits().request));
+    if (body_.over()) watch_for_hang_up();
+  }
+  return *context_;
+}
+
+// Only once nobody reads any more, and not if the next request has come: its bytes would hide it.
+void Exchange::watch_for_hang_up() {
+  if (context_ && !hang_up_ && input_.rest().empty()) {
+    hang_up_.emplace(connection_.stream(), *context_);
+  }
+}
+
+bool Exchange::finish() {
+  hang_up_.reset();
+  if (const int failure = body_.failure()) {
+    close_ = true;
+    if (!started()) send_error(failure);
+  }
+  if (talk_) {
+    status_ = 101;
+    append_status_line();
+    output_.append(fields_);
+    output_.append("Connection: Upgrade\r\n\r\n");
+    stage_ = Stage::complete;
+    if (output_.flush()) talk_ = nullptr;
+    return false;
+  }
+  if (!started()) (void)send({});
+  end_stream();
+  if (output_.flush() || !keeps_ || close_) return false;
+  if (!body_.discard()) return false;
+  body_.give_back();
+  return true;
+}
+
+}  // namespace weft::http

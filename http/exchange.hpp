@@ -1,0 +1,91 @@
+// One request and its answer.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/context.hpp>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+
+#include "http/body_reader.hpp"
+#include "http/hang_up.hpp"
+#include "http/head_parser.hpp"
+#include "http/output.hpp"
+
+namespace weft::http {
+
+class Connection;
+class Input;
+
+// What Request and Response stand before. Used by the handler's fiber, then by the connection's.
+class Exchange {
+ public:
+  Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept;
+
+  // The request.
+  [[nodiscard]] const Head& head() const noexcept { return head_; }
+  [[nodiscard]] BodyReader& body() noexcept { return body_; }
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer);
+  [[nodiscard]] Context& context();
+  [[nodiscard]] Connection& connection() noexcept { return connection_; }
+  [[nodiscard]] const auto& parameters() const noexcept { return parameters_; }
+  void add_parameter(std::string_view name, std::string_view value) {
+    parameters_.emplace_back(name, value);
+  }
+
+  // The answer; see Response.
+  void set_status(int status) noexcept;
+  [[nodiscard]] int status() const noexcept { return status_; }
+  void add_header(std::string_view name, std::string_view value);
+  void close_after() noexcept { close_ = true; }
+  std::error_code send(std::string_view body);
+  std::error_code write(std::string_view part);
+  [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
+  std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+
+  // Instead of what the handler has prepared. Nothing if the answer has begun.
+  void send_error(int status, std::string_view more_headers = {});
+  // When the handler has returned: completes the answer. True if the connection stays.
+  [[nodiscard]] bool finish();
+  // Not empty once finish() has sent the answer to an upgrade.
+  [[nodiscard]] std::function<void(Upgraded)>& talk() noexcept { return talk_; }
+  [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return written_; }
+
+ private:
+  enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
+
+  [[nodiscard]] bool has_no_body() const noexcept;
+  [[nodiscard]] bool will_stay() const noexcept;
+  void append_status_line();
+  void append_connection_header();
+  void begin_stream();
+  void watch_for_hang_up();
+  void end_stream();
+
+  Connection& connection_;
+  Input& input_;
+  Output& output_;
+  const Head& head_;
+  BodyReader body_;
+  std::vector<std::pair<std::string_view, std::string_view>> parameters_;
+  std::optional<Context> context_;
+  std::optional<HangUpWatch> hang_up_;
+
+  int status_ = 200;
+  Stage stage_ = Stage::not_started;
+  bool close_ = false;
+  bool keeps_ = false;                    // What the head of the answer has said.
+  std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
+  std::uint64_t written_ = 0;
+  std::string fields_;  // Header lines.
+  std::function<void(Upgraded)> talk_;
+};
+
+}  // namespace weft::http

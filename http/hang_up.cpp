@@ -1,0 +1,96 @@
+#include "http/hang_up.hpp"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <mutex>
+
+#include "io/poller.hpp"
+
+namespace weft::http {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+
+namespace {
+
+enum class Peer : std::uint8_t { silent, talks, gone };
+
+// Never inlined: a compiler may remember the address of errno over a switch.
+[[gnu::noinline]] Peer look_for(int descriptor) noexcept {
+  char byte = 0;
+  const ssize_t count = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count > 0) return Peer::talks;
+  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    return Peer::silent;
+  }
+  return Peer::gone;
+}
+
+}  // namespace
+
+HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
+    : IoWatch{&HangUpWatch::note_edge}, stream_(stream), context_(context) {
+  fiber_ = detail::spawn_parked(detail::Task([this] { look(); }), detail::WaitReason::readable);
+  enter();
+}
+
+HangUpWatch::~HangUpWatch() {
+  lock_.lock();
+  over_ = true;
+  lock_.unlock();
+  // Closed or not, the direction is there as long as the stream has its handle.
+  io::IoHandle* const handle = stream_.socket().handle();
+  if (handle != nullptr) handle->read().remove_watch(*this);
+  if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
+  ended_.wait();
+  // The edge that told us may have been about bytes.
+  if (handle != nullptr) handle->read().set_drained(false);
+}
+
+// By a party whose fiber_ waits.
+void HangUpWatch::enter() noexcept {
+  const io::IoUse use(stream_.socket().handle());
+  const detail::Waker fiber = fiber_;
+  // Held until the watch is in, so that whoever sets over_ finds it there. Being told takes no
+  // lock.
+  const std::lock_guard guard(lock_);
+  const bool watches = use && !over_;
+  told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.
+  if (watches) {
+    use->read().add_watch(*this);
+  } else {
+    detail::wake(fiber);
+  }
+}
+
+void HangUpWatch::publish(void* self) noexcept { static_cast<HangUpWatch*>(self)->enter(); }
+
+detail::Waker HangUpWatch::note_edge(IoWatch& watch) noexcept {
+  auto& self = static_cast<HangUpWatch&>(watch);
+  self.told_.store(true, release);  // [told]
+  return self.fiber_;
+}
+
+// In the fiber.
+void HangUpWatch::look() noexcept {
+  for (;;) {
+    lock_.lock();
+    const bool over = over_;
+    lock_.unlock();
+    if (over) break;
+    Peer peer = Peer::gone;
+    {
+      const io::IoUse use(stream_.socket().handle());
+      if (use) peer = look_for(use->descriptor());
+    }
+    if (peer == Peer::gone) (void)context_.cancel();
+    if (peer != Peer::silent) break;
+    fiber_ = detail::current();
+    detail::park({&HangUpWatch::publish, this}, detail::WaitReason::readable);
+  }
+  ended_.set();
+}
+
+}  // namespace weft::http

@@ -1,0 +1,45 @@
+// Noticing that a client is gone while its request is being answered.
+#pragma once
+
+#include <weft/context.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/io_watch.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/waist.hpp>
+#include <weft/event.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::http {
+
+// Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an
+// edge comes. It then looks: at the stream's end it cancels the context; bytes are the next
+// request, and it looks no more, because behind them it cannot see. Invariants
+//   I1  Once over_ is set, under the lock, the watch is not put in again.
+//   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
+class HangUpWatch : private detail::IoWatch {
+ public:
+  // Nobody reads from the stream while it lives. Throws what spawning throws.
+  HangUpWatch(net::TcpStream& stream, Context& context);
+  // Waits for the fiber.
+  ~HangUpWatch();
+  HangUpWatch(const HangUpWatch&) = delete;
+  HangUpWatch& operator=(const HangUpWatch&) = delete;
+
+ private:
+  static detail::Waker note_edge(IoWatch& watch) noexcept;
+  static void publish(void* self) noexcept;
+  void enter() noexcept;
+  void look() noexcept;
+
+  net::TcpStream& stream_;
+  Context& context_;
+  detail::Waker fiber_;
+  detail::SpinLock lock_;
+  bool over_ = false;  // Guarded by lock_.
+  // Order
+  //   [told]  note_edge stores true (release) -> ~HangUpWatch loads it (acquire).
+  detail::Atomic<bool> told_{false};
+  Event ended_;
+};
+
+}  // namespace weft::http

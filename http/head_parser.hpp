@@ -1,0 +1,65 @@
+// The head of a request, taken apart.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <weft/http/header.hpp>
+#include <weft/http/limits.hpp>
+
+namespace weft::http {
+
+// Where a body's end is.
+enum class Framing : std::uint8_t { none, length, chunked, until_close };
+
+// All texts are in the buffer that was parsed. Not initialized as a whole: most requests have few
+// of the headers for which there is room.
+struct Head {
+  std::string_view method;  // Of a request.
+  std::string_view target;  // Of a request.
+  int status = 0;           // Of a response.
+  int minor_version = 1;
+  std::size_t count = 0;
+  union {
+    std::array<Header, Limits::kMaxHeaders> storage;
+  };
+
+  // What the headers say, see head_rules.hpp.
+  Framing framing = Framing::none;
+  std::uint64_t content_length = 0;
+  bool has_length = false;
+  bool keep_alive = true;
+  bool expects_continue = false;
+  bool asks_for_upgrade = false;
+  std::string_view host;
+
+  Head() noexcept {}
+  ~Head() {}  // NOLINT(modernize-use-equals-default): of the union, nothing is to be destroyed.
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+
+  void clear() noexcept {
+    method = target = host = {};
+    status = 0;
+    minor_version = 1;
+    count = 0;
+    framing = Framing::none;
+    content_length = 0;
+    has_length = expects_continue = asks_for_upgrade = false;
+    keep_alive = true;
+  }
+  [[nodiscard]] std::span<const Header> headers() const noexcept { return {storage.data(), count}; }
+};
+
+// Takes a whole head apart, from its first line to its blank line, whose lines HeadLines has found
+// to be right. Returns the status to answer with, or 0.
+// For a request: 400, 431 (more than `max_headers`), 501 (an unknown method), 505.
+[[nodiscard]] int parse_request_head(std::string_view text, std::size_t max_headers,
+                                     Head& head) noexcept;
+// For a response: 0, or 502 for what cannot be understood.
+[[nodiscard]] int parse_response_head(std::string_view text, std::size_t max_headers,
+                                      Head& head) noexcept;
+
+}  // namespace weft::http

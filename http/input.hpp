@@ -1,0 +1,70 @@
+// What has come from the peer and has not been used.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace weft::http {
+
+// Bytes in a row. Small messages need no memory but the object's own, which lies on a stack.
+// Texts in what has been consumed stay valid until make_room() or keep() is called.
+class Input {
+ public:
+  Input() noexcept = default;
+  Input(const Input&) = delete;
+  Input& operator=(const Input&) = delete;
+
+  [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
+  void consume(std::size_t size) noexcept { begin_ += size; }
+
+  // Moves the rest to the front and makes room behind it; at most `most` bytes in all.
+  // Returns no room if there are as many already.
+  [[nodiscard]] std::span<char> make_room(std::size_t most) {
+    if (begin_ == end_) {
+      begin_ = end_ = 0;
+    } else if (end_ == capacity_) {
+      if (begin_ > 0) {
+        std::memmove(data_, data_ + begin_, end_ - begin_);
+        end_ -= begin_;
+        begin_ = 0;
+      } else if (capacity_ < most) {
+        grow(std::min(most, capacity_ * 2));
+      }
+    }
+    return {data_ + end_, std::max(end_, std::min(capacity_, most + begin_)) - end_};
+  }
+  void filled(std::size_t size) noexcept { end_ += size; }
+
+  // Replaces all.
+  void keep(std::string_view rest) {
+    begin_ = end_ = 0;
+    if (rest.size() > capacity_) grow(rest.size());
+    std::memmove(data_, rest.data(), rest.size());
+    end_ = rest.size();
+  }
+
+ private:
+  void grow(std::size_t capacity) {
+    auto larger = std::make_unique_for_overwrite<char[]>(capacity);
+    std::memcpy(larger.get(), data_, end_);
+    heap_ = std::move(larger);
+    data_ = heap_.get();
+    capacity_ = capacity;
+  }
+
+  static constexpr std::size_t kOwn = 4096;
+
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::size_t capacity_ = kOwn;
+  char* data_ = own_.data();
+  std::unique_ptr<char[]> heap_;
+  std::array<char, kOwn> own_;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,36 @@
+// What goes to the client, gathered into few writes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <system_error>
+
+namespace weft::http {
+
+class Connection;
+
+// A small buffer in front of a connection. The first error stays: what comes after it is dropped.
+class Output {
+ public:
+  explicit Output(Connection& connection) noexcept : connection_(connection) {}
+
+  // Parks only when the buffer is full.
+  void append(std::string_view text);
+  void append_number(std::size_t number, int base = 10);
+  // The current "Date: ...\r\n".
+  void append_date();
+  // Parks until the kernel has taken all.
+  std::error_code flush();
+  [[nodiscard]] std::error_code error() const noexcept { return error_; }
+
+ private:
+  static constexpr std::size_t kSize = 4096;
+
+  Connection& connection_;
+  std::error_code error_;
+  std::size_t size_ = 0;
+  std::array<char, kSize> buffer_;
+};
+
+}  // namespace weft::http

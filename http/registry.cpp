@@ -1,0 +1,137 @@
+#include "http/registry.hpp"
+
+#include <array>
+#include <mutex>
+
+#include "http/connection.hpp"
+#include "io/poller.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// Streams that were found under the lock and are acted upon without it. Each counts as a call that
+// uses its descriptor, so it is the same one then, whatever becomes of the connection.
+class Batch {
+ public:
+  [[nodiscard]] bool full() const noexcept { return size_ == handles_.size(); }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  void add(Connection& connection) noexcept {
+    io::IoHandle* const handle = connection.stream().socket().handle();
+    if (handle != nullptr && handle->enter()) handles_[size_++] = handle;
+  }
+  template <class Act>
+  void release(Act act) noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      act(*handles_[i]);
+      handles_[i]->leave();
+    }
+    size_ = 0;
+  }
+
+ private:
+  std::array<io::IoHandle*, 64> handles_;
+  std::size_t size_ = 0;
+};
+
+void poke(io::IoHandle& handle) noexcept { (void)handle.read().notify(); }
+
+}  // namespace
+
+void Registry::add(Connection& connection, std::chrono::nanoseconds idle) noexcept {
+  const std::lock_guard guard(lock_);
+  connection.look_at_ = connection.active_at() + idle.count();
+  connection.round_ = round_;
+  append(connection);
+  ++size_;
+}
+
+void Registry::remove(Connection& connection) noexcept {
+  const std::lock_guard guard(lock_);
+  unlink(connection);
+  --size_;
+  requests_of_ended_ += connection.requests();
+}
+
+std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
+  const std::int64_t now = Connection::coarse_now();
+  for (;;) {
+    Batch due;
+    std::int64_t next = now + idle.count();
+    {
+      const std::lock_guard guard(lock_);
+      while (first_ != nullptr && !due.full()) {
+        Connection& connection = *first_;
+        if (connection.look_at_ > now) break;
+        const std::int64_t ends_at = connection.active_at() + idle.count();
+        if (ends_at <= now) due.add(connection);
+        connection.look_at_ = ends_at <= now ? now + idle.count() : ends_at;
+        unlink(connection);
+        append(connection);
+      }
+      if (first_ != nullptr && first_->look_at_ < next) next = first_->look_at_;
+    }
+    if (due.empty()) return next;
+    due.release(poke);
+  }
+}
+
+// Those that come meanwhile are not reached.
+template <class Act>
+void Registry::for_each_stream(Act act) noexcept {
+  lock_.lock();
+  const std::uint32_t round = ++round_;
+  lock_.unlock();
+  for (;;) {
+    Batch batch;
+    bool all_seen = false;
+    {
+      const std::lock_guard guard(lock_);
+      while (!batch.full()) {
+        if (first_ == nullptr || first_->round_ == round) {
+          all_seen = true;
+          break;
+        }
+        Connection& connection = *first_;
+        connection.round_ = round;
+        batch.add(connection);
+        unlink(connection);
+        append(connection);
+      }
+    }
+    batch.release(act);
+    if (all_seen) return;
+  }
+}
+
+void Registry::poke_all() noexcept { for_each_stream(poke); }
+
+void Registry::close_all() noexcept {
+  for_each_stream([](io::IoHandle& handle) { (void)handle.close(); });
+}
+
+std::size_t Registry::size() const noexcept {
+  const std::lock_guard guard(lock_);
+  return size_;
+}
+
+std::uint64_t Registry::requests() const noexcept {
+  const std::lock_guard guard(lock_);
+  std::uint64_t sum = requests_of_ended_;
+  for (const Connection* one = first_; one != nullptr; one = one->next_) sum += one->requests();
+  return sum;
+}
+
+void Registry::unlink(Connection& connection) noexcept {
+  (connection.previous_ != nullptr ? connection.previous_->next_ : first_) = connection.next_;
+  (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
+}
+
+void Registry::append(Connection& connection) noexcept {
+  connection.previous_ = last_;
+  connection.next_ = nullptr;
+  (last_ != nullptr ? last_->next_ : first_) = &connection;
+  last_ = &connection;
+}
+
+}  // namespace weft::http

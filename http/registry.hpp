@@ -1,0 +1,46 @@
+// All connections of a server.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/spin_lock.hpp>
+
+namespace weft::http {
+
+class Connection;
+
+// A list in the order in which the connections are to be looked at. No connection is moved when it
+// is used: whoever looks finds out that it was, and puts it back at the end.
+class Registry {
+ public:
+  void add(Connection& connection, std::chrono::nanoseconds idle) noexcept;
+  void remove(Connection& connection) noexcept;
+
+  // Makes those whose `idle` time may be over look for themselves. Returns when the next one is
+  // due, of CLOCK_MONOTONIC.
+  [[nodiscard]] std::int64_t poke_idle(std::chrono::nanoseconds idle) noexcept;
+  // Makes all look for bytes once, and notice that the server stops.
+  void poke_all() noexcept;
+  // Closes all streams; the fibers that serve them, or will, end them.
+  void close_all() noexcept;
+
+  [[nodiscard]] std::size_t size() const noexcept;
+  // Of the connections that are there, and those that were.
+  [[nodiscard]] std::uint64_t requests() const noexcept;
+
+ private:
+  template <class Act>
+  void for_each_stream(Act act) noexcept;
+  void unlink(Connection& connection) noexcept;
+  void append(Connection& connection) noexcept;
+
+  mutable detail::SpinLock lock_;  // Guards the rest.
+  Connection* first_ = nullptr;
+  Connection* last_ = nullptr;
+  std::size_t size_ = 0;
+  std::uint32_t round_ = 0;
+  std::uint64_t requests_of_ended_ = 0;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,72 @@
+// What the connections of a server share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <system_error>
+#include <weft/context.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/pool.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/wait_group.hpp>
+
+#include "http/registry.hpp"
+
+namespace weft::http {
+
+class Connection;
+
+class ServerCore {
+ public:
+  ServerCore(Handler handler, ServerOptions options);
+
+  std::error_code serve(net::TcpListener& listener);
+  bool shutdown(Deadline grace);
+  // By the fiber that serves it, or accepted it. Deletes it.
+  void end_connection(Connection& connection) noexcept;
+
+  [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
+  [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+  // Null: handlers run in the fibers of their connections.
+  [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
+  // Relaxed: whoever must see it is poked after it has been set.
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
+  // The scope of all requests.
+  [[nodiscard]] const Context& scope() const noexcept { return scope_; }
+  void report(std::exception_ptr exception) const noexcept;
+
+  // Relaxed: only numbers.
+  void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
+  void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
+  [[nodiscard]] ServerStats stats() const noexcept;
+
+ private:
+  void take_in(net::TcpStream stream);
+  void start_keeper();
+  void keep() noexcept;
+  [[nodiscard]] bool pause_after(std::error_code error, unsigned failures);
+
+  const Handler handler_;
+  const ServerOptions options_;
+  std::unique_ptr<FiberPool> own_pool_;
+  FiberPool* const pool_;
+  Registry registry_;
+  WaitGroup connections_;
+  WaitGroup helpers_;  // Accept loops and the keeper.
+  Semaphore room_;
+  Context scope_;
+  std::stop_source stop_;
+  Event stopped_;
+  detail::Atomic<bool> stopping_{false};
+  detail::Atomic<bool> keeper_started_{false};
+  detail::Atomic<std::uint64_t> accepted_{0};
+  detail::Atomic<std::uint64_t> refused_{0};
+  detail::Atomic<std::uint64_t> malformed_{0};
+  detail::Atomic<std::uint64_t> pauses_{0};
+};
+
+}  // namespace weft::http

@@ -1,0 +1,248 @@
+#include "http/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/event.hpp>
+
+#include "http/connection.hpp"
+#include "http/exchange.hpp"
+#include "http/head_lines.hpp"
+#include "http/head_parser.hpp"
+#include "http/input.hpp"
+#include "http/output.hpp"
+#include "http/server_core.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// A connection's fiber waits for its handler in a pool.
+struct SlotWait {
+  Event done;
+  bool ran = false;
+};
+
+// Held by the task: set when it has ended, and also if the pool drops it.
+class TellOnEnd {
+ public:
+  explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
+  TellOnEnd(TellOnEnd&& other) noexcept : wait_(std::exchange(other.wait_, nullptr)) {}
+  TellOnEnd& operator=(TellOnEnd&&) = delete;
+  ~TellOnEnd() {
+    if (wait_ != nullptr) wait_->done.set();
+  }
+
+ private:
+  SlotWait* wait_;
+};
+
+// The buffers lie on the stack of the fiber, which a connection has only while it is busy.
+class Session {
+ public:
+  explicit Session(Connection& connection) noexcept
+      : connection_(connection), server_(connection.server()), output_(connection) {}
+
+  SessionEnd serve() {
+    for (;;) {
+      switch (read_head()) {
+        case Found::nothing:
+          return SessionEnd::idle;
+        case Found::end:
+          return SessionEnd::over;
+        case Found::refused:
+          connection_.linger();
+          return SessionEnd::over;
+        case Found::request:
+          break;
+      }
+      if (!answer()) return SessionEnd::over;
+      connection_.note_activity();
+      served_ = true;
+    }
+  }
+
+ private:
+  enum class Found : std::uint8_t { nothing, end, refused, request };
+
+  Found read_head();
+  Found read_first_bytes();
+  Found take_head(std::string_view text);
+  Found refuse(int status);
+  bool answer();
+  void run_handler(Exchange& exchange);
+  void call_handler(Exchange& exchange) noexcept;
+  void talk(Exchange& exchange);
+  void report_access(Exchange& exchange, Deadline began) noexcept;
+
+  Connection& connection_;
+  ServerCore& server_;
+  bool served_ = false;
+  Input input_;
+  Output output_;
+  Head head_;
+};
+
+// Looks, and does not wait: for that no stack is needed.
+Session::Found Session::read_first_bytes() {
+  const auto [count, error] = connection_.read(input_.make_room(4096), Deadline::past());
+  if (!error) {
+    input_.filled(count);
+    return Found::request;
+  }
+  if (error != weft::Errc::timed_out || server_.stopping()) return Found::end;
+  if (served_) return Found::nothing;
+  // An edge without bytes: somebody has found that the connection may be idle for too long.
+  const auto quiet = std::chrono::nanoseconds(Connection::coarse_now() - connection_.active_at());
+  return quiet >= server_.limits().idle ? Found::end : Found::nothing;
+}
+
+Session::Found Session::read_head() {
+  const Limits& limits = server_.limits();
+  if (input_.rest().empty()) {
+    const Found found = read_first_bytes();
+    if (found != Found::request) return found;
+  }
+  HeadLines lines;
+  Deadline deadline = Deadline::never();
+  for (;;) {
+    const std::string_view text = input_.rest();
+    const HeadLines::Verdict verdict = lines.look_at(text);
+    // A method and a version take less than the difference.
+    const bool in_target = lines.first_line_size() == 0;
+    const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
+    if (line_size > limits.target_bytes + 64) return refuse(414);
+    switch (verdict) {
+      case HeadLines::Verdict::refused:
+        return refuse(400);
+      case HeadLines::Verdict::complete:
+        if (lines.size() > limits.head_bytes) return refuse(431);
+        return take_head(text.substr(lines.first_line(), lines.size() - lines.first_line()));
+      case HeadLines::Verdict::incomplete:
+        break;
+    }
+    if (text.size() >= limits.head_bytes) return refuse(in_target ? 414 : 431);
+    const auto room = input_.make_room(limits.head_bytes);
+    auto received = connection_.read(room, Deadline::past());
+    if (received.error == weft::Errc::timed_out) {
+      if (deadline.is_never()) deadline = Deadline::after(limits.head);
+      received = connection_.read(room, deadline);
+    }
+    if (received.error == weft::Errc::timed_out) return refuse(408);
+    if (received.error == weft::Errc::end_of_stream) return refuse(400);
+    if (received.error) return Found::end;
+    input_.filled(received.value);
+  }
+}
+
+Session::Found Session::take_head(std::string_view text) {
+  const Limits& limits = server_.limits();
+  int status = parse_request_head(text, limits.headers, head_);
+  if (status == 0 && head_.target.size() > limits.target_bytes) status = 414;
+  if (status == 0 && head_.framing == Framing::length && head_.content_length > limits.body_bytes) {
+    status = 413;
+  }
+  if (status != 0) return refuse(status);
+  input_.consume(static_cast<std::size_t>(text.data() + text.size() - input_.rest().data()));
+  return Found::request;
+}
+
+// Before there is an exchange. The connection is closed, because where the next request begins is
+// not known.
+Session::Found Session::refuse(int status) {
+  server_.count_malformed();
+  const std::string_view reason = reason_phrase(status);
+  output_.append("HTTP/1.1 ");
+  output_.append_number(static_cast<std::size_t>(status));
+  output_.append(" ");
+  output_.append(reason);
+  output_.append("\r\n");
+  output_.append_date();
+  output_.append("Content-Type: text/plain\r\nContent-Length: ");
+  output_.append_number(reason.size() + 1);
+  output_.append("\r\nConnection: close\r\n\r\n");
+  output_.append(reason);
+  output_.append("\n");
+  return output_.flush() ? Found::end : Found::refused;
+}
+
+// True if the connection stays.
+bool Session::answer() {
+  connection_.count_request();
+  const bool measured = static_cast<bool>(server_.options().on_access);
+  const Deadline began = measured ? Deadline::after(std::chrono::nanoseconds(0)) : Deadline::past();
+  Exchange exchange(connection_, input_, output_, head_);
+  run_handler(exchange);
+  const bool stays = exchange.finish();
+  if (measured) report_access(exchange, began);
+  if (exchange.talk()) {
+    talk(exchange);
+  } else if (!stays && !output_.error()) {
+    connection_.linger();
+  }
+  return stays;
+}
+
+void Session::run_handler(Exchange& exchange) {
+  FiberPool* const pool = server_.pool();
+  if (pool == nullptr) {
+    call_handler(exchange);
+    return;
+  }
+  SlotWait wait;
+  const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
+    wait.ran = true;
+    call_handler(exchange);
+  });
+  if (!refused) wait.done.wait();
+  if (wait.ran) return;
+  server_.count_refused();
+  exchange.send_error(
+      503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
+}
+
+void Session::call_handler(Exchange& exchange) noexcept {
+  Request request(exchange);
+  Response response(exchange);
+  try {
+    server_.handler()(request, response);
+  } catch (...) {
+    server_.report(std::current_exception());
+    if (exchange.started()) exchange.close_after();
+    exchange.send_error(500);
+  }
+}
+
+void Session::talk(Exchange& exchange) {
+  std::string early(input_.rest());
+  try {
+    exchange.talk()(Upgraded{connection_.stream(), early});
+  } catch (...) {
+    server_.report(std::current_exception());
+  }
+}
+
+void Session::report_access(Exchange& exchange, Deadline began) noexcept {
+  const Request request(exchange);
+  const std::chrono::nanoseconds took(Deadline::now_nanoseconds() - began.nanoseconds());
+  try {
+    server_.options().on_access({.request = request,
+                                 .status = output_.error() ? 0 : exchange.status(),
+                                 .bytes = exchange.bytes_sent(),
+                                 .duration = took});
+  } catch (...) {
+    server_.report(std::current_exception());
+  }
+}
+
+}  // namespace
+
+SessionEnd serve_session(Connection& connection) {
+  Session session(connection);
+  return session.serve();
+}
+
+}  // namespace weft::http

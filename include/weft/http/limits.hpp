@@ -1,0 +1,37 @@
+// How much a server takes from a client, and how long it waits for it.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+
+namespace weft::http {
+
+// kNever lifts a time. What is beyond a size is answered with the status named, and the connection
+// closed.
+struct Limits {
+  // The request line and all headers; 431. Trailers may be so large once more.
+  std::size_t head_bytes = 16 * 1024;
+  // What is asked for; 414.
+  std::size_t target_bytes = 8 * 1024;
+  // Headers of a request; 431. At most kMaxHeaders.
+  std::size_t headers = 100;
+  static constexpr std::size_t kMaxHeaders = 128;
+  // A body; 413.
+  std::uint64_t body_bytes = 1024 * 1024;
+
+  // From a request's first byte to the end of its head; 408.
+  std::chrono::nanoseconds head = std::chrono::seconds(10);
+  // From the first time that a body has to be waited for to its end; 408.
+  std::chrono::nanoseconds body = std::chrono::seconds(60);
+  // For the kernel to take what one call writes: the client reads too slowly.
+  std::chrono::nanoseconds write = std::chrono::seconds(30);
+  // A connection on which nothing has been asked for so long, and for at most twice as long, is
+  // closed.
+  std::chrono::nanoseconds idle = std::chrono::seconds(60);
+  // The deadline of a request's Context.
+  std::chrono::nanoseconds request = weft::kNever;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,83 @@
+// What a client asks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <weft/context.hpp>
+#include <weft/http/header.hpp>
+#include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
+
+namespace weft::http {
+
+class Exchange;
+
+// A request, as its handler sees it: the head is there, the body comes as it is read. It lives
+// until the handler returns, and so do all texts that it hands out. Used by one fiber at a time.
+class Request {
+ public:
+  explicit Request(Exchange& exchange) noexcept : exchange_(exchange) {}
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  // "GET"; in the case in which the client wrote it.
+  [[nodiscard]] std::string_view method() const noexcept;
+  // As it was asked for, "/a%20b?c=d" or "http://host/a%20b?c=d" or "*".
+  [[nodiscard]] std::string_view target() const noexcept;
+  // The part of the target before the question mark, not decoded; "/" if there is none.
+  [[nodiscard]] std::string_view path() const noexcept;
+  // The part behind the question mark, not decoded; may be empty.
+  [[nodiscard]] std::string_view query() const noexcept;
+  // The first value of `name` in the query, decoded.
+  [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
+  // 1 for HTTP/1.1, 0 for HTTP/1.0.
+  [[nodiscard]] int minor_version() const noexcept;
+
+  // In the order in which they came.
+  [[nodiscard]] std::span<const Header> headers() const noexcept;
+  // The first one of this name.
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
+  // What stands in the Host header; may be empty in HTTP/1.0.
+  [[nodiscard]] std::string_view host() const noexcept;
+
+  // What the router found in the path for `{name}`, decoded; empty if there is no such parameter.
+  [[nodiscard]] std::string parameter(std::string_view name) const;
+  // By a router, with a name and a value that live as long as the request.
+  void add_parameter(std::string_view name, std::string_view value);
+
+  // Known before the body is read, unless it comes in chunks.
+  [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
+  // Whether there is a body, be it empty.
+  [[nodiscard]] bool has_body() const noexcept;
+  // Reads what there is of the body, at least one byte; asks for it first if the client waits for
+  // that (100-continue). Parks. At its end: weft::Errc::end_of_stream. Other errors: those of
+  // http::Errc, weft::Errc::timed_out (Limits::body), the system's. After an error the connection
+  // is closed, and if the handler has not answered, 400, 408 or 413 is.
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer);
+  // All of it, which is at most Limits::body_bytes. After an error `value` is what came before.
+  net::Result<std::string> read_all();
+  // What came behind the last chunk; empty before the body's end has been read.
+  [[nodiscard]] std::span<const Header> trailers() const noexcept;
+
+  // The scope of this request: it ends with Errc::timed_out when Limits::request has passed, and
+  // with Errc::cancelled when the client hangs up or the server's grace is over. It costs nothing
+  // if it is not asked for. A hang-up is noticed once the body has been read: until then it is an
+  // error of the next read.
+  [[nodiscard]] Context& context();
+
+  [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
+
+ private:
+  Exchange& exchange_;
+};
+
+// "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. What is not
+// properly coded stays as it is.
+[[nodiscard]] std::string decode_query(std::string_view text);
+[[nodiscard]] std::string decode_path(std::string_view text);
+
+}  // namespace weft::http

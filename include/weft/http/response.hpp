@@ -1,0 +1,66 @@
+// What a server answers.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::http {
+
+class Exchange;
+
+// What is left of a connection that no longer speaks HTTP.
+struct Upgraded {
+  net::TcpStream& stream;
+  // What the client has sent already behind its request. To be read first.
+  std::string_view early;
+};
+
+// The answer to one request. Either send(), with all of the body, or any number of write()s, which
+// go out as chunks if no Content-Length has been set. A handler that does neither has answered with
+// the status and without a body. Used by one fiber at a time.
+class Response {
+ public:
+  explicit Response(Exchange& exchange) noexcept : exchange_(exchange) {}
+  Response(const Response&) = delete;
+  Response& operator=(const Response&) = delete;
+
+  // 200 unless it is set; from 200 to 599. These three are without effect once the head has been
+  // sent.
+  void set_status(int status) noexcept;
+  [[nodiscard]] int status() const noexcept;
+  // Throws std::invalid_argument for a name that is no token, a value with control characters, and
+  // for what the library writes itself: Transfer-Encoding, Connection, Date. A Content-Length must
+  // be a number, and is a promise for what will be written.
+  void add_header(std::string_view name, std::string_view value);
+  // The connection is closed behind this answer.
+  void close_after() noexcept;
+
+  // The whole answer. Parks until the kernel has taken it. To a HEAD request the body is not sent,
+  // but its size is. Errors: Errc::already_started; the stream's.
+  std::error_code send(std::string_view body);
+  // A part of the body. Parks until the kernel has taken it. Errors: Errc::wrong_length if it is
+  // more than Content-Length said; the stream's.
+  std::error_code write(std::string_view part);
+  std::error_code write(std::span<const std::byte> part);
+  // Whether the head has been sent.
+  [[nodiscard]] bool started() const noexcept;
+
+  // Answers 101 with the headers that have been added, `protocol` as Upgrade, and gives the
+  // connection to `talk`, which is called when the handler has returned, in the same fiber. The
+  // connection is closed when it returns. The request must have asked for an upgrade, and its body
+  // must have been read: else Errc::unsupported.
+  std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+
+ private:
+  Exchange& exchange_;
+};
+
+// "Not Found" for 404; "Unknown" for what has no name.
+[[nodiscard]] std::string_view reason_phrase(int status) noexcept;
+
+}  // namespace weft::http

@@ -1,0 +1,56 @@
+// Which handler for which path.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+#include <weft/http/server.hpp>
+
+namespace weft::http {
+
+// Called around a handler: it may answer itself, or call `next`, which is valid during the call.
+using Middleware = std::function<void(Request&, Response&, const Handler& next)>;
+
+// A Handler that chooses another one by method and path:
+//
+//   Router router;
+//   router.use(log).get("/users/{id}", show_user).get("/files/{path...}", send_file);
+//   Server server(std::move(router));
+//
+// `{name}` stands for one part of a path that is not empty, `{name...}` for all that is left, which
+// may be. What stands there literally is preferred, then `{name}`. A path that nobody has is
+// answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
+// if it has none. Copies share their routes. Routes are added before it serves; then it may be
+// called from any number of fibers.
+class Router {
+ public:
+  Router();
+
+  // Throws std::invalid_argument for a pattern that does not begin with a slash, or that has a
+  // brace where none belongs, or if there is a handler already.
+  Router& route(std::string_view method, std::string_view pattern, Handler handler);
+  Router& get(std::string_view pattern, Handler handler) {
+    return route("GET", pattern, std::move(handler));
+  }
+  Router& post(std::string_view pattern, Handler handler) {
+    return route("POST", pattern, std::move(handler));
+  }
+  Router& put(std::string_view pattern, Handler handler) {
+    return route("PUT", pattern, std::move(handler));
+  }
+  Router& del(std::string_view pattern, Handler handler) {
+    return route("DELETE", pattern, std::move(handler));
+  }
+  // Around all routes, the first one outermost, and also around 404 and 405.
+  Router& use(Middleware middleware);
+
+  void operator()(Request& request, Response& response) const;
+
+ private:
+  struct Node;
+  struct Routes;
+  std::shared_ptr<Routes> routes_;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,95 @@
+// An HTTP/1.1 server.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <system_error>
+#include <weft/http/limits.hpp>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/pool_options.hpp>
+
+namespace weft::http {
+
+// Called in a fiber for each request. What it throws is answered with 500, or if the answer has
+// begun, with the end of the connection.
+using Handler = std::function<void(Request&, Response&)>;
+
+// What a log of accesses is told when a request has been answered.
+struct Access {
+  const Request& request;
+  int status;                         // 0: the connection broke first.
+  std::uint64_t bytes;                // Of the body that was sent.
+  std::chrono::nanoseconds duration;  // From the head's end to the answer's.
+};
+
+struct ServerOptions {
+  Limits limits = {};
+  // The most handlers that run at once. The cap belongs to requests: a connection on which nothing
+  // is asked takes no slot. kUnlimited: each runs as soon as its head is there.
+  std::size_t max_running = kUnlimited;
+  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and its
+  // connection stays open.
+  std::size_t max_queued = 0;
+  // Seconds, in that answer.
+  std::chrono::seconds retry_after = std::chrono::seconds(1);
+  // Instead of max_running: handlers run in this pool, which may have other work, too, and which
+  // must outlive the server. When it refuses one, the answer is 503.
+  FiberPool* pool = nullptr;
+  // The most connections that are open at once; more wait in the listener's backlog.
+  std::size_t max_connections = kUnlimited;
+  // Called behind each answer, in its fiber. Empty: nothing is measured.
+  std::function<void(const Access&)> on_access = {};
+  // What a handler has thrown, before it is answered with 500. Empty: one line to stderr.
+  std::function<void(std::exception_ptr)> on_exception = {};
+};
+
+// One reading; each figure is exact when nothing happens.
+struct ServerStats {
+  std::uint64_t accepted = 0;       // Connections ever.
+  std::uint64_t connections = 0;    // Open now.
+  std::uint64_t requests = 0;       // Heads that were proper requests.
+  std::uint64_t refused = 0;        // Answered with 503 for want of a slot.
+  std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
+  std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
+};
+
+class ServerCore;
+
+// Answers requests on the connections of its listeners.
+// A connection on which nothing is asked has no fiber that runs and no stack: it is a record of
+// about a hundred bytes, beside what the poller has of every socket. When bytes come, a fiber reads
+// the request, calls the handler and writes the answer; the next request may find another one.
+class Server {
+ public:
+  // Throws std::invalid_argument that names the option; and what FiberPool's constructor throws.
+  explicit Server(Handler handler, ServerOptions options = {});
+  // shutdown(Deadline::past()).
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Accepts connections until shutdown() or the close of the listener, then returns an empty code;
+  // or with the error that will not pass by itself. A lack of descriptors or memory is waited out.
+  // Parks. May be called for several listeners at once, in fibers of one runtime.
+  std::error_code serve(net::TcpListener& listener);
+
+  // No connection is accepted any more; those on which nothing is asked are closed, others as soon
+  // as their request is answered. Parks until all are. At the deadline contexts of requests that
+  // are left end and their connections are closed; then it waits for their handlers to return.
+  // True if the deadline was not needed. From fibers and plain threads, more than once.
+  bool shutdown(Deadline grace);
+
+  [[nodiscard]] ServerStats stats() const noexcept;
+
+ private:
+  const std::unique_ptr<ServerCore> core_;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,19 @@
+// The table of requests and their answers, read.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace weft::test {
+
+struct CorpusCase {
+  std::vector<int> statuses;
+  std::string bytes;
+  int line;  // Of the table.
+};
+
+// Every request that the lines of the table stand for. Throws std::runtime_error that names a
+// line.
+[[nodiscard]] std::vector<CorpusCase> read_corpus();
+
+}  // namespace weft::test

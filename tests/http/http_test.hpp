@@ -1,0 +1,122 @@
+// A server on loopback, and clients that speak plain bytes.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/http/server.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+// Serves until it is destroyed. In a fiber.
+class HttpServer {
+ public:
+  explicit HttpServer(http::Handler handler, http::ServerOptions options = {})
+      : listener_(net::TcpListener::listen(net::Address::loopback_v4(0)).value),
+        server_(std::move(handler), std::move(options)),
+        address_(listener_.local_address().value),
+        loop_(weft::spawn([this] { return server_.serve(listener_); })) {}
+  ~HttpServer() { stop(); }
+
+  // True if no deadline was needed.
+  bool stop(Deadline grace = Deadline::past()) {
+    const bool in_time = server_.shutdown(grace);
+    if (loop_.joinable()) CHECK_FALSE(loop_.join());
+    listener_.close();  // Whoever waits to be accepted learns that nobody will.
+    return in_time;
+  }
+
+  [[nodiscard]] net::Address address() const { return address_; }
+  [[nodiscard]] net::TcpStream connect() const {
+    auto connected = net::TcpStream::connect(address());
+    CHECK_FALSE(connected.error);
+    return std::move(connected.value);
+  }
+  [[nodiscard]] http::Server& server() { return server_; }
+
+ private:
+  net::TcpListener listener_;
+  http::Server server_;
+  const net::Address address_;
+  JoinHandle<std::error_code> loop_;
+};
+
+inline void send_text(net::TcpStream& stream, std::string_view text) {
+  // A server that has refused may be gone already.
+  (void)stream.write_all(std::as_bytes(std::span(text)));
+}
+
+// Up to the end of the stream.
+inline std::string receive_all(net::TcpStream& stream) {
+  std::string all;
+  std::array<char, 4096> part;
+  for (;;) {
+    const auto [count, error] = stream.read_some(std::as_writable_bytes(std::span(part)));
+    if (error) return all;
+    all.append(part.data(), count);
+  }
+}
+
+// Until `text` has come; what came with it, or before the end of the stream.
+inline std::string receive_until(net::TcpStream& stream, std::string_view text) {
+  std::string all;
+  char byte = 0;
+  while (!all.ends_with(text)) {
+    if (stream.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) break;
+    all += byte;
+  }
+  return all;
+}
+
+struct Answer {
+  int status = 0;
+  std::string head;
+  std::string body;
+
+  [[nodiscard]] bool has(std::string_view line) const {
+    return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos;
+  }
+};
+
+// Takes the first answer off `text`; one with a Content-Length, or without a body. Status 0: there
+// is none.
+inline Answer take_answer(std::string& text) {
+  Answer answer;
+  const std::size_t end = text.find("\r\n\r\n");
+  if (end == std::string::npos || !text.starts_with("HTTP/1.1 ")) return answer;
+  answer.status = std::stoi(text.substr(9, 3));
+  answer.head = text.substr(0, end + 2);
+  std::size_t length = 0;
+  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
+    length = std::stoul(answer.head.substr(at + 16));
+  }
+  answer.body = text.substr(end + 4, length);
+  text.erase(0, end + 4 + length);
+  return answer;
+}
+
+// Sends `request`, ends the stream, and returns all answers.
+inline std::vector<Answer> ask(const HttpServer& server, std::string_view request) {
+  net::TcpStream stream = server.connect();
+  send_text(stream, request);
+  (void)stream.shutdown(net::Shutdown::write);
+  std::string text = receive_all(stream);
+  std::vector<Answer> answers;
+  while (!text.empty()) {
+    answers.push_back(take_answer(text));
+    if (answers.back().status == 0) break;
+    if (answers.back().status == 100) answers.pop_back();
+  }
+  return answers;
+}
+
+}  // namespace weft::test

@@ -1,0 +1,298 @@
+// Slow clients, full servers, and servers that stop.
+#include <algorithm>
+#include <atomic>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/http/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
+
+Answer first_answer(net::TcpStream& stream) {
+  std::string text = receive_until(stream, "\r\n\r\n");
+  Answer answer = take_answer(text);
+  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
+    answer.body.resize(std::stoul(answer.head.substr(at + 16)));
+  }
+  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
+  return answer;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("a head that does not end is answered with 408") {
+  http::ServerOptions options;
+  options.limits.head = 20ms;
+  const HttpServer server(say_hello, options);
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET / HTTP/1.1\r\nHos");
+  std::string text = receive_all(stream);
+  CHECK(take_answer(text).status == 408);
+}
+
+FIBER_TEST_CASE("a body that does not end is answered with 408") {
+  http::ServerOptions options;
+  options.limits.body = 20ms;
+  const HttpServer server(
+      [](http::Request& request, http::Response& response) {
+        const auto [body, error] = request.read_all();
+        CHECK(error == Errc::timed_out);
+        if (!error) (void)response.send(body);
+      },
+      options);
+  for (const std::string_view begin :
+       {"Content-Length: 10\r\n\r\nabc", "Transfer-Encoding: chunked\r\n\r\n5\r\nabc"}) {
+    net::TcpStream stream = server.connect();
+    send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\n" + std::string(begin));
+    std::string text = receive_all(stream);
+    CHECK(take_answer(text).status == 408);
+  }
+}
+
+FIBER_TEST_CASE("a client that does not read its answer is given up") {
+  http::ServerOptions options;
+  options.limits.write = 20ms;
+  std::error_code error;
+  Event ended;
+  const HttpServer server(
+      [&](http::Request&, http::Response& response) {
+        const std::string part(1 << 20, 'x');
+        while (!error) error = response.write(part);
+        ended.set();
+      },
+      options);
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  ended.wait();
+  CHECK(error == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("a connection on which nothing is asked is closed in the end") {
+  http::ServerOptions options;
+  options.limits.idle = 30ms;
+  const HttpServer server(say_hello, options);
+  net::TcpStream silent = server.connect();
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  CHECK(first_answer(stream).status == 200);
+  CHECK(receive_all(stream).empty());
+  CHECK(receive_all(silent).empty());
+}
+
+FIBER_TEST_CASE("never more handlers run than max_running, and one more is told to come again") {
+  http::ServerOptions options;
+  options.max_running = 2;
+  options.max_queued = 1;
+  options.retry_after = 7s;
+  Event go_on;
+  Semaphore begun(0);
+  std::atomic<int> running{0};
+  HttpServer server(
+      [&](http::Request&, http::Response& response) {
+        CHECK(++running <= 2);
+        begun.release();
+        go_on.wait();
+        --running;
+        (void)response.send("hello");
+      },
+      options);
+  // Connections on which nothing is asked hold no slot.
+  std::vector<net::TcpStream> idle;
+  for (int i = 0; i < 8; ++i) idle.push_back(server.connect());
+  std::vector<net::TcpStream> busy;
+  for (int i = 0; i < 2; ++i) {
+    busy.push_back(server.connect());
+    send_text(busy.back(), kGet);
+    begun.acquire();
+  }
+  // Of the next ones one is queued, and which one is not known. All others are refused.
+  std::vector<net::TcpStream> more;
+  for (int i = 0; i < 4; ++i) {
+    more.push_back(server.connect());
+    send_text(more.back(), kGet);
+  }
+  while (server.server().stats().refused < 3) this_fiber::yield();
+  go_on.set();
+  int answered = 0;
+  for (net::TcpStream& stream : more) {
+    const Answer answer = first_answer(stream);
+    if (answer.status == 200) {
+      ++answered;
+      continue;
+    }
+    CHECK(answer.status == 503);
+    CHECK(answer.has("Retry-After: 7"));
+    CHECK_FALSE(answer.has("Connection: close"));
+  }
+  CHECK(answered == 1);
+  for (net::TcpStream& stream : busy) CHECK(first_answer(stream).status == 200);
+  // Those that were refused ask again, on the same connection.
+  for (net::TcpStream& stream : more) {
+    send_text(stream, kGet);
+    CHECK(first_answer(stream).status == 200);
+  }
+}
+
+FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
+  http::ServerOptions options;
+  options.max_connections = 2;
+  const HttpServer server(say_hello, options);
+  std::vector<net::TcpStream> streams;
+  for (int i = 0; i < 3; ++i) {
+    streams.push_back(server.connect());
+    send_text(streams.back(), kGet);
+  }
+  CHECK(first_answer(streams[0]).status == 200);
+  CHECK(first_answer(streams[1]).status == 200);
+  streams[0].close();
+  CHECK(first_answer(streams[2]).status == 200);
+}
+
+FIBER_TEST_CASE("a request's context ends when its client hangs up") {
+  Event begun;
+  Event ended;
+  HttpServer server([&](http::Request& request, http::Response& response) {
+    Context& context = request.context();
+    begun.set();
+    Event never;
+    CHECK_FALSE(never.wait_until(context));
+    CHECK(context.error() == Errc::cancelled);
+    ended.set();
+    (void)response.send({});
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  stream.close();
+  ended.wait();
+}
+
+FIBER_TEST_CASE("a hang-up is noticed, too, when the context was there before the body") {
+  Event begun;
+  Event ended;
+  HttpServer server([&](http::Request& request, http::Response& response) {
+    Context& context = request.context();
+    CHECK(request.read_all().value == "hello");
+    begun.set();
+    Event never;
+    CHECK_FALSE(never.wait_until(context));
+    CHECK(context.error() == Errc::cancelled);
+    ended.set();
+    (void)response.send({});
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+  begun.wait();
+  stream.close();
+  ended.wait();
+}
+
+FIBER_TEST_CASE("a context that was asked for does no harm to a connection that goes on") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    CHECK_FALSE(request.context().is_over());
+    (void)response.send(request.read_all().value);
+  });
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 100; ++i) {
+    send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    CHECK(first_answer(stream).body == "hello");
+  }
+  std::string pipelined;
+  for (int i = 0; i < 20; ++i) pipelined += kGet;
+  CHECK(ask(server, pipelined).size() == 20);
+}
+
+FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
+  http::ServerOptions options;
+  options.limits.request = 10ms;
+  const HttpServer server(
+      [](http::Request& request, http::Response& response) {
+        Event never;
+        CHECK_FALSE(never.wait_until(request.context()));
+        CHECK(request.context().error() == Errc::timed_out);
+        response.set_status(504);
+        (void)response.send({});
+      },
+      options);
+  CHECK(ask(server, kGet).at(0).status == 504);
+}
+
+FIBER_TEST_CASE("a server that stops answers what has been asked, and closes what is idle") {
+  Event begun;
+  Event go_on;
+  HttpServer server([&](http::Request&, http::Response& response) {
+    begun.set();
+    go_on.wait();
+    (void)response.send("hello");
+  });
+  std::vector<net::TcpStream> idle;
+  for (int i = 0; i < 100; ++i) idle.push_back(server.connect());
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  while (server.server().stats().accepted < 101) this_fiber::yield();
+  auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
+  for (net::TcpStream& one : idle) CHECK(receive_all(one).empty());
+  CHECK_FALSE(stopped.done());
+  go_on.set();
+  const Answer answer = first_answer(stream);
+  CHECK(answer.body == "hello");
+  CHECK(answer.has("Connection: close"));
+  CHECK(stopped.join());
+}
+
+FIBER_TEST_CASE("when the grace is over, contexts end and connections are closed") {
+  Event begun;
+  HttpServer server([&](http::Request& request, http::Response& response) {
+    Context& context = request.context();
+    begun.set();
+    Event never;
+    CHECK_FALSE(never.wait_until(context));
+    CHECK(response.send("too late"));
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  CHECK_FALSE(server.stop(Deadline::past()));
+  CHECK(receive_all(stream).empty());
+}
+
+FIBER_TEST_CASE("requests that come while the server stops are answered or not begun") {
+  for (int round = 0; round < 20; ++round) {
+    std::atomic<int> handled{0};
+    std::atomic<int> answered{0};
+    HttpServer server([&](http::Request&, http::Response& response) {
+      ++handled;
+      (void)response.send("hello");
+    });
+    WaitGroup clients;
+    for (int i = 0; i < 8; ++i) {
+      clients.go([&, stream = server.connect()]() mutable {
+        for (;;) {
+          send_text(stream, kGet);
+          const Answer answer = first_answer(stream);
+          if (answer.status != 200) return;
+          ++answered;
+          if (answer.has("Connection: close")) return;
+        }
+      });
+    }
+    while (answered < 50) this_fiber::yield();
+    CHECK(server.stop(Deadline::never()));
+    clients.wait();
+    CHECK(answered == handled);
+  }
+}
+
+}  // namespace weft::test

@@ -1,0 +1,107 @@
+#include <weft/http/router.hpp>
+
+#include <stdexcept>
+
+#include "tests/http/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+http::Handler say(std::string what) {
+  return [what = std::move(what)](http::Request& request, http::Response& response) {
+    std::string text = what;
+    for (const std::string name : {"id", "post", "path"}) {
+      const std::string value = request.parameter(name);
+      if (!value.empty()) text += " " + name + "=" + value;
+    }
+    (void)response.send(text);
+  };
+}
+
+std::string get(const HttpServer& server, std::string_view path, std::string_view method = "GET") {
+  const Answer answer =
+      ask(server, std::string(method) + " " + std::string(path) + " HTTP/1.1\r\nHost: a\r\n\r\n")
+          .at(0);
+  return answer.status == 200 ? answer.body : std::to_string(answer.status);
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("a router finds handlers and parameters") {
+  http::Router router;
+  router.get("/", say("root"))
+      .get("/users", say("users"))
+      .get("/users/{id}", say("user"))
+      .get("/users/me", say("me"))
+      .get("/users/{id}/posts/{post}", say("post"))
+      .get("/users/me/posts", say("my posts"))
+      .get("/files/{path...}", say("file"))
+      .put("/users/{id}", say("put"));
+  const HttpServer server(router);
+  CHECK(get(server, "/") == "root");
+  CHECK(get(server, "/?a=b") == "root");
+  CHECK(get(server, "/users") == "users");
+  CHECK(get(server, "/users/7") == "user id=7");
+  CHECK(get(server, "/users/a%20b+c") == "user id=a b+c");
+  CHECK(get(server, "/users/me") == "me");
+  CHECK(get(server, "/users/me/posts") == "my posts");
+  CHECK(get(server, "/users/me/posts/9") == "post id=me post=9");
+  CHECK(get(server, "/users/7/posts/9") == "post id=7 post=9");
+  CHECK(get(server, "/files/a/b.c") == "file path=a/b.c");
+  CHECK(get(server, "/files/") == "file");
+  CHECK(get(server, "/users/7", "PUT") == "put id=7");
+  CHECK(get(server, "/users/") == "404");
+  CHECK(get(server, "/files") == "404");
+  CHECK(get(server, "/nothing") == "404");
+  CHECK(get(server, "/users/7/posts") == "404");
+}
+
+FIBER_TEST_CASE("a method that a path does not have is answered with those it has") {
+  http::Router router;
+  router.get("/a", say("a")).put("/a", say("b"));
+  const HttpServer server(router);
+  const Answer answer = ask(server, "DELETE /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
+  CHECK(answer.status == 405);
+  CHECK(answer.has("Allow: GET, PUT"));
+  CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
+}
+
+FIBER_TEST_CASE("middleware is called in its order, and may answer itself") {
+  http::Router router;
+  std::string order;
+  router
+      .use([&](http::Request& request, http::Response& response, const http::Handler& next) {
+        order += "(";
+        next(request, response);
+        order += ")";
+      })
+      .use([&](http::Request& request, http::Response& response, const http::Handler& next) {
+        if (!request.header("Authorization")) {
+          response.set_status(401);
+          (void)response.send({});
+          return;
+        }
+        order += "x";
+        next(request, response);
+      })
+      .get("/", say("root"));
+  const HttpServer server(router);
+  CHECK(get(server, "/") == "401");
+  CHECK(ask(server, "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: b\r\n\r\n").at(0).status == 200);
+  CHECK(order == "()(x)");
+}
+
+FIBER_TEST_CASE("patterns that mean nothing are refused") {
+  for (const std::string_view pattern :
+       {"", "a", "/{", "/a{b}", "/{}", "/{...}", "/{a...}/b", "/a}"}) {
+    http::Router router;
+    CHECK_THROWS_AS(router.get(pattern, say("x")), std::invalid_argument);
+  }
+  http::Router router;
+  router.get("/{a}", say("x"));
+  CHECK_THROWS_AS(router.get("/{b}", say("x")), std::invalid_argument);
+  CHECK_THROWS_AS(router.get("/x", nullptr), std::invalid_argument);
+}
+
+}  // namespace weft::test

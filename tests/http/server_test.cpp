@@ -1,0 +1,313 @@
+#include <weft/http/server.hpp>
+
+#include <array>
+#include <stdexcept>
+#include <weft/barrier.hpp>
+#include <weft/event.hpp>
+#include <weft/http/error.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/http/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
+
+// For a request that is answered with a Content-Length, on a connection that stays.
+Answer ask_once(net::TcpStream& stream, std::string_view request) {
+  send_text(stream, request);
+  std::string head = receive_until(stream, "\r\n\r\n");
+  Answer answer = take_answer(head);
+  std::size_t length = 0;
+  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
+    length = std::stoul(answer.head.substr(at + 16));
+  }
+  answer.body.resize(length);
+  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
+  return answer;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("many requests go over one connection, one after the other") {
+  HttpServer server(say_hello);
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 50; ++i) {
+    const Answer answer = ask_once(stream, kGet);
+    CHECK(answer.status == 200);
+    CHECK(answer.body == "hello");
+  }
+  stream.close();
+  server.stop();
+  CHECK(server.server().stats().requests == 50);
+  CHECK(server.server().stats().accepted == 1);
+}
+
+FIBER_TEST_CASE("pipelined requests are answered in their order") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    if (request.path() == "/1") this_fiber::yield();
+    (void)response.send(request.path());
+  });
+  std::string requests;
+  for (int i = 0; i < 300; ++i) {
+    requests += "GET /" + std::to_string(i) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+  }
+  const auto answers = ask(server, requests);
+  CHECK(answers.size() == 300);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    CHECK(answers[i].body.substr(1) == std::to_string(i));
+  }
+}
+
+FIBER_TEST_CASE("a handler finds the parts of a request") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    CHECK(request.method() == "GET");
+    CHECK(request.target() == "/a%20b?c=d+e&f=%41&g");
+    CHECK(request.path() == "/a%20b");
+    CHECK(request.query() == "c=d+e&f=%41&g");
+    CHECK(request.query_value("c") == "d e");
+    CHECK(request.query_value("f") == "A");
+    CHECK(request.query_value("g") == "");
+    CHECK_FALSE(request.query_value("h"));
+    CHECK(request.minor_version() == 1);
+    CHECK(request.headers().size() == 3);
+    CHECK(request.header("x-one") == "1");
+    CHECK(request.header("X-TWO") == "b, c");
+    CHECK_FALSE(request.header("x"));
+    CHECK(request.host() == "example.org:80");
+    CHECK_FALSE(request.has_body());
+    CHECK(request.content_length() == 0);
+    CHECK_FALSE(request.peer_address().error);
+    (void)response.send({});
+  });
+  const auto answers = ask(server,
+                           "GET /a%20b?c=d+e&f=%41&g HTTP/1.1\r\nHost: example.org:80\r\n"
+                           "X-One: 1\r\nx-two:  b, c \r\n\r\n");
+  CHECK(answers.size() == 1);
+}
+
+FIBER_TEST_CASE("a body streams in and out in chunks") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    std::array<std::byte, 7> part;
+    for (;;) {
+      const auto [count, error] = request.read_some(part);
+      if (error == Errc::end_of_stream) break;
+      CHECK_FALSE(error);
+      CHECK_FALSE(response.write(std::span(part).first(count)));
+    }
+    CHECK(request.trailers().size() == 2);
+    CHECK(request.trailers()[1].value == "two");
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream,
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "5\r\nhello\r\na;x\r\n, world! 1\r\n0\r\nA: one\r\nB:two\r\n\r\n");
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.find("Transfer-Encoding: chunked\r\n") != std::string::npos);
+  CHECK(head.find("Content-Length") == std::string::npos);
+  CHECK(receive_until(stream, "\r\n0\r\n\r\n") ==
+        "5\r\nhello\r\n7\r\n, world\r\n3\r\n! 1\r\n0\r\n\r\n");
+  CHECK(ask_once(stream,
+                 "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n"
+                 "A: b\r\nC: two\r\n\r\n")
+            .status == 200);
+}
+
+FIBER_TEST_CASE("a body is asked for when the handler reads it") {
+  Event may_read;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    may_read.wait();
+    (void)response.send(request.read_all().value);
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream,
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  may_read.set();
+  CHECK(receive_until(stream, "\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+  CHECK(ask_once(stream, "hello").body == "hello");
+  CHECK(ask_once(stream, kGet).status == 200);
+}
+
+FIBER_TEST_CASE("a body that was not asked for ends the connection behind the answer") {
+  const HttpServer server(say_hello);
+  net::TcpStream stream = server.connect();
+  const Answer answer = ask_once(
+      stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n");
+  CHECK(answer.status == 200);
+  CHECK(answer.has("Connection: close"));
+  CHECK(receive_all(stream).empty());
+}
+
+FIBER_TEST_CASE("a small body that the handler leaves is read away, a large one closes") {
+  const HttpServer server(say_hello);
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello").body ==
+        "hello");
+  CHECK(ask_once(stream,
+                 "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+                 "5\r\nhello\r\n0\r\n\r\n")
+            .body == "hello");
+  CHECK(ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n").status ==
+        200);
+  CHECK(receive_all(stream).empty());
+}
+
+FIBER_TEST_CASE("HEAD is answered with a size and without a body") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    if (request.path() == "/stream") {
+      CHECK_FALSE(response.write("part"));
+      return;
+    }
+    (void)response.send("hello");
+  });
+  const auto answers = ask(server,
+                           "HEAD /stream HTTP/1.1\r\nHost: a\r\n\r\nHEAD / HTTP/1.1\r\nHost: a\r\n"
+                           "Connection: close\r\n\r\n");
+  // take_answer() believes the length, so what is behind is looked for by hand.
+  net::TcpStream stream = server.connect();
+  send_text(stream, "HEAD / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  const std::string text = receive_all(stream);
+  CHECK(text.find("Content-Length: 5\r\n") != std::string::npos);
+  CHECK(text.ends_with("\r\n\r\n"));
+  CHECK(answers.size() == 2);
+}
+
+FIBER_TEST_CASE("an answer of a promised length, and one that breaks the promise") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    response.add_header("Content-Length", "10");
+    CHECK_FALSE(response.write("01234"));
+    if (request.path() == "/more") {
+      CHECK(response.write("567890") == http::Errc::wrong_length);
+      CHECK_FALSE(response.write("56789"));
+    }
+    CHECK(response.send("x") == http::Errc::already_started);
+  });
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, "GET /more HTTP/1.1\r\nHost: a\r\n\r\n").body == "0123456789");
+  send_text(stream, kGet);
+  CHECK(receive_all(stream).ends_with("\r\n\r\n01234"));
+}
+
+FIBER_TEST_CASE("an answer without a length to HTTP/1.0 ends with the connection") {
+  const HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.write("one"));
+    CHECK_FALSE(response.write("two"));
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n");
+  const std::string text = receive_all(stream);
+  CHECK(text.find("Connection: close\r\n") != std::string::npos);
+  CHECK(text.ends_with("\r\n\r\nonetwo"));
+}
+
+FIBER_TEST_CASE("204 and 304 have no body") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    response.set_status(request.path() == "/204" ? 204 : 304);
+    (void)response.send("nothing of this");
+  });
+  net::TcpStream stream = server.connect();
+  for (const std::string path : {"/204", "/304"}) {
+    send_text(stream, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    const std::string head = receive_until(stream, "\r\n\r\n");
+    CHECK(head.starts_with("HTTP/1.1 " + path.substr(1)));
+    CHECK(head.find("Content-Length") == std::string::npos);
+  }
+}
+
+FIBER_TEST_CASE("headers that would split an answer are refused") {
+  const HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_THROWS_AS(response.add_header("A b", "c"), std::invalid_argument);
+    CHECK_THROWS_AS(response.add_header("A", "b\r\nC: d"), std::invalid_argument);
+    CHECK_THROWS_AS(response.add_header("A", std::string_view("\0", 1)), std::invalid_argument);
+    CHECK_THROWS_AS(response.add_header("Transfer-Encoding", "x"), std::invalid_argument);
+    CHECK_THROWS_AS(response.add_header("content-length", "5x"), std::invalid_argument);
+    response.add_header("X-Good", "yes");
+    (void)response.send({});
+  });
+  CHECK(ask(server, kGet).at(0).has("X-Good: yes"));
+}
+
+FIBER_TEST_CASE("a handler that throws is answered with 500, and reported") {
+  int reports = 0;
+  http::ServerOptions options;
+  options.on_exception = [&](std::exception_ptr) { ++reports; };
+  {
+    const HttpServer server(
+        [](http::Request& request, http::Response& response) {
+          if (request.path() == "/late") (void)response.write("part");
+          throw std::runtime_error("for the test");
+        },
+        options);
+    net::TcpStream stream = server.connect();
+    CHECK(ask_once(stream, kGet).status == 500);
+    CHECK(ask_once(stream, kGet).status == 500);  // On the same connection.
+    send_text(stream, "GET /late HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(receive_all(stream).find("part") != std::string::npos);
+  }
+  CHECK(reports == 3);
+}
+
+FIBER_TEST_CASE("each answer is told to the log of accesses") {
+  std::vector<std::string> lines;
+  http::ServerOptions options;
+  options.on_access = [&](const http::Access& access) {
+    CHECK(access.duration >= 0ns);
+    lines.push_back(std::string(access.request.method()) + " " +
+                    std::string(access.request.target()) + " " + std::to_string(access.status) +
+                    " " + std::to_string(access.bytes));
+  };
+  {
+    const HttpServer server(say_hello, options);
+    (void)ask(server, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
+  }
+  CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
+}
+
+FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early") {
+  const HttpServer server([](http::Request&, http::Response& response) {
+    const auto error = response.upgrade("echo", [](http::Upgraded upgraded) {
+      std::string text(upgraded.early);
+      text += receive_until(upgraded.stream, "\n");
+      send_text(upgraded.stream, text);
+    });
+    if (error) (void)response.send("no");
+  });
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, kGet).body == "no");
+  send_text(stream,
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
+            "early ");
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
+  CHECK(head.find("Upgrade: echo\r\n") != std::string::npos);
+  send_text(stream, "and late\n");
+  CHECK(receive_all(stream) == "early and late\n");
+}
+
+FIBER_TEST_CASE("impossible options are named") {
+  const auto message_of = [](http::ServerOptions options) -> std::string {
+    try {
+      const http::Server server(say_hello, std::move(options));
+    } catch (const std::invalid_argument& refused) {
+      return refused.what();
+    }
+    return "";
+  };
+  http::ServerOptions options;
+  options.limits.headers = 129;
+  CHECK(message_of(options).find("limits.headers") != std::string::npos);
+  options = {};
+  options.max_running = 0;
+  CHECK(message_of(options).find("max_running") != std::string::npos);
+  CHECK_THROWS_AS(http::Server(http::Handler()), std::invalid_argument);
+}
+
+}  // namespace weft::test
