@@ -33,6 +33,8 @@ class Category final : public std::error_category {
         return "end of stream";
       case Errc::too_heavy:
         return "the task's weight is above the pool's capacity";
+      case Errc::already_watched:
+        return "the descriptor is watched already";
     }
     return "unknown weft error";
   }

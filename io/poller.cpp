@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <weft/error.hpp>
 
 #include "base/panic.hpp"
 #include "base/thread.hpp"
@@ -36,9 +37,9 @@ std::error_code last_error() noexcept { return {base::last_error(), std::system_
 
 }  // namespace
 
-bool IoHandle::close() noexcept {
+bool IoHandle::end(std::uint32_t flags) noexcept {
   // Closing counts as a call, so that the record keeps its descriptor until both are woken.
-  if (!begin(kClosing)) return false;
+  if (!begin(flags)) return false;
   read_.close();
   write_.close();
   leave();
@@ -47,6 +48,9 @@ bool IoHandle::close() noexcept {
 
 void IoHandle::finish_close() noexcept {
   poller_->deregister(descriptor_);
+  // Relaxed: [use] has ordered what the flag was set with.
+  // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
+  if ((state_.load(relaxed) & kBorrowed) == 0) (void)::close(descriptor_);
   const std::uint32_t before = state_.fetch_or(kGone, acq_rel);  // [owner]
   if ((before & kOwned) == 0) poller_->give_record(*this);
 }
@@ -160,7 +164,8 @@ void Poller::clear_interrupt() noexcept {
   interrupt_pending_.exchange(false, acq_rel);  // [interrupt]
 }
 
-[[gnu::noinline]] std::error_code Poller::add(int descriptor, IoHandle*& handle) noexcept {
+[[gnu::noinline]] std::error_code Poller::enter(int descriptor, std::uint32_t flags,
+                                                IoHandle*& handle) noexcept {
   IoHandle* taken = take_record();
   if (taken == nullptr) return std::make_error_code(std::errc::not_enough_memory);
   IoHandle& record = *taken;
@@ -176,10 +181,11 @@ void Poller::clear_interrupt() noexcept {
     const std::error_code error = last_error();
     end_watch();
     give_record(record);
+    if (error == std::errc::file_exists) return Errc::already_watched;
     return error;
   }
   // Relaxed: the caller publishes the handle; events do not look at the state.
-  record.state_.store(IoHandle::kOwned, relaxed);
+  record.state_.store(IoHandle::kOwned | flags, relaxed);
   if (first) announce_watch();
   handle = &record;
   return {};
@@ -190,12 +196,17 @@ void Poller::remove(IoHandle& handle) noexcept {
   handle.disown();
 }
 
+int Poller::detach(IoHandle& handle) noexcept {
+  const int descriptor = handle.descriptor_;
+  const bool was_open = handle.end(IoHandle::kClosing | IoHandle::kBorrowed);
+  handle.disown();
+  return was_open ? descriptor : -1;
+}
+
 void Poller::deregister(int descriptor) noexcept {
   // Explicitly, because a forked child that holds the descriptor too would keep it registered.
   epoll_event unused{};
   (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &unused);
-  // Not retried on EINTR: Linux has released the number by then, and it may be in use again.
-  (void)::close(descriptor);
   end_watch();
 }
 

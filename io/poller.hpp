@@ -27,7 +27,8 @@ class Poller;
 // another descriptor, and there is no more than a false alarm.
 // Invariants
 //   I1  state_ = kUse * calls going on + flags; no call begins once kClosing is set.
-//   I2  The last call to end after kClosing closes the descriptor and sets kGone.
+//   I2  The last call to end after kClosing closes the descriptor, unless it is kBorrowed, and sets
+//       kGone.
 //   I3  The record returns to the free list once, when kGone is set and kOwned is not.
 // Order
 //   [use]    leave subtracts (acq_rel) -> the last leave (acq_rel): all calls are over before the
@@ -57,7 +58,7 @@ class alignas(base::kCacheLine) IoHandle {
 
   // Wakes all that wait with WaitOutcome::closed; the descriptor is closed when the last call has
   // left. False if it was closed before. From any thread.
-  bool close() noexcept;
+  bool close() noexcept { return end(kClosing); }
   [[nodiscard]] bool is_closed_hint() const noexcept {
     return (state_.load(detail::relaxed) & kClosing) != 0;  // Relaxed: a hint.
   }
@@ -68,7 +69,8 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kClosing = 1;
   static constexpr std::uint32_t kOwned = 2;
   static constexpr std::uint32_t kGone = 4;
-  static constexpr std::uint32_t kUse = 8;
+  static constexpr std::uint32_t kBorrowed = 8;  // The descriptor is only deregistered.
+  static constexpr std::uint32_t kUse = 16;
 
   // Counts a call, and sets `flags`; false once kClosing is set. Relaxed: the handle was published
   // to the caller together with its descriptor, and its end is ordered by [use].
@@ -80,6 +82,7 @@ class alignas(base::kCacheLine) IoHandle {
                                            detail::relaxed));
     return true;
   }
+  bool end(std::uint32_t flags) noexcept;
   void finish_close() noexcept;
   void disown() noexcept;
   std::size_t deliver(std::uint32_t events, std::uint32_t generation) noexcept;
@@ -137,9 +140,18 @@ class Poller final : public scheduler::EventSource {
 
   // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When
   // it fails the descriptor remains the caller's. From any thread.
-  [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept;
+  // Errc::already_watched: it is registered here already.
+  [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept {
+    return enter(descriptor, 0, handle);
+  }
+  // The same for a descriptor that remains its owner's, who closes it only after remove().
+  [[nodiscard]] std::error_code borrow(int descriptor, IoHandle*& handle) noexcept {
+    return enter(descriptor, IoHandle::kBorrowed, handle);
+  }
   // Closes the handle and gives its record back once no call uses it. By its owner, once.
   void remove(IoHandle& handle) noexcept;
+  // As remove(), but the descriptor stays open, and is the caller's; -1 if it was closed before.
+  [[nodiscard]] int detach(IoHandle& handle) noexcept;
 
  private:
   friend class IoHandle;
@@ -156,6 +168,8 @@ class Poller final : public scheduler::EventSource {
   [[nodiscard]] IoHandle* take_record() noexcept;
   [[nodiscard]] bool grow(std::size_t slab) noexcept;
   void give_record(IoHandle& handle) noexcept;
+  [[nodiscard]] std::error_code enter(int descriptor, std::uint32_t flags,
+                                      IoHandle*& handle) noexcept;
   void deregister(int descriptor) noexcept;
 
   int epoll_ = -1;

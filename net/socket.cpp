@@ -14,6 +14,11 @@ bool Socket::is_open_hint() const noexcept {
 
 int Socket::descriptor() const noexcept { return handle_ != nullptr ? handle_->descriptor() : -1; }
 
+int Socket::release() noexcept {
+  io::IoHandle* handle = std::exchange(handle_, nullptr);
+  return handle != nullptr ? handle->poller().detach(*handle) : -1;
+}
+
 void Socket::reset() noexcept {
   if (handle_ != nullptr) handle_->poller().remove(*handle_);
   handle_ = nullptr;

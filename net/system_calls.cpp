@@ -1,5 +1,6 @@
 #include "net/system_calls.hpp"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -119,6 +120,13 @@ bool CallResult::would_wait() const noexcept { return error == EAGAIN || error =
 
 [[gnu::noinline]] CallResult shut_down(int descriptor, int how) noexcept {
   return result_of([=] { return ::shutdown(descriptor, how); });
+}
+
+[[gnu::noinline]] CallResult set_non_blocking(int descriptor) noexcept {
+  const CallResult flags = result_of([=] { return ::fcntl(descriptor, F_GETFL); });
+  if (flags.error != 0 || (flags.value & O_NONBLOCK) != 0) return flags;
+  return result_of(
+      [&] { return ::fcntl(descriptor, F_SETFL, static_cast<int>(flags.value) | O_NONBLOCK); });
 }
 
 [[gnu::noinline]] CallResult set_option(int descriptor, int level, int name, int value) noexcept {

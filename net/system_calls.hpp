@@ -28,6 +28,7 @@ struct CallResult {
 [[nodiscard]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept;
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;
+[[nodiscard]] CallResult set_non_blocking(int descriptor) noexcept;
 [[nodiscard]] CallResult set_option(int descriptor, int level, int name, int value) noexcept;
 // Whether a read (or an accept), or a write, would not have to wait now.
 [[nodiscard]] bool is_readable(int descriptor) noexcept;

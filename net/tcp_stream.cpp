@@ -73,13 +73,38 @@ Result<TcpStream> TcpStream::connect(const Address& address, const Until& until)
     return {.error = started.code()};
   }
   // Registered only now: a socket that has not been told to connect counts as hung up.
-  auto [socket, refused] = adopt(*poller, descriptor);
+  auto [socket, refused] = net::adopt(*poller, descriptor);
   if (refused) return {.error = refused};
   if (started.error == EINPROGRESS) {
     if (const auto error = finish_connecting(socket, address, until)) return {.error = error};
   }
   if (const auto error = refuse_self(descriptor, address)) return {.error = error};
   return {.value = TcpStream(std::move(socket))};
+}
+
+Result<TcpStream> TcpStream::adopt(int descriptor) {
+  const auto [poller, no_poller] = find_poller();
+  if (no_poller) return {.error = no_poller};
+  const CallResult prepared = set_non_blocking(descriptor);
+  if (prepared.error != 0) return {.error = prepared.code()};
+  io::IoHandle* handle = nullptr;
+  const std::error_code refused = poller->add(descriptor, handle);
+  return {.value = TcpStream(Socket(handle)), .error = refused};
+}
+
+std::error_code TcpStream::wait_readable(const Until& until) {
+  const io::IoUse use(socket_.handle());
+  if (!use) return Errc::closed;
+  io::IoDirection& direction = use->read();
+  const auto attempt = [descriptor = use->descriptor()]() noexcept {
+    return CallResult{0, is_readable(descriptor) ? 0 : EAGAIN};
+  };
+  const std::error_code error = attempt_until(direction, detail::WaitReason::readable, until,
+                                              direction.worth_trying(), attempt)
+                                    .error;
+  // The wait may have used up the edge that the next read would look for.
+  if (!error) direction.set_drained(false);
+  return error;
 }
 
 Result<std::size_t> TcpStream::read_some(std::span<std::byte> buffer, const Until& until) {

@@ -35,14 +35,16 @@ Result<io::Poller*> find_poller();
 }
 
 // Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
-// `worth_trying` is false it waits first. The caller has entered the handle.
+// `worth_trying` is false it waits first; but if that wait is not to last, there is one attempt all
+// the same: the edge may be on its way, and a call that need not wait succeeds. The caller has
+// entered the handle.
 template <class Attempt>
 Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,
                                    const Until& until, bool worth_trying,
                                    Attempt attempt) noexcept {
   // The stream's own deadline also ends calls that would not have to wait.
   if (direction.deadline().passed()) return {.error = Errc::timed_out};
-  for (;;) {
+  for (std::error_code ended;; worth_trying = true) {
     if (worth_trying) {
       const CallResult result = attempt();
       if (!result.would_wait()) {
@@ -52,9 +54,13 @@ Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReaso
         return {.value = result.value};
       }
     }
-    const std::error_code error = to_error(direction.wait(until, reason));
-    if (error) return {.error = error};
-    worth_trying = true;
+    if (ended) return {.error = ended};
+    const io::WaitOutcome outcome = direction.wait(until, reason);
+    if (outcome == io::WaitOutcome::ready) continue;
+    ended = to_error(outcome);
+    if (worth_trying || outcome == io::WaitOutcome::closed || direction.deadline().passed()) {
+      return {.error = ended};
+    }
   }
 }
 

@@ -17,6 +17,7 @@ enum class Errc {
   too_many_waiting,    // The pool's max_blocked submitters are waiting already.
   end_of_stream,       // The peer closed its side of the connection.
   too_heavy,           // The task's weight is above the capacity of its pool.
+  already_watched,     // The runtime watches the descriptor already.
 };
 
 [[nodiscard]] const std::error_category& error_category() noexcept;

@@ -1,6 +1,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <unistd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -314,6 +316,51 @@ FIBER_TEST_CASE_WITH("a reader that always finds something lets others run", {.w
     ++reads;
   }
   CHECK(reads < much.size());
+}
+
+FIBER_TEST_CASE("a read that may not wait sees what is there, also after one that was short") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 64> buffer;
+  for (int i = 0; i < 100; ++i) {
+    CHECK(client.write_all(bytes("x")).value == 1);
+    CHECK(server.read_some(buffer).value == 1);
+    CHECK(client.write_all(bytes("12345")).value == 5);
+    // Nobody has asked the kernel yet what has come.
+    CHECK(server.read_some(buffer, Deadline::past()).value == 5);
+    CHECK(server.read_some(buffer, Deadline::past()).error == Errc::timed_out);
+  }
+}
+
+FIBER_TEST_CASE("waiting for bytes takes none of them") {
+  auto [client, server] = connected_pair();
+  std::array<std::byte, 64> buffer;
+  CHECK(server.wait_readable(Deadline::past()) == Errc::timed_out);
+  for (int i = 0; i < 20; ++i) {
+    auto waiter = spawn([&stream = server] { return stream.wait_readable(); });
+    CHECK(client.write_all(bytes("12345")).value == 5);
+    CHECK(waiter.join() == std::error_code{});
+    CHECK(server.wait_readable(Deadline::past()) == std::error_code{});
+    CHECK(server.read_some(buffer).value == 5);
+  }
+  client.close();
+  CHECK(server.wait_readable() == std::error_code{});
+  CHECK(server.read_some(buffer).error == Errc::end_of_stream);
+}
+
+FIBER_TEST_CASE("a socket is adopted, and given back open") {
+  auto [client, server] = connected_pair();
+  const int descriptor = server.native_handle();
+  CHECK(TcpStream::adopt(descriptor).error == Errc::already_watched);
+  CHECK(server.release() == descriptor);
+  CHECK(server.native_handle() == -1);
+  CHECK(server.release() == -1);
+  CHECK(::write(descriptor, "raw", 3) == 3);
+  CHECK(read_text(client, 3) == "raw");
+  auto [again, error] = TcpStream::adopt(descriptor);
+  CHECK(error == std::error_code{});
+  CHECK(client.write_all(bytes("back")).value == 4);
+  CHECK(read_text(again, 4) == "back");
+  CHECK(TcpStream::adopt(-1).error == std::errc::bad_file_descriptor);
 }
 
 TEST_SUITE_END();

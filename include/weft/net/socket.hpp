@@ -32,6 +32,9 @@ class Socket {
   [[nodiscard]] bool is_open_hint() const noexcept;
   // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
   [[nodiscard]] int descriptor() const noexcept;
+  // The descriptor, which stays open and is the caller's from now on; the socket is empty then. -1
+  // for one that is empty or closed. Nobody may be using the socket.
+  [[nodiscard]] int release() noexcept;
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:

@@ -37,6 +37,19 @@ class TcpStream {
   // without one, or the system's (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const Until& until = {});
 
+  // Takes over a connected socket of somebody else's making, and makes it non-blocking. Errors:
+  // Errc::no_runtime, Errc::already_watched, or the system's; the descriptor remains the caller's
+  // then. Never parks.
+  static Result<TcpStream> adopt(int descriptor);
+  // The other way round: the descriptor stays open, non-blocking, and is the caller's from now on.
+  // The stream is empty then. -1 if it was closed before. Nobody may be using the stream.
+  [[nodiscard]] int release() noexcept { return socket_.release(); }
+  // For calls that weft does not wrap: it must stay open and non-blocking. -1 for an empty stream.
+  [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
+
+  // Waits until a read would not have to: there are bytes, the end or an error. So a connection
+  // that is idle needs no buffer. Errors: Errc::timed_out, cancelled, closed.
+  [[nodiscard]] std::error_code wait_readable(const Until& until = {});
   // Reads what there is, at least one byte. At the end of the stream: Errc::end_of_stream. An
   // empty buffer gives 0 at once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
