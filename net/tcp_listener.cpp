@@ -2,31 +2,14 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
-#include <cerrno>
 #include <weft/net/tcp_listener.hpp>
 
+#include "net/accept.hpp"
 #include "net/transfer.hpp"
 
 namespace weft::net {
 
 namespace {
-
-// The connection ended, or its network failed, while it waited to be accepted: not the
-// listener's fault, and the next one may be fine.
-bool concerns_one_connection(int error) noexcept {
-  switch (error) {
-    case ECONNABORTED:
-    case EPROTO:
-    case ENETDOWN:
-    case ENONET:
-    case EHOSTDOWN:
-    case EHOSTUNREACH:
-    case ENETUNREACH:
-      return true;
-    default:
-      return false;
-  }
-}
 
 CallResult prepare(int descriptor, const Address& address, const ListenOptions& options) noexcept {
   CallResult result;
@@ -61,19 +44,15 @@ Result<TcpListener> TcpListener::listen(const Address& address, const ListenOpti
 Result<TcpStream> TcpListener::accept(const Until& until) {
   const io::IoUse use(socket_.handle());
   if (!use) return {.error = Errc::closed};
-  const auto attempt = [descriptor = use->descriptor()]() noexcept {
-    for (;;) {
-      const CallResult result = accept_from(descriptor);
-      if (!concerns_one_connection(result.error)) return result;
-    }
-  };
-  io::IoDirection& direction = use->read();
-  (void)direction.worth_trying();  // Forgets edges that the attempt will see anyway.
-  const auto [descriptor, error] =
-      attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
-  if (error) return {.error = error};
-  auto [socket, refused] = adopt(use->poller(), static_cast<int>(descriptor));
-  return {.value = TcpStream(std::move(socket)), .error = refused};
+  for (Pauses pauses;;) {
+    Result<TcpStream> result = accept_once(*use, until);
+    if (!passes_by_itself(result.error) || until.is_over()) return result;
+    // Ended early by the next connection, which is no worse.
+    const Deadline pause = Deadline::after(pauses.next());
+    const io::WaitOutcome outcome =
+        use->read().wait(until.but_before(pause), detail::WaitReason::readable);
+    if (outcome == io::WaitOutcome::closed) return {.error = Errc::closed};
+  }
 }
 
 Result<Address> TcpListener::local_address() const noexcept {

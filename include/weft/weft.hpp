@@ -19,6 +19,7 @@
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/select.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/once.hpp>

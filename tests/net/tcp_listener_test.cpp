@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +14,7 @@
 
 using namespace weft;
 using namespace weft::test;
+using namespace std::chrono_literals;
 using net::Address;
 using net::TcpListener;
 using net::TcpStream;
@@ -98,7 +101,8 @@ FIBER_TEST_CASE("a connection that was reset while it waited harms nobody") {
   CHECK(text == "alive");
 }
 
-FIBER_TEST_CASE("out of descriptors, accept says so and the listener goes on afterwards") {
+FIBER_TEST_CASE(
+    "out of descriptors, accept says so only when its time is up, and the listener goes on") {
   TcpListener listener = listen_anywhere();
   auto [client, refused] = TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});
@@ -107,8 +111,13 @@ FIBER_TEST_CASE("out of descriptors, accept says so and the listener goes on aft
     const int lowest = ::fcntl(0, F_DUPFD, 0);
     ::close(lowest);
     const DescriptorLimit limit(static_cast<rlim_t>(lowest));
-    CHECK(listener.accept().error == std::errc::too_many_files_open);
-    CHECK(listener.accept().error == std::errc::too_many_files_open);
+    CHECK(listener.accept(Deadline::past()).error == std::errc::too_many_files_open);
+    CHECK(listener.accept(Deadline::after(5ms)).error == std::errc::too_many_files_open);
+    std::stop_source stop;
+    auto acceptor = spawn([&] { return listener.accept(stop.get_token()).error; });
+    CHECK(!acceptor.wait_for(5ms));
+    (void)stop.request_stop();
+    CHECK(acceptor.join() == std::errc::too_many_files_open);
     CHECK(TcpStream::connect(listener.local_address().value).error ==
           std::errc::too_many_files_open);
   }

@@ -1,0 +1,170 @@
+// Serving connections: the accept loop, its limits, and its end.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <vector>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/task.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/pool.hpp>
+#include <weft/until.hpp>
+
+namespace weft::net {
+
+// What becomes of a connection when its handler has returned.
+enum class Next : std::uint8_t {
+  close,
+  // The handler is called again when there is something to read. Until then the connection has no
+  // fiber that runs and no stack. What was read ahead must have been dealt with.
+  idle,
+};
+
+// One connection that a Server serves, as its handler sees it. Valid during the call.
+// Order
+//   [draining]  the drain stores draining_ (release) -> is_draining loads it (acquire); the edge
+//               that the drain leaves in each connection brings it to one that waits.
+class Connection {
+ public:
+  Connection(TcpStream& stream, const detail::Atomic<bool>& draining) noexcept
+      : stream_(stream), draining_(draining) {}
+
+  [[nodiscard]] TcpStream& stream() noexcept { return stream_; }
+  // The server is about to end: finish what has been begun, and return.
+  [[nodiscard]] bool is_draining() const noexcept {
+    return draining_.load(detail::acquire);  // [draining]
+  }
+  // As TcpStream::wait_readable(), between two requests: a drain ends it with Errc::cancelled,
+  // unless the next request has come.
+  [[nodiscard]] std::error_code wait_readable(const Until& until = {});
+
+ private:
+  TcpStream& stream_;
+  const detail::Atomic<bool>& draining_;
+};
+
+// What happens to connections beyond ServeOptions::max_connections.
+enum class AtLimit : std::uint8_t {
+  wait,    // They wait in the system's queue (ListenOptions::backlog) until another one ends.
+  refuse,  // They are accepted and refused.
+};
+
+struct ServeOptions {
+  // Connections served at once, idle ones included; 0: as many as there are descriptors.
+  std::size_t max_connections = 0;
+  AtLimit at_limit = AtLimit::wait;
+  // Gets connections that are not served: an answer to write, say, before it is closed. It is
+  // called by the fiber that accepts, or by the one that gave the connection up, and must neither
+  // wait nor throw; it may move the stream into a fiber. Empty: they are closed.
+  std::function<void(TcpStream)> on_refused = {};
+  // Starts what serves a connection; see in_pool(). What is destroyed without having been run
+  // counts as refused. Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
+  std::function<std::error_code(detail::Task&&)> run = {};
+  std::size_t stack_size = 0;
+  // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
+  // quarter of that time later.
+  std::chrono::nanoseconds idle_timeout = kNever;
+  // How long connections may go on once the server drains; then they are closed.
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);
+  // A request drains the server, as drain() does.
+  std::stop_token stop = {};
+};
+
+// Sums since the beginning. May be stale when they are returned.
+struct ServeStats {
+  std::uint64_t accepted = 0;     // Connections accepted, those refused included.
+  std::uint64_t refused = 0;      // Of those, the ones that no handler was called for.
+  std::uint64_t open = 0;         // Connections there are now.
+  std::uint64_t pauses = 0;       // Times the system had no descriptor or memory for the next one.
+  std::uint64_t timed_out = 0;    // Idle ones that idle_timeout ended.
+  std::uint64_t closed_late = 0;  // Connections still there at the end of the grace.
+};
+
+// For ServeOptions::run: connections are served by the pool's fibers, one for as long as its
+// handler runs, and what the pool refuses (OnFull::reject) is refused. With OnFull::block
+// connections wait in the system's queue. The pool outlives the server.
+[[nodiscard]] inline auto in_pool(FiberPool& pool) {
+  return [&pool](detail::Task&& task) {
+    return pool.submit([job = std::move(task)]() mutable { job.run(); });
+  };
+}
+
+// Accepts connections and has a handler called for each. Lack of descriptors and memory is waited
+// out, with pauses that grow from 1 ms to 1 s; meanwhile a descriptor held in reserve is used to
+// refuse those that wait.
+// Exceptions that leave a handler go where those of its fiber go; its connection is closed.
+class Server {
+ public:
+  using Handler = std::function<Next(Connection&)>;
+  class Core;  // Of no use to others.
+
+  explicit Server(ServeOptions options = {});
+  // run() has returned.
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Serves until drain(), a stop request, or the close of a listener; then accepts what has
+  // connected already, closes the listeners, lets idle connections end, gives the others the grace,
+  // closes what is left, and returns when every handler has. Once. Several listeners that share a
+  // port (ListenOptions::reuse_port) accept independently of each other.
+  // From fibers and plain threads; parks. Errors: what ended a listener but a close.
+  std::error_code run(std::span<TcpListener> listeners, Handler handler);
+  // Returns at once. From any thread, any number of times, also before run().
+  void drain() noexcept;
+  [[nodiscard]] bool is_draining() const noexcept;
+  [[nodiscard]] ServeStats stats() const noexcept;
+
+ private:
+  std::unique_ptr<Core> core_;
+};
+
+// A handler of any of the forms that serve() takes, as a Server wants it.
+template <class H>
+[[nodiscard]] Server::Handler to_handler(H handler) {
+  if constexpr (std::is_invocable_r_v<Next, H&, Connection&>) {
+    return Server::Handler(std::move(handler));
+  } else {
+    return Server::Handler([handler = std::move(handler)](Connection& connection) mutable {
+      if constexpr (std::invocable<H&, Connection&>) {
+        handler(connection);
+      } else {
+        handler(connection.stream());
+      }
+      return Next::close;
+    });
+  }
+}
+
+// A Server in one call: `handler` takes a TcpStream&, or a Connection& if it wants to know of the
+// drain, and may return a Next then. It is called for several connections at once. Ends, and
+// returns, as Server::run(); the drain begins with ServeOptions::stop or listener.close().
+template <class H>
+std::error_code serve(std::span<TcpListener> listeners, ServeOptions options, H handler) {
+  return Server(std::move(options)).run(listeners, to_handler(std::move(handler)));
+}
+template <class H>
+std::error_code serve(TcpListener& listener, ServeOptions options, H handler) {
+  return serve(std::span(&listener, 1), std::move(options), std::move(handler));
+}
+template <class H>
+std::error_code serve(TcpListener& listener, H handler) {
+  return serve(listener, ServeOptions{}, std::move(handler));
+}
+
+// `count` listeners that share one port: the system spreads connections over them. Errors: as
+// TcpListener::listen(). Never parks.
+Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
+                                               ListenOptions options = {});
+
+}  // namespace weft::net

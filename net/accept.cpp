@@ -1,0 +1,66 @@
+#include "net/accept.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "net/transfer.hpp"
+
+namespace weft::net {
+
+namespace {
+
+// The connection ended, or its network failed, while it waited to be accepted: not the
+// listener's fault, and the next one may be fine.
+bool concerns_one_connection(int error) noexcept {
+  switch (error) {
+    case ECONNABORTED:
+    case EPROTO:
+    case ENETDOWN:
+    case ENONET:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+Result<TcpStream> accept_once(io::IoHandle& listener, const Until& until) noexcept {
+  const auto attempt = [descriptor = listener.descriptor()]() noexcept {
+    for (;;) {
+      const CallResult result = accept_from(descriptor);
+      if (!concerns_one_connection(result.error)) return result;
+    }
+  };
+  io::IoDirection& direction = listener.read();
+  (void)direction.worth_trying();  // Forgets edges that the attempt will see anyway.
+  const auto [descriptor, error] =
+      attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
+  if (error) return {.error = error};
+  auto [socket, refused] = adopt(listener.poller(), static_cast<int>(descriptor));
+  return {.value = TcpStream(std::move(socket)), .error = refused};
+}
+
+bool passes_by_itself(std::error_code error) noexcept {
+  return error == std::errc::too_many_files_open ||
+         error == std::errc::too_many_files_open_in_system || error == std::errc::no_buffer_space ||
+         error == std::errc::not_enough_memory ||
+         error == std::errc::no_space_on_device;  // Of epoll: too many are registered.
+}
+
+void ReserveDescriptor::take() noexcept {
+  if (descriptor_ < 0) descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+bool ReserveDescriptor::give() noexcept {
+  if (descriptor_ < 0) return false;
+  close_descriptor(std::exchange(descriptor_, -1));
+  return true;
+}
+
+}  // namespace weft::net

@@ -1,0 +1,59 @@
+// What accepting connections is made of.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
+
+#include "io/poller.hpp"
+
+namespace weft::net {
+
+// The next connection of a listener, whose handle the caller has entered. Parks. What concerns the
+// connection that was next, and not the listener, is passed over; what the system lacks is not.
+Result<TcpStream> accept_once(io::IoHandle& listener, const Until& until) noexcept;
+
+// The system lacks descriptors or memory: others may give some back.
+[[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;
+
+// How long to wait before the next try: 1 ms, 2, 4, ... 1 s.
+class Pauses {
+ public:
+  [[nodiscard]] std::chrono::milliseconds next() noexcept {
+    const auto pause = next_;
+    next_ = std::min(2 * next_, kLongest);
+    ++count_;
+    return pause;
+  }
+  void reset() noexcept { *this = {}; }
+  // Since the last reset.
+  [[nodiscard]] unsigned count() const noexcept { return count_; }
+
+ private:
+  static constexpr std::chrono::milliseconds kLongest{1000};
+
+  std::chrono::milliseconds next_{1};
+  unsigned count_ = 0;
+};
+
+// A descriptor in reserve. While there is no other, it lets a connection be accepted, and refused.
+class ReserveDescriptor {
+ public:
+  ReserveDescriptor() noexcept { take(); }
+  ~ReserveDescriptor() { give(); }
+  ReserveDescriptor(const ReserveDescriptor&) = delete;
+  ReserveDescriptor& operator=(const ReserveDescriptor&) = delete;
+
+  // Takes it (again), if the system has one.
+  void take() noexcept;
+  // Gives it back to the system. False: it has none.
+  bool give() noexcept;
+
+ private:
+  int descriptor_ = -1;
+};
+
+}  // namespace weft::net

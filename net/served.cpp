@@ -1,0 +1,116 @@
+// A server's connections: what they do while they are served, and while they are idle.
+#include <mutex>
+
+#include "net/server_core.hpp"
+#include "net/transfer.hpp"
+
+namespace weft::net {
+
+// Relaxed: numbers that are only counted, and hints before an edge; see server_core.hpp.
+using detail::relaxed;
+
+std::error_code Connection::wait_readable(const Until& until) {
+  const io::IoUse use(stream_.socket().handle());
+  if (!use) return Errc::closed;
+  io::IoDirection& direction = use->read();
+  for (bool tries = direction.worth_trying();; tries = true) {
+    const bool ends = is_draining();
+    if ((tries || ends) && is_readable(use->descriptor())) {
+      direction.set_drained(false);  // The wait may have used up the edge.
+      return {};
+    }
+    if (ends) return Errc::cancelled;
+    if (direction.deadline().passed()) return Errc::timed_out;
+    const io::WaitOutcome outcome = direction.wait(until, detail::WaitReason::readable);
+    if (outcome == io::WaitOutcome::ready) continue;
+    if (tries || outcome == io::WaitOutcome::closed || !is_readable(use->descriptor())) {
+      return to_error(outcome);
+    }
+  }
+}
+
+void Server::Core::finish(Served& connection) noexcept {
+  {
+    const std::lock_guard lock(connection.shard.mutex);
+    (connection.previous == nullptr ? connection.shard.first : connection.previous->next) =
+        connection.next;
+    if (connection.next != nullptr) connection.next->previous = connection.previous;
+  }
+  delete &connection;
+  ended_.fetch_add(1, relaxed);
+  if (options_.max_connections != 0) slots_.release();
+  open_.done();  // The last access.
+}
+
+void Server::Core::refuse(Served& connection) noexcept {
+  refused_.fetch_add(1, relaxed);
+  give_away(std::move(connection.stream));
+  finish(connection);
+}
+
+void Server::Core::give_away(TcpStream&& stream) noexcept {
+  if (options_.on_refused) options_.on_refused(std::move(stream));
+}
+
+void Server::Core::serve(Served& connection) {
+  struct Finish {
+    Served* connection;
+    ~Finish() {
+      if (connection != nullptr) connection->core.finish(*connection);
+    }
+  };
+  Finish finish{&connection};
+  Connection shown(connection.stream, draining_);
+  for (;;) {
+    if (handler_(shown) == Next::close) return;
+    const Idle idle = become_idle(connection);
+    if (idle == Idle::over) return;
+    if (idle == Idle::readable) continue;
+    finish.connection = nullptr;  // Perhaps gone by now.
+    return;
+  }
+}
+
+Server::Core::Idle Server::Core::become_idle(Served& connection) {
+  const io::IoUse use(connection.stream.socket().handle());
+  if (!use) return Idle::over;
+  io::IoDirection& direction = use->read();
+  if (direction.worth_trying() && is_readable(use->descriptor())) {
+    direction.set_drained(false);
+    return Idle::readable;
+  }
+  try {
+    connection.waker =
+        detail::spawn_parked(detail::Task([&connection] { connection.core.resume(connection); }),
+                             detail::WaitReason::readable);
+  } catch (const std::exception&) {
+    // No record for a fiber that waits: this one does.
+    const Deadline limit = Deadline::after(options_.idle_timeout);
+    return Connection(connection.stream, draining_).wait_readable(limit) ? Idle::over
+                                                                         : Idle::readable;
+  }
+  connection.idle_since.store(Deadline::now_nanoseconds(), relaxed);
+  direction.add_watch(connection);
+  return Idle::parked;
+}
+
+void Server::Core::resume(Served& connection) {
+  connection.idle_since.store(0, relaxed);
+  const bool expired = connection.expired.load(relaxed);
+  bool serves = false;
+  if (const io::IoUse use(connection.stream.socket().handle()); use) {
+    // Told to end? But a request that has come is not lost.
+    const bool ends = expired || draining_.load(detail::acquire);  // [draining]
+    serves = !ends || is_readable(use->descriptor());
+    use->read().set_drained(false);  // The watch has used up the edge.
+  }
+  if (serves) {
+    connection.expired.store(false, relaxed);
+    serve(connection);
+  } else {
+    if (expired) timed_out_.fetch_add(1, relaxed);
+    finish(connection);
+  }
+}
+
+}  // namespace weft::net

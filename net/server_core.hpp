@@ -1,0 +1,104 @@
+// The inside of a Server.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <utility>
+#include <weft/detail/io_watch.hpp>
+#include <weft/mutex.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/wait_group.hpp>
+
+#include "net/accept.hpp"
+
+namespace weft::net {
+
+struct Served;
+
+// The connections of a server, so that its end finds them; in parts, so that those who come and go
+// seldom meet.
+struct Shard {
+  Mutex mutex;  // Guards the list.
+  Served* first = nullptr;
+};
+
+// What a server has.
+class Server::Core {
+ public:
+  explicit Core(ServeOptions options)
+      : options_(std::move(options)),
+        slots_(options_.max_connections),
+        stop_(options_.stop, [this] { drain(); }) {}
+
+  std::error_code run(std::span<TcpListener> listeners, Handler handler);
+  void drain() noexcept { (void)drain_.request_stop(); }
+  [[nodiscard]] bool is_draining() const noexcept { return drain_.stop_requested(); }
+  [[nodiscard]] ServeStats stats() const noexcept;
+
+  // By the fiber of a connection: calls the handler until the connection ends or is idle.
+  void serve(Served& connection);
+  // By the fiber of one that was idle, once it has been told of an edge.
+  void resume(Served& connection);
+  // Instead of serving it.
+  void refuse(Served& connection) noexcept;
+  void finish(Served& connection) noexcept;
+
+ private:
+  enum class Idle : std::uint8_t { readable, parked, over };
+
+  [[nodiscard]] std::error_code accept_from(TcpListener& listener);
+  [[nodiscard]] Result<TcpStream> next_connection(TcpListener& listener, const Until& until);
+  void begin(TcpStream&& stream);
+  [[nodiscard]] bool wait_out(TcpListener& listener, std::error_code error, Pauses& pauses,
+                              ReserveDescriptor& reserve);
+  void refuse_waiting(TcpListener& listener, ReserveDescriptor& reserve);
+  void give_away(TcpStream&& stream) noexcept;
+  [[nodiscard]] Idle become_idle(Served& connection);
+  template <class Visit>
+  void for_each(Visit visit);
+  void end_connections();
+  void sweep();
+
+  const ServeOptions options_;
+  Handler handler_;
+  detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
+  std::stop_source drain_;
+  Semaphore slots_;  // With max_connections only.
+  std::array<Shard, 16> shards_;
+  WaitGroup open_;
+  // Relaxed, all of them: they are only counted.
+  detail::Atomic<std::uint64_t> accepted_{0};
+  detail::Atomic<std::uint64_t> refused_{0};
+  detail::Atomic<std::uint64_t> ended_{0};
+  detail::Atomic<std::uint64_t> pauses_{0};
+  detail::Atomic<std::uint64_t> timed_out_{0};
+  detail::Atomic<std::uint64_t> closed_late_{0};
+  std::stop_callback<std::function<void()>> stop_;  // Last: it may call at once.
+};
+
+// One connection. While it is idle, it stands in its socket's direction as a watch, with a fiber
+// that has not begun as the one to wake.
+struct Served : detail::IoWatch {
+  Served(Server::Core& server, TcpStream&& connected, Shard& home) noexcept
+      : IoWatch{[](IoWatch& watch) noexcept { return static_cast<Served&>(watch).waker; }},
+        core(server),
+        stream(std::move(connected)),
+        shard(home) {}
+
+  Server::Core& core;
+  TcpStream stream;
+  Shard& shard;
+  Served* next = nullptr;  // Guarded by the shard's mutex, as is the next one.
+  Served* previous = nullptr;
+  detail::Waker waker;
+  // Relaxed, both: the edge that follows is what counts. 0: not idle.
+  detail::Atomic<std::int64_t> idle_since{0};
+  detail::Atomic<bool> expired{false};
+};
+
+}  // namespace weft::net

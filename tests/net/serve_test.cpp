@@ -1,0 +1,328 @@
+#include <weft/net/serve.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/latch.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/net/loopback.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using net::AtLimit;
+using net::Connection;
+using net::Next;
+using net::ServeOptions;
+using net::Server;
+using net::TcpListener;
+using net::TcpStream;
+
+TEST_SUITE_BEGIN("net/serve");
+
+namespace {
+
+// A server in a fiber of its own.
+class Serving {
+ public:
+  template <class H>
+  Serving(ServeOptions options, H handler)
+      : server_(std::move(options)), listener_(listen_anywhere()) {
+    address_ = listener_.local_address().value;
+    running_ = spawn([this, handler = net::to_handler(std::move(handler))]() mutable {
+      return server_.run(std::span(&listener_, 1), std::move(handler));
+    });
+  }
+  ~Serving() {
+    server_.drain();
+    if (running_.joinable()) CHECK(running_.join() == std::error_code{});
+  }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+  Server* operator->() noexcept { return &server_; }
+  [[nodiscard]] TcpStream connect() const {
+    auto [stream, error] = TcpStream::connect(address_);
+    CHECK(error == std::error_code{});
+    return std::move(stream);
+  }
+  [[nodiscard]] const net::Address& address() const noexcept { return address_; }
+  // Drains it, and waits for its end.
+  std::error_code end() {
+    server_.drain();
+    return running_.join();
+  }
+
+ private:
+  Server server_;
+  TcpListener listener_;
+  net::Address address_;
+  JoinHandle<std::error_code> running_;
+};
+
+// Whether the peer has closed, without another byte.
+bool has_ended(TcpStream& stream) {
+  std::array<std::byte, 8> buffer;
+  const std::error_code error = stream.read_some(buffer).error;
+  return error == Errc::end_of_stream || error == std::errc::connection_reset;
+}
+
+std::string ask(TcpStream& stream, std::string_view request) {
+  CHECK(!stream.write_all(bytes(request)).error);
+  return read_text(stream, request.size());
+}
+
+// Answers one request of at most 64 bytes, and waits for the next one without a fiber.
+Next answer_one(Connection& connection) {
+  std::array<std::byte, 64> buffer;
+  const auto [count, error] = connection.stream().read_some(buffer);
+  if (error || connection.stream().write_all(std::span(buffer).first(count)).error) {
+    return Next::close;
+  }
+  return Next::idle;
+}
+
+void wait_for(const std::function<bool()>& condition) {
+  while (!condition()) this_fiber::sleep_for(1ms);
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("each connection is served, until the server drains") {
+  Serving serving({}, [](TcpStream& stream) { (void)echo(stream); });
+  constexpr int kClients = 20;
+  std::vector<JoinHandle<void>> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.push_back(spawn([&serving] {
+      TcpStream stream = serving.connect();
+      CHECK(ask(stream, "hello") == "hello");
+    }));
+  }
+  for (auto& client : clients) client.join();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().accepted == kClients);
+  CHECK(serving->stats().open == 0);
+  CHECK(serving->stats().refused == 0);
+}
+
+FIBER_TEST_CASE("a stop request, or the close of its listener, ends serve") {
+  std::stop_source stop;
+  TcpListener listener = listen_anywhere();
+  auto serving =
+      spawn([&] { return net::serve(listener, {.stop = stop.get_token()}, [](TcpStream&) {}); });
+  (void)serving.wait_for(1ms);
+  (void)stop.request_stop();
+  CHECK(serving.join() == std::error_code{});
+  TcpListener second = listen_anywhere();
+  auto again = spawn([&] { return net::serve(second, [](TcpStream&) {}); });
+  (void)again.wait_for(1ms);
+  second.close();
+  CHECK(again.join() == std::error_code{});
+}
+
+THREAD_TEST_CASE("a plain thread can serve") {
+  Server server;
+  TcpListener listener = listen_anywhere();
+  const net::Address address = listener.local_address().value;
+  auto client = spawn([&] {
+    auto [stream, error] = TcpStream::connect(address);
+    CHECK(error == std::error_code{});
+    CHECK(ask(stream, "thread") == "thread");
+    server.drain();
+  });
+  CHECK(server.run(std::span(&listener, 1), net::to_handler(answer_one)) == std::error_code{});
+  client.join();
+}
+
+FIBER_TEST_CASE("a connection that is idle is served again when bytes come, by a new fiber") {
+  Serving serving({}, answer_one);
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < 10; ++i) streams.push_back(serving.connect());
+  for (int round = 0; round < 20; ++round) {
+    for (TcpStream& stream : streams) CHECK(ask(stream, "again") == "again");
+  }
+  CHECK(serving->stats().open == 10);
+  streams.clear();
+  wait_for([&] { return serving->stats().open == 0; });
+}
+
+FIBER_TEST_CASE("a drain ends idle connections at once, however they wait") {
+  for (const bool keeps_fiber : {false, true}) {
+    Serving serving({.grace = 1h}, [keeps_fiber](Connection& connection) {
+      if (answer_one(connection) == Next::close) return Next::close;
+      if (!keeps_fiber) return Next::idle;
+      CHECK(connection.wait_readable() == Errc::cancelled);
+      CHECK(connection.is_draining());
+      return Next::close;
+    });
+    TcpStream first = serving.connect();
+    TcpStream second = serving.connect();
+    CHECK(ask(first, "one") == "one");
+    CHECK(ask(second, "two") == "two");
+    CHECK(serving.end() == std::error_code{});
+    CHECK(has_ended(first));
+    CHECK(has_ended(second));
+    CHECK(serving->stats().closed_late == 0);
+  }
+}
+
+FIBER_TEST_CASE("a request that has come before the drain is answered") {
+  Event goes_on;
+  Serving serving({.grace = 1h}, [&](Connection& connection) {
+    const Next next = answer_one(connection);
+    goes_on.wait();
+    return next;
+  });
+  TcpStream stream = serving.connect();
+  CHECK(ask(stream, "first") == "first");
+  CHECK(!stream.write_all(bytes("second")).error);
+  // One that has connected, but has not been accepted perhaps.
+  TcpStream late = serving.connect();
+  CHECK(!late.write_all(bytes("late")).error);
+  serving->drain();
+  goes_on.set();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(read_text(stream, 6) == "second");
+  CHECK(read_text(late, 4) == "late");
+}
+
+FIBER_TEST_CASE("who goes on for longer than the grace is closed") {
+  Event begun;
+  Serving serving({.grace = 20ms}, [&](TcpStream& stream) {
+    begun.set();
+    std::array<std::byte, 8> buffer;
+    CHECK(stream.read_some(buffer).error == Errc::closed);
+  });
+  const TcpStream stream = serving.connect();
+  begun.wait();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().closed_late == 1);
+}
+
+FIBER_TEST_CASE("connections that are idle for too long are closed, the others go on") {
+  Serving serving({.idle_timeout = 20ms}, answer_one);
+  TcpStream idle = serving.connect();
+  CHECK(ask(idle, "once") == "once");
+  CHECK(has_ended(idle));
+  CHECK(serving->stats().timed_out == 1);
+}
+
+FIBER_TEST_CASE("at the limit connections wait for those before them") {
+  Event goes_on;
+  Serving serving({.max_connections = 2}, [&](TcpStream& stream) {
+    goes_on.wait();
+    (void)echo(stream);
+  });
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < 6; ++i) streams.push_back(serving.connect());
+  wait_for([&] { return serving->stats().open == 2; });
+  CHECK(serving->stats().accepted == 2);
+  goes_on.set();
+  for (TcpStream& stream : streams) {
+    CHECK(ask(stream, "turn") == "turn");
+    stream.close();
+  }
+  wait_for([&] { return serving->stats().open == 0; });
+  CHECK(serving->stats().accepted == 6);
+}
+
+FIBER_TEST_CASE("at the limit connections are refused where that is asked for") {
+  Serving serving(
+      {.max_connections = 2,
+       .at_limit = AtLimit::refuse,
+       .on_refused =
+           [](TcpStream stream) { (void)stream.write_all(bytes("busy"), Deadline::past()); }},
+      [](TcpStream& stream) { (void)echo(stream); });
+  TcpStream first = serving.connect();
+  TcpStream second = serving.connect();
+  CHECK(ask(first, "a") == "a");
+  CHECK(ask(second, "b") == "b");
+  TcpStream third = serving.connect();
+  CHECK(read_text(third, 4) == "busy");
+  CHECK(has_ended(third));
+  CHECK(serving->stats().refused == 1);
+}
+
+FIBER_TEST_CASE("a pool serves connections, and what it refuses is refused") {
+  FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
+  Serving serving(
+      {.on_refused =
+           [](TcpStream stream) { (void)stream.write_all(bytes("full"), Deadline::past()); },
+       .run = net::in_pool(pool)},
+      [](TcpStream& stream) { (void)echo(stream); });
+  TcpStream first = serving.connect();
+  TcpStream second = serving.connect();
+  CHECK(ask(first, "a") == "a");
+  CHECK(ask(second, "b") == "b");
+  TcpStream third = serving.connect();
+  CHECK(read_text(third, 4) == "full");
+  first.close();
+  second.close();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().refused == 1);
+}
+
+FIBER_TEST_CASE("listeners that share a port serve together") {
+  auto [listeners, error] = net::listen_shared(net::Address::loopback_v4(0), 3);
+  REQUIRE(error == std::error_code{});
+  const net::Address address = listeners.front().local_address().value;
+  Server server;
+  auto running =
+      spawn([&server, &all = listeners] { return server.run(all, net::to_handler(answer_one)); });
+  for (int i = 0; i < 30; ++i) {
+    auto [stream, refused] = TcpStream::connect(address);
+    CHECK(refused == std::error_code{});
+    CHECK(ask(stream, "any") == "any");
+  }
+  server.drain();
+  CHECK(running.join() == std::error_code{});
+  CHECK(server.stats().accepted == 30);
+}
+
+FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server goes on") {
+  Server server;
+  TcpListener listener = listen_anywhere();
+  const net::Address address = listener.local_address().value;
+  // Connected before the server begins, so that these have their descriptors.
+  std::vector<TcpStream> clients;
+  for (int i = 0; i < 100; ++i) {
+    auto [stream, error] = TcpStream::connect(address);
+    CHECK(error == std::error_code{});
+    clients.push_back(std::move(stream));
+  }
+  JoinHandle<std::error_code> running;
+  {
+    const int lowest = ::fcntl(0, F_DUPFD, 0);
+    ::close(lowest);
+    const DescriptorLimit limit(static_cast<rlim_t>(lowest + 64));
+    running =
+        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    // Those beyond the limit are not left to wait for ever.
+    while (server.stats().accepted < 100) this_fiber::sleep_for(1ms);
+    CHECK(server.stats().pauses >= 3);
+    CHECK(server.stats().refused == 100 - 63);
+    int answered = 0;
+    for (TcpStream& client : clients) {
+      if (!client.write_all(bytes("ask")).error && read_text(client, 3) == "ask") ++answered;
+    }
+    CHECK(answered == 63);
+    clients.clear();
+    while (server.stats().open != 0) this_fiber::sleep_for(1ms);
+  }
+  auto [stream, error] = TcpStream::connect(address);
+  CHECK(error == std::error_code{});
+  CHECK(ask(stream, "alive") == "alive");
+  server.drain();
+  CHECK(running.join() == std::error_code{});
+}
+
+TEST_SUITE_END();
