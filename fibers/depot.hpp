@@ -13,6 +13,10 @@ namespace weft::fibers {
 template <class T>
 class Depot {
  public:
+  // Throws std::bad_alloc. Room for chains only now: what a constructor of the stack itself has
+  // allocated when it throws is lost.
+  Depot() { chains_.reserve(64); }
+
   // False when there is no memory for the entry: the chain is still the caller's.
   [[nodiscard]] bool give(T* chain) noexcept {
     try {
@@ -32,7 +36,7 @@ class Depot {
   [[nodiscard]] std::int64_t count_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
-  boost::lockfree::stack<T*> chains_{64};
+  boost::lockfree::stack<T*> chains_{0};
   // Relaxed: a hint for trimming; the lock-free stack itself publishes the chains.
   detail::Atomic<std::int64_t> count_{0};
 };

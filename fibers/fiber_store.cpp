@@ -17,7 +17,7 @@ constexpr std::size_t kReservationSlabs = kReservationBytes / kSlabBytes;
 
 }  // namespace
 
-FiberStore::FiberStore(void* owner, std::size_t max_fibers) noexcept
+FiberStore::FiberStore(void* owner, std::size_t max_fibers)
     : owner_(owner), max_fibers_(std::max<std::size_t>(max_fibers, kFibersPerChain)) {}
 
 FiberStore::~FiberStore() {

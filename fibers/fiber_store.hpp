@@ -43,7 +43,8 @@ static_assert(sizeof(Slab) <= Slab::kHeaderBytes);
 // Any thread may call; a mutex guards the slabs, the lock-free depot the free chains.
 class FiberStore {
  public:
-  FiberStore(void* owner, std::size_t max_fibers) noexcept;
+  // Throws std::bad_alloc.
+  FiberStore(void* owner, std::size_t max_fibers);
   ~FiberStore();
   FiberStore(const FiberStore&) = delete;
   FiberStore& operator=(const FiberStore&) = delete;

@@ -139,24 +139,22 @@ void unwatch_for_overflow(const StackSpace& space) noexcept {
   }
 }
 
-SignalStack::SignalStack()
+SignalStack::SignalStack() noexcept
     : memory_(mmap(nullptr, kSignalStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
                    -1, 0)) {
-  if (memory_ == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "weft: mmap");
+  if (memory_ == MAP_FAILED) return;
   const stack_t alternate{memory_, 0, kSignalStackBytes};
-  if (sigaltstack(&alternate, nullptr) != 0) {
-    const int error = errno;
-    munmap(memory_, kSignalStackBytes);
-    throw std::system_error(error, std::generic_category(), "weft: sigaltstack");
-  }
+  if (sigaltstack(&alternate, nullptr) == 0) return;
+  munmap(memory_, kSignalStackBytes);
+  memory_ = MAP_FAILED;
 }
 
 SignalStack::~SignalStack() {
+  if (memory_ == MAP_FAILED) return;
   stack_t disabled{};
   disabled.ss_flags = SS_DISABLE;
-  // Cannot fail with these arguments, and nothing could be done.
-  (void)sigaltstack(&disabled, nullptr);
-  munmap(memory_, kSignalStackBytes);
+  // Cannot fail with these arguments; and memory that is still in use must not be given back.
+  if (sigaltstack(&disabled, nullptr) == 0) munmap(memory_, kSignalStackBytes);
 }
 
 }  // namespace weft::fibers

@@ -15,10 +15,11 @@ void watch_for_overflow(const StackSpace& space) noexcept;
 void unwatch_for_overflow(const StackSpace& space) noexcept;
 
 // The stack on which the handler runs; every worker thread needs one, as its fiber's has no room.
+// Where the system refuses it the thread goes without: an overflow then ends the process as it
+// would anyway, but without the sentence.
 class SignalStack {
  public:
-  // Throws std::system_error.
-  SignalStack();
+  SignalStack() noexcept;
   ~SignalStack();
   SignalStack(const SignalStack&) = delete;
   SignalStack& operator=(const SignalStack&) = delete;

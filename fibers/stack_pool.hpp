@@ -19,7 +19,8 @@ namespace weft::fibers {
 // is often followed by another, and given back by trim().
 class StackDepot {
  public:
-  explicit StackDepot(void (*entry)(Arrival)) noexcept : space_(entry) {}
+  // Throws std::bad_alloc.
+  explicit StackDepot(void (*entry)(Arrival)) : space_(entry) {}
 
   // A chain of one size from the warm stacks, else from the space; null when there is no memory.
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;

@@ -152,8 +152,10 @@ std::size_t Poller::wait(Deadline deadline) noexcept {
 void Poller::interrupt() noexcept {
   if (interrupt_pending_.exchange(true, acq_rel)) return;  // [interrupt]
   const std::uint64_t one = 1;
-  // It can fail only if the counter is full, and then the eventfd is readable anyway.
-  [[maybe_unused]] const ssize_t written = ::write(interrupt_, &one, sizeof one);
+  // But for interruptions it can fail only if the counter is full, and then the eventfd is readable
+  // anyway.
+  while (::write(interrupt_, &one, sizeof one) < 0 && base::last_error() == EINTR) {
+  }
 }
 
 void Poller::clear_interrupt() noexcept {

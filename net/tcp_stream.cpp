@@ -68,6 +68,8 @@ Result<TcpStream> TcpStream::connect(const Address& address, const Until& until)
   const int descriptor = static_cast<int>(opened.value);
   CallResult started = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
   if (started.error == 0) started = connect_to(descriptor, address);
+  // A signal may have come after the connection was begun; asked again, the kernel says so.
+  if (started.error == EALREADY) started.error = EINPROGRESS;
   if (started.error != 0 && started.error != EINPROGRESS) {
     close_descriptor(descriptor);
     return {.error = started.code()};

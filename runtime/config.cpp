@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -61,7 +62,13 @@ namespace {
 // On a worker's own stack, which has room for names of any length.
 void report_deadlock(const std::function<void(std::string_view)>& handler,
                      scheduler::Scheduler& scheduler) {
-  const std::string report = describe_deadlock(scheduler);
+  std::string described;
+  std::string_view report("weft: deadlock, and no memory to say who waits for whom\n");
+  try {
+    described = describe_deadlock(scheduler);
+    report = described;
+  } catch (const std::bad_alloc&) {
+  }
   if (handler) {
     handler(report);
     return;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <exception>
 #include <future>
 #include <thread>
@@ -9,6 +10,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "base/panic.hpp"
+#include "base/thread.hpp"
 #include "runtime/symbols.hpp"
 
 namespace weft::runtime {
@@ -124,14 +126,18 @@ std::string with_enough_stack(Compose compose_text) {
   return std::async(std::launch::async, compose_text).get();
 }
 
+void report_refusal(const std::exception& refusal) noexcept {
+  write_to_stderr("weft: the fibers cannot be listed: ");
+  write_to_stderr(refusal.what());
+  write_to_stderr("\n");
+}
+
 // On a thread of its own, because the one at hand may hold any lock.
 void dump_after_panic() noexcept {
   try {
-    std::thread([] { write_to_stderr(compose_all(report_patience())); }).join();
+    std::thread(&write_all_to_stderr).join();
   } catch (const std::exception& refusal) {
-    write_to_stderr("weft: the fibers cannot be listed: ");
-    write_to_stderr(refusal.what());
-    write_to_stderr("\n");
+    report_refusal(refusal);
   }
 }
 
@@ -152,13 +158,22 @@ std::string dump_all(Deadline patience) {
   return with_enough_stack([&] { return compose_all(patience); });
 }
 
-void write_to_stderr(const std::string& text) noexcept {
+void write_to_stderr(std::string_view text) noexcept {
   std::size_t written = 0;
   while (written < text.size()) {
     const ssize_t count = ::write(STDERR_FILENO, text.data() + written, text.size() - written);
+    if (count < 0 && base::last_error() == EINTR) continue;
     // Nothing can be done about a stderr that cannot be written.
     if (count <= 0) return;
     written += static_cast<std::size_t>(count);
+  }
+}
+
+void write_all_to_stderr() noexcept {
+  try {
+    write_to_stderr(compose_all(report_patience()));
+  } catch (const std::exception& refusal) {
+    report_refusal(refusal);
   }
 }
 

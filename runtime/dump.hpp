@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <weft/deadline.hpp>
 
 #include "scheduler/scheduler.hpp"
@@ -21,7 +22,9 @@ namespace weft::runtime {
 // Of all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 
-void write_to_stderr(const std::string& text) noexcept;
+void write_to_stderr(std::string_view text) noexcept;
+// dump_all(), or a line that says why it cannot be made. Not on a fiber's stack.
+void write_all_to_stderr() noexcept;
 
 // From now on a failed WEFT_CHECK shows all fibers before it ends the process.
 void install_panic_dump() noexcept;

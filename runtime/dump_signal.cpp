@@ -54,8 +54,9 @@ Shared& shared() {
 }
 
 void write_to(int descriptor, std::uint64_t value) noexcept {
-  // It can fail only if the counter is full, and then there is enough to do.
-  (void)!::write(descriptor, &value, sizeof value);
+  // But for interruptions it can fail only if the counter is full, and then there is enough to do.
+  while (::write(descriptor, &value, sizeof value) < 0 && errno == EINTR) {
+  }
 }
 
 void on_signal(int) {
@@ -68,13 +69,13 @@ void on_signal(int) {
   errno = saved_errno;
 }
 
-void write_dumps(int descriptor) {
+void write_dumps(int descriptor) noexcept {
   base::set_thread_name("weft-dump");
   for (;;) {
     std::uint64_t value = 0;
     const ssize_t length = ::read(descriptor, &value, sizeof value);
     if (length != sizeof value && errno != EINTR) return;
-    if (value % kEnd != 0) write_to_stderr(dump_all(report_patience()));
+    if (value % kEnd != 0) write_all_to_stderr();
     if (value >= kEnd) return;
   }
 }

@@ -34,8 +34,6 @@ void BlockingPool::expect() {
     const std::lock_guard lock(mutex_);
     // Meanwhile others may have started some, or become free.
     if (owed_ <= free_ || helpers_.size() == most_) return;
-    // Only starts make it larger, so there is room for one later.
-    helpers_.reserve(helpers_.size() + 1);
   }
   const std::error_code refused = start_helper();
   if (!refused) return;
@@ -47,6 +45,11 @@ void BlockingPool::expect() {
 
 std::error_code BlockingPool::start_helper() noexcept {
   try {
+    {
+      const std::lock_guard lock(mutex_);
+      // Only starts make it larger, so there is room for one later.
+      helpers_.reserve(helpers_.size() + 1);
+    }
     auto owner = std::make_unique<Helper>();
     Helper& helper = *owner;
     helper.thread = std::thread([this, &helper, number = started_] {

@@ -60,7 +60,7 @@ class BlockingPool {
     bool idle = false;  // On the idle stack.
   };
 
-  // Requires starting_mutex_, and room in helpers_. Returns what kept it from starting.
+  // Requires starting_mutex_. Returns what kept it from starting.
   [[nodiscard]] std::error_code start_helper() noexcept;
   void run(Helper& self) noexcept;
   [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;

@@ -99,8 +99,8 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     fibers::install_overflow_report();
     fibers::watch_for_overflow(stacks_.space());
   }
-  enter_registry(*this);
   try {
+    enter_registry(*this);
     for (auto& worker : workers_) {
       threads_.emplace_back([&worker = *worker] {
         const fibers::SignalStack signal_stack;
