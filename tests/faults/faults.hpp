@@ -1,0 +1,67 @@
+// One call that fails: interpose.cpp stands in front of the C library and of operator new, in this
+// program only, and makes the call fail that it was told to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::test {
+
+// What the library asks of the system.
+enum class Call : std::uint8_t {
+  allocate,          // operator new, of all kinds: std::bad_alloc, or null for nothrow
+  map,               // mmap
+  unmap,             // munmap
+  advise,            // madvise
+  advise_many,       // process_madvise
+  protect,           // mprotect
+  start_thread,      // pthread_create
+  futex_wait,        //
+  set_signal_stack,  // sigaltstack
+  set_handler,       // sigaction
+  create_epoll,      // epoll_create1
+  control_epoll,     // epoll_ctl
+  wait_epoll,        // epoll_pwait2, epoll_wait
+  create_event,      // eventfd
+  open_file,         // open
+  read_file,         // read
+  write_file,        // write
+  close_file,        // close
+  make_socket,       // socket
+  bind_socket,       // bind
+  listen_socket,     // listen
+  accept_socket,     // accept4
+  connect_socket,    // connect
+  set_option,        // setsockopt
+  get_name,          // getsockname, getpeername
+  receive,           // recv, recvfrom
+  send,              // send, sendto
+  shut_down,         // shutdown
+  poll_socket,       // poll
+  get_affinity,      // sched_getaffinity
+};
+[[nodiscard]] const char* to_string(Call call) noexcept;
+
+// An error number; or what a call may do that is no error, and yet is rare.
+inline constexpr int kShort = -1;  // receive, send, read and write: one byte only.
+
+struct Fault {
+  Call call;
+  int error;
+  unsigned times = 1;  // So many in a row.
+};
+
+// The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
+void arm(const Fault& fault, std::uint64_t number) noexcept;
+// Whether the fault has come.
+bool disarm() noexcept;
+
+// What is held through the calls that are interposed; what the C library takes for itself is not
+// counted.
+struct Held {
+  std::int64_t blocks = 0;        // By operator new.
+  std::int64_t mapped_bytes = 0;  // By mmap.
+};
+[[nodiscard]] Held held() noexcept;
+
+}  // namespace weft::test

@@ -1,0 +1,123 @@
+// Faults while pools begin, run tasks and end.
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <string>
+#include <system_error>
+#include <vector>
+#include <weft/error.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/task_group.hpp>
+
+#include "tests/faults/sweep.hpp"
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("faults/pool");
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::test::Call;
+using weft::test::demand;
+using weft::test::Documented;
+using weft::test::sweep;
+
+const Documented kRefusals = {std::make_error_code(std::errc::not_enough_memory),
+                              make_error_code(weft::Errc::full)};
+
+// What was accepted runs, and nothing else does.
+void submit(weft::PoolOptions options) {
+  weft::Runtime runtime({.workers = 2});
+  std::atomic<std::size_t> done{0};
+  std::size_t accepted = 0;
+  runtime.run([&] {
+    weft::FiberPool pool(std::move(options));
+    for (int i = 0; i < 20; ++i) {
+      const std::error_code error =
+          pool.submit([&done, text = std::string(60, 't')] { done.fetch_add(text.size() / 60); });
+      if (!error) ++accepted;
+      demand(!error || error == std::errc::not_enough_memory || error == weft::Errc::full,
+             "a refusal says why");
+    }
+    pool.close(weft::Close::drain);
+    pool.join();
+    demand(pool.stats().completed == accepted, "the pool's books say the same");
+  });
+  demand(done.load() == accepted, "what was accepted has run");
+}
+
+void submit_and_block() { submit({.capacity = 3}); }
+void submit_and_queue() {
+  submit({.capacity = 2, .queue_capacity = weft::kUnlimited, .on_full = weft::OnFull::reject});
+}
+void submit_or_refuse() { submit({.capacity = 2, .on_full = weft::OnFull::reject}); }
+void submit_or_run() { submit({.capacity = 2, .on_full = weft::OnFull::caller_runs}); }
+void submit_to_shards() { submit({.capacity = 4, .queue_capacity = 100, .shards = 2}); }
+void submit_prestarted() {
+  submit(
+      {.capacity = 3, .min_workers = 2, .prestart = true, .prealloc = true, .queue_capacity = 30});
+}
+
+TEST_CASE("a task is accepted and runs, or is refused: every allocation") {
+  for (const auto scenario : {&submit_and_block, &submit_and_queue, &submit_or_refuse,
+                              &submit_or_run, &submit_to_shards, &submit_prestarted}) {
+    sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
+  }
+}
+TEST_CASE("a pool bears what befalls the system under it") {
+  sweep(&submit_and_queue, {{Call::map, ENOMEM},
+                            {Call::protect, ENOMEM},
+                            {Call::futex_wait, EINTR},
+                            {Call::wait_epoll, EINTR},
+                            {Call::start_thread, EAGAIN}});
+}
+
+void wait_for_results() {
+  weft::Runtime runtime({.workers = 2});
+  runtime.run([] {
+    weft::FiberPool pool({.capacity = 2, .queue_capacity = 100});
+    {
+      std::vector<weft::PoolTask<int>> tasks;
+      for (int i = 0; i < 10; ++i) tasks.push_back(pool.async([i] { return i; }));
+      int sum = 0;
+      for (auto& task : tasks) sum += task.get();
+      demand(sum == 45, "every task returns its number");
+    }
+    demand(pool.run([] { return 3; }) == 3, "a call returns");
+    std::atomic<int> done{0};
+    {
+      weft::TaskGroup group(pool);
+      for (int i = 0; i < 5; ++i) group.spawn([&done] { done.fetch_add(1); });
+      group.join();
+    }
+    demand(done.load() == 5, "every task of the group was done");
+  });
+}
+TEST_CASE("results come back, or the call throws: every allocation") {
+  sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
+}
+
+void submit_with_terms() {
+  weft::Runtime runtime({.workers = 2});
+  runtime.run([] {
+    std::atomic<std::size_t> done{0};
+    std::size_t accepted = 0;
+    weft::FiberPool pool({.capacity = 2, .queue_capacity = 100, .timings = true});
+    for (int i = 0; i < 10; ++i) {
+      const weft::SubmitOptions terms{
+          .priority = i % 2 == 0 ? weft::Priority::high : weft::Priority::low,
+          .key = weft::TaskKey(i % 3)};
+      if (!pool.submit(terms, [&done] { done.fetch_add(1); })) ++accepted;
+    }
+    pool.close(weft::Close::drain);
+    pool.join();
+    demand(done.load() == accepted, "what was accepted has run");
+  });
+}
+TEST_CASE("tasks with keys and priorities run, or are refused: every allocation") {
+  sweep(&submit_with_terms, {{Call::allocate, ENOMEM}}, kRefusals);
+}
+}  // namespace
+
+TEST_SUITE_END();

@@ -1,0 +1,209 @@
+#include "tests/faults/sweep.hpp"
+
+#include <dirent.h>
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <sstream>
+#include <weft/runtime.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+namespace {
+
+// Seconds for the three runs of one process.
+constexpr unsigned kPatience = 30;
+// A scenario that makes more calls of a kind is too large to be gone through one by one.
+constexpr std::uint64_t kMostCalls = 3000;
+
+enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
+
+// The rest of the process's life is spent on telling what went wrong.
+[[noreturn]] void fail(const std::string& sentence) {
+  (void)disarm();
+  std::cerr << sentence << std::endl;
+  _exit(kFailed);
+}
+
+void on_alarm(int) {
+  (void)disarm();
+  alarm(3);  // The list may wait for a lock that is held for ever.
+  signal(SIGALRM, SIG_DFL);
+  std::cerr << "it hangs; its fibers:" << std::endl;
+  dump_fibers(std::cerr);
+  _exit(kFailed);
+}
+
+[[noreturn]] void on_terminate() {
+  (void)disarm();
+  std::cerr << "std::terminate";
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::exception& error) {
+    std::cerr << ": " << error.what();
+  } catch (...) {
+    std::cerr << ": some exception";
+  }
+  std::cerr << std::endl;
+  std::abort();
+}
+
+std::size_t count_descriptors() {
+  std::size_t count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
+// What a scenario must leave as it was.
+struct Books {
+  Held memory;
+  std::size_t descriptors;
+  std::size_t threads;
+};
+
+Books read_books() {
+  // The kernel forgets a joined thread a moment later.
+  std::size_t threads = TestGuard::count_threads();
+  for (int tries = 0; threads > 1 && tries < 2000; ++tries) {
+    usleep(1000);
+    threads = TestGuard::count_threads();
+  }
+  return {held(), count_descriptors(), threads};
+}
+
+// Only what has grown: what is kept for ever may have been taken for the first time.
+std::string growth(const Books& before, const Books& after, const Fault* fault) {
+  std::ostringstream text;
+  const auto compare = [&text](const char* what, auto earlier, auto later) {
+    if (later > earlier) text << what << ": " << earlier << " before, " << later << " after; ";
+  };
+  compare("blocks of operator new", before.memory.blocks, after.memory.blocks);
+  compare("descriptors", before.descriptors, after.descriptors);
+  compare("threads", before.threads, after.threads);
+  // What the system refuses to take back is nobody's fault.
+  if (fault == nullptr || fault->call != Call::unmap) {
+    compare("mapped bytes", before.memory.mapped_bytes, after.memory.mapped_bytes);
+  }
+  return text.str();
+}
+
+bool is_documented(const std::error_code& code, const Fault& fault, const Documented& documented) {
+  if (code == std::error_code(fault.error, std::system_category())) return true;
+  if (code == std::error_code(fault.error, std::generic_category())) return true;
+  return std::find(documented.begin(), documented.end(), code) != documented.end();
+}
+
+void run_with_fault(Scenario scenario, const Fault& fault, std::uint64_t number,
+                    const Documented& documented, bool& came) {
+  arm(fault, number);
+  try {
+    scenario();
+    came = disarm();
+  } catch (const std::bad_alloc&) {
+    came = disarm();
+    if (fault.call != Call::allocate && fault.call != Call::map) fail("std::bad_alloc");
+  } catch (const std::system_error& error) {
+    came = disarm();
+    if (!is_documented(error.code(), fault, documented)) {
+      fail(std::string("an error that is not documented: ") + error.what());
+    }
+  } catch (const std::exception& error) {
+    fail(std::string("an exception that is not documented: ") + error.what());
+  }
+}
+
+// Noexcept, so that what escapes ends it; the test framework would go on with the next case.
+[[noreturn]] void be_child(Scenario scenario, const Fault& fault, std::uint64_t number,
+                           const Documented& documented) noexcept {
+  signal(SIGALRM, &on_alarm);
+  signal(SIGABRT, SIG_DFL);
+  signal(SIGSEGV, SIG_DFL);
+  std::set_terminate(&on_terminate);
+  alarm(kPatience);
+  scenario();
+  const Books before = read_books();
+  bool came = false;
+  run_with_fault(scenario, fault, number, documented, came);
+  if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
+    fail("left behind: " + left);
+  }
+  scenario();
+  if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
+    fail("left behind by the run after it: " + left);
+  }
+  _exit(came ? kPassed : kNoFault);
+}
+
+struct Outcome {
+  int status;
+  std::string output;
+};
+
+Outcome run_child(Scenario scenario, const Fault& fault, std::uint64_t number,
+                  const Documented& documented) {
+  std::FILE* output = std::tmpfile();
+  // What has not been written yet would be written twice.
+  std::cout.flush();
+  (void)std::fflush(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(fileno(output), STDERR_FILENO);
+    dup2(fileno(output), STDOUT_FILENO);
+    be_child(scenario, fault, number, documented);
+  }
+  Outcome outcome{};
+  waitpid(child, &outcome.status, 0);
+  std::rewind(output);
+  char buffer[4096];
+  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, output)) {
+    outcome.output.append(buffer, count);
+  }
+  (void)std::fclose(output);
+  return outcome;
+}
+
+void sweep_one(Scenario scenario, const Fault& fault, const Documented& documented) {
+  const char* only = std::getenv("WEFT_FAULT_NUMBER");
+  std::uint64_t number = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
+  int failures = 0;
+  for (; number < kMostCalls; ++number) {
+    const Outcome outcome = run_child(scenario, fault, number, documented);
+    const bool exited = WIFEXITED(outcome.status);
+    if (exited && WEXITSTATUS(outcome.status) == kNoFault) return;
+    if (!exited || WEXITSTATUS(outcome.status) != kPassed) {
+      FAIL_CHECK(std::string(to_string(fault.call)), " number ", number, " failed with error ",
+                 fault.error, ", wait status ", outcome.status, ":\n", outcome.output);
+      if (++failures == 5) return;  // The others say the same.
+    }
+    if (only != nullptr) return;
+  }
+  FAIL_CHECK(std::string(to_string(fault.call)), " is called more than ", kMostCalls, " times");
+}
+
+}  // namespace
+
+void sweep(Scenario scenario, std::initializer_list<Fault> faults, const Documented& documented) {
+  for (const Fault& fault : faults) sweep_one(scenario, fault, documented);
+}
+
+void expect_none(std::error_code error) {
+  if (error) throw std::system_error(error);
+}
+
+void demand(bool condition, const char* sentence) {
+  if (!condition) fail(std::string("not so: ") + sentence);
+}
+
+}  // namespace weft::test

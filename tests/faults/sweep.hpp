@@ -1,0 +1,33 @@
+// One fault after the other, until none is left.
+//
+// A scenario is run in a process of its own: once as it is; then with the n-th call of a kind
+// failing; then again as it is. The second run may end with an exception that is documented; it
+// must not hang, end the process, or leave anything behind; and the third must do all that the
+// first did. n grows until the scenario makes fewer such calls.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "tests/faults/faults.hpp"
+
+namespace weft::test {
+
+using Scenario = void (*)();
+
+// What a scenario may end with, besides its return: std::bad_alloc, and a std::system_error whose
+// code is in here or stands for the fault's own number.
+using Documented = std::vector<std::error_code>;
+
+void sweep(Scenario scenario, std::initializer_list<Fault> faults,
+           const Documented& documented = {});
+
+// For scenarios: ends them with the error, as what is documented.
+void expect_none(std::error_code error);
+// What must be so in every run; the process ends otherwise.
+void demand(bool condition, const char* sentence);
+
+}  // namespace weft::test
