@@ -1,15 +1,11 @@
 #include "net/system_calls.hpp"
 
-#include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include "base/thread.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEFT_SANITIZED
@@ -22,21 +18,12 @@
 
 namespace weft::net {
 
+using io::result_of;
+
 namespace {
 
 const sockaddr* system_form(const Address& address) noexcept {
   return static_cast<const sockaddr*>(address.system_data());
-}
-
-// Repeats `call` while a signal interrupts it, and reads errno before anything else can run.
-template <class Call>
-CallResult result_of(Call call) noexcept {
-  for (;;) {
-    const auto value = call();
-    if (value >= 0) return {static_cast<std::int64_t>(value), 0};
-    const int error = base::last_error();
-    if (error != EINTR) return {0, error};
-  }
 }
 
 template <class Call>
@@ -49,17 +36,7 @@ Result<Address> address_from(Call call) noexcept {
   return Address::from_system(&storage, size);
 }
 
-// With an error or a hang-up, which are always reported, no call waits.
-bool would_not_wait(int descriptor, short events) noexcept {
-  pollfd state{descriptor, events, 0};
-  const CallResult result = result_of([&] { return ::poll(&state, 1, 0); });
-  // A poll that fails tells nothing: the call itself will.
-  return result.error != 0 || result.value > 0;
-}
-
 }  // namespace
-
-bool CallResult::would_wait() const noexcept { return error == EAGAIN || error == EWOULDBLOCK; }
 
 [[gnu::noinline]] CallResult open_tcp(const Address& address) noexcept {
   const int family = address.is_v6() ? AF_INET6 : AF_INET;
@@ -122,23 +99,8 @@ bool CallResult::would_wait() const noexcept { return error == EAGAIN || error =
   return result_of([=] { return ::shutdown(descriptor, how); });
 }
 
-[[gnu::noinline]] CallResult set_non_blocking(int descriptor) noexcept {
-  const CallResult flags = result_of([=] { return ::fcntl(descriptor, F_GETFL); });
-  if (flags.error != 0 || (flags.value & O_NONBLOCK) != 0) return flags;
-  return result_of(
-      [&] { return ::fcntl(descriptor, F_SETFL, static_cast<int>(flags.value) | O_NONBLOCK); });
-}
-
 [[gnu::noinline]] CallResult set_option(int descriptor, int level, int name, int value) noexcept {
   return result_of([&] { return ::setsockopt(descriptor, level, name, &value, sizeof value); });
-}
-
-[[gnu::noinline]] bool is_readable(int descriptor) noexcept {
-  return would_not_wait(descriptor, POLLIN | POLLRDHUP);
-}
-
-[[gnu::noinline]] bool is_writable(int descriptor) noexcept {
-  return would_not_wait(descriptor, POLLOUT);
 }
 
 [[gnu::noinline]] Result<Address> name_of(int descriptor) noexcept {
@@ -149,11 +111,6 @@ bool CallResult::would_wait() const noexcept { return error == EAGAIN || error =
 [[gnu::noinline]] Result<Address> peer_of(int descriptor) noexcept {
   return address_from(
       [=](sockaddr* name, socklen_t* size) { return ::getpeername(descriptor, name, size); });
-}
-
-[[gnu::noinline]] void close_descriptor(int descriptor) noexcept {
-  // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
-  (void)::close(descriptor);
 }
 
 }  // namespace weft::net

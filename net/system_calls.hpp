@@ -7,16 +7,15 @@
 #include <system_error>
 #include <weft/net/address.hpp>
 
+#include "io/attempt.hpp"
+
 namespace weft::net {
 
-// What a system call returned: a value, or with error != 0 the errno of that moment.
-struct CallResult {
-  std::int64_t value = 0;
-  int error = 0;
-
-  [[nodiscard]] bool would_wait() const noexcept;
-  [[nodiscard]] std::error_code code() const noexcept { return {error, std::system_category()}; }
-};
+using io::CallResult;
+using io::close_descriptor;
+using io::is_readable;
+using io::is_writable;
+using io::set_non_blocking;
 
 // None of these is ever inlined: a compiler may remember the address of errno, and the caller may
 // be on another thread after it has waited. Calls that a signal interrupted are repeated.
@@ -28,13 +27,8 @@ struct CallResult {
 [[nodiscard]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept;
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;
-[[nodiscard]] CallResult set_non_blocking(int descriptor) noexcept;
 [[nodiscard]] CallResult set_option(int descriptor, int level, int name, int value) noexcept;
-// Whether a read (or an accept), or a write, would not have to wait now.
-[[nodiscard]] bool is_readable(int descriptor) noexcept;
-[[nodiscard]] bool is_writable(int descriptor) noexcept;
 Result<Address> name_of(int descriptor) noexcept;
 Result<Address> peer_of(int descriptor) noexcept;
-void close_descriptor(int descriptor) noexcept;
 
 }  // namespace weft::net

@@ -9,12 +9,4 @@ Result<Socket> adopt(io::Poller& poller, int descriptor) noexcept {
   return {.value = Socket(handle), .error = error};
 }
 
-Result<io::Poller*> find_poller() {
-  try {
-    return {.value = &io::current_poller()};
-  } catch (const std::system_error& failure) {
-    return {.error = failure.code()};
-  }
-}
-
 }  // namespace weft::net

@@ -15,6 +15,7 @@
 #include <weft/go.hpp>
 #include <weft/grow_policy.hpp>
 #include <weft/histogram.hpp>
+#include <weft/io.hpp>
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
@@ -31,6 +32,7 @@
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
 #include <weft/pool_timings.hpp>
+#include <weft/result.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>

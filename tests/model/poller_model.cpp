@@ -1,4 +1,4 @@
-// io/poller.cpp and net/transfer.hpp: no byte waits for a reader that sleeps, closing and
+// io/poller.cpp and io/attempt.hpp: no byte waits for a reader that sleeps, closing and
 // deadlines end every wait, and nobody touches a waiter that has left.
 #include "tests/model/model_stop.hpp"
 
@@ -7,10 +7,10 @@
 #include "io/io_direction.cpp"
 #include "io/poller.cpp"
 
-#include "net/transfer.hpp"
+#include "io/attempt.hpp"
 #include "tests/model/model_waist.hpp"
 
-#include "runtime/error.cpp"
+#include "base/error.cpp"
 
 namespace weft::detail {
 void yield() noexcept { model::let_others_run(); }
@@ -21,16 +21,14 @@ void EventSource::announce_watch() noexcept {}
 EventSource& current_events() { std::abort(); }
 }  // namespace weft::scheduler
 
-namespace weft::net {
-bool CallResult::would_wait() const noexcept { return error == EAGAIN; }
-}  // namespace weft::net
-
 namespace {
 
 using weft::Deadline;
 using weft::Errc;
+using weft::Result;
 using weft::detail::acq_rel;
 using weft::detail::acquire;
+using weft::io::CallResult;
 using weft::io::IoDirection;
 using weft::model::Atomic;
 using weft::model::call_on_own_stack;
@@ -40,8 +38,6 @@ using weft::model::fault;
 using weft::model::kSoon;
 using weft::model::perhaps;
 using weft::model::World;
-using weft::net::CallResult;
-using weft::net::Result;
 
 enum Fault { kNone, kForgetsToFetch, kDrainedTooEarly, kWatchesOnce, kLeavesDrained };
 
@@ -89,9 +85,9 @@ struct Stream {
   Result<std::uint32_t> read(std::uint32_t most, Deadline deadline) {
     Result<std::int64_t> result;
     call_on_own_stack([&] {
-      result = weft::net::attempt_until(direction, weft::detail::WaitReason::readable, deadline,
-                                        direction.worth_trying(),
-                                        [&]() noexcept { return kernel.receive(most); });
+      result = weft::io::attempt_until(direction, weft::detail::WaitReason::readable, deadline,
+                                       direction.worth_trying(),
+                                       [&]() noexcept { return kernel.receive(most); });
     });
     if (result.error) return {.error = result.error};
     const auto count = static_cast<std::uint32_t>(result.value);
@@ -139,7 +135,7 @@ struct Reads
 };
 
 // Waits as a socket's case of a select does: a watch notes edges and reaches a list, and the kernel
-// is asked what they mean. As SocketCase in net/select.cpp, with a wait for this case alone.
+// is asked what they mean. As IoCase in io/io_case.cpp, with a wait for this case alone.
 class Watcher : weft::detail::IoWatch {
  public:
   explicit Watcher(Stream& stream) : IoWatch{&Watcher::note_edge}, stream_(stream) {}

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "runtime/error.cpp"
+#include "base/error.cpp"
 #include "tests/model/model_waist.hpp"
 
 // What pool_job.cpp calls, in short: no task of the model runs on a pool, and none has terms.

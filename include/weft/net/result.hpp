@@ -1,20 +1,10 @@
 // What a call over the network hands back.
 #pragma once
 
-#include <system_error>
+#include <weft/result.hpp>
 
 namespace weft::net {
 
-// A value, or the error that kept the call from its end. Where the call says so, `value` also
-// counts after an error: how far the call came.
-// Errors are those of the system (std::system_category) and of the library (weft::Errc).
-template <class T>
-struct [[nodiscard]] Result {
-  T value{};
-  std::error_code error{};
-
-  // True when there is no error.
-  [[nodiscard]] explicit operator bool() const noexcept { return !error; }
-};
+using weft::Result;
 
 }  // namespace weft::net

@@ -1,10 +1,10 @@
-#include <weft/net/select.hpp>
+#include <weft/detail/io_case.hpp>
 
 #include <mutex>
 #include <utility>
 
+#include "io/attempt.hpp"
 #include "io/poller.hpp"
-#include "net/system_calls.hpp"
 
 namespace weft::detail {
 
@@ -14,13 +14,13 @@ using io::IoDirection;
 using io::IoHandle;
 using io::IoUse;
 
-IoDirection& direction_of(IoHandle& handle, SocketCase::Direction direction) noexcept {
-  return direction == SocketCase::Direction::read ? handle.read() : handle.write();
+IoDirection& direction_of(IoHandle& handle, IoCase::Direction direction) noexcept {
+  return direction == IoCase::Direction::read ? handle.read() : handle.write();
 }
 
 }  // namespace
 
-void SocketCase::prepare() noexcept {
+void IoCase::prepare() noexcept {
   watching_ = handle_ != nullptr && handle_->enter();
   if (watching_) {
     direction_of(*handle_, direction_).add_watch(*this);
@@ -30,7 +30,7 @@ void SocketCase::prepare() noexcept {
   }
 }
 
-void SocketCase::dismiss() noexcept {
+void IoCase::dismiss() noexcept {
   if (!std::exchange(watching_, false)) return;
   IoDirection& direction = direction_of(*handle_, direction_);
   direction.remove_watch(*this);
@@ -38,7 +38,7 @@ void SocketCase::dismiss() noexcept {
   handle_->leave();
 }
 
-bool SocketCase::attempt() noexcept {
+bool IoCase::attempt() noexcept {
   const IoUse use(handle_);
   if (!use) return true;
   IoDirection& direction = direction_of(*use, direction_);
@@ -47,26 +47,26 @@ bool SocketCase::attempt() noexcept {
     direction.add_watch(*this);
   }
   const bool ready = direction.deadline().passed() ||
-                     (direction_ == Direction::read ? net::is_readable(use->descriptor())
-                                                    : net::is_writable(use->descriptor()));
+                     (direction_ == Direction::read ? io::is_readable(use->descriptor())
+                                                    : io::is_writable(use->descriptor()));
   // The edge may still be on its way, or have been taken by the watch.
   if (ready) direction.set_drained(false);
   return ready;
 }
 
-bool SocketCase::is_ready() noexcept { return told_ || due().passed(); }
+bool IoCase::is_ready() noexcept { return told_ || due().passed(); }
 
-Deadline SocketCase::due() noexcept {
+Deadline IoCase::due() noexcept {
   return watching_ ? direction_of(*handle_, direction_).deadline() : Deadline::never();
 }
 
-bool SocketCase::take_note() noexcept {
+bool IoCase::take_note() noexcept {
   const std::lock_guard guard(own_lock_);
   return std::exchange(told_, false);
 }
 
-Waker SocketCase::note_edge(IoWatch& watch) noexcept {
-  auto& self = static_cast<SocketCase&>(watch);
+Waker IoCase::note_edge(IoWatch& watch) noexcept {
+  auto& self = static_cast<IoCase&>(watch);
   const std::lock_guard guard(self.own_lock_);
   self.told_ = true;
   const Waiter* waiter = self.own_list_.claim_front();

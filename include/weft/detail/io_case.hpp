@@ -1,0 +1,65 @@
+// Descriptors as cases of a select().
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <weft/detail/io_watch.hpp>
+#include <weft/detail/select_case.hpp>
+
+namespace weft::io {
+class IoHandle;
+}
+
+namespace weft::detail {
+
+// Whether a call on a descriptor would not have to wait, as a case. While the select waits, a watch
+// in its direction brings edges to a list of the case's own; what they mean is asked of the kernel
+// when the case is attempted. So it is ready also if the edge was used up before. Invariants
+//   I1  While watching_ the watch is in the direction, or has been told, and the case counts as a
+//       call that uses the descriptor.
+//   I2  Before the kernel is asked, a watch that has been told is put in again: an edge that comes
+//       after the answer is noticed. Who takes an edge away lets the next call try at once.
+class IoCase : public SelectCase, private IoWatch {
+ public:
+  enum class Direction : std::uint8_t { read, write };
+
+ protected:
+  IoCase(io::IoHandle* handle, Direction direction) noexcept
+      : SelectCase(&own_lock_, &own_list_),
+        IoWatch{&IoCase::note_edge},
+        handle_(handle),
+        direction_(direction) {}
+
+ private:
+  void prepare() noexcept override;
+  void dismiss() noexcept override;
+  bool attempt() noexcept override;
+  bool is_ready() noexcept override;
+  Deadline due() noexcept override;
+  bool conclude() noexcept override { return false; }  // Something happened: ask what.
+  [[nodiscard]] bool asks_kernel() const noexcept override { return true; }
+
+  [[nodiscard]] bool take_note() noexcept;
+  static Waker note_edge(IoWatch& watch) noexcept;
+
+  io::IoHandle* const handle_;  // Null: always ready.
+  const Direction direction_;
+  bool watching_ = false;
+  bool told_ = false;  // Guarded by own_lock_.
+  SpinLock own_lock_;
+  WaitList own_list_;
+};
+
+template <class Handler>
+class ReadinessCase final : public IoCase {
+ public:
+  ReadinessCase(io::IoHandle* handle, Direction direction, Handler handler)
+      : IoCase(handle, direction), handler_(std::move(handler)) {}
+
+  void handle() override { handler_(); }
+
+ private:
+  Handler handler_;
+};
+
+}  // namespace weft::detail

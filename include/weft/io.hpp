@@ -1,0 +1,191 @@
+// Waiting for descriptors of others: libraries with sockets of their own, pipes, signals,
+// processes.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/detail/io_case.hpp>
+#include <weft/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::io {
+
+// What a descriptor is ready for; either: what is asked for is one of both.
+enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
+
+// A descriptor that the calling party's runtime watches. It may be one of somebody else's making,
+// and need not be non-blocking. Move-only; it must not outlive its runtime.
+// Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
+// writes nothing. One party waits to read and one to write at a time, which may be the same.
+// What always is ready (regular files, directories, /dev/null) is so here, too.
+class Watch {
+ public:
+  Watch() noexcept = default;
+  Watch(Watch&& other) noexcept
+      : handle_(std::exchange(other.handle_, nullptr)),
+        descriptor_(std::exchange(other.descriptor_, -1)),
+        owns_(other.owns_) {}
+  Watch& operator=(Watch&& other) noexcept {
+    if (this != &other) {
+      reset();
+      handle_ = std::exchange(other.handle_, nullptr);
+      descriptor_ = std::exchange(other.descriptor_, -1);
+      owns_ = other.owns_;
+    }
+    return *this;
+  }
+  ~Watch() { reset(); }
+
+  // The descriptor remains its owner's, who closes it only after the watch has ended: its number
+  // might be somebody else's before the watch is taken off it. Errors: Errc::no_runtime;
+  // Errc::already_watched, as there can be one watch of a descriptor in a runtime (a dup() of it
+  // may have another one); the system's. Never parks.
+  static Result<Watch> borrow(int descriptor);
+  // The watch closes it from now on. After an error it remains the caller's.
+  static Result<Watch> adopt(int descriptor);
+
+  // Parks until the descriptor is ready for `what`, and returns for which of that. An error or a
+  // hang-up counts as ready, as the next call tells. Errors: Errc::timed_out, cancelled; closed.
+  // With Deadline::past() it only looks.
+  Result<Ready> wait(Ready what, const Until& until = {});
+
+  // Ends all waits with Errc::closed; an adopted descriptor is closed. From anybody, at any time.
+  void close() noexcept;
+  // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended.
+  // Nobody may be waiting.
+  int release() noexcept;
+  [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
+  [[nodiscard]] IoHandle* handle() const noexcept { return handle_; }
+
+ private:
+  static Result<Watch> start(int descriptor, bool owns);
+  void reset() noexcept;
+
+  IoHandle* handle_ = nullptr;  // Null: it is always ready, or there is none.
+  int descriptor_ = -1;
+  bool owns_ = false;
+};
+
+// Cases of a select(); see weft/net/select.hpp for what holds.
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
+  return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
+                                        std::move(handler));
+}
+template <std::invocable Handler = detail::Nothing>
+[[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
+  return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
+                                        std::move(handler));
+}
+
+// Many descriptors that one party waits for, as libraries with sockets of their own want it (curl's
+// multi interface, c-ares): an epoll of its own, so that an event costs the same however many there
+// are. Descriptors remain their owners', who remove them before they close them. Level-triggered.
+// add, change and remove come from anybody at any time, wait from one party at a time.
+class WatchSet {
+ public:
+  struct Event {
+    std::uint64_t key = 0;
+    Ready ready = Ready::none;
+  };
+
+  // Errors: Errc::no_runtime, or the system's. Never parks.
+  static Result<WatchSet> create();
+
+  // `key` comes back with its events. Errors: std::errc::file_exists; operation_not_permitted for
+  // what cannot be polled, a regular file, say; the system's.
+  [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
+  [[nodiscard]] std::error_code change(int descriptor, Ready what, std::uint64_t key) noexcept;
+  [[nodiscard]] std::error_code remove(int descriptor) noexcept;
+
+  // Parks until one of them is ready; fills the beginning of `events`, and returns how many.
+  // Errors: Errc::timed_out, cancelled, closed.
+  Result<std::size_t> wait(std::span<Event> events, const Until& until = {});
+  // Ends a wait with Errc::closed.
+  void close() noexcept { epoll_.close(); }
+
+ private:
+  std::error_code control(int operation, int descriptor, Ready what, std::uint64_t key) noexcept;
+
+  Watch epoll_;
+};
+
+// Signals that end waits instead of processes. While the object lives, each of them is noted and
+// has no other effect; before and after, they have the one that they had. A signal belongs to one
+// object at a time. Made of handlers rather than of signalfd, to which a signal comes only if every
+// thread of the process has it blocked, those of other libraries included.
+class SignalSet {
+ public:
+  SignalSet() noexcept = default;
+  SignalSet(SignalSet&& other) noexcept;
+  SignalSet& operator=(SignalSet&& other) noexcept;
+  ~SignalSet();
+
+  // Errors: Errc::no_runtime; Errc::already_watched: another set has one of them; invalid_argument
+  // for what cannot be handled (SIGKILL); the system's. Never parks.
+  static Result<SignalSet> watch(std::initializer_list<int> signals);
+  // Parks until one of them has come since the last wait, and returns which; the smallest, if there
+  // are several. Errors: Errc::timed_out, cancelled. One party at a time.
+  Result<int> wait(const Until& until = {});
+
+ private:
+  void restore() noexcept;
+
+  Watch wake_;
+  std::uint64_t mask_ = 0;
+};
+
+// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile.
+Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
+
+// How a process has ended.
+struct ExitStatus {
+  int code = 0;    // What it returned, if it was not ended by a signal.
+  int signal = 0;  // 0: none.
+  [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
+};
+
+// Parks until a child process ends, and reaps it. Errors: no_child_process for one that is not the
+// caller's, or has been reaped; no_such_process; Errc::timed_out, cancelled: it goes on, and may be
+// waited for again.
+Result<ExitStatus> wait_process(int process, const Until& until = {});
+
+struct CommandOptions {
+  std::string input = {};                // What it reads from its standard input.
+  std::size_t most_output = 64UL << 20;  // Bytes of output; more is an error.
+};
+struct CommandResult {
+  ExitStatus status;
+  std::string output;  // What it wrote to its standard output, and
+  std::string errors;  // to its standard error output.
+};
+
+// Runs a program (found as the shell finds it) with `arguments`, of which the first is its name,
+// and collects its output. When `until` ends the wait, it and the processes of its group are killed
+// and what it wrote so far comes with the error: Errc::timed_out, cancelled. Further errors: the
+// system's (no_such_file_or_directory, ...); std::errc::file_too_large: too much output.
+Result<CommandResult> run_command(const std::vector<std::string>& arguments,
+                                  const CommandOptions& options = {}, const Until& until = {});
+
+// Two ends of a pipe: what is written to the one is read from the other.
+struct Pipe {
+  Watch read;
+  Watch write;
+};
+// Errors: Errc::no_runtime, or the system's. Never parks.
+Result<Pipe> make_pipe();
+// As TcpStream's calls, for pipes and the like: what is watched must be non-blocking. At the end of
+// a pipe: Errc::end_of_stream; without a reader: broken_pipe, and no signal.
+Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
+Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
+                              const Until& until = {});
+
+}  // namespace weft::io

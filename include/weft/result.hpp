@@ -1,0 +1,20 @@
+// What a call that may fail hands back.
+#pragma once
+
+#include <system_error>
+
+namespace weft {
+
+// A value, or the error that kept the call from its end. Where the call says so, `value` also
+// counts after an error: how far the call came.
+// Errors are those of the system (std::system_category) and of the library (weft::Errc).
+template <class T>
+struct [[nodiscard]] Result {
+  T value{};
+  std::error_code error{};
+
+  // True when there is no error.
+  [[nodiscard]] explicit operator bool() const noexcept { return !error; }
+};
+
+}  // namespace weft

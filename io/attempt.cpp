@@ -1,0 +1,40 @@
+#include "io/attempt.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace weft::io {
+
+[[gnu::noinline]] short ready_now(int descriptor, short events) noexcept {
+  pollfd state{descriptor, events, 0};
+  const CallResult result = result_of([&] { return ::poll(&state, 1, 0); });
+  // A poll that fails tells nothing: the call itself will.
+  if (result.error != 0 || (state.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) return events;
+  return state.revents;
+}
+
+bool is_readable(int descriptor) noexcept { return ready_now(descriptor, POLLIN | POLLRDHUP) != 0; }
+bool is_writable(int descriptor) noexcept { return ready_now(descriptor, POLLOUT) != 0; }
+
+[[gnu::noinline]] CallResult set_non_blocking(int descriptor) noexcept {
+  const CallResult flags = result_of([=] { return ::fcntl(descriptor, F_GETFL); });
+  if (flags.error != 0 || (flags.value & O_NONBLOCK) != 0) return flags;
+  return result_of(
+      [&] { return ::fcntl(descriptor, F_SETFL, static_cast<int>(flags.value) | O_NONBLOCK); });
+}
+
+[[gnu::noinline]] void close_descriptor(int descriptor) noexcept {
+  // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
+  (void)::close(descriptor);
+}
+
+Result<Poller*> find_poller() {
+  try {
+    return {.value = &current_poller()};
+  } catch (const std::system_error& failure) {
+    return {.error = failure.code()};
+  }
+}
+
+}  // namespace weft::io

@@ -1,0 +1,96 @@
+// Trying a system call, waiting, and trying again.
+#pragma once
+
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <weft/detail/waist.hpp>
+#include <weft/error.hpp>
+#include <weft/result.hpp>
+#include <weft/until.hpp>
+
+#include "base/thread.hpp"
+#include "io/poller.hpp"
+
+namespace weft::io {
+
+// What a system call returned: a value, or with error != 0 the errno of that moment.
+struct CallResult {
+  std::int64_t value = 0;
+  int error = 0;
+
+  [[nodiscard]] bool would_wait() const noexcept { return error == EAGAIN; }
+  [[nodiscard]] std::error_code code() const noexcept { return {error, std::system_category()}; }
+};
+static_assert(EAGAIN == EWOULDBLOCK);
+
+// Repeats `call` while a signal interrupts it, and reads errno before anything else can run.
+// Who calls it must never be inlined: a compiler may remember the address of errno, and the caller
+// may be on another thread after it has waited.
+template <class Call>
+CallResult result_of(Call call) noexcept {
+  for (;;) {
+    const auto value = call();
+    if (value >= 0) return {static_cast<std::int64_t>(value), 0};
+    const int error = base::last_error();
+    if (error != EINTR) return {0, error};
+  }
+}
+
+// Which of poll()'s `events` are so now; with an error or a hang-up, in which no call waits, or if
+// poll() fails, all of them.
+[[nodiscard]] short ready_now(int descriptor, short events) noexcept;
+// Whether a read (or an accept), or a write, would not have to wait now.
+[[nodiscard]] bool is_readable(int descriptor) noexcept;
+[[nodiscard]] bool is_writable(int descriptor) noexcept;
+[[nodiscard]] CallResult set_non_blocking(int descriptor) noexcept;
+void close_descriptor(int descriptor) noexcept;
+
+// The caller's poller, or Errc::no_runtime.
+Result<Poller*> find_poller();
+
+[[nodiscard]] inline std::error_code to_error(io::WaitOutcome outcome) noexcept {
+  switch (outcome) {
+    case io::WaitOutcome::ready:
+      return {};
+    case io::WaitOutcome::timed_out:
+      return Errc::timed_out;
+    case io::WaitOutcome::stopped:
+      return Errc::cancelled;
+    case io::WaitOutcome::closed:
+      return Errc::closed;
+  }
+  return {};
+}
+
+// Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
+// `worth_trying` is false it waits first; but if that wait is not to last, there is one attempt all
+// the same: the edge may be on its way, and a call that need not wait succeeds. The caller has
+// entered the handle.
+template <class Attempt>
+Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReason reason,
+                                   const Until& until, bool worth_trying,
+                                   Attempt attempt) noexcept {
+  // The stream's own deadline also ends calls that would not have to wait.
+  if (direction.deadline().passed()) return {.error = Errc::timed_out};
+  for (std::error_code ended;; worth_trying = true) {
+    if (worth_trying) {
+      const CallResult result = attempt();
+      if (!result.would_wait()) {
+        if (direction.turn_is_over()) [[unlikely]]
+          detail::yield();
+        if (result.error != 0) return {.error = result.code()};
+        return {.value = result.value};
+      }
+    }
+    if (ended) return {.error = ended};
+    const io::WaitOutcome outcome = direction.wait(until, reason);
+    if (outcome == io::WaitOutcome::ready) continue;
+    ended = to_error(outcome);
+    if (worth_trying || outcome == io::WaitOutcome::closed || direction.deadline().passed()) {
+      return {.error = ended};
+    }
+  }
+}
+
+}  // namespace weft::io

@@ -1,0 +1,193 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <weft/blocking.hpp>
+#include <weft/io.hpp>
+
+#include "io/attempt.hpp"
+
+namespace weft::io {
+
+namespace {
+
+[[gnu::noinline]] CallResult open_process(int process) noexcept {
+  return result_of([=] { return ::syscall(SYS_pidfd_open, process, 0); });
+}
+
+// EAGAIN while it has not ended.
+[[gnu::noinline]] CallResult reap(int process, siginfo_t& end) noexcept {
+  end = {};
+  CallResult result = result_of(
+      [&] { return ::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOHANG); });
+  if (result.error == 0 && end.si_pid == 0) result.error = EAGAIN;
+  return result;
+}
+
+ExitStatus status_of(const siginfo_t& end) noexcept {
+  if (end.si_code == CLD_EXITED) return {.code = end.si_status};
+  return {.signal = end.si_status};
+}
+
+// A program that has been started, with our ends of its pipes.
+struct Child {
+  int process = -1;
+  Watch input;
+  Watch output;
+  Watch errors;
+};
+
+int start(const std::vector<std::string>& arguments, const std::array<int, 3>& ends,
+          int& process) noexcept {
+  std::vector<char*> words;
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawnattr_t attributes;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawnattr_init(&attributes);
+  for (int i = 0; i < 3; ++i) {
+    ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)], i);
+  }
+  // A group of its own, so that all of it can be ended, and signals as they are by default.
+  sigset_t none;
+  sigset_t defaults;
+  sigemptyset(&none);
+  sigemptyset(&defaults);
+  sigaddset(&defaults, SIGPIPE);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(
+      &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  const int error =
+      ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+// The child's end of a pipe, which must block as programs expect it.
+int blocking_end(Watch& watch) noexcept {
+  const int descriptor = watch.release();
+  (void)::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+  return descriptor;
+}
+
+Result<Child> start_child(const std::vector<std::string>& arguments) {
+  auto [input, no_input] = make_pipe();
+  if (no_input) return {.error = no_input};
+  auto [output, no_output] = make_pipe();
+  if (no_output) return {.error = no_output};
+  auto [errors, no_errors] = make_pipe();
+  if (no_errors) return {.error = no_errors};
+  Result<Child> child;
+  const std::array<int, 3> ends{blocking_end(input.read), blocking_end(output.write),
+                                blocking_end(errors.write)};
+  // Starting a program takes up to some milliseconds.
+  const int error = blocking([&] { return start(arguments, ends, child.value.process); });
+  for (const int end : ends) close_descriptor(end);
+  if (error != 0) return {.error = {error, std::system_category()}};
+  child.value.input = std::move(input.write);
+  child.value.output = std::move(output.read);
+  child.value.errors = std::move(errors.read);
+  return child;
+}
+
+// Appends what there is, and ends the watch at the end of the pipe.
+std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
+  std::array<char, 8192> buffer;
+  const auto [count, error] =
+      read_some(watch, std::as_writable_bytes(std::span(buffer)), Deadline::past());
+  if (error == Errc::timed_out) return {};
+  if (error) {
+    watch = {};
+    return error == Errc::end_of_stream ? std::error_code{} : error;
+  }
+  if (text.size() + count > most) return std::make_error_code(std::errc::file_too_large);
+  text.append(buffer.data(), count);
+  return {};
+}
+
+// Writes what the pipe takes, and ends the watch when all is written, or nobody reads.
+void feed(Watch& watch, std::string_view& input) {
+  const auto [count, error] = write_all(watch, std::as_bytes(std::span(input)), Deadline::past());
+  input.remove_prefix(count);
+  if (input.empty() || (error && error != Errc::timed_out)) watch = {};
+}
+
+std::error_code converse(Child& child, const CommandOptions& options, CommandResult& result,
+                         const Until& until) {
+  std::string_view input = options.input;
+  if (input.empty()) child.input = {};
+  while (child.input.handle() != nullptr || child.output.handle() != nullptr ||
+         child.errors.handle() != nullptr) {
+    auto writes = on_writable(child.input);
+    auto reads = on_readable(child.output);
+    auto reads_errors = on_readable(child.errors);
+    std::array<detail::SelectCase*, 3> cases{};
+    std::size_t count = 0;
+    if (child.input.handle() != nullptr) cases[count++] = &writes;
+    if (child.output.handle() != nullptr) cases[count++] = &reads;
+    if (child.errors.handle() != nullptr) cases[count++] = &reads_errors;
+    const std::size_t chosen = detail::select_one(std::span(cases).first(count), until);
+    if (chosen == detail::kNoCase) {
+      return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+    }
+    std::error_code error;
+    if (cases[chosen] == &writes) feed(child.input, input);
+    if (cases[chosen] == &reads) error = collect(child.output, result.output, options.most_output);
+    if (cases[chosen] == &reads_errors) {
+      error = collect(child.errors, result.errors, options.most_output);
+    }
+    if (error) return error;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<ExitStatus> wait_process(int process, const Until& until) {
+  siginfo_t end;
+  CallResult reaped = reap(process, end);
+  if (reaped.error == 0) return {.value = status_of(end)};
+  if (reaped.error != EAGAIN) return {.error = reaped.code()};
+  const CallResult opened = open_process(process);
+  if (opened.error != 0) return {.error = opened.code()};
+  auto [watch, refused] = Watch::adopt(static_cast<int>(opened.value));
+  if (refused) {
+    close_descriptor(static_cast<int>(opened.value));
+    return {.error = refused};
+  }
+  for (;;) {
+    const auto [ready, error] = watch.wait(Ready::read, until);
+    if (error) return {.error = error};
+    reaped = reap(process, end);
+    if (reaped.error == 0) return {.value = status_of(end)};
+    if (reaped.error != EAGAIN) return {.error = reaped.code()};
+  }
+}
+
+Result<CommandResult> run_command(const std::vector<std::string>& arguments,
+                                  const CommandOptions& options, const Until& until) {
+  if (arguments.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
+  auto [child, refused] = start_child(arguments);
+  if (refused) return {.error = refused};
+  Result<CommandResult> result;
+  result.error = converse(child, options, result.value, until);
+  if (!result.error) {
+    const auto [status, error] = wait_process(child.process, until);
+    result.value.status = status;
+    result.error = error;
+    if (!error) return result;
+  }
+  (void)::kill(-child.process, SIGKILL);
+  result.value.status = wait_process(child.process).value;
+  return result;
+}
+
+}  // namespace weft::io

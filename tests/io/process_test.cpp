@@ -1,0 +1,106 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <stop_token>
+#include <string>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("io/process");
+
+FIBER_TEST_CASE("a signal ends a wait for it instead of the process") {
+  auto [set, error] = io::SignalSet::watch({SIGUSR1, SIGUSR2});
+  REQUIRE(error == std::error_code{});
+  CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
+  for (const int number : {SIGUSR1, SIGUSR2}) {
+    auto waiter = spawn([&waited = set] { return waited.wait(); });
+    (void)waiter.wait_for(1ms);
+    ::kill(::getpid(), number);
+    CHECK(waiter.join().value == number);
+  }
+  // Both, before anybody waits.
+  ::kill(::getpid(), SIGUSR2);
+  ::kill(::getpid(), SIGUSR1);
+  CHECK(set.wait().value + set.wait().value == SIGUSR1 + SIGUSR2);
+  std::stop_source stop;
+  auto waiter = spawn([&waited = set, &stop] { return waited.wait(stop.get_token()); });
+  (void)stop.request_stop();
+  CHECK(waiter.join().error == Errc::cancelled);
+}
+
+FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect afterwards") {
+  struct sigaction before {};
+  ::sigaction(SIGUSR1, nullptr, &before);
+  {
+    auto [set, error] = io::SignalSet::watch({SIGUSR1});
+    CHECK(error == std::error_code{});
+    CHECK(io::wait_signal({SIGUSR1}).error == Errc::already_watched);
+  }
+  CHECK(io::wait_signal({SIGKILL}, Deadline::past()).error == std::errc::invalid_argument);
+  CHECK(io::wait_signal({SIGUSR1}, Deadline::after(1ms)).error == Errc::timed_out);
+  struct sigaction after {};
+  ::sigaction(SIGUSR1, nullptr, &after);
+  const bool same = after.sa_handler == before.sa_handler;
+  CHECK(same);
+}
+
+FIBER_TEST_CASE("a child process is waited for, with what it returned or what ended it") {
+  const pid_t returns = ::fork();
+  if (returns == 0) ::_exit(7);
+  const auto end = io::wait_process(returns);
+  CHECK(end.error == std::error_code{});
+  CHECK(end.value.code == 7);
+  const pid_t sleeps = ::fork();
+  if (sleeps == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  CHECK(io::wait_process(sleeps, Deadline::after(1ms)).error == Errc::timed_out);
+  auto waiter = spawn([&] { return io::wait_process(sleeps); });
+  (void)waiter.wait_for(1ms);
+  ::kill(sleeps, SIGKILL);
+  CHECK(waiter.join().value.signal == SIGKILL);
+  CHECK(io::wait_process(sleeps).error == std::errc::no_child_process);
+}
+
+FIBER_TEST_CASE("a command's output is collected, with its status") {
+  const auto simple = io::run_command({"sh", "-c", "echo out; echo err >&2; exit 3"});
+  CHECK(simple.error == std::error_code{});
+  CHECK(simple.value.output == "out\n");
+  CHECK(simple.value.errors == "err\n");
+  CHECK(simple.value.status.code == 3);
+  io::CommandOptions options;
+  options.input.assign(1'000'000, 'i');
+  const auto much = io::run_command({"cat"}, options);
+  CHECK(much.value.status.success());
+  CHECK(much.value.output == options.input);
+  CHECK(io::run_command({"weft-has-no-such-program"}).error ==
+        std::errc::no_such_file_or_directory);
+}
+
+FIBER_TEST_CASE("a command that takes too long, or says too much, is killed") {
+  const auto slow = io::run_command({"sh", "-c", "echo begun; sleep 1000"}, {},
+                                    Deadline::after(50ms * test::kSlowdown));
+  CHECK(slow.error == Errc::timed_out);
+  CHECK(slow.value.output == "begun\n");
+  CHECK(slow.value.status.signal == SIGKILL);
+  io::CommandOptions options;
+  options.most_output = 1000;
+  CHECK(io::run_command({"yes"}, options).error == std::errc::file_too_large);
+}
+
+THREAD_TEST_CASE("a plain thread runs a command") {
+  const auto result = io::run_command({"echo", "thread"});
+  CHECK(result.error == std::error_code{});
+  CHECK(result.value.output == "thread\n");
+}
+
+TEST_SUITE_END();

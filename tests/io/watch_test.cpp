@@ -1,0 +1,230 @@
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/select.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using io::Ready;
+using io::Watch;
+using io::WatchSet;
+
+TEST_SUITE_BEGIN("io/watch");
+
+namespace {
+
+// A socket pair of a library that knows nothing of fibers: it blocks.
+class Foreign {
+ public:
+  Foreign() { CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == 0); }
+  Foreign(const Foreign&) = delete;
+  Foreign& operator=(const Foreign&) = delete;
+  ~Foreign() {
+    ::close(ends_[0]);
+    hang_up();
+  }
+  [[nodiscard]] int descriptor() const { return ends_[0]; }
+  void feed() const { CHECK(::write(ends_[1], "x", 1) == 1); }
+  void eat() const {
+    char byte = 0;
+    CHECK(::read(ends_[0], &byte, 1) == 1);
+  }
+  void hang_up() {
+    if (ends_[1] >= 0) ::close(ends_[1]);
+    ends_[1] = -1;
+  }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+};
+
+}  // namespace
+
+FIBER_TEST_CASE("a borrowed descriptor is waited for as often as it has something to read") {
+  const Foreign foreign;
+  auto [watch, error] = Watch::borrow(foreign.descriptor());
+  REQUIRE(error == std::error_code{});
+  CHECK(watch.wait(Ready::read, Deadline::past()).error == Errc::timed_out);
+  for (int i = 0; i < 20; ++i) {
+    auto waiter = spawn([&waited = watch] { return waited.wait(Ready::read); });
+    foreign.feed();
+    CHECK(waiter.join().value == Ready::read);
+    // What is so now counts, however often it is asked for.
+    CHECK(watch.wait(Ready::read).value == Ready::read);
+    CHECK(watch.wait(Ready::either).value == Ready::either);
+    foreign.eat();
+    CHECK(watch.wait(Ready::either).value == Ready::write);
+    CHECK(watch.wait(Ready::read, Deadline::after(100us)).error == Errc::timed_out);
+  }
+}
+
+FIBER_TEST_CASE(
+    "the owner of a borrowed descriptor goes on with it, and an adopted one is closed") {
+  Foreign foreign;
+  {
+    auto [watch, error] = Watch::borrow(foreign.descriptor());
+    CHECK(error == std::error_code{});
+  }
+  foreign.feed();
+  foreign.eat();
+  const int copy = ::dup(foreign.descriptor());
+  {
+    auto [watch, error] = Watch::adopt(copy);
+    CHECK(error == std::error_code{});
+    CHECK(watch.native_handle() == copy);
+  }
+  CHECK(::fcntl(copy, F_GETFD) == -1);
+  auto [released, error] = Watch::adopt(::dup(foreign.descriptor()));
+  CHECK(error == std::error_code{});
+  const int mine = released.release();
+  CHECK(::fcntl(mine, F_GETFD) != -1);
+  ::close(mine);
+  CHECK(released.wait(Ready::read).error == Errc::closed);
+}
+
+FIBER_TEST_CASE("a second watch of a descriptor is refused") {
+  const Foreign foreign;
+  auto [first, error] = Watch::borrow(foreign.descriptor());
+  CHECK(error == std::error_code{});
+  CHECK(Watch::borrow(foreign.descriptor()).error == Errc::already_watched);
+  CHECK(Watch::adopt(foreign.descriptor()).error == Errc::already_watched);
+  first = {};
+  CHECK(Watch::borrow(foreign.descriptor()).error == std::error_code{});
+}
+
+FIBER_TEST_CASE("a hang-up, a stop, a deadline and a close end a wait for a descriptor") {
+  Foreign foreign;
+  auto [watch, error] = Watch::borrow(foreign.descriptor());
+  CHECK(error == std::error_code{});
+  std::stop_source stop;
+  for (const Ready what : {Ready::read, Ready::either}) {
+    if (what == Ready::either) {
+      // So full that nothing can be written either.
+      ::fcntl(foreign.descriptor(), F_SETFL, O_NONBLOCK);
+      const std::vector<char> much(1 << 20);
+      while (::write(foreign.descriptor(), much.data(), much.size()) > 0) {
+      }
+    }
+    CHECK(watch.wait(what, Deadline::after(1ms)).error == Errc::timed_out);
+    std::stop_source source;
+    auto waiter = spawn(
+        [&waited = watch, &source, what] { return waited.wait(what, source.get_token()).error; });
+    (void)waiter.wait_for(1ms);
+    (void)source.request_stop();
+    CHECK(waiter.join() == Errc::cancelled);
+  }
+  auto waiter = spawn([&waited = watch] { return waited.wait(Ready::read); });
+  (void)waiter.wait_for(1ms);
+  foreign.hang_up();
+  CHECK(waiter.join().value == Ready::read);
+  watch.close();
+  CHECK(watch.wait(Ready::read).error == Errc::closed);
+}
+
+THREAD_TEST_CASE("a plain thread waits for a descriptor, and closing ends that") {
+  const Foreign foreign;
+  auto [watch, error] = Watch::borrow(foreign.descriptor());
+  CHECK(error == std::error_code{});
+  std::thread feeder([&] { foreign.feed(); });
+  CHECK(watch.wait(Ready::read).value == Ready::read);
+  feeder.join();
+  foreign.eat();
+  std::thread closer([&waited = watch] { waited.close(); });
+  CHECK(watch.wait(Ready::read).error == Errc::closed);
+  closer.join();
+}
+
+FIBER_TEST_CASE("a watch is a case of a select") {
+  const Foreign foreign;
+  auto [watch, error] = Watch::borrow(foreign.descriptor());
+  CHECK(error == std::error_code{});
+  CHECK(select(io::on_readable(watch), otherwise()) == 1);
+  CHECK(select(io::on_readable(watch), io::on_writable(watch)) == 1);
+  auto chooser = spawn([&waited = watch] { return select(io::on_readable(waited)); });
+  foreign.feed();
+  CHECK(chooser.join() == 0);
+}
+
+FIBER_TEST_CASE("a regular file is always ready") {
+  const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+  auto [watch, error] = Watch::adopt(file);
+  CHECK(error == std::error_code{});
+  CHECK(watch.wait(Ready::either).value == Ready::either);
+  CHECK(watch.wait(Ready::read).value == Ready::read);
+  CHECK(select(io::on_readable(watch), otherwise()) == 0);
+}
+
+FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
+  auto [set, error] = WatchSet::create();
+  REQUIRE(error == std::error_code{});
+  std::array<Foreign, 50> all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    CHECK(!set.add(all[i].descriptor(), Ready::read, i));
+  }
+  CHECK(set.add(all[0].descriptor(), Ready::read, 0) == std::errc::file_exists);
+  std::array<WatchSet::Event, 8> events;
+  CHECK(set.wait(events, Deadline::past()).error == Errc::timed_out);
+  for (std::size_t i = 0; i < all.size(); i += 7) {
+    auto waiter = spawn([&waited = set, &events] { return waited.wait(events); });
+    all[i].feed();
+    CHECK(waiter.join().value == 1);
+    CHECK(events[0].key == i);
+    CHECK(events[0].ready == Ready::read);
+    CHECK(set.wait(events).value == 1);  // Level-triggered.
+    all[i].eat();
+  }
+  CHECK(!set.change(all[3].descriptor(), Ready::write, 33));
+  CHECK(set.wait(events).value == 1);
+  CHECK(events[0].key == 33);
+  CHECK(!set.remove(all[3].descriptor()));
+  CHECK(set.wait(events, Deadline::after(1ms)).error == Errc::timed_out);
+  auto waiter = spawn([&waited = set, &events] { return waited.wait(events).error; });
+  (void)waiter.wait_for(1ms);
+  set.close();
+  CHECK(waiter.join() == Errc::closed);
+}
+
+FIBER_TEST_CASE("a pipe carries bytes, tells its end, and raises no signal") {
+  auto [pipe, error] = io::make_pipe();
+  REQUIRE(error == std::error_code{});
+  const std::string sent(300'000, 'p');
+  auto writer = spawn([&end = pipe.write, &sent] {
+    const auto written = io::write_all(end, std::as_bytes(std::span(sent)));
+    end = {};
+    return written.value;
+  });
+  std::string received;
+  std::array<char, 4096> buffer;
+  for (;;) {
+    const auto [count, ended] = io::read_some(pipe.read, std::as_writable_bytes(std::span(buffer)));
+    if (ended) {
+      CHECK(ended == Errc::end_of_stream);
+      break;
+    }
+    received.append(buffer.data(), count);
+  }
+  CHECK(writer.join() == sent.size());
+  CHECK(received == sent);
+  auto [other, failed] = io::make_pipe();
+  CHECK(failed == std::error_code{});
+  CHECK(io::read_some(other.read, std::as_writable_bytes(std::span(buffer)), Deadline::after(1ms))
+            .error == Errc::timed_out);
+  other.read = {};
+  CHECK(io::write_all(other.write, std::as_bytes(std::span(sent))).error == std::errc::broken_pipe);
+}
+
+TEST_SUITE_END();
