@@ -28,7 +28,7 @@ Bucket& bucket_of(const void* fiber) noexcept {
 }  // namespace
 
 Registration::Registration(PoolCore& core, const detail::PoolItem& running) noexcept
-    : fiber_(detail::current().target()), core_(core), running_(running), outer_(of_caller()) {
+    : fiber_(detail::current().fiber()), core_(core), running_(running), outer_(of_caller()) {
   Bucket& bucket = bucket_of(fiber_);
   bucket.lock.lock();
   next_ = bucket.first;
@@ -48,10 +48,10 @@ Registration::~Registration() {
 Registration* Registration::of_caller() noexcept {
   const detail::Waker caller = detail::current();
   if (caller.is_thread()) return nullptr;
-  Bucket& bucket = bucket_of(caller.target());
+  Bucket& bucket = bucket_of(caller.fiber());
   bucket.lock.lock();
   Registration* entry = bucket.first;  // The newest ones come first.
-  while (entry != nullptr && entry->fiber_ != caller.target()) entry = entry->next_;
+  while (entry != nullptr && entry->fiber_ != caller.fiber()) entry = entry->next_;
   bucket.lock.unlock();
   return entry;
 }

@@ -23,6 +23,12 @@ using scheduler::Scheduler;
 using scheduler::Worker;
 namespace shake = base::shake;
 
+struct ThreadSeat {
+  base::Parker parker;
+  // Whether who wakes it must take it off ParkedThreads. Written before the waiter is published.
+  bool counted = false;
+};
+
 namespace {
 
 // A fiber that has just gone on from a park may as well have gone on later.
@@ -30,13 +36,6 @@ void go_on_later() noexcept {
   if (!shake::chance(shake::Point::give_way)) return;
   if (Worker* worker = current_worker()) worker->yield();
 }
-
-// Where a plain thread sleeps.
-struct ThreadSeat {
-  base::Parker parker;
-  // Whether who wakes it must take it off ParkedThreads. Written before the waiter is published.
-  bool counted = false;
-};
 
 // Fibers never come here: they may move between threads.
 [[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
@@ -182,12 +181,12 @@ void wake(Waker waker) noexcept {
   shake::delay();
   if (waker.is_thread()) {
     // A plain thread never sleeps elsewhere, so there is nobody to interrupt.
-    auto& seat = *static_cast<ThreadSeat*>(waker.target());
+    ThreadSeat& seat = *waker.thread();
     if (seat.counted) scheduler::ParkedThreads::end();
     (void)seat.parker.unpark();
     return;
   }
-  auto& fiber = *static_cast<Fiber*>(waker.target());
+  Fiber& fiber = *waker.fiber();
   fibers::happens_before(&fiber);
   auto* owner = static_cast<Scheduler*>(fibers::Slab::of(fiber).owner);
   Worker* worker = current_worker();

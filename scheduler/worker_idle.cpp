@@ -128,7 +128,7 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   for (Timer* timer = timers.expire(now); timer != nullptr; ++woken) {
     // Read before the wake: the timer stands on the stack of the fiber that goes on then.
     Timer* next = timer->next;
-    auto& fiber = *static_cast<Fiber*>(timer->waker.target());
+    Fiber& fiber = *timer->waker.fiber();
     if (timer->leads) {
       wake_sleepers(&fiber);
     } else {

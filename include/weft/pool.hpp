@@ -12,6 +12,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/group_pool.hpp>
 #include <weft/detail/pool_batch.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
@@ -249,6 +250,8 @@ class FiberPool {
   [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return family_; }
 
  private:
+  friend detail::GroupPool detail::group_pool(FiberPool& pool) noexcept;
+
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
   [[nodiscard]] std::size_t enqueue_bulk(detail::PoolBatch& batch);

@@ -15,10 +15,9 @@
 #include <utility>
 #include <vector>
 #include <weft/context.hpp>
-#include <weft/detail/slot_loan.hpp>
+#include <weft/detail/group_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
-#include <weft/pool.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/wait_group.hpp>
 
@@ -77,10 +76,10 @@ class TaskGroup {
       : TaskGroup(this_fiber::context(), options) {}
   // Its context is a child of `parent`, if that is not null; it must outlive the group.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
-      : TaskGroup(nullptr, parent, options) {}
+      : TaskGroup(detail::GroupPool(), parent, options) {}
   // Its tasks are tasks of `pool`, which must outlive it; its context is as of the first one.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
-      : TaskGroup(&pool, this_fiber::context(), options) {}
+      : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
   // Cancels what still runs, and waits for it. Exceptions that nobody joined for are dropped.
   ~TaskGroup() {
     context_.cancel();
@@ -97,13 +96,15 @@ class TaskGroup {
   void spawn(F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
       if (runs_in_own_task()) return run(task);
-      const detail::SlotLoan loan(lends_to());
-      permits_.acquire();
+      pool_.wait_without_slot([this]() noexcept {
+        permits_.acquire();
+        return true;
+      });
     }
     auto member = admit(std::forward<F>(task));
-    if (pool_ == nullptr) return go(std::move(member));
+    if (!pool_) return go(std::move(member));
     Booking booking(*this);
-    if (const std::error_code error = pool_->submit(std::move(member))) {
+    if (const std::error_code error = pool_.submit(std::move(member))) {
       throw std::system_error(error);
     }
     booking.accept();
@@ -113,9 +114,7 @@ class TaskGroup {
   [[nodiscard]] bool try_spawn(F&& task) {
     if (is_limited() && !permits_.try_acquire()) return false;
     auto member = admit(std::forward<F>(task));
-    if (pool_ != nullptr) {
-      return submit([&] { return pool_->try_submit(std::move(member)); });
-    }
+    if (pool_) return submit([&] { return pool_.try_submit(std::move(member)); });
     go(std::move(member));
     return true;
   }
@@ -123,13 +122,11 @@ class TaskGroup {
   template <class F>
   [[nodiscard]] bool spawn_until(const Until& until, F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
-      const detail::SlotLoan loan(lends_to());
-      if (!permits_.try_acquire_until(until)) return false;
+      const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
+      if (!pool_.wait_without_slot(acquire)) return false;
     }
     auto member = admit(std::forward<F>(task));
-    if (pool_ != nullptr) {
-      return submit([&] { return pool_->submit_until(until, std::move(member)); });
-    }
+    if (pool_) return submit([&] { return pool_.submit_until(until, std::move(member)); });
     go(std::move(member));
     return true;
   }
@@ -142,14 +139,13 @@ class TaskGroup {
   }
   // Parks until every task has ended; take_errors() has what they have thrown.
   void wait() noexcept {
-    if (pool_ == nullptr) return running_.wait();
+    if (!pool_) return running_.wait();
     (void)wait_until({});
   }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
-    const detail::SlotLoan loan(lends_to());
-    return running_.wait_until(until);
+    return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
   [[nodiscard]] Context& context() noexcept { return context_; }
@@ -202,7 +198,7 @@ class TaskGroup {
     void operator()() {
       place_.group->run(*task_);
       task_.reset();
-      if (place_.group->pool_ == nullptr) detail::destroy_locals();
+      if (!place_.group->pool_) detail::destroy_locals();
     }
 
    private:
@@ -227,7 +223,7 @@ class TaskGroup {
     bool is_accepted_ = false;
   };
 
-  TaskGroup(FiberPool* pool, const Context* parent, const TaskGroupOptions& options)
+  TaskGroup(detail::GroupPool pool, const Context* parent, const TaskGroupOptions& options)
       : options_(checked(options)),
         pool_(pool),
         permits_(options.limit),
@@ -250,11 +246,8 @@ class TaskGroup {
     if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
     throw std::system_error(error);
   }
-  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept {
-    return pool_ == nullptr ? nullptr : pool_->lends_to();
-  }
   void count_unrun() noexcept {
-    if (pool_ != nullptr) dropped_.fetch_add(1, detail::relaxed);
+    if (pool_) dropped_.fetch_add(1, detail::relaxed);
   }
 
   // On the fiber of a task.
@@ -285,7 +278,7 @@ class TaskGroup {
   }
 
   const TaskGroupOptions options_;
-  FiberPool* const pool_;  // Null: a fiber for each task.
+  const detail::GroupPool pool_;  // None: a fiber for each task.
   Semaphore permits_;
   WaitGroup running_;
   // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.

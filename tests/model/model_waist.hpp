@@ -23,12 +23,17 @@ int last_error() noexcept { return errno; }
 }
 }  // namespace weft::base
 
+namespace weft::detail {
+struct ThreadSeat {};
+}  // namespace weft::detail
+
 namespace weft::model {
 
 // Who may park: a fiber or a plain thread. A thread of the model runs its code. The After of a
 // fiber runs on another thread of the model, its other side, so that the fiber may already go on,
 // as on another worker, while the After is not finished.
-struct Party {
+// To a Waker each is a thread's seat: nothing above the waist asks of which kind it is.
+struct Party : detail::ThreadSeat {
   enum class Kind { fiber, thread };
 
   Kind kind = Kind::fiber;
@@ -206,10 +211,7 @@ inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& cl
   return claim.winner();
 }
 
-Waker current() noexcept {
-  model::Party& self = model::World::current().me();
-  return self.kind == model::Party::Kind::thread ? Waker::of_thread(&self) : Waker::of_fiber(&self);
-}
+Waker current() noexcept { return Waker::of_thread(&model::World::current().me()); }
 
 // A party of a model is never spawned, so it has no host.
 bool run_in_place(const void*, WaitReason) noexcept { return false; }
@@ -236,7 +238,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 }
 
 void wake(Waker waker) noexcept {
-  model::World::current().wake(*static_cast<model::Party*>(waker.target()));
+  model::World::current().wake(*static_cast<model::Party*>(waker.thread()));
 }
 
 }  // namespace weft::detail

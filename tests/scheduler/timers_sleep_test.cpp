@@ -39,7 +39,7 @@ void sleep_until(Timers& timers, Sleeper& sleeper, std::int64_t deadline) {
 std::vector<Fiber*> woken_by(Timer* expired) {
   std::vector<Fiber*> woken;
   for (Timer* timer = expired; timer != nullptr; timer = timer->next) {
-    auto* fiber = static_cast<Fiber*>(timer->waker.target());
+    Fiber* fiber = timer->waker.fiber();
     if (!timer->leads) {
       woken.push_back(fiber);
       continue;

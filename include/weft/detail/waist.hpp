@@ -12,7 +12,14 @@
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
+// The scheduler's own; above the waist nobody looks inside.
+namespace weft::fibers {
+struct Fiber;
+}
+
 namespace weft::detail {
+
+struct ThreadSeat;  // Where a plain thread sleeps.
 
 // What to do on the other side of the switch, once the parked fiber's registers are saved.
 // Because a waiter is published only here, a wake can never come before its park.
@@ -58,16 +65,23 @@ enum class WaitReason : std::uint8_t {
 class Waker {
  public:
   Waker() noexcept = default;
-  [[nodiscard]] static Waker of_fiber(void* fiber) noexcept {
+  [[nodiscard]] static Waker of_fiber(fibers::Fiber* fiber) noexcept {
     return Waker(reinterpret_cast<std::uintptr_t>(fiber));
   }
-  [[nodiscard]] static Waker of_thread(void* thread) noexcept {
-    return Waker(reinterpret_cast<std::uintptr_t>(thread) | kThreadBit);
+  [[nodiscard]] static Waker of_thread(ThreadSeat* seat) noexcept {
+    return Waker(reinterpret_cast<std::uintptr_t>(seat) | kThreadBit);
   }
   [[nodiscard]] bool is_thread() const noexcept { return (bits_ & kThreadBit) != 0; }
-  [[nodiscard]] void* target() const noexcept {
-    return reinterpret_cast<void*>(bits_ & ~kThreadBit);
+  // Requires !is_thread().
+  [[nodiscard]] fibers::Fiber* fiber() const noexcept {
+    return reinterpret_cast<fibers::Fiber*>(bits_);
   }
+  // Requires is_thread().
+  [[nodiscard]] ThreadSeat* thread() const noexcept {
+    return reinterpret_cast<ThreadSeat*>(bits_ & ~kThreadBit);
+  }
+  // Before a wake that comes soon: most likely the record is out of the cache.
+  void prefetch() const noexcept { __builtin_prefetch(reinterpret_cast<void*>(bits_), 1); }
   [[nodiscard]] explicit operator bool() const noexcept { return bits_ != 0; }
 
  private:

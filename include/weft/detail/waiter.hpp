@@ -150,8 +150,7 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 // one is read before.
 [[nodiscard]] inline Waiter* wake_all_but_last(Waiter* waiter) noexcept {
   while (Waiter* next = waiter->next) {
-    // The next party's record is most likely out of the cache.
-    __builtin_prefetch(next->waker.target(), 1);
+    next->waker.prefetch();
     wake(waiter->waker);
     waiter = next;
   }
