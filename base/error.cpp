@@ -12,29 +12,29 @@ class Category final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<Errc>(code)) {
       case Errc::no_runtime:
-        return "no Runtime exists";
+        return "no weft::Runtime exists: make one, or call inside of weft::run()";
       case Errc::too_many_fibers:
-        return "too many fibers";
+        return "as many fibers exist as RuntimeOptions::max_fibers allows";
       case Errc::invalid_stack_size:
-        return "invalid stack size";
+        return "SpawnOptions::stack_size is above 16 MiB";
       case Errc::closed:
-        return "closed";
+        return "the channel, pool or socket is closed";
       case Errc::full:
-        return "full";
+        return "there is no room now, and the call was not to wait for it";
       case Errc::timed_out:
-        return "timed out";
+        return "timed out: the deadline passed first";
       case Errc::cancelled:
-        return "cancelled";
+        return "cancelled: a stop was requested first";
       case Errc::empty_task:
-        return "the task is empty";
+        return "the callable to run is empty: a null pointer or an empty std::function";
       case Errc::too_many_waiting:
-        return "too many are waiting already";
+        return "as many callers wait for room as PoolOptions::max_blocked allows";
       case Errc::end_of_stream:
-        return "end of stream";
+        return "the peer has closed its side of the connection";
       case Errc::too_heavy:
-        return "the task's weight is above the pool's capacity";
+        return "SubmitOptions::weight is above the capacity of the pool";
       case Errc::already_watched:
-        return "the descriptor is watched already";
+        return "another runtime, or another call, watches this descriptor already";
     }
     return "unknown weft error";
   }

@@ -96,7 +96,7 @@ Scheduler& scheduler_for_spawn() {
   if (Worker* worker = current_worker()) return worker->scheduler();
   if (Scheduler* scheduler = Scheduler::current()) return *scheduler;
   throw std::system_error(make_error_code(Errc::no_runtime),
-                          "weft: a plain thread spawned a fiber, but no Runtime exists");
+                          "weft: a plain thread spawned a fiber");
 }
 
 }  // namespace

@@ -3,16 +3,23 @@
 #include <mutex>
 
 #include "base/panic.hpp"
+#include "sync/misuse.hpp"
 
 namespace weft::detail {
 
 BarrierCore::BarrierCore(std::ptrdiff_t expected) noexcept
     : expected_(expected), missing_(expected) {
-  WEFT_CHECK(expected >= 0, "a Barrier was made for a negative number of parties");
+  WEFT_CHECK(
+      expected >= 0,
+      sync::of_object(this, "a Barrier was made for a negative number of callers: %td", expected));
 }
 
 bool BarrierCore::subtract(std::ptrdiff_t count) noexcept {
-  WEFT_CHECK(count > 0 && count <= missing_, "more parties arrived at a Barrier than it expects");
+  WEFT_CHECK(count > 0 && count <= missing_,
+             sync::of_object(this,
+                             "more callers arrived at a Barrier than it expects: %td, with %td "
+                             "missing of %td",
+                             count, missing_, expected_));
   missing_ -= count;
   return missing_ == 0;
 }

@@ -56,7 +56,7 @@ void Context::throw_if_over() const {
   const std::error_code error = this->error();
   if (!error) return;
   if (const std::exception_ptr cause = this->cause()) std::rethrow_exception(cause);
-  throw std::system_error(error, "weft::Context");
+  throw std::system_error(error, "weft: the Context is over");
 }
 
 std::stop_token Context::token() const {

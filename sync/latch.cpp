@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/panic.hpp"
+#include "sync/misuse.hpp"
 
 namespace weft {
 
@@ -10,11 +11,14 @@ using detail::Waiter;
 using detail::WaitReason;
 
 Latch::Latch(std::ptrdiff_t expected) noexcept : count_(expected) {
-  WEFT_CHECK(expected >= 0, "a Latch was made with a negative count");
+  WEFT_CHECK(expected >= 0,
+             sync::of_object(this, "a Latch was made with a count of %td, at least 0", expected));
 }
 
 Waiter* Latch::subtract(std::ptrdiff_t count) noexcept {
-  WEFT_CHECK(count >= 0 && count <= count_, "a Latch was counted down below 0");
+  WEFT_CHECK(count >= 0 && count <= count_,
+             sync::of_object(this, "a Latch was counted down below 0: by %td, with %td left", count,
+                             count_));
   count_ -= count;
   return count_ == 0 ? waiters_.claim_all() : nullptr;
 }

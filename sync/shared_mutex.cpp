@@ -1,6 +1,7 @@
 #include <weft/shared_mutex.hpp>
 
 #include "base/panic.hpp"
+#include "sync/misuse.hpp"
 
 namespace weft {
 
@@ -67,9 +68,14 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
     waiters_lock_.lock();
     // Acquire, on behalf of the next owner: all readers who have left.
     const std::uint32_t state = state_.load(acquire);  // [shared]
-    WEFT_CHECK(is_owned_by(state, owner), owner == kWriter
-                                              ? "a shared mutex that no writer had was unlocked"
-                                              : "a shared mutex that no reader had was unlocked");
+    WEFT_CHECK(is_owned_by(state, owner),
+               owner == kWriter
+                   ? sync::of_object(this,
+                                     "a shared mutex that no writer had was unlocked; a "
+                                     "reader gives it up by unlock_shared()")
+                   : sync::of_object(this,
+                                     "a shared mutex that no reader had was unlocked; a "
+                                     "writer gives it up by unlock()"));
     if (state == (owner | kWaiters)) {
       if (hand_over()) return;
     } else {

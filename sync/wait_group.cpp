@@ -1,6 +1,7 @@
 #include <weft/wait_group.hpp>
 
 #include "base/panic.hpp"
+#include "sync/misuse.hpp"
 
 namespace weft {
 
@@ -52,7 +53,10 @@ bool WaitGroup::stop_waiting() noexcept {
 }
 
 void WaitGroup::reached_zero(std::uint64_t before) noexcept {
-  WEFT_CHECK(before >= 2, "WaitGroup::done() was called more often than add() announced");
+  WEFT_CHECK(before >= 2, sync::of_object(this,
+                                          "WaitGroup::done() was called more often than "
+                                          "add() announced; call add() before what is counted "
+                                          "begins"));
   if (before == 2) return;  // Nobody waits; the group may be gone already.
   waiters_lock_.lock();
   Waiter* waiters = waiters_.claim_all();

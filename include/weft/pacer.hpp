@@ -5,6 +5,7 @@
 #include <concepts>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <weft/event.hpp>
@@ -71,7 +72,8 @@ class Pacer {
 
   static std::chrono::nanoseconds checked(std::chrono::nanoseconds spacing) {
     if (spacing.count() > 0) return spacing;
-    throw std::invalid_argument("weft::Pacer: the spacing must be above 0");
+    throw std::invalid_argument("weft::Pacer: spacing = " + std::to_string(spacing.count()) +
+                                " ns, must be above 0");
   }
 
   const std::chrono::nanoseconds spacing_;

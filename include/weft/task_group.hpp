@@ -105,7 +105,7 @@ class TaskGroup {
     if (!pool_) return go(std::move(member));
     Booking booking(*this);
     if (const std::error_code error = pool_.submit(std::move(member))) {
-      throw std::system_error(error);
+      throw std::system_error(error, "weft::TaskGroup::spawn: refused by its pool");
     }
     booking.accept();
   }
@@ -158,7 +158,8 @@ class TaskGroup {
     const bool has_dropped = dropped_.exchange(0, detail::relaxed) > 0;
     if (errors.empty() && has_dropped) {
       const auto code = std::make_error_code(std::errc::operation_canceled);
-      errors.push_back(std::make_exception_ptr(std::system_error(code)));
+      errors.push_back(std::make_exception_ptr(
+          std::system_error(code, "weft::TaskGroup: its pool dropped a task before it began")));
     }
     return errors;
   }
@@ -166,7 +167,7 @@ class TaskGroup {
  private:
   static const TaskGroupOptions& checked(const TaskGroupOptions& options) {
     if (options.limit > 0) return options;
-    throw std::invalid_argument("TaskGroupOptions::limit = 0, at least 1");
+    throw std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1");
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
@@ -244,7 +245,7 @@ class TaskGroup {
       return true;
     }
     if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
-    throw std::system_error(error);
+    throw std::system_error(error, "weft::TaskGroup: refused by its pool");
   }
   void count_unrun() noexcept {
     if (pool_) dropped_.fetch_add(1, detail::relaxed);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <concepts>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/alarm.hpp>
@@ -130,7 +131,8 @@ class Ticker {
  private:
   static std::chrono::nanoseconds checked(std::chrono::nanoseconds period) {
     if (period.count() > 0) return period;
-    throw std::invalid_argument("weft::Ticker: the period must be above 0");
+    throw std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
+                                " ns, must be above 0");
   }
 
   detail::ClockSource clock_;

@@ -86,14 +86,15 @@ DEATH_TEST_CASE("more done() than add() after a timed wait",
   });
 }
 
-DEATH_TEST_CASE("counting a latch down below 0", "a Latch was counted down below 0") {
+DEATH_TEST_CASE("counting a latch down below 0",
+                "a Latch was counted down below 0: by 2, with 1 left") {
   weft::Latch latch(2);
   latch.count_down();
   latch.count_down(2);
 }
 
 DEATH_TEST_CASE("more arrivals than a barrier expects",
-                "more parties arrived at a Barrier than it expects") {
+                "more callers arrived at a Barrier than it expects: 3, with 2 missing of 2") {
   weft::run([] {
     weft::Barrier barrier(2);
     (void)barrier.arrive(3);

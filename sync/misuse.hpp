@@ -1,0 +1,24 @@
+// What is said of an object that was misused.
+#pragma once
+
+#include <cstdarg>
+#include <cstdio>
+
+namespace weft::sync {
+
+// For WEFT_CHECK: a sentence with the object's address, as it stands in a debugger, and the
+// numbers that tell how. In a buffer of its own, since the process is about to end.
+[[nodiscard, gnu::cold, gnu::noinline, gnu::format(printf, 2, 3)]] inline const char* of_object(
+    const void* object, const char* format, ...) noexcept {
+  static char sentence[320];
+  const int start = std::snprintf(sentence, sizeof sentence, "at %p: ", object);
+  if (start < 0) return format;
+  std::va_list numbers;
+  va_start(numbers, format);
+  (void)std::vsnprintf(sentence + start, sizeof sentence - static_cast<std::size_t>(start), format,
+                       numbers);
+  va_end(numbers);
+  return sentence;
+}
+
+}  // namespace weft::sync
