@@ -3,8 +3,10 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <utility>
+#include <weft/detail/waiter.hpp>
 #include <weft/mutex.hpp>
 
 namespace weft {
@@ -13,6 +15,8 @@ namespace weft {
 // unlock(), such as std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. First come, first
 // notified; no spurious wake-ups, though the condition may have been changed again before the lock
 // is reacquired. It may be destroyed once all waiters have been notified.
+// Nothing of its own is locked while the user's unlock() and lock() run: they may take their time,
+// park, and use this condition variable.
 // A notify synchronizes with nothing by itself: the lock orders the condition.
 class ConditionVariable {
  public:
@@ -24,8 +28,8 @@ class ConditionVariable {
   void notify_one() noexcept;
   void notify_all() noexcept;
 
-  // Unlocks, parks until notified, locks again. `lock` must be locked; its unlock() must not use
-  // this condition variable.
+  // Unlocks, parks until notified, locks again. `lock` must be locked. A notify counts from the
+  // moment at which its unlock() is called. If that throws, the wait has not taken place.
   template <class Lock>
   void wait(Lock& lock) {
     (void)wait_until(lock, Until());
@@ -44,11 +48,10 @@ class ConditionVariable {
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
-    // The lock is given up while the list is locked: a notifier that then takes it and notifies
-    // comes to the list after this waiter.
-    waiters_lock_.lock();
+    // Listed first: a notifier that takes the lock, once that is given up, finds this waiter.
+    Wait wait(*this, until);
     lock.unlock();
-    const std::cv_status status = wait_listed(until);
+    const std::cv_status status = wait.park();
     lock.lock();
     return status;
   }
@@ -69,9 +72,37 @@ class ConditionVariable {
   }
 
  private:
-  static void check_locked(bool locked) noexcept;
-  // waiters_lock_ is held, and is released.
-  std::cv_status wait_listed(const Until& until) noexcept;
+  // One wait. It is listed before its caller parks, so a notifier may come while the user's
+  // unlock() runs; the two meet under handover_, which the parking caller holds until its
+  // registers are saved: who comes second sees what the other has done.
+  class Wait : detail::Waiter {
+   public:
+    Wait(ConditionVariable& condition, const Until& until) noexcept;
+    // Withdraws it, if the caller did not get to park(). A notify that it has got is passed on.
+    ~Wait();
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+
+    // Returns at once if it has been notified. At most once.
+    std::cv_status park() noexcept;
+    // By the notifier that has taken it out of the list, with no lock held. It may be gone then.
+    void notify() noexcept;
+
+    // `waiter` is part of one.
+    [[nodiscard]] static Wait& of(detail::Waiter& waiter) noexcept {
+      return static_cast<Wait&>(waiter);
+    }
+
+   private:
+    ConditionVariable& condition_;
+    std::optional<detail::BoundedPark> bounded_;
+    detail::SpinLock handover_;
+    bool is_parked_ = false;    // Guarded by handover_.
+    bool is_notified_ = false;  // Guarded by handover_.
+    bool has_ended_ = false;    // The caller's own.
+  };
+
+  void check_locked(bool locked) const noexcept;
 
   detail::SpinLock waiters_lock_;
   detail::WaitList waiters_;

@@ -1,0 +1,123 @@
+// sync/condition_variable.cpp: no notify is lost, whether it comes before its waiter has parked or
+// after; a notified waiter sees what was written before; the last one may destroy it at once.
+#include "sync/condition_variable.cpp"
+
+#include <optional>
+
+#include "sync/mutex.cpp"
+#include "tests/model/model_waist.hpp"
+
+namespace {
+
+using weft::ConditionVariable;
+using weft::Deadline;
+using weft::Mutex;
+using weft::model::call_on_own_stack;
+using weft::model::Data;
+using weft::model::expect;
+using weft::model::fault;
+using weft::model::perhaps;
+using weft::model::World;
+
+enum Fault { kNone, kUnlocksBefore, kForgetsOne, kDestroysEarly };
+
+enum Kind { kAll, kOne, kThreads, kTimed };
+
+// The user's lock: its unlock() takes as long as explorations like.
+struct SlowLock {
+  Mutex mutex;
+  bool is_unlocked_before = false;
+
+  void lock() { mutex.lock(); }
+  void unlock() {
+    if (!is_unlocked_before) mutex.unlock();
+    is_unlocked_before = false;
+    while (perhaps()) weft::model::let_others_run();
+  }
+};
+
+// The last party puts down a token for each of the others, which wait for one each. With kTimed
+// the first of them gives up, now and then. The last one to leave destroys the condition variable.
+template <unsigned kWaiters, Kind kKind>
+struct Tokens : rl::test_suite<Tokens<kWaiters, kKind>,
+                               static_cast<int>(2 * kWaiters + 2 + (kKind == kTimed ? 1 : 0))> {
+  World world{kWaiters + 1, kKind == kTimed};
+  SlowLock lock;
+  std::optional<ConditionVariable> condition;
+  Data<unsigned> tokens{0};
+  Data<unsigned> left{kWaiters + 1};
+
+  void before() {
+    condition.emplace();
+    if (kKind != kThreads) return;
+    for (unsigned i = 0; i < kWaiters; i += 2) world.make_thread(i);
+  }
+
+  void thread(unsigned index) {
+    if (index >= 2 * kWaiters + 2) return world.run_clock();
+    world.run(index, [&](unsigned party) {
+      call_on_own_stack([&] { party == kWaiters ? put() : take(party == 0); });
+    });
+  }
+
+  void take(bool is_first) {
+    lock.lock();
+    while (tokens.get() == 0) {
+      if (fault == kUnlocksBefore && perhaps()) {
+        lock.mutex.unlock();
+        lock.is_unlocked_before = true;
+      }
+      if (kKind == kTimed && is_first) {
+        const Deadline deadline = Deadline::at_nanoseconds(weft::model::kSoon);
+        if (condition->wait_until(lock, deadline) == std::cv_status::timeout) break;
+      } else {
+        condition->wait(lock);
+      }
+    }
+    if (tokens.get() > 0) tokens.set(tokens.get() - 1);
+    leave();
+  }
+
+  void put() {
+    if (perhaps()) world.await_parked(1 + rl::rand(kWaiters));
+    for (unsigned i = 0; i < kWaiters; ++i) {
+      lock.lock();
+      tokens.set(tokens.get() + (kKind == kAll ? kWaiters : 1));
+      if (kKind == kAll) {
+        condition->notify_all();
+        return leave();
+      }
+      if (fault != kForgetsOne || i > 0) condition->notify_one();
+      if (i + 1 == kWaiters) return leave();
+      lock.mutex.unlock();
+    }
+  }
+
+  // The lock is held.
+  void leave() {
+    left.set(left.get() - 1);
+    const bool is_last = left.get() == 0;
+    if (is_last || fault == kDestroysEarly) condition.reset();
+    lock.mutex.unlock();
+  }
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  using weft::model::broken_by;
+  using weft::model::random_search;
+  return weft::model::Program(
+             "condition_variable",
+             {random_search<Tokens<1, kOne>>("one waiter", 60'000),
+              random_search<Tokens<2, kOne>>("two waiters", 30'000),
+              random_search<Tokens<2, kAll>>("two waiters, notify_all", 30'000),
+              random_search<Tokens<2, kThreads>>("a plain thread and a fiber", 30'000),
+              random_search<Tokens<1, kTimed>>("a deadline", 60'000),
+              random_search<Tokens<2, kTimed>>("a deadline and a patient waiter", 60'000)},
+             {weft::model::relaxed_orders(),
+              broken_by(kUnlocksBefore, "the lock given up before the waiter is listed"),
+              broken_by(kForgetsOne, "a notify omitted"),
+              broken_by(kDestroysEarly, "destroyed too early")})
+      .run(count, arguments);
+}
