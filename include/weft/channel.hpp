@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -47,7 +48,11 @@ class Channel {
 
  public:
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
-    if (capacity > kMaxCapacity) throw std::invalid_argument("weft::Channel: capacity too large");
+    if (capacity > kMaxCapacity) {
+      throw std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
+                                  ", at most " + std::to_string(kMaxCapacity) +
+                                  " values of this type");
+    }
     if (capacity > 0) buffer_ = std::make_unique<Place[]>(capacity);
   }
   Channel(const Channel&) = delete;
@@ -58,17 +63,19 @@ class Channel {
   }
 
   // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
-  bool send(T value) { return send_until(value, {}) == ChannelStatus::ok; }
+  bool send(T value) {
+    lock_.lock();
+    if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
+      push_back(std::move(value));
+      lock_.unlock();
+      return true;
+    }
+    return send_rare(std::move(value));
+  }
   // As send(), but `until` may end the wait. `value` is moved from only when the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) {
     lock_.lock();
-    const ChannelStatus status = send_now(value);
-    if (status != ChannelStatus::would_wait) return status;
-    detail::Waiter self;
-    self.slot = std::addressof(value);
-    return outcome(
-        detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
-        self);
+    return send_or_wait(value, until);
   }
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
@@ -84,21 +91,21 @@ class Channel {
 
   // Parks until there is a value. Empty when the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() {
-    std::optional<T> value;
-    (void)receive_until(value, {});
-    return value;
+    // What need not wait is built where it is returned: a small one in a register. An optional
+    // whose address is given away is written in parts and read as a whole, which costs a dozen
+    // cycles when it comes so soon after.
+    lock_.lock();
+    if (count_ > 0) [[likely]]
+      return take_front();
+    std::optional<T> late = receive_rare();
+    if (!late) return std::nullopt;
+    return std::optional<T>(std::in_place, std::move(*late));
   }
   // As receive(), but `until` may end the wait. `value` is set exactly when the result is ok.
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value, const Until& until) {
     value.reset();
     lock_.lock();
-    const ChannelStatus status = receive_now(value);
-    if (status != ChannelStatus::would_wait) return status;
-    detail::Waiter self;
-    self.slot = std::addressof(value);
-    return outcome(
-        detail::wait_in_until(receivers_, lock_, self, detail::WaitReason::channel_receive, until),
-        self);
+    return receive_or_wait(value, until);
   }
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
@@ -226,12 +233,8 @@ class Channel {
   ChannelStatus receive_now(std::optional<T>& value) {
     if (count_ > 0) {
       value.emplace(std::move(buffer_[head_].value));
-      drop_front();
-      detail::Waiter* sender = senders_.claim_front();
-      if (sender == nullptr) return unlocked(ChannelStatus::ok);
-      push_back(std::move(*static_cast<T*>(sender->slot)));
-      lock_.unlock();
-      return granted(*sender);
+      leave_front();
+      return ChannelStatus::ok;
     }
     if (detail::Waiter* sender = senders_.claim_front()) {
       lock_.unlock();
@@ -239,6 +242,51 @@ class Channel {
       return granted(*sender);
     }
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
+  }
+
+  struct LeaveFront {
+    Channel& channel;
+    ~LeaveFront() { channel.leave_front(); }
+  };
+  // Requires the lock and a value in the buffer; releases the lock.
+  [[gnu::always_inline]] std::optional<T> take_front() noexcept {
+    const LeaveFront leave{*this};
+    return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
+  }
+  // The same without the value, which has been moved out.
+  void leave_front() noexcept {
+    drop_front();
+    detail::Waiter* sender = senders_.claim_front();
+    if (sender == nullptr) return lock_.unlock();
+    push_back(std::move(*static_cast<T*>(sender->slot)));
+    lock_.unlock();
+    granted(*sender);
+  }
+  // These require the lock, and release it. By value, so that the address of what send() has been
+  // given stays its own.
+  [[gnu::noinline]] bool send_rare(T value) { return send_or_wait(value, {}) == ChannelStatus::ok; }
+  ChannelStatus send_or_wait(T& value, const Until& until) {
+    const ChannelStatus status = send_now(value);
+    if (status != ChannelStatus::would_wait) return status;
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    return outcome(
+        detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
+        self);
+  }
+  [[gnu::noinline]] std::optional<T> receive_rare() {
+    std::optional<T> value;
+    (void)receive_or_wait(value, {});
+    return value;
+  }
+  ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) {
+    const ChannelStatus status = receive_now(value);
+    if (status != ChannelStatus::would_wait) return status;
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    return outcome(
+        detail::wait_in_until(receivers_, lock_, self, detail::WaitReason::channel_receive, until),
+        self);
   }
 
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {

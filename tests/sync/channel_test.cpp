@@ -1,6 +1,7 @@
 #include <weft/channel.hpp>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -18,7 +19,84 @@ using namespace std::chrono_literals;
 using weft::Channel;
 using weft::ChannelStatus;
 
+// Numbers in values of many shapes: an optional of some fits a register, that of others does not.
+template <class T>
+T from(int number) {
+  return static_cast<T>(number);
+}
+struct ThreeBytes {
+  unsigned char bytes[3];
+};
+template <>
+ThreeBytes from(int number) {
+  const auto byte = static_cast<unsigned char>(number);
+  return {{byte, byte, byte}};
+}
+struct alignas(64) Aligned {
+  long number;
+};
+template <>
+Aligned from(int number) {
+  return {number};
+}
+template <>
+std::string from(int number) {
+  return std::string(static_cast<std::size_t>(number), 'x');
+}
+template <>
+std::unique_ptr<int> from(int number) {
+  return std::make_unique<int>(number);
+}
+
+template <class T>
+int number_of(const T& value) {
+  return static_cast<int>(value);
+}
+int number_of(const ThreeBytes& value) {
+  CHECK(value.bytes[0] == value.bytes[2]);
+  return value.bytes[1];
+}
+int number_of(const Aligned& value) {
+  CHECK(reinterpret_cast<std::uintptr_t>(&value) % 64 == 0);
+  return static_cast<int>(value.number);
+}
+int number_of(const std::string& value) { return static_cast<int>(value.size()); }
+int number_of(const std::unique_ptr<int>& value) { return *value; }
+
+// Buffered values, values of senders that wait, and the end: each comes to receive() another way.
+template <class T>
+void send_and_receive(std::size_t capacity) {
+  Channel<T> channel(capacity);
+  constexpr int kCount = 100;
+  auto sender = weft::spawn([&] {
+    for (int i = 0; i < kCount; ++i) CHECK(channel.send(from<T>(i)));
+    channel.close();
+    CHECK(!channel.send(from<T>(1)));
+  });
+  for (int i = 0; i < kCount; ++i) {
+    std::optional<T> value = channel.receive();
+    CHECK(value.has_value());
+    if (value) CHECK(number_of(*value) == i);
+    if (i % 7 == 0) weft::this_fiber::yield();
+  }
+  CHECK(!channel.receive().has_value());
+  sender.join();
+}
+
 TEST_SUITE_BEGIN("sync/channel");
+
+FIBER_TEST_CASE("values of every shape come out of receive() as they went into send()") {
+  for (const std::size_t capacity : {0u, 1u, 3u, 128u}) {
+    send_and_receive<unsigned char>(capacity);
+    send_and_receive<short>(capacity);
+    send_and_receive<int>(capacity);
+    send_and_receive<double>(capacity);
+    send_and_receive<ThreeBytes>(capacity);
+    send_and_receive<Aligned>(capacity);
+    send_and_receive<std::string>(capacity);
+    send_and_receive<std::unique_ptr<int>>(capacity);
+  }
+}
 
 FIBER_TEST_CASE("a buffered channel is first in, first out, up to its capacity") {
   Channel<int> channel(3);
