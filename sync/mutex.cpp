@@ -3,6 +3,7 @@
 #include <mutex>
 
 #include "base/panic.hpp"
+#include "sync/misuse.hpp"
 
 namespace weft {
 
@@ -27,9 +28,9 @@ constexpr int kLongestPause = 16;
 bool Mutex::try_lock() noexcept {
   std::uint32_t state = state_.load(relaxed);
   // With kWaiters set a free mutex may still be taken: see the fairness rule.
-  while ((state & kLocked) == 0) {
-    if (state_.compare_exchange_weak(state, state | kLocked, acquire, relaxed))
-      return true;  // [mutex]
+  while (is_free(state)) {
+    const std::uint32_t taken = (state & kWaiters) | kLocked;
+    if (state_.compare_exchange_weak(state, taken, acquire, relaxed)) return true;  // [mutex]
   }
   return false;
 }
@@ -44,7 +45,7 @@ bool Mutex::spin() noexcept {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
     const std::uint32_t state = state_.load(relaxed);
     if ((state & kWaiters) != 0) return false;
-    if ((state & kLocked) == 0 && try_lock()) return true;
+    if (is_free(state) && try_lock()) return true;
   }
   return false;
 }
@@ -56,9 +57,7 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
   Waiter self;
   for (bool woken = false;; woken = true) {
     waiters_lock_.lock();
-    const std::uint32_t before = state_.fetch_or(kLocked | kWaiters, acquire);  // [mutex]
-    if ((before & kLocked) == 0) {
-      if (waiters_.empty()) state_.fetch_and(~kWaiters, relaxed);
+    if (lock_or_announce()) {
       waiters_lock_.unlock();
       return true;
     }
@@ -70,6 +69,23 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
     self.amount = woken ? 1 : 0;
     if (!wait_for_turn(self, woken, until)) return false;
     if (self.granted) return true;
+  }
+}
+
+// The waiters' lock is held. False when somebody owns the mutex, who will look for waiters then.
+bool Mutex::lock_or_announce() noexcept {
+  const std::uint32_t others = waiters_.empty() ? 0 : kWaiters;
+  std::uint32_t state = state_.load(relaxed);
+  for (;;) {
+    if (is_free(state)) {
+      if (state_.compare_exchange_weak(state, kLocked | others, acquire, relaxed)) {
+        return true;  // [mutex]
+      }
+    } else if ((state & kWaiters) != 0) {
+      return false;
+    } else if (state_.compare_exchange_weak(state, kLocked | kWaiters, relaxed, relaxed)) {
+      return false;
+    }
   }
 }
 
@@ -94,12 +110,16 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noex
   return false;
 }
 
-// Whoever locks a mutex that has become free may destroy it soon. So while a waiter is to be woken,
-// that waiter keeps the mutex alive; and with none, freeing it is the last access.
+// The mutex is still the caller's (I1). Whoever locks a mutex that has become free may destroy it
+// soon. So while a waiter is to be woken, that waiter keeps the mutex alive; and with none, freeing
+// it is the last access.
 void Mutex::unlock_contended() noexcept {
-  for (;;) {
+  do {
     waiters_lock_.lock();
-    WEFT_CHECK((state_.load(relaxed) & kLocked) != 0, "a mutex that is not locked was unlocked");
+    WEFT_CHECK(state_.load(relaxed) == kWaiters,
+               sync::of_object(this,
+                               "a mutex that is not locked was unlocked; each unlock() must "
+                               "follow a lock() of its own"));
     if (Waiter* next = waiters_.claim_front()) {
       hand_to(*next);
       return;
@@ -107,9 +127,7 @@ void Mutex::unlock_contended() noexcept {
     // Those that waited have given up.
     state_.store(kLocked, relaxed);
     waiters_lock_.unlock();
-    std::uint32_t expected = kLocked;
-    if (state_.compare_exchange_strong(expected, 0, release, relaxed)) return;  // [mutex]
-  }
+  } while (state_.fetch_sub(kLocked, release) - kLocked != 0);  // [mutex]
 }
 
 // The waiters' lock is held, and is released. `next` has been taken out of the list.
@@ -120,7 +138,7 @@ void Mutex::hand_to(Waiter& next) noexcept {
     next.granted = true;
     state_.store(kLocked | waiters, relaxed);
   } else {
-    state_.store(waiters, release);  // [mutex]
+    state_.store(waiters == 0 ? 0 : kOpen | kWaiters, release);  // [mutex]
   }
   waiters_lock_.unlock();
   detail::wake(next.waker);
