@@ -34,7 +34,7 @@ class Category final : public std::error_category {
       case Errc::too_heavy:
         return "SubmitOptions::weight is above the capacity of the pool";
       case Errc::already_watched:
-        return "another runtime, or another call, watches this descriptor already";
+        return "the runtime watches the descriptor already, for another stream or listener";
     }
     return "unknown weft error";
   }

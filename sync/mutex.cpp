@@ -78,9 +78,8 @@ bool Mutex::lock_or_announce() noexcept {
   std::uint32_t state = state_.load(relaxed);
   for (;;) {
     if (is_free(state)) {
-      if (state_.compare_exchange_weak(state, kLocked | others, acquire, relaxed)) {
-        return true;  // [mutex]
-      }
+      const std::uint32_t taken = kLocked | others;
+      if (state_.compare_exchange_weak(state, taken, acquire, relaxed)) return true;  // [mutex]
     } else if ((state & kWaiters) != 0) {
       return false;
     } else if (state_.compare_exchange_weak(state, kLocked | kWaiters, relaxed, relaxed)) {

@@ -32,7 +32,7 @@ ThreeBytes from(int number) {
   const auto byte = static_cast<unsigned char>(number);
   return {{byte, byte, byte}};
 }
-struct alignas(64) Aligned {
+struct alignas(32) Aligned {
   long number;
 };
 template <>
@@ -57,7 +57,7 @@ int number_of(const ThreeBytes& value) {
   return value.bytes[1];
 }
 int number_of(const Aligned& value) {
-  CHECK(reinterpret_cast<std::uintptr_t>(&value) % 64 == 0);
+  CHECK(reinterpret_cast<std::uintptr_t>(&value) % 32 == 0);
   return static_cast<int>(value.number);
 }
 int number_of(const std::string& value) { return static_cast<int>(value.size()); }
