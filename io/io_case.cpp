@@ -1,6 +1,5 @@
 #include <weft/detail/io_case.hpp>
 
-#include <mutex>
 #include <utility>
 
 #include "io/attempt.hpp"
@@ -25,7 +24,8 @@ void IoCase::prepare() noexcept {
   if (watching_) {
     direction_of(*handle_, direction_).add_watch(*this);
   } else {
-    // Closed since the attempt: that is worth another one. Nobody else knows of the case yet.
+    // Closed since the attempt: that is worth another one.
+    const detail::SpinGuard guard(own_lock_);
     told_ = true;
   }
 }
@@ -61,13 +61,13 @@ Deadline IoCase::due() noexcept {
 }
 
 bool IoCase::take_note() noexcept {
-  const std::lock_guard guard(own_lock_);
+  const detail::SpinGuard guard(own_lock_);
   return std::exchange(told_, false);
 }
 
 Waker IoCase::note_edge(IoWatch& watch) noexcept {
   auto& self = static_cast<IoCase&>(watch);
-  const std::lock_guard guard(self.own_lock_);
+  const detail::SpinGuard guard(self.own_lock_);
   self.told_ = true;
   const Waiter* waiter = self.own_list_.claim_front();
   return waiter == nullptr ? Waker() : waiter->waker;

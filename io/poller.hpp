@@ -179,8 +179,8 @@ class Poller final : public scheduler::EventSource {
   detail::Atomic<bool> milliseconds_only_{false};
 
   detail::SpinLock free_lock_;
-  IoHandle* free_ = nullptr;    // Guarded by free_lock_.
-  std::size_t slab_count_ = 0;  // Guarded by free_lock_.
+  IoHandle* free_ WEFT_GUARDED_BY(free_lock_) = nullptr;
+  std::size_t slab_count_ WEFT_GUARDED_BY(free_lock_) = 0;
   std::array<detail::Atomic<IoHandle*>, kSlabs> slabs_{};
 };
 

@@ -1,6 +1,5 @@
 #include <weft/detail/alarm.hpp>
 
-#include <mutex>
 #include <utility>
 #include <weft/detail/waist.hpp>
 
@@ -47,7 +46,7 @@ class Alarm {
   bool cancel() noexcept {
     if (!claim_.try_claim(Claim::kNotifier)) return false;
     {
-      const std::lock_guard guard(lock_);
+      const detail::SpinGuard guard(lock_);
       if (timer_.home != nullptr) timer_.home->cancel(timer_);
       cancelled_ = true;
     }
@@ -63,7 +62,7 @@ class Alarm {
 
  private:
   void add_timer() noexcept {
-    const std::lock_guard guard(lock_);
+    const detail::SpinGuard guard(lock_);
     if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
   }
   // In the fiber. The task and all it holds are gone before the reference is.
@@ -79,7 +78,7 @@ class Alarm {
   Claim claim_;
   scheduler::Timer timer_;
   SpinLock lock_;
-  bool cancelled_ = false;
+  bool cancelled_ WEFT_GUARDED_BY(lock_) = false;
   Atomic<std::uint32_t> references_{2};
 };
 

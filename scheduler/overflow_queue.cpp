@@ -1,7 +1,6 @@
 #include "scheduler/overflow_queue.hpp"
 
 #include <algorithm>
-#include <mutex>
 
 #include "fibers/fiber.hpp"
 
@@ -15,7 +14,7 @@ void OverflowQueue::make_room() {
   if (size_hint() < capacity_) return;
   const std::size_t larger_capacity = std::max<std::size_t>(capacity_ * 2, 16);
   auto larger = std::make_unique<Fiber*[]>(larger_capacity);
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   for (std::size_t i = 0; i < size_hint(); ++i) larger[i] = at(i);
   first_ = 0;
   capacity_ = larger_capacity;
@@ -23,7 +22,7 @@ void OverflowQueue::make_room() {
 }
 
 void OverflowQueue::push_newest(Fiber& chain) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const std::size_t count = size_hint();
   at(count) = &chain;
   count_.store(count + 1, relaxed);
@@ -31,7 +30,7 @@ void OverflowQueue::push_newest(Fiber& chain) noexcept {
 
 Fiber* OverflowQueue::take_newest() noexcept {
   if (size_hint() == 0) return nullptr;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const std::size_t count = size_hint();
   if (count == 0) return nullptr;
   count_.store(count - 1, relaxed);
@@ -40,7 +39,7 @@ Fiber* OverflowQueue::take_newest() noexcept {
 
 Fiber* OverflowQueue::take_oldest() noexcept {
   if (size_hint() == 0) return nullptr;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const std::size_t count = size_hint();
   if (count == 0) return nullptr;
   Fiber* chain = at(0);
@@ -51,7 +50,7 @@ Fiber* OverflowQueue::take_oldest() noexcept {
 
 Fiber* OverflowQueue::take_oldest_fiber() noexcept {
   if (size_hint() == 0) return nullptr;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const std::size_t count = size_hint();
   if (count == 0) return nullptr;
   Fiber* fiber = at(0);

@@ -33,15 +33,15 @@ class OverflowQueue {
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
-  [[nodiscard]] fibers::Fiber*& at(std::size_t position) noexcept {
+  [[nodiscard]] fibers::Fiber*& at(std::size_t position) noexcept WEFT_REQUIRES(lock_) {
     return chains_[(first_ + position) % capacity_];
   }
 
   detail::SpinLock lock_;
   detail::Atomic<std::size_t> count_{0};
-  std::size_t first_ = 0;
+  std::size_t first_ WEFT_GUARDED_BY(lock_) = 0;
   std::size_t capacity_ = 0;  // Changed by the owner only.
-  std::unique_ptr<fibers::Fiber*[]> chains_;
+  std::unique_ptr<fibers::Fiber*[]> chains_ WEFT_GUARDED_BY(lock_);
 };
 
 }  // namespace weft::scheduler

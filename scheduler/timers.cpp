@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <mutex>
 #include <utility>
 
 namespace weft::scheduler {
@@ -43,7 +42,7 @@ void Timers::unlink(Timer& timer) noexcept {
 }
 
 void Timers::add(Timer& timer, Deadline deadline) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   timer.home = this;
   timer.tick = tick_for(deadline);
   insert(timer);
@@ -59,7 +58,7 @@ void Timers::insert(Timer& timer) noexcept {
 }
 
 void Timers::cancel(Timer& timer) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   if (timer.linked) unlink(timer);
 }
 
@@ -85,7 +84,7 @@ Timer* Timers::take_slot(unsigned level, unsigned slot) noexcept {
 Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
   const std::uint64_t until = static_cast<std::uint64_t>(now_nanoseconds) >> kTickShift;
   Timer* expired = nullptr;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   Next next = find_next();
   for (; next.tick <= until; next = find_next()) {
     now_ = next.tick;

@@ -82,25 +82,25 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
-  [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept;
-  // The lock is held; timer.tick is set.
-  void insert(Timer& timer) noexcept;
-  void link(Timer& timer) noexcept;
-  void unlink(Timer& timer) noexcept;
+  [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_);
+  // timer.tick is set.
+  void insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
+  void link(Timer& timer) noexcept WEFT_REQUIRES(lock_);
+  void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   // The tick of the next occupied slot and its level; kNoTick when all is empty.
   struct Next {
     std::uint64_t tick;
     unsigned level;
   };
-  [[nodiscard]] Next find_next() const noexcept;
-  [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept;
+  [[nodiscard]] Next find_next() const noexcept WEFT_REQUIRES(lock_);
+  [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
   // Relaxed: a hint; whoever acts on it takes the lock.
   detail::Atomic<std::uint64_t> next_tick_{kNoTick};
-  std::uint64_t now_;
-  std::array<std::uint64_t, kLevels> occupied_{};
-  std::array<std::array<Timer*, kSlots>, kLevels> slots_{};
+  std::uint64_t now_ WEFT_GUARDED_BY(lock_);
+  std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
+  std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
   // Who began to sleep last, for some of the ticks. Several, because sleeps of different lengths
   // begin in turns.
   struct Latest {

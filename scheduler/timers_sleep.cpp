@@ -1,5 +1,4 @@
 // The part of the wheel that knows fibers. By itself, because models include the other.
-#include <mutex>
 
 #include "fibers/fiber.hpp"
 #include "scheduler/timers.hpp"
@@ -8,7 +7,7 @@ namespace weft::scheduler {
 
 void Timers::add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept {
   fiber.next = nullptr;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const std::uint64_t tick = tick_for(deadline);
   Latest& latest = latest_[tick % kLatest];
   if (latest.tick == tick) {

@@ -1,7 +1,5 @@
 #include <weft/barrier.hpp>
 
-#include <mutex>
-
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -25,7 +23,7 @@ bool BarrierCore::subtract(std::ptrdiff_t count) noexcept {
 }
 
 BarrierCore::Arrival BarrierCore::arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   expected_ -= dropped;
   return {phase_, subtract(count)};
 }

@@ -1,7 +1,5 @@
 #include <weft/condition_variable.hpp>
 
-#include <mutex>
-
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -39,7 +37,7 @@ ConditionVariable::Wait::Wait(ConditionVariable& condition, const Until& until) 
     : condition_(condition) {
   waker = detail::current();
   if (!until.is_never()) claim = &bounded_.emplace(until).claim();
-  const std::lock_guard guard(condition_.waiters_lock_);
+  const detail::SpinGuard guard(condition_.waiters_lock_);
   condition_.waiters_.push_back(*this);
 }
 
@@ -72,7 +70,7 @@ std::cv_status ConditionVariable::Wait::park() noexcept {
   // The clock may have been faster than the After.
   handover_.lock();
   handover_.unlock();
-  const std::lock_guard guard(condition_.waiters_lock_);
+  const detail::SpinGuard guard(condition_.waiters_lock_);
   condition_.waiters_.erase_if_linked(*this);
   return std::cv_status::timeout;
 }

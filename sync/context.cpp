@@ -1,7 +1,6 @@
 #include <weft/context.hpp>
 
 #include <algorithm>
-#include <mutex>
 
 namespace weft {
 
@@ -10,7 +9,7 @@ namespace detail {
 bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexcept {
   bool decides = false;
   {
-    const std::lock_guard guard(lock_);
+    const detail::SpinGuard guard(lock_);
     if (error_) return false;
     // A deadline that has passed was first, even if nobody has looked since.
     decides = !deadline_.passed();
@@ -23,12 +22,12 @@ bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexce
 
 std::error_code CancelState::error() noexcept {
   if (deadline_.passed()) (void)cancel(Errc::timed_out, nullptr);
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return error_;
 }
 
 std::exception_ptr CancelState::cause() noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return cause_;
 }
 

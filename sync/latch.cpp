@@ -1,7 +1,5 @@
 #include <weft/latch.hpp>
 
-#include <mutex>
-
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -31,7 +29,7 @@ void Latch::count_down(std::ptrdiff_t count) noexcept {
 }
 
 bool Latch::try_wait() noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return count_ == 0;
 }
 

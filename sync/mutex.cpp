@@ -1,7 +1,5 @@
 #include <weft/mutex.hpp>
 
-#include <mutex>
-
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -72,7 +70,7 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
   }
 }
 
-// The waiters' lock is held. False when somebody owns the mutex, who will look for waiters then.
+// False when somebody owns the mutex, who will look for waiters then.
 bool Mutex::lock_or_announce() noexcept {
   const std::uint32_t others = waiters_.empty() ? 0 : kWaiters;
   std::uint32_t state = state_.load(relaxed);
@@ -88,7 +86,7 @@ bool Mutex::lock_or_announce() noexcept {
   }
 }
 
-// The waiters' lock is held. False when `until` ended the wait.
+// False when `until` ended the wait.
 bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noexcept {
   detail::BoundedPark bounded(until);
   self.waker = detail::current();
@@ -104,7 +102,7 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noex
     return true;
   }
   if (bounded.park(unlock, detail::WaitReason::mutex) == detail::Claim::kNotifier) return true;
-  const std::lock_guard guard(waiters_lock_);
+  const detail::SpinGuard guard(waiters_lock_);
   waiters_.erase_if_linked(self);
   return false;
 }
@@ -129,7 +127,7 @@ void Mutex::unlock_contended() noexcept {
   } while (state_.fetch_sub(kLocked, release) - kLocked != 0);  // [mutex]
 }
 
-// The waiters' lock is held, and is released. `next` has been taken out of the list.
+// `next` has been taken out of the list.
 void Mutex::hand_to(Waiter& next) noexcept {
   const std::uint32_t waiters = waiters_.empty() ? 0 : kWaiters;
   if (next.amount == 1) {

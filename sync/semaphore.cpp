@@ -1,7 +1,5 @@
 #include <weft/semaphore.hpp>
 
-#include <mutex>
-
 namespace weft {
 
 using detail::Waiter;
@@ -13,7 +11,7 @@ bool Semaphore::take(std::uint64_t count) noexcept {
 }
 
 bool Semaphore::try_acquire(std::uint64_t count) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return waiters_.empty() && take(count);
 }
 
@@ -72,7 +70,7 @@ Waiter* Semaphore::grant() noexcept {
 }
 
 std::uint64_t Semaphore::available_hint() noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return available_ < 0 ? 0 : static_cast<std::uint64_t>(available_);
 }
 

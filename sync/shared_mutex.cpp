@@ -85,8 +85,8 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   } while (!leave(owner));
 }
 
-// By the only owner; the waiters' lock is held, and is released. False when there is nobody to hand
-// the mutex to: it is still the caller's then.
+// By the only owner. False when there is nobody to hand the mutex to: it is still the caller's
+// then.
 bool SharedMutex::hand_over() noexcept {
   std::uint32_t owners = 0;
   Waiter* admitted = admit(owners);
@@ -100,8 +100,7 @@ bool SharedMutex::hand_over() noexcept {
   return admitted != nullptr;
 }
 
-// Takes out those in front who can own the mutex together with `owners`, and adds them to it. The
-// waiters' lock is held.
+// Takes out those in front who can own the mutex together with `owners`, and adds them to it.
 Waiter* SharedMutex::admit(std::uint32_t& owners) noexcept {
   Waiter* head = nullptr;
   Waiter** tail = &head;

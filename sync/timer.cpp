@@ -1,7 +1,5 @@
 #include <weft/timer.hpp>
 
-#include <mutex>
-
 namespace weft::detail {
 
 // The lock is held.
@@ -19,7 +17,7 @@ bool ClockSource::take_if_due() noexcept {
 }
 
 bool ClockSource::try_wait() noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return take_if_due();
 }
 

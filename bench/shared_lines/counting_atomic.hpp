@@ -1,6 +1,6 @@
 // The Atomic shim of the counting build: std::atomic, and each access goes into the ledger.
 //
-// <weft/detail/atomic.hpp> includes this when WEFT_COUNT_ATOMICS is defined, so that production
+// <weft/detail/atomic.hpp> includes this as WEFT_ATOMIC_SHIM, so that production
 // source is counted unchanged. Boost.Lockfree's atomics are its own, and are not seen.
 #pragma once
 

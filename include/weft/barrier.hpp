@@ -36,14 +36,14 @@ class BarrierCore {
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
-  // The lock is held. True for the last one.
-  [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept;
+  // True for the last one.
+  [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;
-  std::ptrdiff_t expected_;
-  std::ptrdiff_t missing_;
-  std::uint64_t phase_ = 0;
-  WaitList waiters_;
+  std::ptrdiff_t expected_ WEFT_GUARDED_BY(lock_);
+  std::ptrdiff_t missing_ WEFT_GUARDED_BY(lock_);
+  std::uint64_t phase_ WEFT_GUARDED_BY(lock_) = 0;
+  WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 struct NoCompletion {

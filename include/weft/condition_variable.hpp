@@ -97,15 +97,15 @@ class ConditionVariable {
     ConditionVariable& condition_;
     std::optional<detail::BoundedPark> bounded_;
     detail::SpinLock handover_;
-    bool is_parked_ = false;    // Guarded by handover_.
-    bool is_notified_ = false;  // Guarded by handover_.
-    bool has_ended_ = false;    // The caller's own.
+    bool is_parked_ WEFT_GUARDED_BY(handover_) = false;
+    bool is_notified_ WEFT_GUARDED_BY(handover_) = false;
+    bool has_ended_ = false;  // The caller's own.
   };
 
   void check_locked(bool locked) const noexcept;
 
   detail::SpinLock waiters_lock_;
-  detail::WaitList waiters_;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(waiters_lock_);
 };
 
 }  // namespace weft

@@ -35,8 +35,8 @@ class CancelState {
   const Deadline deadline_;
   std::stop_source source_;
   SpinLock lock_;  // Guards the rest.
-  std::error_code error_;
-  std::exception_ptr cause_;
+  std::error_code error_ WEFT_GUARDED_BY(lock_);
+  std::exception_ptr cause_ WEFT_GUARDED_BY(lock_);
 };
 
 }  // namespace detail

@@ -36,7 +36,7 @@ class Event {
  private:
   detail::Atomic<bool> set_{false};  // Written under the lock.
   detail::SpinLock lock_;
-  detail::WaitList waiters_;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 }  // namespace weft

@@ -37,12 +37,12 @@ class Latch {
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:
-  // The lock is held. Those to be woken, once it is released.
-  [[nodiscard]] detail::Waiter* subtract(std::ptrdiff_t count) noexcept;
+  // Those to be woken, once the lock is released.
+  [[nodiscard]] detail::Waiter* subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  std::ptrdiff_t count_;
-  detail::WaitList waiters_;
+  std::ptrdiff_t count_ WEFT_GUARDED_BY(lock_);
+  detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 }  // namespace weft

@@ -63,15 +63,15 @@ class Mutex {
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
   [[nodiscard]] bool spin() noexcept;
-  [[nodiscard]] bool lock_or_announce() noexcept;
+  [[nodiscard]] bool lock_or_announce() noexcept WEFT_REQUIRES(waiters_lock_);
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
-                                   const Until& until) noexcept;
+                                   const Until& until) noexcept WEFT_RELEASES(waiters_lock_);
   void unlock_contended() noexcept;
-  void hand_to(detail::Waiter& next) noexcept;
+  void hand_to(detail::Waiter& next) noexcept WEFT_RELEASES(waiters_lock_);
 
   detail::Atomic<std::uint32_t> state_{0};
   detail::SpinLock waiters_lock_;
-  detail::WaitList waiters_;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(waiters_lock_);
 };
 
 }  // namespace weft

@@ -52,8 +52,8 @@ class Once {
 
   detail::Atomic<bool> done_{false};  // Written under the lock.
   detail::SpinLock lock_;
-  bool running_ = false;
-  detail::WaitList waiters_;
+  bool running_ WEFT_GUARDED_BY(lock_) = false;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 // As std::call_once.

@@ -34,7 +34,8 @@ class ReceiveCase final : public SelectCase {
   bool attempt() noexcept override {
     return channel_->try_receive(value_) != ChannelStatus::would_wait;
   }
-  bool is_ready() noexcept override { return channel_->can_receive(); }
+  // The select holds the channel's lock, which it knows by a pointer.
+  bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_receive(); }
   // Handed over, or the channel was closed; then there is no value.
   bool conclude() noexcept override { return true; }
 
@@ -67,7 +68,7 @@ class SendCase final : public SelectCase {
     status_ = channel_->try_send(value_);
     return status_ != ChannelStatus::would_wait;
   }
-  bool is_ready() noexcept override { return channel_->can_send(); }
+  bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_send(); }
   bool conclude() noexcept override {
     status_ = waiter().granted ? ChannelStatus::ok : ChannelStatus::closed;
     return true;
@@ -129,7 +130,7 @@ class StopCase final : public SelectCase {
   bool conclude() noexcept override { return true; }
 
   SpinLock own_lock_;
-  WaitList own_list_;
+  WaitList own_list_ WEFT_GUARDED_BY(own_lock_);
   std::stop_token token_;
   Handler handler_;
   StopRegistration<Request> registration_;  // Ends first: it uses all the others.

@@ -42,15 +42,14 @@ class Semaphore {
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:
-  // The lock is held for each of these.
-  [[nodiscard]] bool take(std::uint64_t count) noexcept;
+  [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
   // Takes out every waiter that the free permits can serve, in order.
-  [[nodiscard]] detail::Waiter* grant() noexcept;
+  [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  std::uint64_t size_;
-  std::int64_t available_;  // Below 0 after a resize() to less than is out.
-  detail::WaitList waiters_;
+  std::uint64_t size_ WEFT_GUARDED_BY(lock_);
+  std::int64_t available_ WEFT_GUARDED_BY(lock_);  // Below 0 after a resize() to less than is out.
+  detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 }  // namespace weft

@@ -110,13 +110,13 @@ class SharedMutex {
 
   [[nodiscard]] bool lock_contended(std::uint32_t owner, const Until& until) noexcept;
   void unlock_contended(std::uint32_t owner) noexcept;
-  [[nodiscard]] bool hand_over() noexcept;
+  [[nodiscard]] bool hand_over() noexcept WEFT_RELEASES(waiters_lock_);
   void let_in_after_withdrawal() noexcept;
-  [[nodiscard]] detail::Waiter* admit(std::uint32_t& owners) noexcept;
+  [[nodiscard]] detail::Waiter* admit(std::uint32_t& owners) noexcept WEFT_REQUIRES(waiters_lock_);
 
   detail::Atomic<std::uint32_t> state_{0};
   detail::SpinLock waiters_lock_;
-  detail::WaitList waiters_;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(waiters_lock_);
 };
 
 }  // namespace weft

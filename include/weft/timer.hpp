@@ -33,17 +33,17 @@ class ClockSource {
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
   // For a select, with the lock held.
-  [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
-  [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
-  [[nodiscard]] Deadline due() const noexcept { return due_; }
+  [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
+  [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
+  [[nodiscard]] Deadline due() const noexcept WEFT_REQUIRES(lock_) { return due_; }
 
  private:
-  [[nodiscard]] bool take_if_due() noexcept;
+  [[nodiscard]] bool take_if_due() noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;
-  Deadline due_;                     // never(): not set.
-  std::chrono::nanoseconds period_;  // 0: due_ is taken once.
-  WaitList waiters_;
+  Deadline due_ WEFT_GUARDED_BY(lock_);                     // never(): not set.
+  std::chrono::nanoseconds period_ WEFT_GUARDED_BY(lock_);  // 0: due_ is taken once.
+  WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 template <class Handler>
@@ -58,8 +58,9 @@ class ClockCase final : public SelectCase {
 
  private:
   bool attempt() noexcept override { return source_.try_wait(); }
-  bool is_ready() noexcept override { return source_.due().passed(); }
-  Deadline due() noexcept override { return source_.due(); }
+  // The select holds the source's lock, which it knows by a pointer.
+  bool is_ready() noexcept override WEFT_NOT_ANALYZED { return source_.due().passed(); }
+  Deadline due() noexcept override WEFT_NOT_ANALYZED { return source_.due(); }
   bool conclude() noexcept override { return false; }  // It has been moved.
 
   ClockSource& source_;

@@ -96,7 +96,7 @@ class WaitGroup {
 
   detail::Atomic<std::uint64_t> word_{0};
   detail::SpinLock waiters_lock_;
-  detail::WaitList waiters_;
+  detail::WaitList waiters_ WEFT_GUARDED_BY(waiters_lock_);
 };
 
 }  // namespace weft

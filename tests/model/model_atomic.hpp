@@ -1,6 +1,6 @@
 // The Atomic shim of the model build: the same interface, over the model checker's atomics.
 //
-// <weft/detail/atomic.hpp> includes this when WEFT_MODEL is defined, so that production source
+// <weft/detail/atomic.hpp> includes this as WEFT_ATOMIC_SHIM, so that production source
 // compiles unchanged. Every access becomes a point at which the checker may switch threads, and
 // a load may return any value that the memory order allows it to. README.md says what that covers.
 #pragma once

@@ -5,10 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#ifdef WEFT_MODEL
-#include "tests/model/model_atomic.hpp"
-#elif defined(WEFT_COUNT_ATOMICS)
-#include "bench/shared_lines/counting_atomic.hpp"
+// A build that explores or counts every access names a header with an Atomic of its own.
+#ifdef WEFT_ATOMIC_SHIM
+#include WEFT_ATOMIC_SHIM
 #endif
 
 namespace weft::detail {

@@ -34,7 +34,7 @@ class IoCase : public SelectCase, private IoWatch {
   void prepare() noexcept override;
   void dismiss() noexcept override;
   bool attempt() noexcept override;
-  bool is_ready() noexcept override;
+  bool is_ready() noexcept override WEFT_NOT_ANALYZED;  // The select holds own_lock_.
   Deadline due() noexcept override;
   bool conclude() noexcept override { return false; }  // Something happened: ask what.
   [[nodiscard]] bool asks_kernel() const noexcept override { return true; }
@@ -45,9 +45,9 @@ class IoCase : public SelectCase, private IoWatch {
   io::IoHandle* const handle_;  // Null: always ready.
   const Direction direction_;
   bool watching_ = false;
-  bool told_ = false;  // Guarded by own_lock_.
+  bool told_ WEFT_GUARDED_BY(own_lock_) = false;
   SpinLock own_lock_;
-  WaitList own_list_;
+  WaitList own_list_ WEFT_GUARDED_BY(own_lock_);
 };
 
 template <class Handler>

@@ -54,7 +54,7 @@ class JoinCore {
   }
 
   // For a select: what guards the list; under it done() does not change.
-  [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
+  [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
 
   // True for the last one, who then deletes the state.
@@ -67,7 +67,7 @@ class JoinCore {
   SpinLock lock_;
   Atomic<bool> finished_{false};  // Set under lock_.
   Atomic<std::uint32_t> references_{2};
-  WaitList waiters_;
+  WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
 // The outcome of a fiber: a value or the exception that ended it. A reference is kept as a pointer.

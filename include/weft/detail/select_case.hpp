@@ -40,7 +40,7 @@ class SelectCase {
   virtual void reclaim() noexcept {}
 
   // Null: the case is never ready.
-  [[nodiscard]] SpinLock* lock() const noexcept { return lock_; }
+  [[nodiscard]] SpinLock* lock() const noexcept WEFT_RETURNS_LOCK(*lock_) { return lock_; }
   [[nodiscard]] WaitList& list() const noexcept { return *list_; }
   [[nodiscard]] Waiter& waiter() noexcept { return waiter_; }
 

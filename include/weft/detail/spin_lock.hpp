@@ -2,6 +2,7 @@
 #pragma once
 
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_annotations.hpp>
 
 namespace weft::detail {
 
@@ -10,23 +11,37 @@ namespace weft::detail {
 // on the other side of the switch: so a waiter becomes visible only once its registers are saved.
 // Order
 //   [spin]  unlock stores false (release) -> lock exchanges (acquire): the section is visible.
-class SpinLock {
+class WEFT_LOCK("spin lock") SpinLock {
  public:
-  [[gnu::always_inline]] void lock() noexcept {
+  [[gnu::always_inline]] void lock() noexcept WEFT_ACQUIRES() {
     if (locked_.exchange(true, acquire)) [[unlikely]]
       lock_contended();  // [spin]
   }
-  [[nodiscard]] bool try_lock() noexcept {
+  [[nodiscard]] bool try_lock() noexcept WEFT_TRY_ACQUIRES(true) {
     // Relaxed: only avoids a write that would fail anyway.
     return !locked_.load(relaxed) && !locked_.exchange(true, acquire);  // [spin]
   }
-  [[gnu::always_inline]] void unlock() noexcept { locked_.store(false, release); }  // [spin]
+  [[gnu::always_inline]] void unlock() noexcept WEFT_RELEASES() {
+    locked_.store(false, release);  // [spin]
+  }
 
  private:
   // Backs off, then lets other threads run: the holder may have lost its processor.
-  void lock_contended() noexcept;
+  void lock_contended() noexcept WEFT_NOT_ANALYZED;  // It is what a lock is made of.
 
   Atomic<bool> locked_{false};
+};
+
+// Holds a SpinLock to the end of its scope, as std::lock_guard does, known to the analysis.
+class WEFT_SCOPED_LOCK SpinGuard {
+ public:
+  explicit SpinGuard(SpinLock& lock) noexcept WEFT_ACQUIRES(lock) : lock_(lock) { lock_.lock(); }
+  ~SpinGuard() WEFT_RELEASES() { lock_.unlock(); }
+  SpinGuard(const SpinGuard&) = delete;
+  SpinGuard& operator=(const SpinGuard&) = delete;
+
+ private:
+  SpinLock& lock_;
 };
 
 }  // namespace weft::detail

@@ -99,15 +99,23 @@ class WaitList {
   Waiter* last_ = nullptr;
 };
 
+// Of an After, on the other side of the switch; it has the lock from who parked.
+inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
+  static_cast<SpinLock*>(held)->unlock();
+}
+
 // An After that unlocks `lock`: whatever was published under it becomes visible only once the
-// parked fiber's registers are saved.
-[[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept {
-  return {[](void* held) noexcept { static_cast<SpinLock*>(held)->unlock(); }, &lock};
+// parked fiber's registers are saved. To the analysis, the lock is released here: it is the After's
+// now.
+[[nodiscard]] inline After unlock_after(SpinLock& lock) noexcept
+    WEFT_RELEASES(lock) WEFT_NOT_ANALYZED {
+  return {unlock_handed_over, &lock};
 }
 
 // Parks the caller at the back of `list` until it is taken out and woken. `lock`, which guards
 // the list, is held on entry and not on return.
-inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept {
+inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
+    WEFT_RELEASES(lock) {
   waiter.waker = current();
   list.push_back(waiter);
   park(unlock_after(lock), reason);
@@ -116,7 +124,8 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 // As wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the other case.
 [[nodiscard, gnu::noinline]] inline Claim::Winner wait_in_bounded(WaitList& list, SpinLock& lock,
                                                                   Waiter& waiter, WaitReason reason,
-                                                                  const Until& until) noexcept {
+                                                                  const Until& until) noexcept
+    WEFT_RELEASES(lock) {
   if (until.stop_requested()) {
     lock.unlock();
     return Claim::kStop;
@@ -139,7 +148,8 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(WaitList& list, SpinLock& lock,
                                                                      Waiter& waiter,
                                                                      WaitReason reason,
-                                                                     const Until& until) noexcept {
+                                                                     const Until& until) noexcept
+    WEFT_RELEASES(lock) {
   if (!until.is_never()) return wait_in_bounded(list, lock, waiter, reason, until);
   wait_in(list, lock, waiter, reason);
   return Claim::kNotifier;
