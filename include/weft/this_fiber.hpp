@@ -45,8 +45,8 @@ template <class Rep, class Period>
 // Copies the first 31 characters. Does nothing on a plain thread.
 void set_name(std::string_view name) noexcept;
 
-// True when called from a fiber, false from a plain thread and from a handler that the runtime calls
-// on a worker, outside of fibers: RuntimeOptions::on_deadlock. What this namespace does on a plain
+// True when called from a fiber, false from a plain thread and from a handler that the runtime
+// calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. What this namespace does on a plain
 // thread, it does there too.
 [[nodiscard]] bool is_fiber() noexcept;
 
