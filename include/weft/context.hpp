@@ -24,7 +24,8 @@ namespace detail {
 // What a Context, its children and the clock share: whether and why it has been cancelled.
 class CancelState {
  public:
-  explicit CancelState(Deadline deadline) noexcept : deadline_(deadline) {}
+  // Throws std::bad_alloc: a stop source is allocated.
+  explicit CancelState(Deadline deadline) : deadline_(deadline) {}
   // The first call decides, if the deadline has not; true for it.
   bool cancel(std::error_code error, std::exception_ptr cause) noexcept;
   [[nodiscard]] std::error_code error() noexcept;

@@ -173,7 +173,7 @@ TEST_CASE("a wake of many never fails: every allocation") {
 
 // By a plain thread, while the only worker is kept from taking any.
 void wake_from_outside() {
-  constexpr int kFibers = 1500;
+  constexpr int kFibers = 300;
   weft::Runtime runtime({.workers = 1});
   weft::Event open;
   std::atomic<int> through{0};
