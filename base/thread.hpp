@@ -1,4 +1,4 @@
-// What the library asks of operating-system threads.
+// Calls about operating-system threads.
 #pragma once
 
 #include <cstdint>

@@ -55,7 +55,7 @@ class Web {
   const Options& options_;
 };
 
-// The highest number of parties that were inside at once.
+// The highest number of fibers that were inside at once.
 class Gauge {
  public:
   void enter() {

@@ -6,7 +6,7 @@ namespace weft::fibers {
 
 namespace {
 
-// What an unwinder needs at most, and then some.
+// More than any unwinder needs.
 constexpr std::ptrdiff_t kUnwinderBytes = 8 << 10;
 
 _Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {

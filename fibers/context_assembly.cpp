@@ -3,14 +3,14 @@
 
 namespace {
 
-// What weft_visit finds at its stack pointer; it knows this layout.
+// The words that weft_visit finds at its stack pointer; it knows this layout.
 struct alignas(16) Visit {
   weft::fibers::Arrival (*visitor)(weft::fibers::Arrival);
   weft::fibers::Context host;
   weft::fibers::SavedContext start;
 };
 
-// What a compiler may use below the stack pointer.
+// Bytes that a compiler may use below the stack pointer.
 constexpr std::uintptr_t kRedZone = 128;
 
 }  // namespace

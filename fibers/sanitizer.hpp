@@ -1,4 +1,4 @@
-// What the sanitizers must be told about stacks. Empty in other builds.
+// Calls that tell the sanitizers about stacks. Empty in other builds.
 #pragma once
 
 #include <cstddef>
@@ -39,8 +39,8 @@ inline constexpr bool kSanitized = true;
 inline constexpr bool kSanitized = false;
 #endif
 
-// What hands a fiber over in the eyes of the thread sanitizer, where a switch does not: a spawn and
-// a wake are followed by the fiber's next step.
+// A call that hands a fiber over in the eyes of the thread sanitizer, where a switch does not: a
+// spawn and a wake are followed by the fiber's next step.
 inline void happens_before([[maybe_unused]] void* fiber) noexcept {
 #ifdef WEFT_TSAN_NO_SYNC
   __tsan_release(fiber);

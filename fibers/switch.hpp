@@ -7,7 +7,7 @@
 
 namespace weft::fibers {
 
-// What the one who leaves asks to be done once its registers are saved.
+// The request of a fiber that leaves: to be met once its registers are saved.
 struct Departure {
   Stack* from;
   void (*after)(void* argument) noexcept;

@@ -33,7 +33,7 @@ std::error_code refuse_self(int descriptor, const Address& address) noexcept {
   return local.error;
 }
 
-// One read, for a party that has entered the handle.
+// One read, for a caller that has entered the handle.
 Result<std::size_t> read_once(io::IoHandle& handle, std::span<std::byte> buffer,
                               const Until& until) noexcept {
   io::IoDirection& direction = handle.read();

@@ -1,4 +1,4 @@
-// What all fibers are doing, in words.
+// The doings of all fibers, in words.
 #pragma once
 
 #include <string>

@@ -24,12 +24,12 @@ namespace {
 using detail::full_fence;
 using detail::relaxed;
 
-// What is written to the eventfd, which adds it up: one for each signal, and a much larger one
+// Numbers written to the eventfd, which adds them up: one for each signal, and a much larger one
 // for the end.
 constexpr std::uint64_t kDump = 1;
 constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 
-// What the handler uses.
+// State that the handler uses.
 // Order
 //   [handler]  the handler counts itself; full_fence; it reads the descriptor, against: the
 //              descriptor is taken away; full_fence; the handlers are counted. Either the handler
@@ -38,7 +38,7 @@ constexpr std::uint64_t kEnd = std::uint64_t{1} << 32;
 detail::Atomic<int> handler_descriptor{-1};
 detail::Atomic<std::uint32_t> handlers_running{0};
 
-// What all users share.
+// State that all users share.
 struct Shared {
   std::mutex mutex;  // Guards the rest.
   unsigned users = 0;

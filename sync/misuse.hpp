@@ -1,4 +1,4 @@
-// What is said of an object that was misused.
+// Sentences about objects that were misused.
 #pragma once
 
 #include <cstdarg>

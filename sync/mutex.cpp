@@ -63,7 +63,7 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
       waiters_lock_.unlock();
       return false;
     }
-    // Who was overtaken stands first in the row again, and asks to be handed the mutex.
+    // An overtaken waiter rejoins at the head of the queue, and asks to be handed the mutex.
     self.amount = woken ? 1 : 0;
     if (!wait_for_turn(self, woken, until)) return false;
     if (self.granted) return true;
@@ -121,7 +121,7 @@ void Mutex::unlock_contended() noexcept {
       hand_to(*next);
       return;
     }
-    // Those that waited have given up.
+    // All waiters have given up.
     state_.store(kLocked, relaxed);
     waiters_lock_.unlock();
   } while (state_.fetch_sub(kLocked, release) - kLocked != 0);  // [mutex]

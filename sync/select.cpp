@@ -60,7 +60,7 @@ class Selection {
     // Most polls end here: what one source said, it said at one moment.
     if (cases_.size() <= 1 && until.is_over()) return kNoCase;
     collect_locks();
-    // Who does not wait lends nothing: to get it back might take long.
+    // A select that does not wait lends nothing: to get it back might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
     const Loan loan(cases_);
@@ -82,7 +82,7 @@ class Selection {
   }
 
  private:
-  // What cases do around all waits of a select.
+  // The steps of the cases around all waits of a select.
   class Preparation {
    public:
     explicit Preparation(std::span<SelectCase* const> cases) noexcept : cases_(cases) {
@@ -98,7 +98,7 @@ class Selection {
     const std::span<SelectCase* const> cases_;
   };
 
-  // What a case lends while the select waits; the first that has anything to lend does.
+  // Something that a case lends while the select waits; the first that has anything to lend does.
   class Loan {
    public:
     explicit Loan(std::span<SelectCase* const> cases) noexcept {
@@ -142,7 +142,7 @@ class Selection {
   }
   void unlock_all() noexcept WEFT_NOT_ANALYZED {
     for (SpinLock** lock = locks_.begin(); lock != locks_end_; ++lock) (*lock)->unlock();
-    // The last access: until here the party that may have been woken waits for the gate.
+    // The last access: until here the caller that may have been woken waits for the gate.
     gate_.unlock();
   }
 

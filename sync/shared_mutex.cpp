@@ -44,8 +44,8 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
   return false;
 }
 
-// Who gave up may have stood in front of readers who can join those inside, or have been the last
-// in the row.
+// A waiter that gave up may have stood in front of readers that can join those inside, or have been
+// the last in the queue.
 void SharedMutex::let_in_after_withdrawal() noexcept {
   waiters_lock_.lock();
   Waiter* admitted = nullptr;
@@ -81,7 +81,7 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
     } else {
       waiters_lock_.unlock();
     }
-    // Those that waited have given up, or other readers have come.
+    // All waiters have given up, or other readers have come.
   } while (!leave(owner));
 }
 

@@ -52,12 +52,12 @@ struct NoCompletion {
 
 }  // namespace detail
 
-// std::barrier for fibers and plain threads: a number of parties go through phases, none of which
+// std::barrier for fibers and plain threads: a number of callers go through phases, none of which
 // begins before all have arrived at the end of the one before. The completion function runs once
 // per phase, in the last to arrive, before anybody is released; it may park, but not use the
 // barrier.
 // Each arrival synchronizes with the completion function, and that with the return of each wait.
-// It may be destroyed once every wait has returned; where all parties meet by arrive_and_wait(), as
+// It may be destroyed once every wait has returned; where all callers meet by arrive_and_wait(), as
 // soon as the first of them has returned from the last phase.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
@@ -80,13 +80,13 @@ class Barrier {
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // `expected` parties, not a negative number.
+  // `expected` callers, not a negative number.
   explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
       : core_(expected), completion_(std::move(completion)) {}
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
 
-  // Arrives for `count` parties, without waiting. The last to arrive runs the completion function;
+  // Arrives for `count` callers, without waiting. The last to arrive runs the completion function;
   // apart from what that does, never parks. More arrivals than are expected end the process with a
   // report.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
@@ -109,7 +109,7 @@ class Barrier {
   void arrive_and_wait() noexcept {
     if (core_.arrive_and_wait()) complete();
   }
-  // Arrives for one party that will not take part in the phases to come. Parks as arrive() does.
+  // Arrives for one caller that will not take part in the phases to come. Parks as arrive() does.
   void arrive_and_drop() noexcept {
     if (core_.arrive(1, 1).is_last) complete();
   }

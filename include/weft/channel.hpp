@@ -38,8 +38,8 @@ enum class ChannelStatus : std::uint8_t {
 // Synchronizes: a send with the receive of its value; on an unbuffered channel also the receive
 // with the return of the send; close() with a receive that reports closed.
 // Invariants, under lock_. A select may wait as both: it is not to meet itself.
-//   I1  Receivers wait only while the buffer is empty and no other party waits to send.
-//   I2  Senders wait only while the buffer is full and no other party waits to receive.
+//   I1  Receivers wait only while the buffer is empty and nobody else waits to send.
+//   I2  Senders wait only while the buffer is full and nobody else waits to receive.
 //   I3  Nobody waits once closed_ is set.
 template <class T>
 class Channel {
@@ -91,7 +91,7 @@ class Channel {
 
   // Parks until there is a value. Empty when the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() {
-    // What need not wait is built where it is returned: a small one in a register. An optional
+    // A value that is there is built where it is returned: a small one in a register. An optional
     // whose address is given away is written in parts and read as a whole, which costs a dozen
     // cycles when it comes so soon after.
     lock_.lock();

@@ -21,7 +21,7 @@ namespace weft {
 
 namespace detail {
 
-// What a Context, its children and the clock share: whether and why it has been cancelled.
+// The state that a Context, its children and the clock share: whether and why it is cancelled.
 class CancelState {
  public:
   // Throws std::bad_alloc: a stop source is allocated.
@@ -86,7 +86,7 @@ class Context {
   [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
   // Empty while the scope goes on; Errc::cancelled or Errc::timed_out after.
   [[nodiscard]] std::error_code error() const noexcept;
-  // What cancel() was called with, here or in a parent; null if nothing, or while it goes on.
+  // The argument of cancel(), here or in a parent; null if there was none, or while it goes on.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
   // Throws cause(), or std::system_error with error(), if the scope has ended.
   void throw_if_over() const;

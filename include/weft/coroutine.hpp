@@ -36,7 +36,7 @@ void resume_when_ready(SelectCase& one, bool& completed, std::coroutine_handle<>
                        WaitReason reason);
 void resume_at(Deadline deadline, std::coroutine_handle<> coroutine);
 
-// What co_await asks for, done by one case of a select. Lives in the frame of the coroutine.
+// The awaiter that one case of a select serves. Lives in the frame of the coroutine.
 template <class Case>
 class CaseAwaiter {
  public:
@@ -165,7 +165,7 @@ template <class Rep, class Period>
 
 namespace detail {
 
-// What co_await makes of an awaitable, as far as its result goes.
+// The awaiter that co_await makes of an awaitable, as far as its result goes.
 template <class Awaitable>
 decltype(auto) awaiter_of(Awaitable&& awaitable) {
   if constexpr (requires { static_cast<Awaitable&&>(awaitable).operator co_await(); }) {

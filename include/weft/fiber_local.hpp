@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// What thread_local is for threads; a fiber moves between threads and must not use that. A plain
+// A thread_local for fibers: a fiber moves between threads and must not use theirs. A plain
 // thread has a value of its own, too.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.

@@ -8,7 +8,7 @@ namespace weft {
 // A mutex that parks the fiber instead of blocking the thread. Meets TimedLockable, so
 // std::unique_lock and std::scoped_lock work. Not recursive. Any fiber or plain thread may call;
 // a fiber may unlock on another thread than it locked on.
-// Fairness: a running party may overtake a waiter once; a waiter that was overtaken is handed the
+// Fairness: a running caller may overtake a waiter once; a waiter that was overtaken is handed the
 // mutex next. unlock() synchronizes with the next lock().
 // Invariants
 //   I1  Nobody owns the mutex exactly while state_ is 0 or has kOpen set. While somebody does,

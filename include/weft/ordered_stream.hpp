@@ -21,8 +21,9 @@ namespace weft {
 // When a task or the sink throws, the stream's context is cancelled, so that the others can stop
 // early. Results from before the task that threw are still delivered, later ones are dropped, and
 // finish() throws the exception; that of the earliest task, if there are several.
-// submit() and finish() are called by one party, fiber or plain thread. Synchronizes: a submit with
-// the start of its task, the task's end with the sink's call, the sink with the return of finish().
+// submit() and finish() are called by one caller, fiber or plain thread. Synchronizes: a submit
+// with the start of its task, the task's end with the sink's call, the sink with the return of
+// finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");

@@ -14,14 +14,14 @@
 
 namespace weft {
 
-// Lets one party through at a time, first come, first served, and the next one no earlier than
+// Lets one caller through at a time, first come, first served, and the next one no earlier than
 // `spacing` after it; the first one at once. For what must not be started in bursts, in one pool or
 // in several:
 //
 //   Pacer pacer(100ms);
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
 //
-// All calls from fibers and plain threads, any number of parties at once. It may be destroyed once
+// All calls from fibers and plain threads, any number of callers at once. It may be destroyed once
 // every wait has returned.
 class Pacer {
  public:

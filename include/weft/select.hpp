@@ -136,7 +136,7 @@ class StopCase final : public SelectCase {
   StopRegistration<Request> registration_;  // Ends first: it uses all the others.
 };
 
-// What ends a select in which no case is ready: a deadline, at once for a default.
+// The limit of a select in which no case is ready: a deadline, at once for a default.
 template <class Handler>
 class SelectLimit {
  public:

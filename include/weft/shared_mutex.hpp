@@ -12,7 +12,7 @@ namespace weft {
 // between. Whoever owns it may unlock it on another thread than it locked on.
 // Fairness: first come, first served. Who comes while somebody waits stands behind, a reader too;
 // the mutex is handed over, so nobody overtakes; readers next to each other are let in together.
-// What an owner did before its unlock is visible to each owner it excluded.
+// An owner's writes from before its unlock are visible to each owner that it excluded.
 // It may be destroyed by whoever knows that each other lock call has returned and each other owner
 // has called its unlock, which may be still on its way out.
 // Invariants
@@ -87,7 +87,7 @@ class SharedMutex {
   }
 
  private:
-  // What an owner adds to the state.
+  // Each owner adds one of these to the state.
   static constexpr std::uint32_t kWriter = 1;
   static constexpr std::uint32_t kWaiters = 2;
   static constexpr std::uint32_t kReader = 4;

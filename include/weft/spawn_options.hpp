@@ -1,4 +1,4 @@
-// What can be said about a fiber when it is spawned.
+// Options of a fiber when it is spawned.
 #pragma once
 
 #include <cstddef>

@@ -15,11 +15,11 @@ namespace weft {
 
 namespace detail {
 
-// What Timer and Ticker share: a moment, after which one wait is let through, or one each period.
-// Nothing runs when the moment comes; who waits has set a clock for it, and who comes later looks
-// at the time. So a timer that nobody waits for costs nothing, and whoever has moved the moment can
-// be sure that nothing of the old one is left.
-// Invariant: waiters_ holds those who wait; whoever moves due_ wakes them all to look again.
+// The clock of a Timer or Ticker: a moment, after which one wait is let through, or one each
+// period. Nothing runs when the moment comes; who waits has set a clock for it, and who comes later
+// looks at the time. So a timer that nobody waits for costs nothing, and whoever has moved the
+// moment can be sure that nothing of the old one is left. Invariant: waiters_ holds those who wait;
+// whoever moves due_ wakes them all to look again.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -70,7 +70,7 @@ class ClockCase final : public SelectCase {
 }  // namespace detail
 
 // Go's time.Timer: goes off once, at a moment that can be moved or taken back. All calls from
-// fibers and plain threads, any number of parties at once; one of them gets each expiry. After
+// fibers and plain threads, any number of callers at once; one of them gets each expiry. After
 // stop() or reset() has returned, no wait is let through by the earlier moment. It may be destroyed
 // once nobody waits.
 class Timer {

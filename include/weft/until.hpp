@@ -7,7 +7,7 @@
 
 namespace weft {
 
-// What may end a wait before its time: a moment, a stop request, both, or nothing. Every call of
+// An early end for a wait: a moment, a stop request, both, or nothing. Every call of
 // the library that may park has a form that takes one:
 //
 //   channel.receive_until(value, Deadline::after(10ms));

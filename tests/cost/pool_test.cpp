@@ -1,4 +1,4 @@
-// What a pool costs once it is warm: no allocation for a task, and no thread that is woken.
+// A warm pool takes no allocation for a task, and wakes no thread.
 //
 // In a program of its own, because it replaces operator new.
 #include <atomic>

@@ -1,4 +1,4 @@
-// What fibers cost once a worker is warm: no allocation.
+// Fibers of a warm worker cost no allocation.
 #include <string>
 #include <vector>
 #include <weft/go.hpp>

@@ -1,4 +1,4 @@
-// What a program must not do ends with a sentence that says so.
+// Misuse ends the program with a sentence that says so.
 #include <unistd.h>
 #include <cstring>
 #include <mutex>

@@ -243,7 +243,7 @@ BARE_TEST_CASE("who restores the rounding mode before it waits disturbs nobody")
   }
   std::fesetround(FE_TONEAREST);
 }
-// What becomes of those who break the rule depends on the backend, and is no promise. x86-64 has
+// The fate of code that breaks the rule depends on the backend, and is no promise. x86-64 has
 // two control registers: one for std::fegetround() to look at, and one for the quotient.
 BARE_TEST_CASE(
     "a rounding mode that is not restored stays with the thread, with Boost.Context not") {

@@ -8,7 +8,7 @@
 
 namespace weft::test {
 
-// What a thread brings along: the stack it was born with, and where its own state is. Looked up
+// A thread's belongings: the stack it was born with, and where its own state is. Looked up
 // anew at every use, because a body may go on on another thread.
 struct ThreadStack {
   ThreadStack() { stack.sanitizer.adopt_thread(); }

@@ -1,4 +1,4 @@
-// What the models share: data that races are looked for in, and the program around explorations.
+// Tools of all models: data that races are looked for in, and the program around explorations.
 //
 // A model is a program. Without arguments it explores the healthy protocol, which must pass, and
 // then each way of breaking it, which must be found:

@@ -123,7 +123,7 @@ inline rl::memory_order success_order(std::memory_order success, std::memory_ord
   return checker_order(success, where);
 }
 
-// Who sleeps on a 32-bit value in the kernel. Unlike the checker's own futex it orders no memory,
+// The sleepers on a 32-bit value in the kernel. Unlike the checker's own futex it orders no memory,
 // because the library does not rely on the kernel for that.
 using Sleepers = rl::waitset<16>;
 struct NoSleepers {};

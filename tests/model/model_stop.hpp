@@ -24,7 +24,7 @@ struct StopLink {
   Atomic<bool> ended{false};
 };
 
-// What a stop source and its tokens share.
+// State that a stop source and its tokens share.
 // Order
 //   [requested]  request stores requested_ (release) -> is_requested loads it (acquire).
 //   [links]      who unlocks (release) -> who locks next (acquire).

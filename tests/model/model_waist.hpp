@@ -29,7 +29,7 @@ struct ThreadSeat {};
 
 namespace weft::model {
 
-// Who may park: a fiber or a plain thread. A thread of the model runs its code. The After of a
+// One that may park: a fiber or a plain thread. A thread of the model runs its code. The After of a
 // fiber runs on another thread of the model, its other side, so that the fiber may already go on,
 // as on another worker, while the After is not finished.
 // To a Waker each is a thread's seat: nothing above the waist asks of which kind it is.
@@ -150,7 +150,7 @@ class World {
  private:
   enum Signal : std::uint32_t { kNothing, kAfter, kLeave };
 
-  // What goes over a signal is visible behind wait_for(), as through a run queue.
+  // Writes from before a signal are visible behind wait_for(), as through a run queue.
   static void signal(Atomic<std::uint32_t>& word, std::uint32_t value) {
     word.store(value, detail::release);
     wake_in_kernel(word, 1);

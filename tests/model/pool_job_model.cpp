@@ -36,7 +36,7 @@ enum Fault { kNone, kLooksInsteadOfWaiting, kDoesNotWait, kLeavesTwice, kRunsWit
 // Never followed.
 alignas(std::max_align_t) unsigned char no_pool[1];
 
-// What became of the callables. Not part of the modelled program.
+// The fate of the callables. Not part of the modelled program.
 struct Count {
   int runs = 0;
   int drops = 0;

@@ -80,7 +80,7 @@ class BreakableReceive final : public weft::SelectCase {
   std::optional<Tracked> value_;
 };
 
-// Who takes part: parties 0 and 1 select, the others send; a thread may close or stop, and one is
+// The cast: parties 0 and 1 select, the others send; a thread may close or stop, and one is
 // the clock.
 template <class Test, unsigned kParties>
 struct Selects : rl::test_suite<Test, static_cast<int>(2 * kParties + 2)> {

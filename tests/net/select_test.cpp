@@ -35,7 +35,7 @@ void wait_for_select(const Runtime& runtime) {
 void write_text(TcpStream& stream, std::string_view text) {
   CHECK(stream.write_all(bytes(text)).error == std::error_code{});
 }
-// What is there now: does not wait.
+// Reads the bytes that are there now: does not wait.
 std::string read_now(TcpStream& stream, std::size_t most = 100) {
   std::string text(most, '\0');
   const auto [count, error] =

@@ -1,4 +1,4 @@
-// What counts as a deadlock, and what does not. Without the fixture: its watchdog is a thread
+// Deadlocks, and what does not count as one. Without the fixture: its watchdog is a thread
 // that might wake somebody, so with it there is never a verdict.
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::scheduler::Scheduler;
 
-// What is reported, and how often.
+// The reports, and how many there are.
 struct Reports {
   std::atomic<int> count{0};
   std::string last;

@@ -1,4 +1,4 @@
-// What a dump says of a fiber besides its state: what it runs, and where it was spawned.
+// A dump says of a fiber, besides its state, what it runs and where it was spawned.
 #include <atomic>
 #include <set>
 #include <sstream>

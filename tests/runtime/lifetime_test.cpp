@@ -163,7 +163,7 @@ TEST_CASE("wait_idle_for ends at its time and lists who is left") {
   };
   while (!parked()) std::this_thread::yield();
   const auto deadline = weft::Deadline::after(5ms);
-  // What goes to stderr is caught in a file.
+  // Text that goes to stderr is caught in a file.
   FILE* caught = std::tmpfile();
   REQUIRE(caught != nullptr);
   std::fflush(stderr);

@@ -1,4 +1,4 @@
-// What the stress tests share: how long, and who counts.
+// Tools of all stress tests: how long they run, and who counts.
 #pragma once
 
 #include <atomic>

@@ -80,7 +80,8 @@ void run_once(const char* sentence, const RuntimeOptions& options,
 
 void run_for_each_count(const char* sentence, const Setup& setup,
                         const std::function<void(Runtime&)>& run_body) {
-  // Who asks for one worker and no other number counts on the order in which it runs fibers.
+  // A test that asks for one worker and no other number counts on the order in which it runs
+  // fibers.
   std::optional<base::shake::Still> still;
   if (setup.workers == std::vector<unsigned>{1}) still.emplace();
   for (const unsigned workers : setup.workers) {

@@ -1,4 +1,4 @@
-// Who came in which order.
+// The order in which callers came.
 #pragma once
 
 #include <mutex>

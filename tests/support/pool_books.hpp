@@ -1,4 +1,4 @@
-// What a pool must keep whatever is done to it.
+// The invariants that a pool must keep whatever is done to it.
 #pragma once
 
 #include <atomic>

@@ -36,7 +36,7 @@ void wait_with_stop_requested() {
   CHECK(!place.wait({Deadline::after(1h), token}));
   CHECK(!place.wait({Deadline::past(), token}));
   place.open();
-  // Who need not wait is not stopped.
+  // A caller that need not wait is not stopped.
   for (int i = 0; i < 3; ++i) CHECK(place.wait(token));
   CHECK(place.wait({Deadline::past(), token}));
   CHECK(place.is_whole());

@@ -1,4 +1,4 @@
-// What Go's suites show about channels (runtime/chan_test.go, test/chan), shown for ours. The table
+// Scenarios of Go's suites about channels (runtime/chan_test.go, test/chan), for ours. The table
 // in tests/README.md says which case stands for which of theirs.
 #include <algorithm>
 #include <atomic>

@@ -31,7 +31,7 @@ using weft::ChannelStatus;
 
 namespace {
 
-// What the outcomes of tasks have in common.
+// The common part of the outcomes of tasks.
 template <class T>
 struct Outcome {
   std::optional<T> value;

@@ -105,7 +105,7 @@ class Calculator {
     void run(const std::stop_token& token) {
       for (bool goes_on = true; goes_on;) {
         const bool asks = !is_asking_ && (lacks(0) || lacks(1));
-        // What makes no sense now is switched off.
+        // Cases that make no sense now are switched off.
         weft::select(
             on_receive(wants_[0] ? nullptr : &outs_[0]->demands, [&](auto) { wants_[0] = true; }),
             on_receive(wants_[1] ? nullptr : &outs_[1]->demands, [&](auto) { wants_[1] = true; }),

@@ -1,4 +1,4 @@
-// What Go's suites show about select (runtime/chan_test.go, test/chan), shown for ours. The table
+// Scenarios of Go's suites about select (runtime/chan_test.go, test/chan), for ours. The table
 // in tests/README.md says which case stands for which of theirs.
 #include <array>
 #include <atomic>
@@ -289,7 +289,7 @@ FIBER_TEST_CASE("null channels never come, closed ones at once, others when thei
   CHECK(select(on_send(empty, 1), on_receive(none, ignore), on_receive(empty, ignore)) == 2);
 }
 
-// What is chosen has its handler called, once; the others have nothing done to them.
+// The chosen case has its handler called, once; the others have nothing done to them.
 FIBER_TEST_CASE("handlers run for the chosen case only, and values are left where they were") {
   Channel<std::unique_ptr<int>> first(1);
   Channel<std::string> second(1);

@@ -175,7 +175,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take w
   CHECK(mutex.try_lock_shared_until(std::chrono::steady_clock::now() + 1h));
   attempt(false);
   weft::spawn([&] { attempt(false); }).join();
-  // Those that gave up have left nothing behind.
+  // Waiters that gave up have left nothing behind.
   CHECK(mutex.try_lock_shared());
   mutex.unlock_shared();
   mutex.unlock_shared();

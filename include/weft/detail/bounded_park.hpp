@@ -7,14 +7,14 @@
 
 namespace weft::detail {
 
-// One park that has three parties who may end it: a notifier, the clock, a stop request. Lives on
+// One park that may be ended from three sides: by a notifier, the clock, a stop request. Lives on
 // the parking stack, and decides by its claim.
 //
 // A stop request may come at any moment, also before the caller's registers are saved, when a wake
 // would be too early. So the request and the park meet in phase_: a request that comes first only
 // leaves a note, and the other side of the switch, which finds it, ends the park.
 //
-// Who parks must not destroy this object before it has made sure that its After is over: the clock
+// The caller must not destroy this object before it has made sure that its After is over: the clock
 // may end a park while the After is still on its way. Taking the lock that the After releases, to
 // withdraw the waiter, is enough.
 // Order

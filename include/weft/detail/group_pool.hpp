@@ -13,8 +13,8 @@ class FiberPool;
 
 namespace detail {
 
-// What a TaskGroup asks of a FiberPool. The pool hands it down when the group is made, so neither
-// the header of groups nor a program whose groups have no pool needs to know pools.
+// The calls that a TaskGroup makes of a FiberPool. The pool hands them down when the group is made,
+// so neither the header of groups nor a program whose groups have no pool needs to know pools.
 class GroupPool {
  public:
   // Each does what the function of FiberPool does that is called so.

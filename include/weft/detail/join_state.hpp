@@ -1,4 +1,4 @@
-// What a fiber and the handle that joins it share.
+// The state that a fiber and the handle that joins it share.
 #pragma once
 
 #include <exception>
@@ -59,7 +59,7 @@ class JoinCore {
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
-    // Who is alone stays alone, and need not count.
+    // The only holder stays the only one, and need not count.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]
   }
 
@@ -111,7 +111,7 @@ class JoinState : public JoinCore, public Brief {
   std::exception_ptr exception_;
 };
 
-// What a joinable fiber runs.
+// The task of a joinable fiber.
 template <class Callable, class Result>
 struct JoinableTask {
   using Shown = Callable;  // In dumps, in place of this wrapping.

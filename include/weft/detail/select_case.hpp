@@ -1,4 +1,4 @@
-// What a select chooses from.
+// The alternatives that a select chooses from.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ class SelectCase {
   SelectCase& operator=(const SelectCase&) = delete;
   virtual ~SelectCase() = default;
 
-  // What to do once this case has been chosen; called by the select, with no lock held.
+  // Called by the select once this case has been chosen, with no lock held.
   virtual void handle() = 0;
 
   // The rest is for the select that uses the case.
@@ -32,7 +32,7 @@ class SelectCase {
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // The wait has been ended through waiter(). False: nothing is complete, look again.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
-  // Whether the kernel can make it ready, and not only a party in this process.
+  // Whether the kernel can make it ready, and not only a caller in this process.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
   // Around the wait, if the caller holds something that others need meanwhile. True when it
   // was given up; reclaim() is called then.

@@ -26,8 +26,8 @@ struct ShownType<Callable> {
   using Type = typename Callable::Shown;
 };
 
-// A callable that somebody waits for names whom: the JoinCore or WaitGroup, say. All callables that
-// one party waits for are of one family.
+// A callable that somebody waits for names its join target, which the waiters look at: a JoinCore
+// or a WaitGroup, say.
 template <class Callable>
 concept HasFamily = requires(const Callable& callable) {
   { callable.family() }
@@ -35,8 +35,8 @@ concept HasFamily = requires(const Callable& callable) {
 };
 
 // A move-only void() callable that runs at most once.
-// Callables of up to kInlineSize bytes live inside; larger ones in one allocation, of brief memory.
-// Not thread-safe: one owner at a time; only what ends in _hint is for anybody.
+// Callables of up to kInlineSize bytes live inside; larger ones in one allocation, a small block if
+// possible. Not thread-safe: one owner at a time; only what ends in _hint is for anybody.
 class Task {
  public:
   static constexpr std::size_t kInlineSize = 32;
@@ -82,13 +82,13 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
-  // Whose family the callable belongs to; null for most. Requires a callable.
+  // The join target of the callable; null for most. Requires a callable.
   [[nodiscard]] const void* family() const noexcept {
     const auto family_of = operations_hint()->family;
     return family_of == nullptr ? nullptr : family_of(storage_);
   }
 
-  // What the callable is, or was before it ran; null if there was none, or without RTTI.
+  // The type of the callable, also after it ran; null if there was none, or without RTTI.
   [[nodiscard]] const std::type_info* type_hint() const noexcept {
     const Operations* operations = operations_hint();
     return operations == nullptr ? nullptr : operations->type;

@@ -21,7 +21,7 @@ namespace weft::detail {
 
 struct ThreadSeat;  // Where a plain thread sleeps.
 
-// What to do on the other side of the switch, once the parked fiber's registers are saved.
+// A call to be made on the other side of the switch, once the parked fiber's registers are saved.
 // Because a waiter is published only here, a wake can never come before its park.
 // `argument` must not point into the parking stack, unless the call's last access to it comes
 // before the waiter is published.
@@ -60,7 +60,7 @@ enum class WaitReason : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(WaitReason reason) noexcept;
 
-// Who is to be woken: a fiber, or a plain thread that called the library. A wake is a debt owed
+// Names one to be woken: a fiber, or a plain thread that called the library. A wake is a debt owed
 // exactly once per park: whoever takes the waiter out of its list (or wins its Claim) pays it.
 class Waker {
  public:
@@ -90,7 +90,7 @@ class Waker {
   std::uintptr_t bits_ = 0;
 };
 
-// Decides, once, which of several parties ends a wait: a notifier, the clock, a stop request.
+// Decides, once, which of several callers ends a wait: a notifier, the clock, a stop request.
 // It lives on the waiting stack; who loses must not touch the waiter any more, except under the
 // lock of the structure that holds it.
 // Order
@@ -118,8 +118,8 @@ class Claim {
 void spawn(Task&& task);
 void spawn(Task&& task, const SpawnOptions& options);
 
-// A new fiber that is parked before its first step: wake() starts it. Like any parked party it must
-// be woken exactly once. Never parks. Throws as spawn().
+// A new fiber that is parked before its first step: wake() starts it. Like any parked caller it
+// must be woken exactly once. Never parks. Throws as spawn().
 [[nodiscard]] Waker spawn_parked(Task&& task, WaitReason reason);
 
 // The fiber or plain thread that is calling.

@@ -1,4 +1,4 @@
-// Waiting parties in a row, first come first served.
+// Wait queues, first come, first served.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace weft::detail {
 
-// One wait of one party; lives on its stack. Guarded by the lock of the list it is in.
+// One wait of one caller; lives on its stack. Guarded by the lock of the list it is in.
 struct Waiter {
   Waiter* next = nullptr;
   Waiter* previous = nullptr;

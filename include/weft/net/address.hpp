@@ -1,4 +1,4 @@
-// Where a party of a connection is found: an IP address and a port.
+// Where an end of a connection is found: an IP address and a port.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class Address {
   // "127.0.0.1:8080", "[::1]:80", "[fe80::1%2]:80" (a scope is an interface's number or name).
   // std::errc::invalid_argument for everything else.
   static Result<Address> parse(std::string_view text);
-  // What parse() reads. A scope is written as a number.
+  // A text that parse() reads. A scope is written as a number.
   [[nodiscard]] std::string to_string() const;
 
   [[nodiscard]] bool is_v6() const noexcept;

@@ -1,4 +1,4 @@
-// What a call over the network hands back.
+// The result of a call over the network.
 #pragma once
 
 #include <weft/result.hpp>

@@ -19,7 +19,7 @@ struct ListenOptions {
 };
 
 // A listening socket. Move-only; closes in the destructor. It must not outlive its runtime.
-// One party accepts at a time; close() may come from anybody at any time while the object exists.
+// One caller accepts at a time; close() may come from anybody at any time while the object exists.
 class TcpListener {
  public:
   TcpListener() noexcept = default;
