@@ -22,7 +22,6 @@ struct CallResult {
   [[nodiscard]] bool would_wait() const noexcept { return error == EAGAIN; }
   [[nodiscard]] std::error_code code() const noexcept { return {error, std::system_category()}; }
 };
-static_assert(EAGAIN == EWOULDBLOCK);
 
 // Repeats `call` while a signal interrupts it, and reads errno before anything else can run.
 // Who calls it must never be inlined: a compiler may remember the address of errno, and the caller

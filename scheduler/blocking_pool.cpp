@@ -54,7 +54,7 @@ std::error_code BlockingPool::start_helper() noexcept {
     Helper& helper = *owner;
     helper.thread = std::thread([this, &helper, number = started_] {
       char name[32];
-      (void)std::snprintf(name, sizeof name, "weft-block-%llu",
+      (void)std::snprintf(name, sizeof name, "weft-%.16s-%llu", name_.c_str(),
                           static_cast<unsigned long long>(number));
       base::set_thread_name(name);
       (void)helper.parker.park_until(Deadline::never());
@@ -93,9 +93,11 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
 
 void BlockingPool::run(Helper& self) noexcept {
   while (detail::BlockingCall* call = next_call(self)) {
+    // Read first: a call that nobody is to be woken for may free itself.
+    const detail::Waker waker = call->waker;
     call->make(*call);
-    // The last access: the fiber that goes on takes the call with it.
-    detail::wake(call->waker);
+    // The fiber that goes on takes the call with it.
+    if (waker) detail::wake(waker);
     const std::lock_guard lock(mutex_);
     ++free_;
   }

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 #include <weft/detail/blocking.hpp>
 
@@ -34,9 +36,10 @@ class BlockingPool {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);
 
-  // At most `most` threads, and at least one.
-  explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime)
-      : most_(most), idle_time_(idle_time) {}
+  // At most `most` threads, and at least one; `name` is in theirs.
+  explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
+                        std::string name = "block")
+      : most_(most), idle_time_(idle_time), name_(std::move(name)) {}
   // No call is owed or being made any more. Ends and joins all helpers.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
@@ -45,7 +48,7 @@ class BlockingPool {
   // From any thread. Throws std::system_error if there is no helper and none can be started.
   // Exactly one submit() must follow.
   void expect();
-  // From any thread. The call is made, and its waker woken.
+  // From any thread. The call is made, and its waker woken, if it has one; else it may free itself.
   void submit(detail::BlockingCall& call) noexcept;
 
   // Helpers that exist, and those of them that sleep; may be stale when it returns.
@@ -69,6 +72,7 @@ class BlockingPool {
 
   const std::size_t most_;
   const std::chrono::nanoseconds idle_time_;
+  const std::string name_;
 
   // One thread is started at a time: so a start that fails knows that those in helpers_ are real.
   std::mutex starting_mutex_;

@@ -3,6 +3,7 @@
 
 #include <weft/barrier.hpp>
 #include <weft/blocking.hpp>
+#include <weft/blocking_group.hpp>
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
@@ -19,6 +20,7 @@
 #include <weft/latch.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
+#include <weft/net/dial.hpp>
 #include <weft/net/select.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>

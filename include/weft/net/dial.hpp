@@ -1,0 +1,82 @@
+// From names to connections.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+#include <weft/blocking_group.hpp>
+#include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
+
+namespace weft::net {
+
+// What getaddrinfo says (EAI_NONAME, ...), as error codes.
+[[nodiscard]] const std::error_category& resolver_category() noexcept;
+
+struct ResolverOptions {
+  // Threads that ask the system's resolver at once, and questions that wait for one.
+  std::size_t max_threads = 8;
+  std::size_t max_waiting = 1024;
+  // A thread without work ends after so long.
+  std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
+};
+
+// Looks names up as the system does (getaddrinfo: /etc/hosts, DNS, ...), on threads of its own: a
+// name server that does not answer keeps them waiting, and nobody else's. Many parties may use it
+// at once. Its end waits for the questions that are being asked.
+class Resolver {
+ public:
+  explicit Resolver(const ResolverOptions& options = {});
+
+  // The addresses of `host` with `port`, in the system's order of preference, each once. An IP
+  // address is its own, without a question. From fibers and plain threads; parks. Errors: those of
+  // resolver_category(); Errc::timed_out, cancelled: the answer is dropped when it comes;
+  // Errc::full.
+  Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                       const Until& until = {});
+  [[nodiscard]] BlockingGroupStats stats() const noexcept { return group_.stats(); }
+
+  // The one that calls without one use. It lives as long as the process, and its threads end after
+  // a second without work.
+  [[nodiscard]] static Resolver& shared();
+
+ private:
+  BlockingGroup group_;
+};
+
+// "host:port", "[::1]:80": a name or an address, and a port from 0 to 65535.
+struct HostPort {
+  std::string host;
+  std::uint16_t port = 0;
+};
+// std::errc::invalid_argument for everything else. Never parks.
+Result<HostPort> parse_host_port(std::string_view text);
+
+inline Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                            const Until& until = {}) {
+  return Resolver::shared().resolve(host, port, until);
+}
+
+struct DialOptions {
+  // How long an attempt has before the next address is tried beside it (RFC 8305: 250 ms).
+  std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds(250);
+};
+
+// Connects to the first of `addresses` that answers ("happy eyeballs"): in their order, but IPv6
+// and IPv4 in turns; the next attempt begins when one has failed, or has had attempt_delay. Those
+// that lose are closed. From fibers and plain threads of a runtime; parks. Errors: the first
+// attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address.
+Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
+                       const DialOptions& options = {});
+// The same with the addresses of a name: "example.org:443". Further errors: as resolve().
+Result<TcpStream> dial(std::string_view host_port, const Until& until = {},
+                       const DialOptions& options = {});
+
+}  // namespace weft::net

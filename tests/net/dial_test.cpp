@@ -1,0 +1,100 @@
+#include <weft/net/dial.hpp>
+
+#include <chrono>
+#include <stop_token>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/net/loopback.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+using net::Address;
+using net::TcpListener;
+using net::TcpStream;
+
+TEST_SUITE_BEGIN("net/dial");
+
+namespace {
+
+// A port on which nobody listens.
+std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
+
+}  // namespace
+
+FIBER_TEST_CASE("a name is resolved, and an address is its own") {
+  net::Resolver resolver;
+  const auto [local, error] = resolver.resolve("localhost", 80);
+  CHECK(error == std::error_code{});
+  CHECK(!local.empty());
+  for (const Address& address : local) CHECK(address.port() == 80);
+  CHECK(resolver.resolve("127.0.0.1", 8).value.at(0) == Address::loopback_v4(8));
+  CHECK(resolver.resolve("::1", 8).value.at(0) == Address::loopback_v6(8));
+  CHECK(resolver.stats().finished == 1);
+  const auto unknown = resolver.resolve("no-such-name.invalid", 80);
+  CHECK(unknown.error.category() == net::resolver_category());
+  CHECK(!unknown.error.message().empty());
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK(resolver.resolve("localhost", 80, stop.get_token()).error == Errc::cancelled);
+  CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);
+}
+
+TEST_CASE("a host and a port are read") {
+  CHECK(net::parse_host_port("example.org:443").value.host == "example.org");
+  CHECK(net::parse_host_port("example.org:443").value.port == 443);
+  CHECK(net::parse_host_port("[::1]:80").value.host == "::1");
+  CHECK(net::parse_host_port("127.0.0.1:0").value.host == "127.0.0.1");
+  for (const char* wrong :
+       {"", "host", ":80", "host:", "host:65536", "host:8x", "::1:80", "[h]:1"}) {
+    CHECK(net::parse_host_port(wrong).error == std::errc::invalid_argument);
+  }
+}
+
+FIBER_TEST_CASE("dial connects to the first address that answers") {
+  TcpListener listener = listen_anywhere();
+  const Address alive = listener.local_address().value;
+  const std::uint16_t port = closed_port();
+  const std::vector<Address> addresses{Address::loopback_v6(port), Address::loopback_v4(port),
+                                       alive};
+  auto [stream, error] = net::dial(addresses);
+  CHECK(error == std::error_code{});
+  CHECK(stream.peer_address().value == alive);
+  CHECK(net::dial(std::span(addresses).first(2)).error);
+  CHECK(net::dial(std::span(addresses).first(0)).error == std::errc::invalid_argument);
+}
+
+FIBER_TEST_CASE("an address that does not answer delays the next one only by the pause") {
+  TcpListener listener = listen_anywhere();
+  // A listener that never accepts, and whose queue is full: a connection hangs.
+  TcpListener full = listen_anywhere({.backlog = 0});
+  std::vector<TcpStream> crowd;
+  for (;;) {
+    auto [stream, error] = TcpStream::connect(full.local_address().value, Deadline::after(50ms));
+    if (error) break;
+    crowd.push_back(std::move(stream));
+  }
+  const std::vector<Address> addresses{full.local_address().value, listener.local_address().value};
+  auto [stream, error] = net::dial(addresses, {}, {.attempt_delay = 5ms});
+  CHECK(error == std::error_code{});
+  CHECK(stream.peer_address().value == listener.local_address().value);
+  const std::vector<Address> hangs(2, full.local_address().value);
+  CHECK(net::dial(hangs, Deadline::after(20ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
+  std::stop_source stop;
+  auto caller = spawn([&] { return net::dial(hangs, stop.get_token()).error; });
+  (void)caller.wait_for(1ms);
+  (void)stop.request_stop();
+  CHECK(caller.join() == Errc::cancelled);
+}
+
+FIBER_TEST_CASE("a name and a port are dialled") {
+  TcpListener listener = listen_anywhere();
+  const std::uint16_t port = listener.local_address().value.port();
+  auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(port));
+  CHECK(error == std::error_code{});
+  CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
+}
+
+TEST_SUITE_END();

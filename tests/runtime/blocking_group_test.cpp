@@ -1,0 +1,116 @@
+#include <weft/blocking_group.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <stdexcept>
+#include <stop_token>
+#include <thread>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("runtime/blocking_group");
+
+FIBER_TEST_CASE("a group's call runs on a thread of the group, and its result comes back") {
+  BlockingGroup group({.name = "test"});
+  const auto home = std::this_thread::get_id();
+  const auto result = group.run([] { return std::make_unique<int>(42); });
+  CHECK(!result.error);
+  CHECK(*result.value == 42);
+  CHECK(group.run([] { return std::this_thread::get_id(); }).value != home);
+  CHECK(!group.run([] {}).error);
+  bool thrown = false;
+  try {
+    (void)group.run([]() -> int { throw std::runtime_error("no"); });
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  CHECK(thrown);
+  CHECK(group.stats().finished == 4);
+}
+
+FIBER_TEST_CASE("a group never makes more calls at once than it has threads") {
+  BlockingGroup group({.max_threads = 3});
+  std::atomic<int> now{0};
+  std::atomic<int> most{0};
+  std::vector<JoinHandle<void>> callers;
+  for (int i = 0; i < 40; ++i) {
+    callers.push_back(spawn([&] {
+      const auto done = group.run([&] {
+        const int running = ++now;
+        int before = most;
+        while (before < running && !most.compare_exchange_weak(before, running)) {
+        }
+        std::this_thread::sleep_for(100us);
+        --now;
+      });
+      CHECK(!done.error);
+    }));
+  }
+  for (auto& caller : callers) caller.join();
+  CHECK(most <= 3);
+}
+
+FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and others go on") {
+  Event hangs_on;
+  std::atomic<bool> ran{false};
+  {
+    BlockingGroup dead({.max_threads = 1});
+    const auto hangs = [&hangs_on] {
+      hangs_on.wait();
+      return 1;
+    };
+    CHECK(dead.run(hangs, Deadline::after(5ms)).error == Errc::timed_out);
+    std::stop_source stop;
+    auto second = spawn([&] {
+      // It has not begun, and never will.
+      return dead.run([&ran] { ran = true; }, stop.get_token()).error;
+    });
+    (void)second.wait_for(1ms);
+    (void)stop.request_stop();
+    CHECK(second.join() == Errc::cancelled);
+    CHECK(dead.stats().running == 1);
+    CHECK(dead.stats().given_up == 2);
+    // Nobody else's threads hang.
+    BlockingGroup alive({.max_threads = 1});
+    CHECK(alive.run([] { return 2; }).value == 2);
+    CHECK(blocking([] { return 3; }) == 3);
+    hangs_on.set();
+  }
+  CHECK(!ran);
+}
+
+FIBER_TEST_CASE("calls beyond those that may wait are refused") {
+  Event hangs_on;
+  BlockingGroup group({.max_threads = 1, .max_waiting = 2});
+  std::vector<JoinHandle<std::error_code>> callers;
+  for (int i = 0; i < 3; ++i) {
+    callers.push_back(spawn([&] { return group.run([&] { hangs_on.wait(); }).error; }));
+    while (group.stats().running + group.stats().waiting < callers.size() ||
+           group.stats().running == 0) {
+      this_fiber::yield();
+    }
+  }
+  CHECK(group.run([] {}).error == Errc::full);
+  CHECK(group.stats().refused == 1);
+  hangs_on.set();
+  for (auto& caller : callers) CHECK(!caller.join());
+}
+
+TEST_CASE("a group needs no runtime") {
+  const test::TestGuard guard("a group needs no runtime");
+  BlockingGroup group;
+  CHECK(group.run([] { return 5; }).value == 5);
+  CHECK(group.run([] { std::this_thread::sleep_for(20ms); }, Deadline::after(1ms)).error ==
+        Errc::timed_out);
+}
+
+TEST_SUITE_END();
