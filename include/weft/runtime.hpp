@@ -37,7 +37,8 @@ struct RuntimeOptions {
   // the process is aborted.
   // It is called on a worker, outside of fibers, once for each deadlock. It may spawn, wake (close
   // a channel, say) and end the process; it must not throw, nor wait for anything in weft: that
-  // ends the process with a sentence. weft::blocking runs in place there, and yielding does nothing.
+  // ends the process with a sentence. weft::blocking runs in place there, and yielding does
+  // nothing.
   std::function<void(std::string_view report)> on_deadlock = {};
   // A signal that makes the process write all fibers, as dump_fibers() does, to stderr, and go on:
   // SIGQUIT, say, which a terminal sends for Ctrl-\. 0: none. Its handler is replaced while the
