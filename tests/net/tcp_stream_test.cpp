@@ -2,7 +2,6 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
