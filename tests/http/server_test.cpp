@@ -307,7 +307,7 @@ FIBER_TEST_CASE("impossible options are named") {
   options = {};
   options.max_running = 0;
   CHECK(message_of(options).find("max_running") != std::string::npos);
-  CHECK_THROWS_AS(http::Server(http::Handler()), std::invalid_argument);
+  CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
 }  // namespace weft::test

@@ -1,0 +1,56 @@
+// What TLS connections have in common: certificates, and whom to trust.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+#include <weft/net/result.hpp>
+
+namespace weft::tls {
+
+struct ServerOptions {
+  // PEM files: the certificate and those that lead from it to a root; and its key.
+  std::string certificate_file;
+  std::string key_file;
+  // Protocols in the order of preference, "h2" or "http/1.1", say. A client that offers none of
+  // them is refused; one that does not ask is not.
+  std::vector<std::string> alpn = {};
+  // Not empty: clients must show a certificate that leads to one of this PEM file.
+  std::string client_authorities_file = {};
+};
+
+struct ClientOptions {
+  // PEM file of the roots to trust. Empty: the system's.
+  std::string authorities_file = {};
+  std::vector<std::string> alpn = {};
+  // Not empty: what to show to servers that ask for it.
+  std::string certificate_file = {};
+  std::string key_file = {};
+};
+
+class ContextState;
+
+// A handle: copies share the state. TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
+// client's by the name of the server. All calls from anywhere, at the same time, too; they read
+// files, and so block.
+class Context {
+ public:
+  // Empty; of no use.
+  Context() noexcept = default;
+  // Errors: openssl_category().
+  static net::Result<Context> server(const ServerOptions& options);
+  static net::Result<Context> client(const ClientOptions& options = {});
+
+  // Reads the files anew: connections that begin from now on use them, others go on as they are,
+  // and sessions of before are still resumed. After an error all is as it was.
+  std::error_code reload();
+
+  [[nodiscard]] const std::shared_ptr<ContextState>& state() const noexcept { return state_; }
+
+ private:
+  explicit Context(std::shared_ptr<ContextState> state) noexcept : state_(std::move(state)) {}
+  std::shared_ptr<ContextState> state_;
+};
+
+}  // namespace weft::tls

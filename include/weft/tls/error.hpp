@@ -1,0 +1,23 @@
+// The errors of TLS, as std::error_code values.
+#pragma once
+
+#include <system_error>
+
+namespace weft::tls {
+
+enum class Errc {
+  truncated = 1,  // The peer's stream ended without close_notify: somebody may have cut it off.
+};
+
+[[nodiscard]] const std::error_category& error_category() noexcept;
+// Errors of OpenSSL; the message is its reason, "certificate verify failed", say.
+[[nodiscard]] const std::error_category& openssl_category() noexcept;
+
+[[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
+  return {static_cast<int>(code), error_category()};
+}
+
+}  // namespace weft::tls
+
+template <>
+struct std::is_error_code_enum<weft::tls::Errc> : std::true_type {};

@@ -1,0 +1,68 @@
+// A TCP connection with TLS on it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <weft/deadline.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/tls/context.hpp>
+#include <weft/until.hpp>
+
+namespace weft::tls {
+
+class StreamState;
+
+// As net::TcpStream: one party reads and one writes at a time, and these may be two; deadlines,
+// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated.
+class Stream {
+ public:
+  // Empty; of no use.
+  Stream() noexcept;
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  // Closes without close_notify.
+  ~Stream();
+
+  // The handshake, as the server or the client of a connection. Parks; it runs on a stack that is
+  // large enough for it, whatever the caller's is. `server_name` is what the server's certificate
+  // must be for. Errors: openssl_category(), Errc::truncated, those of TcpStream.
+  static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
+                                    const Until& until = {});
+  static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
+                                     const std::string& server_name, const Until& until = {});
+
+  // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
+  // end without it is Errc::truncated.
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  void set_read_deadline(Deadline deadline) noexcept;
+  void set_write_deadline(Deadline deadline) noexcept;
+
+  // Sends close_notify, behind which nothing can be written: the peer reads the end of the stream.
+  // Reading goes on until the peer's own.
+  std::error_code shutdown(const Until& until = {});
+  void close() noexcept;
+  [[nodiscard]] net::TcpStream& tcp() noexcept;
+
+  // What was agreed upon; empty if nothing was.
+  [[nodiscard]] std::string alpn() const;
+  // "TLSv1.3".
+  [[nodiscard]] std::string version() const;
+  // Whether the handshake took up an earlier session.
+  [[nodiscard]] bool resumed() const noexcept;
+  // The subject of the peer's certificate, "CN = name"; empty if it has shown none.
+  [[nodiscard]] std::string peer_subject() const;
+
+ private:
+  explicit Stream(std::unique_ptr<StreamState> state) noexcept;
+  static net::Result<Stream> begin(std::unique_ptr<StreamState> state, const Until& until);
+  std::unique_ptr<StreamState> state_;
+};
+
+}  // namespace weft::tls

@@ -1,0 +1,32 @@
+// Certificates for tests, made anew each time.
+#pragma once
+
+#include <string>
+
+namespace weft::test {
+
+// A folder with PEM files: an authority, and certificates by it. Removed in the end.
+class Certificates {
+ public:
+  Certificates();
+  ~Certificates();
+  Certificates(const Certificates&) = delete;
+  Certificates& operator=(const Certificates&) = delete;
+
+  [[nodiscard]] std::string authority() const { return folder_ + "/authority.pem"; }
+  [[nodiscard]] std::string certificate(const std::string& name) const {
+    return folder_ + "/" + name + ".pem";
+  }
+  [[nodiscard]] std::string key(const std::string& name) const {
+    return folder_ + "/" + name + ".key";
+  }
+  // For the host and the subject `host`, in the files of `name`, replacing what is there.
+  void make(const std::string& name, const std::string& host) const;
+
+ private:
+  std::string folder_;
+  void* authority_ = nullptr;
+  void* authority_key_ = nullptr;
+};
+
+}  // namespace weft::test

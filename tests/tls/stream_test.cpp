@@ -1,0 +1,209 @@
+#include <weft/tls/stream.hpp>
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/tls/error.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/tls/certificates.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+struct TcpPair {
+  net::TcpStream client;
+  net::TcpStream server;
+};
+
+TcpPair connect_tcp() {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  TcpPair pair;
+  pair.client = net::TcpStream::connect(listener.local_address().value).value;
+  pair.server = listener.accept().value;
+  return pair;
+}
+
+struct TlsPair {
+  net::Result<tls::Stream> client;
+  net::Result<tls::Stream> server;
+};
+
+TlsPair shake_hands(const tls::Context& server, const tls::Context& client,
+                    const std::string& name) {
+  TcpPair tcp = connect_tcp();
+  auto accepted = spawn([&] { return tls::Stream::accept(std::move(tcp.server), server); });
+  TlsPair pair;
+  pair.client = tls::Stream::connect(std::move(tcp.client), client, name);
+  pair.server = accepted.join();
+  return pair;
+}
+
+auto bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string receive(tls::Stream& stream, std::size_t size) {
+  std::string text(size, '\0');
+  text.resize(stream.read_exactly(std::as_writable_bytes(std::span(text))).value);
+  return text;
+}
+
+struct World {
+  Certificates certificates;
+  tls::Context server;
+  tls::Context client;
+
+  explicit World(std::vector<std::string> server_alpn = {},
+                 std::vector<std::string> client_alpn = {}) {
+    certificates.make("server", "a.test");
+    server = tls::Context::server({.certificate_file = certificates.certificate("server"),
+                                   .key_file = certificates.key("server"),
+                                   .alpn = std::move(server_alpn)})
+                 .value;
+    client = tls::Context::client(
+                 {.authorities_file = certificates.authority(), .alpn = std::move(client_alpn)})
+                 .value;
+  }
+};
+
+}  // namespace
+
+FIBER_TEST_CASE("bytes go both ways, small and many") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  CHECK_FALSE(client.error);
+  CHECK_FALSE(server.error);
+  CHECK(client.value.version() == "TLSv1.3");
+  CHECK(client.value.peer_subject() == "CN = a.test");
+  CHECK(client.value.write_all(bytes_of("hello")).value == 5);
+  CHECK(receive(server.value, 5) == "hello");
+  const std::string much(3'000'000, 'x');
+  auto writing = spawn([&] { return server.value.write_all(bytes_of(much)); });
+  // The other way at the same time.
+  auto back = spawn([&] { return client.value.write_all(bytes_of(much)); });
+  auto reading = spawn([&] { return receive(server.value, much.size()); });
+  CHECK(receive(client.value, much.size()) == much);
+  CHECK_FALSE(writing.join().error);
+  CHECK_FALSE(back.join().error);
+  CHECK(reading.join() == much);
+}
+
+FIBER_TEST_CASE("an end with close_notify is an end, and one without is a truncation") {
+  const World world;
+  std::byte byte{};
+  {
+    auto [client, server] = shake_hands(world.server, world.client, "a.test");
+    CHECK_FALSE(client.value.shutdown());
+    CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+    // The other direction goes on.
+    CHECK(server.value.write_all(bytes_of("late")).value == 4);
+    CHECK(receive(client.value, 4) == "late");
+    CHECK_FALSE(server.value.shutdown());
+    CHECK(client.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+  }
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  (void)client.value.tcp().shutdown(net::Shutdown::write);
+  CHECK(server.value.read_some(std::span(&byte, 1)).error == tls::Errc::truncated);
+}
+
+FIBER_TEST_CASE("a certificate for another name, or from a stranger, is refused by both sides") {
+  const World world;
+  {
+    auto [client, server] = shake_hands(world.server, world.client, "b.test");
+    CHECK(client.error.category() == tls::openssl_category());
+    CHECK(client.error.message() == "certificate verify failed");
+    CHECK(server.error);
+  }
+  const World stranger;
+  auto [client, server] = shake_hands(stranger.server, world.client, "a.test");
+  CHECK(client.error.category() == tls::openssl_category());
+  CHECK(server.error);
+}
+
+FIBER_TEST_CASE("a protocol is agreed upon, or the handshake fails") {
+  const World both({"h2", "http/1.1"}, {"http/1.1", "h2"});
+  auto [client, server] = shake_hands(both.server, both.client, "a.test");
+  CHECK(client.value.alpn() == "h2");
+  CHECK(server.value.alpn() == "h2");
+  const World none({"h2"}, {"http/1.1"});
+  CHECK(shake_hands(none.server, none.client, "a.test").client.error);
+}
+
+FIBER_TEST_CASE("a session is resumed, also after the certificates have been reloaded") {
+  World world;
+  const auto visit = [&] {
+    auto [client, server] = shake_hands(world.server, world.client, "a.test");
+    CHECK(server.value.write_all(bytes_of("x")).value == 1);
+    CHECK(receive(client.value, 1) == "x");  // And the ticket before it.
+    CHECK(client.value.resumed() == server.value.resumed());
+    return client.value.resumed();
+  };
+  CHECK_FALSE(visit());
+  CHECK(visit());
+  CHECK_FALSE(world.server.reload());
+  CHECK(visit());
+}
+
+FIBER_TEST_CASE("reloaded certificates are for connections that begin then") {
+  World world;
+  auto [before, other_end] = shake_hands(world.server, world.client, "a.test");
+  world.certificates.make("server", "b.test");
+  CHECK_FALSE(world.server.reload());
+  CHECK(shake_hands(world.server, world.client, "a.test").client.error);
+  const auto after = shake_hands(world.server, world.client, "b.test");
+  CHECK(after.client.value.peer_subject() == "CN = b.test");
+  CHECK(before.value.write_all(bytes_of("x")).value == 1);
+  CHECK(receive(other_end.value, 1) == "x");
+}
+
+FIBER_TEST_CASE("clients show a certificate where one is asked for") {
+  const World world;
+  world.certificates.make("client", "someone");
+  const auto server =
+      tls::Context::server({.certificate_file = world.certificates.certificate("server"),
+                            .key_file = world.certificates.key("server"),
+                            .client_authorities_file = world.certificates.authority()})
+          .value;
+  const auto client =
+      tls::Context::client({.authorities_file = world.certificates.authority(),
+                            .certificate_file = world.certificates.certificate("client"),
+                            .key_file = world.certificates.key("client")})
+          .value;
+  CHECK(shake_hands(server, client, "a.test").server.value.peer_subject() == "CN = someone");
+  CHECK(shake_hands(server, world.client, "a.test").server.error);
+}
+
+FIBER_TEST_CASE("a handshake and a read end at their deadline") {
+  const World world;
+  TcpPair tcp = connect_tcp();
+  CHECK(tls::Stream::accept(std::move(tcp.server), world.server, Deadline::after(5ms)).error ==
+        Errc::timed_out);
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  std::byte byte{};
+  CHECK(client.value.read_some(std::span(&byte, 1), Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(server.value.write_all(bytes_of("x")).value == 1);
+  CHECK(receive(client.value, 1) == "x");
+}
+
+FIBER_TEST_CASE("a peer that is gone is an error and no signal") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  client.value.close();
+  const std::string much(1 << 20, 'x');
+  std::error_code error;
+  for (int i = 0; i < 100 && !error; ++i) error = server.value.write_all(bytes_of(much)).error;
+  CHECK(error);
+}
+
+FIBER_TEST_CASE("files that are missing are named by an error") {
+  const auto [context, error] =
+      tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
+  CHECK(error.category() == tls::openssl_category());
+}
+
+}  // namespace weft::test

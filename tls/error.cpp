@@ -1,0 +1,41 @@
+#include <weft/tls/error.hpp>
+
+#include <openssl/err.h>
+
+#include <string>
+
+namespace weft::tls {
+
+namespace {
+
+class Category final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "weft-tls"; }
+  [[nodiscard]] std::string message(int code) const override {
+    return static_cast<Errc>(code) == Errc::truncated ? "the stream ended without close_notify"
+                                                      : "unknown weft-tls error";
+  }
+};
+
+class OpenSslCategory final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "openssl"; }
+  [[nodiscard]] std::string message(int code) const override {
+    const char* const reason = ERR_reason_error_string(static_cast<unsigned int>(code));
+    return reason != nullptr ? reason : "unknown OpenSSL error";
+  }
+};
+
+}  // namespace
+
+const std::error_category& error_category() noexcept {
+  static const Category category;
+  return category;
+}
+
+const std::error_category& openssl_category() noexcept {
+  static const OpenSslCategory category;
+  return category;
+}
+
+}  // namespace weft::tls

@@ -1,0 +1,280 @@
+#include <weft/tls/stream.hpp>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/tls/error.hpp>
+
+#include "tls/stream_state.hpp"
+
+namespace weft::tls {
+
+namespace {
+
+// A handshake checks chains of certificates, with big numbers on the stack: some tens of KiB, which
+// a fiber of the usual size does not have for sure.
+constexpr std::size_t kHandshakeStack = 256 * 1024;
+
+}  // namespace
+
+StreamState::StreamState(net::TcpStream stream, std::shared_ptr<ContextState> context,
+                         std::string name)
+    : stream_(std::move(stream)), context_(std::move(context)), server_name_(std::move(name)) {}
+
+// OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
+// that since 1.1, and many a peer just closes.
+StreamState::~StreamState() {
+  if (ssl_ != nullptr) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+}
+
+std::error_code StreamState::prepare() {
+  ERR_clear_error();
+  ssl_ = context_->make_ssl();
+  BIO* const bio = ssl_ == nullptr ? nullptr : make_bio(wire_);
+  if (bio == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_ex_data(ssl_.get(), 0, this);  // The place of "app data".
+  if (context_->is_server()) {
+    SSL_set_accept_state(ssl_.get());
+    return {};
+  }
+  SSL_set_connect_state(ssl_.get());
+  if (SSL_set1_host(ssl_.get(), server_name_.c_str()) != 1 ||
+      // As the macro SSL_set_tlsext_host_name does, but for its casts.
+      SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+               const_cast<char*>(server_name_.c_str())) != 1) {
+    return take_error();
+  }
+  if (const SessionPtr session = context_->take_session(server_name_)) {
+    (void)SSL_set_session(ssl_.get(), session.get());
+  }
+  return {};
+}
+
+// Calls OpenSSL once. Nothing in here switches, so the thread's queue of errors is ours.
+template <class Call>
+StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
+  const std::lock_guard guard(ssl_mutex_);
+  ERR_clear_error();
+  const int outcome = call();
+  if (outcome > 0) return Needs::nothing;
+  switch (SSL_get_error(ssl_.get(), outcome)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return Needs::bytes;
+    case SSL_ERROR_ZERO_RETURN:
+      return Needs::end;
+    default:
+      // The end of the stream is told by us, who have seen it.
+      error = wire_.in_ended && wire_.unread() == 0 ? Errc::truncated : take_error();
+      ERR_clear_error();
+      return Needs::failure;
+  }
+}
+
+// Writes what OpenSSL has put on the wire. What a wait that was ended has left is written first by
+// the next call.
+std::error_code StreamState::flush(const Until& until) {
+  {
+    const std::lock_guard guard(ssl_mutex_);
+    if (wire_.out.empty() && sending_.empty()) return {};
+  }
+  if (!write_mutex_.try_lock_until(until)) {
+    return until.stop_requested() ? weft::Errc::cancelled : weft::Errc::timed_out;
+  }
+  const std::lock_guard writing(write_mutex_, std::adopt_lock);
+  for (;;) {
+    {
+      const std::lock_guard guard(ssl_mutex_);
+      sending_ += std::exchange(wire_.out, {});
+      if (sending_.empty()) return {};
+    }
+    const auto [done, error] = stream_.write_all(std::as_bytes(std::span(sending_)), until);
+    sending_.erase(0, done);
+    if (error) return error;
+  }
+}
+
+// By the party that reads.
+std::error_code StreamState::receive(const Until& until) {
+  std::array<char, 16 * 1024> bytes;
+  const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);
+  const std::lock_guard guard(ssl_mutex_);
+  if (error == weft::Errc::end_of_stream) {
+    wire_.in_ended = true;
+    return {};
+  }
+  if (error) return error;
+  wire_.in.erase(wire_.in.begin(), wire_.in.begin() + static_cast<std::ptrdiff_t>(wire_.in_begin));
+  wire_.in_begin = 0;
+  wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
+  return {};
+}
+
+std::error_code StreamState::handshake(const Until& until) {
+  for (;;) {
+    std::error_code failure;
+    const Needs needs = attempt([&] { return SSL_do_handshake(ssl_.get()); }, failure);
+    // An alert that says why goes out, too.
+    const std::error_code error = flush(until);
+    if (needs == Needs::failure) return failure;
+    if (error) return error;
+    if (needs == Needs::nothing) return {};
+    if (needs == Needs::end) return Errc::truncated;
+    if (const auto ended = receive(until)) return ended;
+  }
+}
+
+net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (buffer.empty()) return {};
+  for (;;) {
+    std::error_code failure;
+    std::size_t count = 0;
+    const Needs needs = attempt(
+        [&] { return SSL_read_ex(ssl_.get(), buffer.data(), buffer.size(), &count); }, failure);
+    if (needs == Needs::nothing) return {.value = count};
+    if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
+    if (needs == Needs::failure) return {.error = failure};
+    if (const auto error = flush(until)) return {.error = error};
+    if (const auto error = receive(until)) return {.error = error};
+  }
+}
+
+net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
+                                                 const Until& until) {
+  // What an earlier call has left; then this one puts on the wire only what it says it has.
+  if (const auto error = flush(until)) return {.error = error};
+  if (data.empty()) return {};
+  std::error_code failure;
+  std::size_t count = 0;
+  const auto part = data.first(std::min<std::size_t>(data.size(), 16 * 1024));
+  const Needs needs =
+      attempt([&] { return SSL_write_ex(ssl_.get(), part.data(), part.size(), &count); }, failure);
+  if (needs == Needs::failure) return {.error = failure};
+  if (needs != Needs::nothing) return {.error = std::make_error_code(std::errc::protocol_error)};
+  // Taken: it is ours to deliver now, so a wait that ends early is no reason to write it again.
+  const std::error_code error = flush(until);
+  if (error && error != weft::Errc::timed_out && error != weft::Errc::cancelled) {
+    return {.error = error};
+  }
+  return {.value = count};
+}
+
+std::error_code StreamState::shutdown(const Until& until) {
+  std::error_code failure;
+  const Needs needs = attempt(
+      [&] {
+        const int outcome = SSL_shutdown(ssl_.get());
+        return outcome == 0 ? 1 : outcome;  // 0: sent, and the peer's has not come yet.
+      },
+      failure);
+  if (needs == Needs::failure) return failure;
+  return flush(until);
+}
+
+Stream::Stream() noexcept = default;
+Stream::Stream(Stream&& other) noexcept = default;
+Stream& Stream::operator=(Stream&& other) noexcept = default;
+Stream::~Stream() = default;
+Stream::Stream(std::unique_ptr<StreamState> state) noexcept : state_(std::move(state)) {}
+
+net::Result<Stream> Stream::accept(net::TcpStream stream, const Context& context,
+                                   const Until& until) {
+  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), std::string()),
+               until);
+}
+
+net::Result<Stream> Stream::connect(net::TcpStream stream, const Context& context,
+                                    const std::string& server_name, const Until& until) {
+  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), server_name),
+               until);
+}
+
+net::Result<Stream> Stream::begin(std::unique_ptr<StreamState> state, const Until& until) {
+  if (const auto error = state->prepare()) return {.error = error};
+  auto handshake = weft::spawn({.stack_size = kHandshakeStack, .name = "tls handshake"},
+                               [&] { return state->handshake(until); });
+  if (const auto error = handshake.join()) return {.error = error};
+  return {.value = Stream(std::move(state))};
+}
+
+net::Result<std::size_t> Stream::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->read_some(buffer, until);
+}
+
+net::Result<std::size_t> Stream::read_exactly(std::span<std::byte> buffer, const Until& until) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const auto [count, error] = read_some(buffer.subspan(done), until);
+    if (error) return {.value = done, .error = error};
+    done += count;
+  }
+  return {.value = done};
+}
+
+net::Result<std::size_t> Stream::write_some(std::span<const std::byte> data, const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->write_some(data, until);
+}
+
+net::Result<std::size_t> Stream::write_all(std::span<const std::byte> data, const Until& until) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const auto [count, error] = write_some(data.subspan(done), until);
+    if (error) return {.value = done, .error = error};
+    done += count;
+  }
+  // The kernel must have the last part, too, and not only we.
+  const auto [none, error] = write_some({}, until);
+  return {.value = done, .error = error};
+}
+
+void Stream::set_read_deadline(Deadline deadline) noexcept {
+  state_->tcp().set_read_deadline(deadline);
+}
+void Stream::set_write_deadline(Deadline deadline) noexcept {
+  state_->tcp().set_write_deadline(deadline);
+}
+
+std::error_code Stream::shutdown(const Until& until) {
+  if (state_ == nullptr) return weft::Errc::closed;
+  return state_->shutdown(until);
+}
+
+void Stream::close() noexcept {
+  if (state_ != nullptr) state_->tcp().close();
+}
+
+net::TcpStream& Stream::tcp() noexcept { return state_->tcp(); }
+
+std::string Stream::alpn() const {
+  const unsigned char* chosen = nullptr;
+  unsigned int size = 0;
+  SSL_get0_alpn_selected(state_->ssl(), &chosen, &size);
+  return {reinterpret_cast<const char*>(chosen), size};
+}
+
+std::string Stream::version() const { return SSL_get_version(state_->ssl()); }
+
+bool Stream::resumed() const noexcept { return SSL_session_reused(state_->ssl()) == 1; }
+
+std::string Stream::peer_subject() const {
+  X509* const certificate = SSL_get0_peer_certificate(state_->ssl());
+  if (certificate == nullptr) return {};
+  BIO* const text = BIO_new(BIO_s_mem());
+  X509_NAME_print_ex(text, X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(text, &data);
+  std::string subject(data, static_cast<std::size_t>(size));
+  BIO_free(text);
+  return subject;
+}
+
+}  // namespace weft::tls

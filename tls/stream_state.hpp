@@ -1,0 +1,58 @@
+// One TLS connection.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <weft/mutex.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
+
+#include "tls/context_state.hpp"
+#include "tls/openssl.hpp"
+#include "tls/wire.hpp"
+
+namespace weft::tls {
+
+// Invariants
+//   I1  ssl_ and wire_ are used with ssl_mutex_ held, and nobody waits for the socket with it.
+//   I2  What is in wire_.out is written by whoever holds write_mutex_, in its order.
+class StreamState {
+ public:
+  StreamState(net::TcpStream stream, std::shared_ptr<ContextState> context, std::string name);
+  ~StreamState();
+
+  [[nodiscard]] std::error_code prepare();
+  [[nodiscard]] std::error_code handshake(const Until& until);
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until);
+  [[nodiscard]] std::error_code shutdown(const Until& until);
+
+  [[nodiscard]] net::TcpStream& tcp() noexcept { return stream_; }
+  [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }
+  [[nodiscard]] ContextState& context() const noexcept { return *context_; }
+  [[nodiscard]] const std::string& server_name() const noexcept { return server_name_; }
+
+ private:
+  enum class Needs : std::uint8_t { nothing, bytes, end, failure };
+
+  template <class Call>
+  [[nodiscard]] Needs attempt(Call call, std::error_code& error);
+  [[nodiscard]] std::error_code flush(const Until& until);
+  [[nodiscard]] std::error_code receive(const Until& until);
+
+  net::TcpStream stream_;
+  const std::shared_ptr<ContextState> context_;
+  const std::string server_name_;  // Of a client.
+  Mutex ssl_mutex_;
+  Mutex write_mutex_;
+  Wire wire_;
+  std::string sending_;  // Guarded by write_mutex_: taken from wire_.out, and not written yet.
+  SslPtr ssl_;
+};
+
+}  // namespace weft::tls

@@ -1,0 +1,74 @@
+#include "tls/wire.hpp"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <cstring>
+#include <weft/tls/error.hpp>
+
+namespace weft::tls {
+
+namespace {
+
+Wire& wire_of(BIO* bio) noexcept { return *static_cast<Wire*>(BIO_get_data(bio)); }
+
+int put(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
+  BIO_clear_retry_flags(bio);
+  wire_of(bio).out.append(data, size);
+  *written = size;
+  return 1;
+}
+
+int take(BIO* bio, char* data, std::size_t size, std::size_t* read) {
+  Wire& wire = wire_of(bio);
+  BIO_clear_retry_flags(bio);
+  *read = std::min(size, wire.unread());
+  if (*read == 0) {
+    if (!wire.in_ended) BIO_set_retry_read(bio);
+    return 0;
+  }
+  std::memcpy(data, wire.in.data() + wire.in_begin, *read);
+  wire.in_begin += *read;
+  return 1;
+}
+
+long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
+  switch (command) {
+    case BIO_CTRL_FLUSH:
+      return 1;
+    case BIO_CTRL_EOF:
+      return wire_of(bio).in_ended ? 1 : 0;
+    default:
+      return 0;
+  }
+}
+
+BIO_METHOD* make_method() noexcept {
+  BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft");
+  if (method == nullptr) return nullptr;
+  BIO_meth_set_write_ex(method, put);
+  BIO_meth_set_read_ex(method, take);
+  BIO_meth_set_ctrl(method, control);
+  return method;
+}
+
+}  // namespace
+
+BIO* make_bio(Wire& wire) noexcept {
+  static BIO_METHOD* const method = make_method();  // As long as the process.
+  BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
+  if (bio == nullptr) return nullptr;
+  BIO_set_data(bio, &wire);
+  BIO_set_init(bio, 1);
+  return bio;
+}
+
+std::error_code take_error() noexcept {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (code == 0) return std::make_error_code(std::errc::protocol_error);
+  return {static_cast<int>(code), openssl_category()};
+}
+
+}  // namespace weft::tls
