@@ -37,7 +37,6 @@ WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) no
   if (until.stop_requested()) return WaitOutcome::stopped;
   if (until.deadline().passed()) return WaitOutcome::timed_out;
 
-  lucky_calls_.store(0, relaxed);  // Relaxed: see turn_is_over().
   detail::BoundedPark bounded(until);
   Waiter self{this, detail::current(), until.is_never() ? nullptr : &bounded.claim()};
   const detail::After after{&IoDirection::publish, &self};

@@ -68,14 +68,6 @@ class IoDirection {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // Counts calls that did not have to wait. True now and then: the caller has had its turn and
-  // should let other fibers go first. By the party that reads or writes.
-  [[nodiscard]] bool turn_is_over() noexcept {
-    // Relaxed: one party at a time counts.
-    const std::uint32_t calls = lucky_calls_.load(detail::relaxed) + 1;
-    lucky_calls_.store(calls % kTurn, detail::relaxed);
-    return calls == kTurn;
-  }
   // The peer is gone or half gone: from now on it is always worth trying. By the poller.
   void set_hung_up() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
@@ -92,7 +84,6 @@ class IoDirection {
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
     drained_.store(false, detail::relaxed);
     hung_up_.store(false, detail::relaxed);
-    lucky_calls_.store(0, detail::relaxed);
     word_.store(kIdle, detail::relaxed);
   }
 
@@ -102,7 +93,6 @@ class IoDirection {
   static constexpr std::uintptr_t kReady = 1;
   static constexpr std::uintptr_t kClosed = 2;
   static constexpr std::uintptr_t kWatch = 4;  // In an address: of a watch.
-  static constexpr std::uint32_t kTurn = 64;   // System calls: some tens of microseconds.
 
   [[nodiscard]] bool take_edge() noexcept;
   static void publish(void* waiter) noexcept;
@@ -113,7 +103,6 @@ class IoDirection {
 
   detail::Atomic<std::uintptr_t> word_{kIdle};
   detail::Atomic<std::int64_t> deadline_{Deadline::never().nanoseconds()};
-  detail::Atomic<std::uint32_t> lucky_calls_{0};
   detail::Atomic<bool> drained_{false};
   detail::Atomic<bool> hung_up_{false};
 };

@@ -79,6 +79,51 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
 
 }  // namespace
 
+namespace {
+
+// A line a second at most, for a whole process.
+void report_stall(const scheduler::Stall& stall) {
+  static detail::Atomic<std::int64_t> next{0};
+  const std::int64_t now = Deadline::now_nanoseconds();
+  std::int64_t due = next.load(detail::relaxed);
+  // Relaxed: only the number of lines depends on it.
+  if (now < due ||
+      !next.compare_exchange_strong(due, now + 1'000'000'000, detail::relaxed, detail::relaxed)) {
+    return;
+  }
+  write_to_stderr(describe_stall(stall) + "\n");
+}
+
+scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
+  constexpr auto kShortest = std::chrono::milliseconds(1);
+  if (options.turn < kShortest) {
+    throw std::invalid_argument("RuntimeOptions::turn is below 1 ms, the least");
+  }
+  if (options.stall < kShortest) {
+    throw std::invalid_argument("RuntimeOptions::stall is below 1 ms, the least");
+  }
+  if (options.max_spare_workers > kMaxWorkers) {
+    refuse("RuntimeOptions::max_spare_workers", std::to_string(options.max_spare_workers),
+           kMaxWorkers);
+  }
+  scheduler::MonitorOptions monitor{options.monitor, options.turn, options.stall,
+                                    options.max_spare_workers};
+  if (!options.on_stall) {
+    monitor.on_stall = &report_stall;
+    return monitor;
+  }
+  monitor.report_after = options.stall;
+  monitor.on_stall = [handler = options.on_stall](const scheduler::Stall& stall) {
+    const bool is_blocked = stall.kind == scheduler::Stall::Kind::blocked;
+    const std::string text = describe_stall(stall);
+    handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy, stall.worker,
+             stall.lasted, text});
+  };
+  return monitor;
+}
+
+}  // namespace
+
 scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
   if (options.max_fibers == 0) {
     throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
@@ -94,7 +139,8 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
           options.max_blocking_threads,
           [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
             report_deadlock(handler, scheduler);
-          }};
+          },
+          resolve_monitor(options)};
 }
 
 }  // namespace weft::runtime

@@ -154,6 +154,21 @@ std::string describe_deadlock(Scheduler& scheduler) {
          compose(scheduler, report_patience(), &append_fiber_and_calls);
 }
 
+std::string describe_stall(const scheduler::Stall& stall) {
+  std::string text("weft: worker ");
+  text.append(std::to_string(stall.worker));
+  text.append(stall.kind == scheduler::Stall::Kind::blocked ? " is blocked" : " computes");
+  text.append(" for ");
+  text.append(
+      std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(stall.lasted).count()));
+  text.append(" ms in one fiber, and others run what it has queued;");
+  std::string fiber;
+  append_fiber(*stall.fiber, fiber);
+  text.append(fiber, 1);
+  text.pop_back();
+  return text;
+}
+
 std::string dump_all(Deadline patience) {
   return with_enough_stack([&] { return compose_all(patience); });
 }

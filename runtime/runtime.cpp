@@ -37,9 +37,7 @@ bool Runtime::wait_idle_until(Deadline deadline) {
   return false;
 }
 
-unsigned Runtime::workers() const noexcept {
-  return static_cast<unsigned>(scheduler_->workers().size());
-}
+unsigned Runtime::workers() const noexcept { return scheduler_->options().workers; }
 
 RuntimeStats Runtime::stats() const noexcept {
   RuntimeStats stats;
@@ -52,6 +50,9 @@ RuntimeStats Runtime::stats() const noexcept {
     stats.worker_sleeps += counters.sleeps.get();
     stats.worker_wakeups += worker->wakeups();
   }
+  stats.stalls_blocked = scheduler_->monitor().blocked_stalls();
+  stats.stalls_busy = scheduler_->monitor().busy_stalls();
+  stats.spare_workers = scheduler_->spares_at_work();
   stats.spawned = scheduler_->spawned();
   stats.live = stats.spawned - stats.finished;
   const auto stacks = scheduler_->stacks().space().counts();

@@ -13,9 +13,9 @@ using fibers::FiberState;
 // Nothing when anything is found that may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
-  const auto& workers = scheduler_.workers();
+  const auto workers = scheduler_.workers();
   for (unsigned i = 0; i < workers.size(); ++i) {
-    if (i != worker && !scheduler_.idle().is_asleep(i)) return std::nullopt;
+    if (i != worker && !scheduler_.is_asleep(*workers[i])) return std::nullopt;
   }
   // Before the counters: what a worker counted before it fell asleep is visible. Pairs with the
   // fence in Worker::sleep.
@@ -51,7 +51,7 @@ bool DeadlockWatch::find(unsigned worker) {
   if (!before || before->switches == found_at_.load(relaxed)) return false;
   // Of all threads of the process only the one that asks may be running. The workers of another
   // runtime, asleep or not, are among those that might wake a fiber.
-  if (base::count_threads() != scheduler_.workers().size() + before->threads.parked()) return false;
+  if (base::count_threads() != scheduler_.threads() + before->threads.parked()) return false;
   if (!all_fibers_wait_for_each_other()) return false;
   full_fence();  // [idle]
   if (collect(worker) != before) return false;

@@ -8,24 +8,35 @@ using detail::full_fence;
 using detail::relaxed;
 using detail::seq_cst;
 
-int IdleSet::choose_sleeper() noexcept {
+bool IdleSet::choose(unsigned worker) noexcept {
+  const std::uint64_t bit = std::uint64_t{1} << (worker % 64);
+  return (bits_[worker / 64].fetch_and(~bit, seq_cst) & bit) != 0;  // [idle]
+}
+
+int IdleSet::choose_sleeper(int watcher) noexcept {
   for (unsigned i = 0; i < words_; ++i) {
-    std::uint64_t word = bits_[i].load(relaxed);
-    while (word != 0) {
-      const std::uint64_t bit = word & (~word + 1);
-      word = bits_[i].fetch_and(~bit, seq_cst);  // [idle]
-      if ((word & bit) != 0) return static_cast<int>(i * 64) + std::countr_zero(bit);
+    for (std::uint64_t word = bits_[i].load(relaxed); word != 0; word &= word - 1) {
+      const int worker = static_cast<int>(i * 64) + std::countr_zero(word);
+      if (worker != watcher && choose(static_cast<unsigned>(worker))) return worker;
     }
+  }
+  return watcher != kNobody && choose(static_cast<unsigned>(watcher)) ? watcher : kNobody;
+}
+
+int IdleSet::any_asleep() const noexcept {
+  for (unsigned i = 0; i < words_; ++i) {
+    const std::uint64_t word = bits_[i].load(relaxed);
+    if (word != 0) return static_cast<int>(i * 64) + std::countr_zero(word);
   }
   return kNobody;
 }
 
-int IdleSet::work_added() noexcept {
+int IdleSet::work_added(int watcher) noexcept {
   while (wants_wake_hint()) {
     std::uint32_t expected = 0;
     if (!searching_.compare_exchange_strong(expected, 1, seq_cst, relaxed))
       return kNobody;  // [idle]
-    const int chosen = choose_sleeper();
+    const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
     // The sleepers woke by themselves. Whoever added work while we seemed to search has relied on
     // us, so we look again once we no longer count.
@@ -49,9 +60,6 @@ void IdleSet::begin_sleep(unsigned worker) noexcept {
   bits_[worker / 64].fetch_or(std::uint64_t{1} << (worker % 64), seq_cst);  // [idle]
 }
 
-bool IdleSet::try_end_sleep(unsigned worker) noexcept {
-  const std::uint64_t bit = std::uint64_t{1} << (worker % 64);
-  return (bits_[worker / 64].fetch_and(~bit, seq_cst) & bit) != 0;  // [idle]
-}
+bool IdleSet::try_end_sleep(unsigned worker) noexcept { return choose(worker); }
 
 }  // namespace weft::scheduler

@@ -23,10 +23,12 @@ namespace weft::scheduler {
 //           last searcher). One of the two sees the other. Both fences are seq_cst.
 class IdleSet {
  public:
-  static constexpr unsigned kMaxWorkers = 1024;
+  static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  explicit IdleSet(unsigned workers) noexcept : words_((workers + 63) / 64), workers_(workers) {}
+  // For `workers`, and up to `most` with the spares that stand in for some of them at times.
+  IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
+  explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
   // Cheap look before work_added(): whether somebody should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
@@ -43,8 +45,9 @@ class IdleSet {
   }
 
   // After work has been made visible, and a full fence where README.md asks for one: the worker
-  // that the caller must unpark, who counts as searching from now on, or kNobody.
-  [[nodiscard]] int work_added() noexcept;
+  // that the caller must unpark, who counts as searching from now on, or kNobody. Not `watcher`, if
+  // any other sleeps: who holds the watch had better keep it.
+  [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
   // By a worker out of work. False when enough others search; it may then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
@@ -57,6 +60,8 @@ class IdleSet {
   [[nodiscard]] bool is_asleep(unsigned worker) const noexcept {
     return (bits_[worker / 64].load(detail::relaxed) >> (worker % 64) & 1) != 0;
   }
+  // Some worker that is asleep, or kNobody; it is not chosen.
+  [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
   // By the sleeper itself. False when a waker has chosen it: it is searching then, and its unpark
   // is under way.
@@ -65,7 +70,8 @@ class IdleSet {
  private:
   using Word = detail::Atomic<std::uint64_t>;
 
-  [[nodiscard]] int choose_sleeper() noexcept;
+  [[nodiscard]] int choose_sleeper(int watcher) noexcept;
+  [[nodiscard]] bool choose(unsigned worker) noexcept;
 
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> searching_{0};
   unsigned words_;

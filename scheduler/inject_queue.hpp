@@ -1,31 +1,32 @@
 // Fibers made runnable from outside the workers.
 #pragma once
 
-#include <boost/lockfree/queue.hpp>
+#include <weft/detail/atomic.hpp>
 
-namespace weft::fibers {
-struct Fiber;
-}
+#include "base/cache_line.hpp"
+#include "scheduler/ready_list.hpp"
 
 namespace weft::scheduler {
 
-// A lock-free FIFO for plain threads that spawn or wake, shared by all workers. Unbounded: its
-// nodes are recycled and grow with the largest number of fibers that ever waited here.
+// What plain threads, and workers of other runtimes, spawn or wake; shared by all workers.
+// Pushing links the fiber in front of those pushed before, with one compare-exchange, and so never
+// allocates: a wake must not fail. Whoever takes, takes all at once, and puts them into the order
+// in which they were pushed.
+// Order
+//   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
 class InjectQueue {
  public:
-  // From any thread. Throws std::bad_alloc; nothing is queued then.
-  void push(fibers::Fiber& fiber) {
-    if (!queue_.push(&fiber)) throw std::bad_alloc();
-  }
-  [[nodiscard]] fibers::Fiber* pop() noexcept {
-    fibers::Fiber* fiber = nullptr;
-    return queue_.pop(fiber) ? fiber : nullptr;
-  }
+  // From any thread.
+  void push(fibers::Fiber& fiber) noexcept;
+  // Everything that is there, oldest first.
+  [[nodiscard]] Chain take_all() noexcept;
   // May be stale when it returns.
-  [[nodiscard]] bool empty_hint() const noexcept { return queue_.empty(); }
+  [[nodiscard]] bool empty_hint() const noexcept {
+    return newest_.load(detail::relaxed) == nullptr;  // Relaxed: a hint.
+  }
 
  private:
-  boost::lockfree::queue<fibers::Fiber*> queue_{1024};
+  alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> newest_{nullptr};
 };
 
 }  // namespace weft::scheduler

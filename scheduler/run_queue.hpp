@@ -1,4 +1,4 @@
-// The runnable fibers of one worker.
+// The ring at the heart of a worker's queue.
 #pragma once
 
 #include <algorithm>
@@ -15,27 +15,31 @@ struct Fiber;
 namespace weft::scheduler {
 
 // A FIFO with one owner, its worker, and any number of thieves, the other workers.
+// A queue that is not shared has no thieves, and its owner moves head_ by plain stores: there is
+// nobody whom a compare-exchange, which takes longer than all else here, could lose against.
 // Invariants
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, but for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
-//   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only.
+//   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only, once
+//       the queue is shared.
 //   I4  tail_ only grows, but for withdraw(), which makes head_ a value that it never had before:
 //       whoever saw the longer queue fails to move head_.
+//   I5  A queue that is shared stays shared; LocalQueue says how it becomes so.
 // Order
-//   [tail]  push stores tail_ (release) -> steal_half loads it (acquire): slot and fiber visible.
-//   [head]  pop, steal_half and spill_half move head_ (release) -> push, spill_half and
-//           steal_half load it (acquire): the slot has been read, so it may be written again.
-//           withdraw changes head_ (release) -> steal_half loads it (acquire): the queue is
-//           shorter.
+//   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber visible.
+//   [head]    pop and take_half move head_ (release) -> push and take_half load it (acquire): the
+//             slot has been read, so it may be written again.
+//             withdraw changes head_ (release) -> take_half loads it (acquire): the queue is
+//             shorter.
 class RunQueue {
  public:
   static constexpr std::uint32_t kCapacity = 256;  // A power of two: a counter masks to a slot.
+  // What take_half() fills.
+  using Batch = std::array<fibers::Fiber*, kCapacity / 2>;
 
-  // Without thieves, as of a runtime's only worker, the owner moves head_ by plain stores: there is
-  // nobody whom a compare-exchange, which takes longer than all else here, could lose against.
-  explicit RunQueue(bool has_thieves = true) noexcept : has_thieves_(has_thieves) {}
+  explicit RunQueue(bool shared = true) noexcept : shared_(shared) {}
 
-  // Owner only. False when full; the owner then spills.
+  // Owner only. False when full.
   [[nodiscard]] bool push(fibers::Fiber& fiber) noexcept;
   // Owner only. The oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
@@ -44,13 +48,13 @@ class RunQueue {
   // be a thief's by now, and may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
-  // Owner only. Takes the older half of a full queue into `spilled`; false when a thief has made
-  // room meanwhile.
-  using Spilled = std::array<fibers::Fiber*, kCapacity / 2>;
-  [[nodiscard]] bool spill_half(Spilled& spilled) noexcept;
-  // By the owner of `into`, which must be empty. Moves the older half there and returns one of
-  // them to run; nullptr when there was nothing or another thief was faster.
-  [[nodiscard]] fibers::Fiber* steal_half(RunQueue& into) noexcept;
+  // By the owner, or by a thief if the queue is shared. Takes the older half, oldest first, but no
+  // more than `most`, and says how many; 0 when there is nothing or somebody else was faster.
+  [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
+
+  // From then on thieves may come. By the owner, or while the owner is known to be outside.
+  void share() noexcept { shared_.store(true, detail::relaxed); }
+  [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
   // May be stale when they return.
   [[nodiscard]] std::uint32_t size_hint() const noexcept {
@@ -83,7 +87,8 @@ class RunQueue {
 
   alignas(base::kCacheLine) detail::Atomic<std::uint64_t> head_{0};  // written and read by all
   alignas(base::kCacheLine) detail::Atomic<std::uint32_t> tail_{0};  // written by the owner
-  const bool has_thieves_;
+  // Relaxed: see share().
+  detail::Atomic<bool> shared_;
   // Relaxed: [tail] publishes a slot, [head] gives it back; a stale read dies in the CAS (I3).
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
@@ -98,7 +103,7 @@ inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
 }
 
 inline bool RunQueue::move_head(std::uint64_t& head, std::uint64_t to) noexcept {
-  if (has_thieves_) {
+  if (is_shared()) {
     return head_.compare_exchange_weak(head, to, detail::release, detail::relaxed);  // [head]
   }
   head_.store(to, detail::relaxed);  // Relaxed: for hints only.

@@ -11,8 +11,10 @@
 #include <weft/this_fiber.hpp>
 
 #include "base/lock_until.hpp"
+#include "base/membarrier.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
+#include "scheduler/sleep_protocol.hpp"
 
 namespace weft::scheduler {
 
@@ -82,31 +84,33 @@ class NamedTask {
 
 }  // namespace
 
+// The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
+// later for those that are to stand in for it.
 Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : options_(std::move(options)),
+      queues_are_open_(options_.workers > 1 ||
+                       (options_.monitor.enabled && !base::prepare_barriers())),
       stacks_(&Worker::stack_main),
       fibers_(this, options_.max_fibers),
       events_(events),
-      idle_(options_.workers),
+      idle_(options_.workers, most_workers()),
       outside_fibers_(fibers_),
+      workers_(std::make_unique<std::unique_ptr<Worker>[]>(most_workers())),
+      monitor_(*this, options_.monitor),
       blocking_(options_.max_blocking_threads) {
   events_.serve(*this);
-  workers_.reserve(options_.workers);
-  for (unsigned i = 0; i < options_.workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(*this, i));
-  }
+  threads_.reserve(most_workers());
   if (options_.report_overflow) {
     fibers::install_overflow_report();
     fibers::watch_for_overflow(stacks_.space());
   }
+  // All exist before the first runs.
+  for (unsigned i = 0; i < options_.workers; ++i) workers_[i] = std::make_unique<Worker>(*this, i);
+  worker_count_.store(options_.workers, release);  // [spares]
   try {
     enter_registry(*this);
-    for (auto& worker : workers_) {
-      threads_.emplace_back([&worker = *worker] {
-        const fibers::SignalStack signal_stack;
-        worker.run();
-      });
-    }
+    for (unsigned i = 0; i < options_.workers; ++i) start_worker();
+    monitor_.start();
   } catch (...) {
     stop();
     throw;
@@ -115,10 +119,68 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
 
 Scheduler::~Scheduler() { stop(); }
 
+// The thread of the next worker that has none.
+void Scheduler::start_worker() {
+  threads_.emplace_back([&worker = *workers_[threads_.size()]] {
+    const fibers::SignalStack signal_stack;
+    worker.run();
+  });
+}
+
+void Scheduler::want_spares(unsigned wanted) noexcept {
+  spares_wanted_.store(wanted, relaxed);
+  unsigned at_work = spares_at_work();
+  for (const auto& worker : workers().subspan(options_.workers)) {
+    if (at_work >= wanted) break;
+    if (!worker->is_resting()) continue;
+    at_work = spares_at_work_.fetch_add(1, relaxed) + 1;
+    worker->call_up();
+  }
+  while (at_work < wanted && worker_count_.load(relaxed) < most_workers()) {
+    const std::size_t count = worker_count_.load(relaxed);
+    try {
+      workers_[count] = std::make_unique<Worker>(*this, static_cast<unsigned>(count));
+      start_worker();
+    } catch (const std::exception&) {
+      // The system refuses memory or a thread; the next sample asks again.
+      return;
+    }
+    worker_count_.store(count + 1, release);  // [spares]
+    at_work = spares_at_work_.fetch_add(1, relaxed) + 1;
+    workers_[count]->call_up();
+  }
+  if (at_work <= wanted) return;
+  // Those that sleep leave, too.
+  for (const auto& worker : workers().subspan(options_.workers)) {
+    if (idle_.is_asleep(worker->index())) worker->unpark();
+  }
+}
+
+bool Scheduler::lets_spare_leave() noexcept {
+  unsigned at_work = spares_at_work();
+  while (at_work > spares_wanted_.load(relaxed)) {
+    if (spares_at_work_.compare_exchange_weak(at_work, at_work - 1, relaxed, relaxed)) return true;
+  }
+  return false;
+}
+
+bool Scheduler::is_asleep(const Worker& worker) const noexcept {
+  return worker.is_resting() || idle_.is_asleep(worker.index());
+}
+
+bool Scheduler::all_are_asleep() const noexcept {
+  return std::ranges::all_of(workers(), [this](const auto& worker) { return is_asleep(*worker); });
+}
+
+std::size_t Scheduler::threads() const noexcept {
+  return workers().size() + (monitor_.is_running() ? 1 : 0);
+}
+
 void Scheduler::stop() noexcept {
+  monitor_.stop();
   stopping_.store(true, seq_cst);  // [idle]
   full_fence();                    // [idle]
-  for (auto& worker : workers_) worker->unpark();
+  for (const auto& worker : workers()) worker->unpark();
   for (auto& thread : threads_) thread.join();
   leave_registry(*this);
   fibers::unwatch_for_overflow(stacks_.space());
@@ -194,45 +256,35 @@ void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
   const Visit visit(visitors_);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
   inject_queue_.push(fiber);
-  full_fence();  // [idle]
-  wake_one();
-  // The searcher that naps would find it too, but only when its nap is over.
-  if (Worker* napping = napper_.load(relaxed)) napping->unpark();
-}
-
-void Scheduler::wake_one() noexcept {
-  const int chosen = idle_.work_added();
-  if (chosen != IdleSet::kNobody) workers_[static_cast<unsigned>(chosen)]->unpark_for_work();
+  announce_from_outside(*this);
 }
 
 bool Scheduler::has_work_hint() const noexcept {
-  return !inject_queue_.empty_hint() ||
-         std::any_of(workers_.begin(), workers_.end(),
-                     [](const auto& worker) { return worker->has_work_hint(); });
+  return has_outside_work_hint() ||
+         std::ranges::any_of(workers(), [](const auto& worker) { return worker->has_work_hint(); });
+}
+
+bool Scheduler::has_events_to_watch() const noexcept {
+  return events_.watches_anything() || std::ranges::any_of(workers(), [](const auto& worker) {
+           return !worker->next_timer_hint().is_never();
+         });
 }
 
 bool Scheduler::stopping() const noexcept {
   return stopping_.load(acquire);  // [idle]
 }
 
-bool Scheduler::try_own_poller() noexcept {
-  // Relaxed look first, so that many sleepers do not fight for the line.
-  return !poller_owned_.load(relaxed) && !poller_owned_.exchange(true, acquire);  // [poller]
-}
-
-void Scheduler::disown_poller() noexcept { poller_owned_.store(false, release); }  // [poller]
-
 // Finished fibers are summed before spawned ones: both only grow, so when the sums are equal,
 // there was a moment in between at which nothing was alive.
 std::uint64_t Scheduler::live() const noexcept {
   std::uint64_t finished = 0;
-  for (const auto& worker : workers_) finished += worker->counters().finished.get();
+  for (const auto& worker : workers()) finished += worker->counters().finished.get();
   return spawned() - finished;
 }
 
 std::uint64_t Scheduler::spawned() const noexcept {
   std::uint64_t sum = spawned_outside_.load(acquire);  // [outside]
-  for (const auto& worker : workers_) sum += worker->counters().spawned.get();
+  for (const auto& worker : workers()) sum += worker->counters().spawned.get();
   return sum;
 }
 
@@ -289,10 +341,7 @@ EventSource& current_events() {
   throw std::system_error(make_error_code(Errc::no_runtime), "weft: no Runtime exists");
 }
 
-void Scheduler::events_started() noexcept {
-  full_fence();  // [idle]
-  wake_one();
-}
+void Scheduler::events_started() noexcept { announce_event(*this, 0); }
 
 void EventSource::announce_watch() noexcept {
   if (scheduler_ != nullptr) scheduler_->events_started();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 #include <weft/deadline.hpp>
@@ -22,6 +23,8 @@
 #include "scheduler/event_source.hpp"
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
+#include "scheduler/monitor.hpp"
+#include "scheduler/watch.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -37,14 +40,15 @@ struct SchedulerOptions {
   std::size_t max_blocking_threads = 512;
   // Called by a worker, outside of fibers, when no fiber will ever run again. Empty: nobody looks.
   std::function<void(Scheduler&)> on_deadlock = {};
+  MonitorOptions monitor = {};
 };
 
 // Order
 //   [current]   the registry stores the current scheduler (release) -> current() loads
 //               (acquire): the scheduler is complete.
 //   [outside]   spawn_from_outside counts (release) -> live loads (acquire), as [count] in Worker.
-//   [poller]    disown_poller (release) -> try_own_poller (acquire): one worker at a time blocks
-//               in the poller.
+//   [spares]    start_worker publishes a worker by its count (release) -> workers() loads it
+//               (acquire): it is complete.
 //   [drain]     wait_idle_until raises draining_; full_fence; live() is read, against: a worker
 //               counts its last fiber; full_fence; draining_ is read. One sees the other.
 class Scheduler {
@@ -83,22 +87,52 @@ class Scheduler {
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
 
-  // For workers.
+  // For workers, and sleep_protocol.hpp.
+  [[nodiscard]] bool has_outside_work_hint() const noexcept { return !inject_queue_.empty_hint(); }
   [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] bool has_several_workers() const noexcept { return workers().size() > 1; }
+  // Descriptors, or timers of any worker.
+  [[nodiscard]] bool has_events_to_watch() const noexcept;
   [[nodiscard]] bool stopping() const noexcept;
-  void wake_one() noexcept;
   void worker_sleeps() noexcept;
-  [[nodiscard]] bool try_own_poller() noexcept;
-  void disown_poller() noexcept;
 
-  [[nodiscard]] const std::vector<std::unique_ptr<Worker>>& workers() const noexcept {
-    return workers_;
+  // All workers that exist, spares too; new ones may be added at the end.
+  [[nodiscard]] std::span<const std::unique_ptr<Worker>> workers() const noexcept {
+    return {workers_.get(), worker_count_.load(detail::acquire)};  // [spares]
   }
+  [[nodiscard]] Worker& worker(unsigned index) noexcept { return *workers_[index]; }
+  [[nodiscard]] unsigned most_workers() const noexcept {
+    return options_.workers + (options_.monitor.enabled ? options_.monitor.spares : 0);
+  }
+  [[nodiscard]] bool is_spare(unsigned index) const noexcept { return index >= options_.workers; }
+  // Whether thieves may come to a worker's queue from the start.
+  [[nodiscard]] bool queues_are_open() const noexcept { return queues_are_open_; }
+  // Asleep, or a spare that rests.
+  [[nodiscard]] bool is_asleep(const Worker& worker) const noexcept;
+  [[nodiscard]] bool all_are_asleep() const noexcept;
+  // Threads that belong to the scheduler and run fibers or see to those that do.
+  [[nodiscard]] std::size_t threads() const noexcept;
+
+  // By the monitor: so many spares are to work, as far as threads can be had.
+  void want_spares(unsigned wanted) noexcept;
+  // Relaxed: the monitor counts up, spares that leave count down.
+  [[nodiscard]] unsigned spares_at_work() const noexcept {
+    return spares_at_work_.load(detail::relaxed);
+  }
+  // By a spare: whether one should leave; whether this one does.
+  [[nodiscard]] bool wants_spare_to_leave() const noexcept {
+    return spares_at_work_.load(detail::relaxed) > spares_wanted_.load(detail::relaxed);
+  }
+  [[nodiscard]] bool lets_spare_leave() noexcept;
+
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
   [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
   [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
+  [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
+  [[nodiscard]] Watch& watch() noexcept { return watch_; }
+  [[nodiscard]] Monitor& monitor() noexcept { return monitor_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   // Something is watched for the first time: one worker should sleep in events(). From any thread.
@@ -110,6 +144,7 @@ class Scheduler {
   [[noreturn]] void throw_too_many_fibers() const;
 
  private:
+  void start_worker();
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
   void spawn_from_outside(detail::Task&& task, std::uint8_t size_class, const void* caller);
@@ -117,14 +152,15 @@ class Scheduler {
                                           const void* caller);
 
   const SchedulerOptions options_;
+  const bool queues_are_open_;
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   InjectQueue inject_queue_;
   EventSource& events_;
   IdleSet idle_;
   DeadlockWatch deadlock_watch_{*this};
+  Watch watch_;
   detail::Atomic<Worker*> napper_{nullptr};
-  detail::Atomic<bool> poller_owned_{false};
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
@@ -135,9 +171,13 @@ class Scheduler {
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
   detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
-  // Never changes while workers run.
-  alignas(base::kCacheLine) std::vector<std::unique_ptr<Worker>> workers_;
+  // An array of most_workers(), filled from the front.
+  alignas(base::kCacheLine) std::unique_ptr<std::unique_ptr<Worker>[]> workers_;
+  detail::Atomic<std::size_t> worker_count_{0};
+  detail::Atomic<unsigned> spares_at_work_{0};
+  detail::Atomic<unsigned> spares_wanted_{0};
   std::vector<std::thread> threads_;
+  Monitor monitor_;
   BlockingPool blocking_;  // Ends first: its threads use all the others.
 };
 

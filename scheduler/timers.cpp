@@ -41,20 +41,20 @@ void Timers::unlink(Timer& timer) noexcept {
   timer.linked = false;
 }
 
-void Timers::add(Timer& timer, Deadline deadline) noexcept {
+bool Timers::add(Timer& timer, Deadline deadline) noexcept {
   const detail::SpinGuard guard(lock_);
   timer.home = this;
   timer.tick = tick_for(deadline);
-  insert(timer);
+  return insert(timer);
 }
 
-void Timers::insert(Timer& timer) noexcept {
+bool Timers::insert(Timer& timer) noexcept {
   link(timer);
-  if (timer.tick < next_tick_.load(relaxed)) {
-    // A timer on a higher level must move down before it is due, so we look at its slot's start.
-    const unsigned shift = timer.level * kSlotBits;
-    next_tick_.store(timer.tick >> shift << shift, relaxed);
-  }
+  if (timer.tick >= next_tick_.load(relaxed)) return false;
+  // A timer on a higher level must move down before it is due, so we look at its slot's start.
+  const unsigned shift = timer.level * kSlotBits;
+  next_tick_.store(timer.tick >> shift << shift, relaxed);
+  return true;
 }
 
 void Timers::cancel(Timer& timer) noexcept {

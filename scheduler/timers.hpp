@@ -57,12 +57,12 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Sets timer.home. True when it is now the earliest. After this call the timer may fire, and its
-  // memory be gone, at any moment.
-  void add(Timer& timer, Deadline deadline) noexcept;
+  // Sets timer.home. True when next_hint() is earlier now: somebody may have to be told. After this
+  // call the timer may fire, and its memory be gone, at any moment.
+  bool add(Timer& timer, Deadline deadline) noexcept;
   // The same for a fiber that nothing but the clock wakes, `timer` being its own: it may stay
   // unused.
-  void add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept;
+  bool add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if it has fired. After it the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
@@ -83,8 +83,8 @@ class Timers {
   static constexpr unsigned kLevels = 8;
 
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_);
-  // timer.tick is set.
-  void insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
+  // timer.tick is set. True when next_tick_ is lower now.
+  bool insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   void link(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   // The tick of the next occupied slot and its level; kNoTick when all is empty.

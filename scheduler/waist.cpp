@@ -211,7 +211,13 @@ bool run_in_place(const void* family, WaitReason reason) noexcept {
 unsigned concurrency() noexcept {
   Worker* worker = current_worker();
   Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
-  return scheduler == nullptr ? 1 : static_cast<unsigned>(scheduler->workers().size());
+  return scheduler == nullptr ? 1 : scheduler->options().workers;
+}
+
+void give_way() noexcept {
+  Worker* worker = current_worker();
+  // On a worker's own stack a handler of the runtime may call, which is no fiber.
+  if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
 }
 
 void yield() noexcept {

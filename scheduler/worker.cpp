@@ -10,6 +10,7 @@
 #include "base/panic.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/sleep_protocol.hpp"
 
 namespace weft::scheduler {
 
@@ -56,22 +57,19 @@ void check_may_switch(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-// The fiber woken last may push others back this often in a row.
-constexpr std::uint32_t kSlotRunsInARow = 3;
-
 }  // namespace
 
 Worker::Worker(Scheduler& scheduler, unsigned index)
-    : queue_(scheduler.options().workers > 1),
+    : queue_(scheduler.queues_are_open()),
       timers_(Deadline::now_nanoseconds()),
-      scheduler_(scheduler),
+      resting_(scheduler.is_spare(index)),
       index_(index),
-      has_thieves_(scheduler.options().workers > 1),
+      scheduler_(scheduler),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1) * 0x9E3779B97F4A7C15ULL),
-      looks_(scheduler.options().workers) {}
+      looks_(scheduler.most_workers()) {}
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = fibers_.take();
@@ -84,11 +82,10 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
 }
 
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
-  // Thieves only make the queue shorter, so after this push() cannot throw.
-  if (queue_.size_hint() >= RunQueue::kCapacity) overflow_.make_room();
+  queue_.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
-  push(fiber);
+  queue_.push_new(fiber);
   announce_work();
 }
 
@@ -99,63 +96,42 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   return fiber;
 }
 
-void Worker::push(Fiber& fiber) {
-  while (!queue_.push(fiber)) [[unlikely]] spill();
-}
-
-void Worker::spill() {
-  overflow_.make_room();
-  RunQueue::Spilled spilled;
-  if (!queue_.spill_half(spilled)) return;
-  for (std::size_t i = 0; i + 1 < spilled.size(); ++i) spilled[i]->next = spilled[i + 1];
-  spilled.back()->next = nullptr;
-  overflow_.push_newest(*spilled.front());
-}
-
 void Worker::announce_work() noexcept {
   if (scheduler_.idle().wants_wake_hint()) [[unlikely]]
-    scheduler_.wake_one();
+    wake_one(scheduler_);
+}
+
+// The earliest timer of this worker has become an earlier one. A sleeper must know of it if this
+// worker goes on with a fiber; if it goes to sleep itself, it will see to its timers.
+void Worker::announce_timer() noexcept {
+  timer_untold_ = current_fiber() == nullptr;
+  if (!timer_untold_ && scheduler_.idle().anyone_asleep()) {
+    announce_event(scheduler_, timers_.next_hint().nanoseconds() + kOverdue);
+  }
 }
 
 void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
-  if (slot_.load(relaxed) == nullptr) {
-    slot_.store(&fiber, release);                                           // [slot]
-  } else if (Fiber* displaced = slot_.exchange(&fiber, detail::acq_rel)) {  // [slot]
-    push(*displaced);
-  }
+  queue_.put_next(fiber);
   announce_work();
 }
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
-  push(fiber);
+  queue_.push_last(fiber);
   announce_work();
-}
-
-inline Fiber* Worker::take_slot() noexcept {
-  Fiber* fiber = slot_.load(relaxed);
-  if (fiber == nullptr) return nullptr;
-  if (has_thieves_) return slot_.exchange(nullptr, acquire);  // [slot]
-  slot_.store(nullptr, relaxed);  // Relaxed: the worker's own fiber, and nobody else's to take.
-  return fiber;
 }
 
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
 inline Fiber* Worker::take_next_at_hand() noexcept {
-  if (++tick_ % kFairnessPeriod == 0) [[unlikely]] {
-    fair_share_due_ = true;
+  const std::uint32_t left = decisions_left_.load(relaxed) - 1;
+  decisions_left_.store(left, relaxed);
+  if (left == 0) [[unlikely]] {
+    look_due_ = true;
     return nullptr;
   }
-  if (Fiber* fiber = take_slot()) {
-    if (slot_runs_++ < kSlotRunsInARow) return fiber;
-    push(*fiber);
-  }
-  slot_runs_ = 0;
   return queue_.pop();
 }
-
-Fiber* Worker::take_next() noexcept { return take_next_at_hand(); }
 
 void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   stack.fiber = &fiber;
@@ -181,17 +157,17 @@ void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
   if (to == nullptr) {
     handed_over_ = next;
-    current_ = nullptr;
+    current_.store(nullptr, relaxed);
     to = &idle_stack_;
   } else {
-    current_ = next;
+    current_.store(next, relaxed);
     next->state.store(FiberState::running, relaxed);
   }
   fibers::switch_to(thread_, from, *to, after.call, after.argument);
 }
 
 void Worker::park(After after, detail::WaitReason reason) noexcept {
-  Fiber& fiber = *current_;
+  Fiber& fiber = *current_fiber();
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   leave(*fiber.stack.load(relaxed), take_next_at_hand(), after);
@@ -199,10 +175,9 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
 }
 
 void Worker::yield() noexcept {
-  Fiber& fiber = *current_;
-  Fiber* next = take_next();
-  if (next == nullptr && !has_work_hint() && scheduler_.inject_queue().empty_hint() &&
-      !fair_share_due_) {
+  Fiber& fiber = *current_fiber();
+  Fiber* next = take_next_at_hand();
+  if (next == nullptr && !look_due_ && !has_work_hint() && !scheduler_.has_outside_work_hint()) {
     check_may_switch(*fiber.stack.load(relaxed));
     return;
   }
@@ -212,6 +187,17 @@ void Worker::yield() noexcept {
            current_worker()->make_ready_last(*static_cast<Fiber*>(yielded));
          },
          &fiber});
+}
+
+// By way of the idle stack, which looks around: the turn has been a long one.
+void Worker::give_way() noexcept {
+  turn_.over.store(false, relaxed);
+  if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
+  if constexpr (base::kDebugLocks) {
+    if (base::locks_held() > 0) return;
+  }
+  ask_to_look();
+  yield();
 }
 
 void Worker::run_task(Fiber& fiber) {
@@ -249,7 +235,7 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);
-    worker.current_ = next;
+    worker.current_.store(next, relaxed);
     next->state.store(FiberState::running, relaxed);
     worker.counters_.switches.add_one();
     return *next;
@@ -273,17 +259,18 @@ Fiber* Worker::take_guest(const void* family) noexcept {
 }
 
 bool Worker::run_in_place(const void* family, detail::WaitReason reason) noexcept {
-  Fiber& waiting = *current_;
+  Fiber& waiting = *current_fiber();
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
   // A program that only forks and joins must not keep all others waiting.
-  if ((tick_ + 1) % kFairnessPeriod == 0) return false;
+  const std::uint32_t left = decisions_left_.load(relaxed);
+  if (left <= 1) return false;
   if (room_left(stack) < fibers::stack_bytes(default_size_class_) / 4 * 3) return false;
   Fiber* guest = take_guest(family);
   // It may have been behind others, which thieves did not see for a moment.
   announce_work();
   if (guest == nullptr) return false;
-  ++tick_;
+  decisions_left_.store(left - 1, relaxed);
   counters_.switches.add_one();
   waiting.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   waiting.state.store(FiberState::hosting, relaxed);
@@ -303,7 +290,7 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
   below.fiber = &guest;
   worker->bind(guest, here);
-  worker->current_ = &guest;
+  worker->current_.store(&guest, relaxed);
   guest.state.store(FiberState::running, relaxed);
   fibers::happens_after(&guest);
   worker->run_task(guest);
@@ -315,7 +302,7 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   worker->retire(guest);
   below.fiber = &host;
   *worker->thread_.exceptions = below.exceptions;
-  worker->current_ = &host;
+  worker->current_.store(&host, relaxed);
   host.state.store(FiberState::running, relaxed);
 }
 
@@ -326,7 +313,7 @@ void Worker::stack_main(fibers::Arrival arrival) {
 #elif defined(__aarch64__)
   asm volatile(".cfi_undefined x30");
 #endif
-  Stack& here = *current_worker()->current_->stack.load(relaxed);
+  Stack& here = *current_worker()->current_fiber()->stack.load(relaxed);
   fibers::arrive(arrival, here);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
@@ -346,10 +333,6 @@ void Worker::unpark() noexcept {
 void Worker::unpark_for_work() noexcept {
   wakeups_.fetch_add(1, relaxed);
   unpark();
-}
-
-bool Worker::has_work_hint() const noexcept {
-  return queue_.size_hint() != 0 || slot_.load(relaxed) != nullptr || overflow_.size_hint() != 0;
 }
 
 }  // namespace weft::scheduler

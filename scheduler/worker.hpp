@@ -15,8 +15,7 @@
 #include "fibers/switch.hpp"
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
-#include "scheduler/overflow_queue.hpp"
-#include "scheduler/run_queue.hpp"
+#include "scheduler/local_queue.hpp"
 #include "scheduler/timers.hpp"
 
 namespace weft::scheduler {
@@ -49,11 +48,11 @@ struct WorkerCounters {
   Counter sleeps;
 };
 
-// Runs fibers one after the other: the one woken last (the slot), then its queue, then what did
-// not fit there, then what came from outside, then what it can steal; else it sleeps.
+// Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
+// it can steal; else it sleeps.
 // A fiber that parks or ends goes straight to the next one if that is at hand; for everything
-// else (fairness, timers, polling, stealing, sleeping) it switches to the idle stack, the one the
-// thread was born with.
+// else (looks at what others share, timers, polling, stealing, sleeping) it switches to the idle
+// stack, the one the thread was born with.
 // Owner: all members belong to the worker's thread unless they say otherwise.
 class Worker {
  public:
@@ -78,42 +77,90 @@ class Worker {
   // As detail::run_in_place(), by the fiber that runs here.
   [[nodiscard]] bool run_in_place(const void* family, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
-  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_; }
+  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_.load(detail::relaxed); }
 
   // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
   // because what it waits for is hot. make_ready_last: after all that is ready.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
-  void add_timer(Timer& timer, Deadline deadline) noexcept { timers_.add(timer, deadline); }
+  void add_timer(Timer& timer, Deadline deadline) noexcept {
+    if (timers_.add(timer, deadline)) [[unlikely]]
+      announce_timer();
+  }
   // Of a fiber that is parked and that nothing but the clock wakes.
   void add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept {
-    timers_.add_sleep(timer, fiber, deadline);
+    if (timers_.add_sleep(timer, fiber, deadline)) [[unlikely]]
+      announce_timer();
   }
+  // By the fiber that runs here, whose turn is over: others go first.
+  void give_way() noexcept;
 
   // From any thread.
   void unpark() noexcept;
   void unpark_for_work() noexcept;
-  [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] bool has_work_hint() const noexcept { return !queue_.empty_hint(); }
   [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers_.next_hint(); }
   [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
+  [[nodiscard]] unsigned index() const noexcept { return index_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
+  // The fiber that runs here, or null. Relaxed: for the monitor, perhaps stale.
+  [[nodiscard]] const fibers::Fiber* current_hint() const noexcept {
+    return current_.load(detail::relaxed);
+  }
+
+  // By the monitor.
+  // Asks the running fiber to give way at its next call, and the worker to look around before it
+  // runs another one.
+  void end_turn() noexcept {
+    turn_.over.store(true, detail::relaxed);
+    ask_to_look();
+  }
+  // May be lost if the worker counts a decision at this very moment; the monitor asks again.
+  void ask_to_look() noexcept { decisions_left_.store(1, detail::relaxed); }
+  // Lets thieves take what is queued here. False when it has to be tried again.
+  [[nodiscard]] bool try_open_queue() noexcept { return queue_.try_open(); }
+  // Processor time that the worker's thread has used, in nanoseconds; 0 before it runs.
+  [[nodiscard]] std::int64_t processor_time() const noexcept;
+  // Of a spare: it begins to work; whether it rests.
+  void call_up() noexcept;
+  [[nodiscard]] bool is_resting() const noexcept { return resting_.load(detail::acquire); }
+
+  // For sleep_protocol.hpp.
+  [[nodiscard]] Scheduler& shared() noexcept { return scheduler_; }
+  [[nodiscard]] bool& searching() noexcept { return searching_; }
+  [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
+  [[nodiscard]] bool others_make_progress() noexcept;
+  [[nodiscard]] Deadline nap_limit(unsigned naps) const noexcept;
+  [[nodiscard]] fibers::Fiber* take_own_work() noexcept { return queue_.pop(); }
+  void begin_idling() noexcept;
+  void note_sleep() noexcept;
+  [[nodiscard]] Deadline sleep_limit(bool first) noexcept;
+  [[nodiscard]] Deadline earliest_event(Deadline limit) noexcept;
+  [[nodiscard]] bool has_own_work() const noexcept;
+  [[nodiscard]] bool has_due_events() const noexcept;
+  [[nodiscard]] bool run_events_of_all() noexcept;
+  [[nodiscard]] bool do_chores() noexcept;
+  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
+  [[nodiscard]] bool wait_for_events(Deadline deadline) noexcept;
 
   // Where every stack begins.
   static void stack_main(fibers::Arrival arrival);
 
  private:
-  // Every so many decisions a worker looks at what it would otherwise never get to: the shared
-  // queue, old overflow, timers and descriptors. A prime, so that it does not fall into step with
-  // a program's own period.
-  static constexpr std::uint32_t kFairnessPeriod = 61;
+  // After so many decisions at most a worker looks at what it would otherwise never get to: the
+  // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
+  // into step with a program's own period.
+  static constexpr std::uint32_t kMostDecisions = 61;
+  // Nanoseconds. A timer that its worker has not looked at for so long is anybody's.
+  static constexpr std::int64_t kOverdue = 500'000;
 
-  // What a thief remembers of a victim, to tell work that waits from work that is being done.
+  // What a worker remembers of another, to tell work that waits from work that is being done.
   struct Look {
     std::int64_t time = 0;
     std::uint32_t head = 0;
     std::uint64_t switches = 0;
-    fibers::Fiber* slot = nullptr;
+    const fibers::Fiber* next = nullptr;
   };
 
   // worker.cpp: from fiber to fiber.
@@ -122,8 +169,6 @@ class Worker {
                                                               std::uint8_t size_class,
                                                               const void* caller);
   [[nodiscard, gnu::always_inline]] fibers::Fiber* take_next_at_hand() noexcept;
-  [[nodiscard]] fibers::Fiber* take_next() noexcept;
-  [[nodiscard, gnu::always_inline]] fibers::Fiber* take_slot() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;
   void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
@@ -132,61 +177,61 @@ class Worker {
   void retire(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] static fibers::Fiber& end_fiber(fibers::Fiber& fiber, fibers::Stack& here) noexcept;
   void run_task(fibers::Fiber& fiber);
-  void push(fibers::Fiber& fiber);
-  void spill();
   void announce_work() noexcept;
+  void announce_timer() noexcept;
 
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  void take_fair_share() noexcept;
-  void refill() noexcept;
-  void run_events() noexcept;
+  void look_around() noexcept;
+  void allot_decisions(std::int64_t now) noexcept;
+  [[nodiscard]] bool take_injected() noexcept;
+  void run_events(std::int64_t now) noexcept;
   void wake_sleepers(fibers::Fiber* first) noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
-  [[nodiscard]] std::size_t run_overdue_timers() noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
-  [[nodiscard]] bool sleep() noexcept;
-  [[nodiscard]] bool block_until(Deadline deadline) noexcept;
-  [[nodiscard]] Deadline sleep_limit(bool napped) noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool report_deadlock() noexcept;
+  void rest() noexcept;
 
-  // worker_search.cpp: as a thief.
-  [[nodiscard]] fibers::Fiber* search() noexcept;
-  [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  void end_search() noexcept;
+  // worker_search.cpp: among the other workers.
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
-  [[nodiscard]] fibers::Fiber* steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
-  void adopt_chain(fibers::Fiber* chain) noexcept;
-  [[nodiscard]] bool others_make_progress() noexcept;
+  [[nodiscard]] std::size_t steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
+  void visit_others(std::int64_t now) noexcept;
+  void relieve(Worker& victim, Look& look, std::int64_t now) noexcept;
+  [[nodiscard]] Look look_at(const Worker& victim, std::int64_t now) const noexcept;
 
-  // Read and written by thieves too.
-  RunQueue queue_;
-  // The fiber woken last. Relaxed loads only look; whoever takes it exchanges.
-  // Order
-  //   [slot]  make_ready stores or exchanges (release) -> whoever takes exchanges (acquire).
-  alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> slot_{nullptr};
-  OverflowQueue overflow_;
+  // Read and written by others too.
+  LocalQueue queue_;
   Timers timers_;
   base::Parker parker_;
   detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
+  // Order
+  //   [resting]  rest stores true (release) -> who calls a spare up, or counts the workers that
+  //              are asleep, loads (acquire): what it has left to others is visible.
+  detail::Atomic<bool> resting_{false};
+  detail::Atomic<int> processor_clock_{0};
 
-  alignas(base::kCacheLine) Scheduler& scheduler_;
+  alignas(base::kCacheLine) detail::Turn turn_;
+  // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
+  detail::Atomic<std::uint32_t> decisions_left_{kMostDecisions};
   const unsigned index_;
-  const bool has_thieves_;  // Other workers, who may take from queue_ and slot_.
+  Scheduler& scheduler_;
   const std::uint8_t default_size_class_;
-  fibers::ThreadState thread_{};
-  fibers::Fiber* current_ = nullptr;      // Null on the idle stack.
-  fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
-  std::uint32_t slot_runs_ = 0;
   bool searching_ = false;
-  bool fair_share_due_ = false;
+  bool look_due_ = false;
+  bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   bool warned_of_stacks_ = false;
+  // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
+  detail::Atomic<fibers::Fiber*> current_{nullptr};
+  fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
+  fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;
+  std::uint32_t allotted_ = kMostDecisions;
+  std::int64_t last_look_ = 0;
   std::int64_t last_poll_ = 0;
+  std::int64_t last_visit_ = 0;
   WatchPauses watch_pauses_;
-  std::uint32_t tick_ = 0;  // Counts scheduling decisions.
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;

@@ -1,22 +1,26 @@
 // Between fibers: what a worker does on its idle stack.
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <utility>
 
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
 
 extern "C" {
 __thread weft::scheduler::Worker* weft_current_worker = nullptr;
+__thread weft::detail::Turn* weft_current_turn = nullptr;
 }
 
 namespace weft::scheduler {
 
-using detail::acquire;
-using detail::full_fence;
 using detail::relaxed;
+using detail::release;
 using fibers::Fiber;
 using fibers::FiberState;
 using fibers::Stack;
@@ -29,16 +33,27 @@ using fibers::Stack;
 }
 #endif
 
+}  // namespace weft::scheduler
+
+#if !defined(__x86_64__)
+[[gnu::noinline]] weft::detail::Turn* weft::detail::current_turn() noexcept {
+  Turn* turn = weft_current_turn;
+  asm volatile("" : "+r"(turn) : : "memory");
+  return turn;
+}
+#endif
+
+namespace weft::scheduler {
+
 namespace {
 
+// Nanoseconds.
 // The first sleep of an idle worker is short; README.md says what that is good for.
 constexpr std::int64_t kFirstSleep = 1'000'000;
 // How long a worker sleeps before it gives the memory of unused stacks and records back.
 constexpr std::int64_t kTrimDelay = 100'000'000;
-// A timer that its worker has not looked at for so long is anybody's.
-constexpr std::int64_t kOverdue = 500'000;
-// A queue shorter than this takes a chain of the overflow in, which then surely fits.
-constexpr std::uint32_t kRefillBelow = RunQueue::kCapacity / 4;
+// Looks at what is shared, timers and descriptors should be no further apart than this.
+constexpr std::int64_t kLookPeriod = 200'000;
 // A busy worker looks at the descriptors no more often than this.
 constexpr std::int64_t kPollInterval = 20'000;
 
@@ -46,17 +61,33 @@ constexpr std::int64_t kPollInterval = 20'000;
 
 void Worker::run() noexcept {
   weft_current_worker = this;
+  weft_current_turn = &turn_;
   thread_ = fibers::ThreadState::of_this_thread();
+  clockid_t clock = 0;
+  if (::pthread_getcpuclockid(::pthread_self(), &clock) == 0) {
+    processor_clock_.store(clock, relaxed);
+  }
   idle_stack_.sanitizer.adopt_thread();
   char name[16];
   (void)std::snprintf(name, sizeof name, "weft-%u", index_);
   base::set_thread_name(name);
   while (Fiber* fiber = find_work()) {
-    if (searching_) end_search();
+    end_search(*this);
+    if (std::exchange(timer_untold_, false) && scheduler_.idle().anyone_asleep()) {
+      announce_event(scheduler_, timers_.next_hint().nanoseconds() + kOverdue);
+    }
     enter(*fiber);
   }
   thread_.between.destroy();
+  weft_current_turn = nullptr;
   weft_current_worker = nullptr;
+}
+
+std::int64_t Worker::processor_time() const noexcept {
+  const clockid_t clock = processor_clock_.load(relaxed);
+  timespec used{};
+  if (clock == 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
 void Worker::enter(Fiber& fiber) noexcept {
@@ -66,7 +97,7 @@ void Worker::enter(Fiber& fiber) noexcept {
     if (stack == nullptr) return out_of_stacks(fiber);
     bind(fiber, *stack);
   }
-  current_ = &fiber;
+  current_.store(&fiber, relaxed);
   fiber.state.store(FiberState::running, relaxed);
   counters_.switches.add_one();
   fibers::switch_to(
@@ -88,24 +119,38 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
   }
   make_ready_last(fiber);
   // Nothing tells when the system will have memory again, hence a pause instead of a wait.
-  (void)block_until(Deadline::after(std::chrono::milliseconds(1)));
+  (void)park_until(Deadline::after(std::chrono::milliseconds(1)));
 }
 
-// What local work would keep waiting for ever: one fiber of each shared or old queue.
-void Worker::take_fair_share() noexcept {
-  fair_share_due_ = false;
-  if (Fiber* fiber = scheduler_.inject_queue().pop()) push(*fiber);
-  if (Fiber* fiber = overflow_.take_oldest_fiber()) push(*fiber);
+// What local work would keep waiting for ever.
+void Worker::look_around() noexcept {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  look_due_ = false;
+  allot_decisions(now);
+  (void)take_injected();
+  queue_.reach_oldest();
+  run_events(now);
+  visit_others(now);
 }
 
-// Overflow counts as ready as the queue: a fiber that only yields must not keep it waiting.
-void Worker::refill() noexcept {
-  if (queue_.size_hint() < kRefillBelow) adopt_chain(overflow_.take_newest());
+// As many decisions as were made in a look's period, at the pace of those since the last look. Runs
+// may become longer all of a sudden; then the monitor asks for a look.
+void Worker::allot_decisions(std::int64_t now) noexcept {
+  const std::int64_t elapsed = std::max<std::int64_t>(now - std::exchange(last_look_, now), 1);
+  const std::int64_t fitting = kLookPeriod * allotted_ / elapsed;
+  allotted_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, kMostDecisions));
+  decisions_left_.store(allotted_, relaxed);
+}
+
+bool Worker::take_injected() noexcept {
+  const Chain chain = scheduler_.inject_queue().take_all();
+  if (chain.is_empty()) return false;
+  queue_.push_last(chain);
+  return true;
 }
 
 // Timers that are due, and descriptors if it is time to look at them.
-void Worker::run_events() noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
+void Worker::run_events(std::int64_t now) noexcept {
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
   if (scheduler_.events().watches_anything() && now - last_poll_ > kPollInterval) {
     last_poll_ = now;
@@ -139,50 +184,76 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// Those of workers that do not get to them.
-std::size_t Worker::run_overdue_timers() noexcept {
+// Timers of all workers: who sleeps relies on whoever holds the watch, and one that computes does
+// not get to its own. True when anything has become runnable.
+bool Worker::run_events_of_all() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   std::size_t woken = 0;
   for (const auto& other : scheduler_.workers()) {
-    if (other.get() != this && other->timers_.due_hint(now - kOverdue)) {
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) {
       woken += run_timers(other->timers_, now);
     }
   }
-  return woken;
+  return woken > 0;
+}
+
+bool Worker::has_due_events() const noexcept {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  for (const auto& other : scheduler_.workers()) {
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) return true;
+  }
+  return false;
 }
 
 // The next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
-    if (fair_share_due_) take_fair_share();
-    run_events();
-    refill();
+    if (look_due_) {
+      look_around();
+    } else {
+      run_events(Deadline::now_nanoseconds());
+    }
     if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
-    if (Fiber* fiber = take_next()) return fiber;
-    if (fair_share_due_) continue;
-    if (Fiber* fiber = scheduler_.inject_queue().pop()) return fiber;
+    if (scheduler_.is_spare(index_) && scheduler_.lets_spare_leave()) {
+      rest();
+      if (scheduler_.stopping()) return nullptr;
+    }
+    if (Fiber* fiber = queue_.pop()) return fiber;
+    if (take_injected()) continue;
     last_poll_ = 0;  // Out of work, so the descriptors are looked at whenever it was last done.
-    run_events();
+    run_events(Deadline::now_nanoseconds());
     if (has_work_hint()) continue;
-    if (Fiber* fiber = search()) return fiber;
-    if (!sleep()) return nullptr;
+    Fiber* found = search(*this);
+    if (found == nullptr && !sleep(*this)) return nullptr;
+    // Idle time says nothing about the pace of what comes now.
+    allotted_ = kMostDecisions;
+    last_look_ = Deadline::now_nanoseconds();
+    decisions_left_.store(allotted_, relaxed);
+    if (found != nullptr) return found;
+    scheduler_.monitor().work_begins();
   }
 }
 
-// When a sleeper must look again by itself: for its own timers, and for those of workers that are
-// awake, in case they compute for long; sleeping ones see to theirs.
-Deadline Worker::sleep_limit(bool napped) noexcept {
-  std::int64_t earliest = timers_.next_hint().nanoseconds();
+// When the holder of the watch must look again: at the latest at `limit`, and when the earliest
+// timer of anybody is due; those of workers that are awake, in case they compute for long.
+Deadline Worker::earliest_event(Deadline limit) noexcept {
+  std::int64_t earliest = limit.nanoseconds();
   for (const auto& other : scheduler_.workers()) {
     const Deadline next = other->timers_.next_hint();
-    if (next.is_never() || other.get() == this || scheduler_.idle().is_asleep(other->index_))
-      continue;
-    earliest = std::min(earliest, next.nanoseconds() + kOverdue);
+    if (next.is_never()) continue;
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    earliest = std::min(earliest, next.nanoseconds() + (sees_to_them ? kOverdue : 0));
   }
-  const Deadline timer = Deadline::at_nanoseconds(earliest);
+  return Deadline::at_nanoseconds(earliest);
+}
+
+// When a sleeper gets up by itself, events apart.
+Deadline Worker::sleep_limit(bool first) noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
-  if (!napped) return std::min(timer, Deadline::at_nanoseconds(now + kFirstSleep));
-  Deadline limit = timer;
+  if (first) return Deadline::at_nanoseconds(now + kFirstSleep);
+  Deadline limit = Deadline::never();
   if (scheduler_.deadlock_watch().is_on_watch(index_)) {
     limit = std::min(limit, watch_pauses_.next());
   }
@@ -192,20 +263,50 @@ Deadline Worker::sleep_limit(bool napped) noexcept {
   return limit;
 }
 
-// Sleeps in the poller if it is free and watches anything, else on the futex. True when unparked
-// or when the poller made fibers runnable.
-bool Worker::block_until(Deadline deadline) noexcept {
-  if (!scheduler_.events().watches_anything() || !scheduler_.try_own_poller()) {
-    return parker_.park_until(deadline);
+// Sleeps in the poller if it watches anything, else on the futex.
+bool Worker::wait_for_events(Deadline deadline) noexcept {
+  if (!scheduler_.events().watches_anything()) return parker_.park_until(deadline);
+  if (!parker_.begin_elsewhere()) return true;
+  const std::size_t woken = scheduler_.events().wait(deadline);
+  return parker_.end_elsewhere() || woken > 0;
+}
+
+bool Worker::has_own_work() const noexcept {
+  return has_work_hint() || (scheduler_.is_spare(index_) && scheduler_.wants_spare_to_leave());
+}
+
+void Worker::begin_idling() noexcept {
+  scheduler_.deadlock_watch().take_over(index_);
+  watch_pauses_.restart();
+}
+
+// After a full fence.
+void Worker::note_sleep() noexcept {
+  counters_.sleeps.add_one();
+  scheduler_.worker_sleeps();
+}
+
+// What a worker does that nobody needs. True when it may have made work.
+bool Worker::do_chores() noexcept {
+  give_memory_back();
+  return report_deadlock();
+}
+
+// A spare that is not needed any more leaves what it has to others. Returns when it is called up
+// again, or when the scheduler stops.
+void Worker::rest() noexcept {
+  for (Chain chain = queue_.take_all(); Fiber* fiber = chain.take_first();) {
+    scheduler_.inject_queue().push(*fiber);
   }
-  bool unparked = true;
-  std::size_t woken = 0;
-  if (parker_.begin_elsewhere()) {
-    woken = scheduler_.events().wait(deadline);
-    unparked = parker_.end_elsewhere();
-  }
-  scheduler_.disown_poller();
-  return unparked || woken > 0;
+  end_search(*this);
+  announce_from_outside(scheduler_);
+  resting_.store(true, release);  // [resting]
+  while (is_resting() && !scheduler_.stopping()) (void)parker_.park_until(Deadline::never());
+}
+
+void Worker::call_up() noexcept {
+  resting_.store(false, release);  // [resting]
+  unpark();
 }
 
 // In small steps, until all is given back or there is something better to do: while it is at
@@ -232,44 +333,6 @@ bool Worker::report_deadlock() noexcept {
   if (!watch.find(index_)) return false;
   report(scheduler_);
   return true;
-}
-
-// Sleeps until there may be work. False when the scheduler stops.
-bool Worker::sleep() noexcept {
-  IdleSet& idle = scheduler_.idle();
-  scheduler_.deadlock_watch().take_over(index_);
-  watch_pauses_.restart();
-  for (bool napped = false;; napped = true) {
-    if (scheduler_.stopping()) return false;
-    idle.begin_sleep(index_);
-    if (std::exchange(searching_, false)) (void)idle.end_search();
-    full_fence();  // [idle]
-    scheduler_.worker_sleeps();
-    // A searcher, if there is one, looks at the other workers' queues after this; so they are its
-    // affair, and a worker that may not search need not wait for them to be empty.
-    const bool work = !scheduler_.inject_queue().empty_hint() ||
-                      (!idle.someone_searches_hint() && scheduler_.has_work_hint());
-    const bool awake = work || scheduler_.stopping() || block_until(sleep_limit(napped));
-    if (!idle.try_end_sleep(index_)) {
-      // Chosen by a waker, whose unpark is here or on its way; one that has come for another
-      // reason may have been taken for it, and then only ends the next sleep early.
-      if (!awake) (void)parker_.park_until(Deadline::never());
-      searching_ = true;
-      return true;
-    }
-    if (work) {
-      // Others may have added more while this worker counted as searching, and woken nobody: it
-      // takes the search up again, and the end of it includes the look for more. If it may not,
-      // somebody else searches and will look.
-      searching_ = idle.try_begin_search();
-    }
-    if (awake || run_overdue_timers() > 0 || timers_.due_hint(Deadline::now_nanoseconds())) {
-      return true;
-    }
-    if (napped) give_memory_back();
-    if (napped && report_deadlock()) return true;
-    counters_.sleeps.add_one();
-  }
 }
 
 }  // namespace weft::scheduler

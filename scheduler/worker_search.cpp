@@ -3,14 +3,11 @@
 #include <utility>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
 
-using detail::acquire;
-using detail::full_fence;
-using detail::relaxed;
-using detail::release;
 using fibers::Fiber;
 
 namespace {
@@ -25,6 +22,12 @@ constexpr std::int64_t kWorthStealing = 5'000;
 constexpr std::int64_t kLookIsOld = 1'000'000;
 constexpr std::int64_t kShortestNap = 50'000;
 constexpr std::int64_t kLongestNap = 1'000'000;
+// A worker that has work looks at others no more often than this, at so many of them,
+constexpr std::int64_t kVisitPeriod = 200'000;
+constexpr std::uint32_t kVisited = 4;
+// takes none over that have their turn within this time, and no more than so many.
+constexpr std::int64_t kWorthVisiting = 50'000;
+constexpr std::int64_t kMostRelieved = 1024;
 
 void spin_between_looks() noexcept {
   for (int i = 0; i < 16; ++i) detail::pause_cpu();
@@ -32,60 +35,103 @@ void spin_between_looks() noexcept {
 
 }  // namespace
 
-// Takes a chain, or nothing, over into the queue.
-void Worker::adopt_chain(Fiber* chain) noexcept {
-  while (chain != nullptr) {
-    Fiber* following = chain->next;
-    fibers::prefetch(chain->stack.load(relaxed));
-    push(*chain);
-    chain = following;
+Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexcept {
+  return {now, victim.queue_.ring_head_hint(), victim.counters_.switches.get(),
+          victim.queue_.next_hint()};
+}
+
+// As a searcher, whose queue is empty. How many fibers it took.
+std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
+  if (!victim.queue_.is_open()) return 0;
+  const std::size_t taken = queue_.steal_overflow(victim.queue_, random_.below(2) == 0);
+  if (taken != 0) return taken;
+  const std::int64_t elapsed = now - look.time;
+  if (elapsed < kWorthStealing) return 0;
+  const Look before = std::exchange(look, look_at(victim, now));
+  if (elapsed > kLookIsOld) return 0;
+  const std::uint32_t size = victim.queue_.ring_size_hint();
+  const std::uint32_t run = look.head - before.head;
+  // At the pace just seen the victim needs size * elapsed / run for what it has.
+  if (size > 0 && static_cast<std::int64_t>(run) * kWorthStealing <=
+                      static_cast<std::int64_t>(size) * elapsed) {
+    if (const std::size_t stolen = queue_.steal_ring(victim.queue_)) return stolen;
+  }
+  const bool next_waits =
+      look.next != nullptr && look.next == before.next && look.switches == before.switches;
+  return next_waits ? queue_.steal_next(victim.queue_) : 0;
+}
+
+// As a worker that has work, at a look: timers that others do not get to, and fibers that wait
+// longer at another worker than here. With many workers each looks at some of the others; so all
+// are looked at by somebody.
+void Worker::visit_others(std::int64_t now) noexcept {
+  if (now - last_visit_ < kVisitPeriod) return;
+  last_visit_ = now;
+  const auto workers = scheduler_.workers();
+  const auto count = static_cast<std::uint32_t>(workers.size());
+  std::uint32_t next = random_.below(count);
+  for (std::uint32_t i = 0; i < std::min(count, kVisited); ++i) {
+    Worker& other = *workers[next];
+    if (&other != this) {
+      if (other.timers_.due_hint(now - kOverdue)) (void)run_timers(other.timers_, now);
+      relieve(other, looks_[next], now);
+    }
+    next = next + 1 == count ? 0 : next + 1;
   }
 }
 
-Fiber* Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
-  if (Fiber* chain = victim.overflow_.take_oldest()) {
-    adopt_chain(chain);
-    return queue_.pop();
+// Takes fibers from a worker that is stuck in one, or that has many more, and needs long for them.
+void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
+  const Look before = std::exchange(look, look_at(victim, now));
+  if (!victim.queue_.is_open() || victim.queue_.empty_hint()) return;
+  const auto mine = static_cast<std::int64_t>(queue_.size_hint());
+  const auto theirs = static_cast<std::int64_t>(victim.queue_.size_hint());
+  const auto run = static_cast<std::int64_t>(look.switches - before.switches);
+  const std::int64_t elapsed = now - before.time;
+  std::int64_t wanted = (theirs - mine) / 2;
+  if (run == 0) {
+    if (elapsed < kVisitPeriod) return;
+    (void)queue_.steal_next(victim.queue_);
+    wanted = (theirs + 1) / 2;
+  } else if (theirs * elapsed < run * kWorthVisiting) {
+    return;
   }
-  const std::int64_t elapsed = now - look.time;
-  if (elapsed < kWorthStealing) return nullptr;
-  const Look before =
-      std::exchange(look, Look{now, victim.queue_.head_hint(), victim.counters_.switches.get(),
-                               victim.slot_.load(relaxed)});
-  if (elapsed > kLookIsOld) return nullptr;
-  const std::uint32_t size = victim.queue_.size_hint();
-  const std::uint32_t taken = look.head - before.head;
-  // At the pace just seen the victim needs size * elapsed / taken for what it has.
-  if (size > 0 && static_cast<std::int64_t>(taken) * kWorthStealing <=
-                      static_cast<std::int64_t>(size) * elapsed) {
-    if (Fiber* fiber = victim.queue_.steal_half(queue_)) return fiber;
+  if (wanted <= 0) return;
+  std::int64_t taken = 0;
+  while (taken < wanted && taken < kMostRelieved) {
+    const std::size_t some =
+        queue_.steal_oldest(victim.queue_, static_cast<std::size_t>(wanted - taken));
+    if (some == 0) break;
+    taken += static_cast<std::int64_t>(some);
   }
-  const bool slot_waits =
-      look.slot != nullptr && look.slot == before.slot && look.switches == before.switches;
-  return slot_waits ? victim.slot_.exchange(nullptr, acquire) : nullptr;  // [slot]
+  // What is in the ring its owner will soon get to, unless it is stuck or has nothing else.
+  if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_overflow(victim.queue_, true));
+  if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, wanted));
+  if (taken == 0) return;
+  counters_.steals.add_one();
+  announce_work();
 }
 
 Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
-  if (Fiber* fiber = scheduler_.inject_queue().pop()) return fiber;
-  const auto& workers = scheduler_.workers();
+  if (take_injected()) return queue_.pop();
+  const auto workers = scheduler_.workers();
   const auto count = static_cast<std::uint32_t>(workers.size());
   std::uint32_t next = random_.below(count);
   for (std::uint32_t i = 0; i < count; ++i, next = next + 1 == count ? 0 : next + 1) {
     Worker& victim = *workers[next];
     if (&victim == this) continue;
-    if (Fiber* fiber = steal_from(victim, looks_[next], now)) {
+    if (steal_from(victim, looks_[next], now) != 0) {
       counters_.steals.add_one();
-      return fiber;
+      return queue_.pop();
     }
   }
-  return run_overdue_timers() > 0 ? queue_.pop() : nullptr;
+  return run_events_of_all() ? queue_.pop() : nullptr;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
   const std::int64_t start = Deadline::now_nanoseconds();
   for (std::int64_t now = start; now - start < kSearchTime; now = Deadline::now_nanoseconds()) {
     if (Fiber* fiber = look_everywhere(now)) return fiber;
-    if (timers_.due_hint(now) && run_timers(timers_, now) > 0) return queue_.pop();
     if (scheduler_.stopping()) return nullptr;
     spin_between_looks();
   }
@@ -93,7 +139,7 @@ Fiber* Worker::search_for_a_while() noexcept {
 }
 
 bool Worker::others_make_progress() noexcept {
-  const auto& workers = scheduler_.workers();
+  const auto workers = scheduler_.workers();
   for (std::size_t i = 0; i < workers.size(); ++i) {
     if (workers[i].get() != this && workers[i]->counters().switches.get() != looks_[i].switches) {
       return true;
@@ -102,40 +148,9 @@ bool Worker::others_make_progress() noexcept {
   return false;
 }
 
-// Looks for work at the other workers; nullptr when it should sleep.
-Fiber* Worker::search() noexcept {
-  if (scheduler_.workers().size() == 1) return nullptr;
-  if (!searching_) {
-    if (!scheduler_.idle().try_begin_search()) return nullptr;
-    searching_ = true;
-  }
-  for (std::int64_t nap = kShortestNap;; nap = std::min(nap * 2, kLongestNap)) {
-    if (Fiber* fiber = search_for_a_while()) return fiber;
-    if (scheduler_.stopping() || !others_make_progress()) return nullptr;
-    // Others have work, but are done with it sooner than we could take it over. We nap and keep
-    // our right to search, so that they need not wake anybody with every fiber they add.
-    Worker* nobody = nullptr;
-    if (!scheduler_.napper().compare_exchange_strong(nobody, this, detail::seq_cst,
-                                                     relaxed)) {  // [idle]
-      return nullptr;                                             // One napper is enough.
-    }
-    full_fence();  // [idle]
-    const std::int64_t until =
-        std::min(Deadline::now_nanoseconds() + nap, timers_.next_hint().nanoseconds());
-    if (scheduler_.inject_queue().empty_hint()) {
-      (void)block_until(Deadline::at_nanoseconds(until));
-    }
-    scheduler_.napper().store(nullptr, relaxed);
-    if (Fiber* fiber = queue_.pop()) return fiber;  // The poller has brought some.
-  }
-}
-
-void Worker::end_search() noexcept {
-  searching_ = false;
-  if (!scheduler_.idle().end_search()) return;
-  // Those who added work while we searched woke nobody: the last searcher looks for them.
-  full_fence();  // [idle]
-  if (scheduler_.has_work_hint()) scheduler_.wake_one();
+Deadline Worker::nap_limit(unsigned naps) const noexcept {
+  const std::int64_t nap = std::min(kShortestNap << std::min(naps, 10U), kLongestNap);
+  return Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nap);
 }
 
 }  // namespace weft::scheduler

@@ -15,6 +15,18 @@
 
 namespace weft {
 
+// A fiber that has kept its worker for long, so that what waits behind it has to be run by others.
+struct StallReport {
+  enum class Kind : std::uint8_t {
+    blocked,  // In a system call that weft does not know, or kept from running by other processes.
+    busy,     // It computes.
+  };
+  Kind kind;
+  unsigned worker;  // Which of the runtime's workers.
+  std::chrono::nanoseconds lasted;
+  std::string_view text;  // One line: the fiber, its name, what it runs, where it was spawned.
+};
+
 struct RuntimeOptions {
   // Worker threads. 0: the variable WEFT_WORKERS if set, else one per usable processor (affinity
   // mask and cgroup quota respected). At most 1024; more throws std::invalid_argument.
@@ -47,6 +59,22 @@ struct RuntimeOptions {
   int dump_signal = 0;
   // The most threads that make the calls of weft::blocking at once; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
+  // A thread that watches the workers while any of them is awake. Without it a fiber that computes
+  // or blocks for long keeps what is queued behind it waiting, unless other workers are idle, and
+  // the four options below have no effect.
+  bool monitor = true;
+  // A fiber that never has to wait lets others go first after so long, in its next call of weft. At
+  // least 1 ms, which is also how exact it is.
+  std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
+  // A fiber that has run for so long without a switch is a stall: others take over what is queued
+  // on its worker. At least 1 ms.
+  std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
+  // The most worker threads beyond `workers` that stand in for stalled ones. At most 1024.
+  unsigned max_spare_workers = 16;
+  // Called once for each stall, on the monitor's thread: it must not block, and a plain thread's
+  // calls of weft are all it may make. Empty: a stall of 0.1 s or more is a line on stderr, one
+  // line a second at most.
+  std::function<void(const StallReport&)> on_stall = {};
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.
@@ -59,6 +87,9 @@ struct RuntimeStats {
   std::uint64_t steals = 0;            // Times a worker took fibers from another.
   std::uint64_t worker_sleeps = 0;     // Times a worker went to sleep.
   std::uint64_t worker_wakeups = 0;    // Times a worker was woken for new work.
+  std::uint64_t stalls_blocked = 0;    // Stalls whose fiber was in a system call.
+  std::uint64_t stalls_busy = 0;       // Stalls whose fiber computed.
+  std::uint64_t spare_workers = 0;     // Workers that stand in for stalled ones now.
   std::uint64_t stacks_carved = 0;     // Stacks that have been set up, in use or not.
   std::uint64_t stacks_resident = 0;   // Of those, the ones whose memory has not been given back.
   std::uint64_t record_bytes = 0;      // Memory of fiber records.

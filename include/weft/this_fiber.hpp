@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 #include <weft/deadline.hpp>
+#include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
 
 namespace weft::detail {
@@ -16,6 +17,10 @@ namespace weft::this_fiber {
 
 // Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
 void yield() noexcept;
+// Lets others run if the calling fiber's turn is over: it has gone on for RuntimeOptions::turn
+// without having had to wait. For loops that call nothing else of weft: it costs one load. All
+// calls that may wait do the same. Nothing on a plain thread.
+inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early. From fibers and plain threads.
 void sleep_until(Deadline deadline) noexcept;

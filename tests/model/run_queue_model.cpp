@@ -33,7 +33,9 @@ void drain(RunQueue& queue) {
 
 // By a thief, with an empty queue of its own.
 void steal(RunQueue& victim, RunQueue& own) {
-  if (Fiber* fiber = victim.steal_half(own)) take(*fiber);
+  RunQueue::Batch batch;
+  const std::uint32_t count = victim.take_half(batch);
+  for (std::uint32_t i = 0; i < count; ++i) expect(own.push(*batch[i]), "a thief's queue was full");
 }
 
 // The owner pushes and pops; each thief steals twice and runs what it got. With kRobThieves the
@@ -139,13 +141,13 @@ struct Full : rl::test_suite<Full, 2> {
     for (std::uint32_t i = RunQueue::kCapacity; i < kFibers; ++i) push(fibers[i]);
   }
 
-  // As Worker::push and Worker::spill.
+  // As LocalQueue::push_new and LocalQueue::spill.
   void push(Fiber& fiber) {
     while (!queue->push(fiber)) {
-      RunQueue::Spilled spilled;
-      if (!queue->spill_half(spilled)) continue;
-      if (weft::model::fault == kForgetsSpilled) spilled[0] = spilled[1];
-      for (Fiber* old : spilled) take(*old);
+      RunQueue::Batch batch;
+      const std::uint32_t count = queue->take_half(batch);
+      if (weft::model::fault == kForgetsSpilled && count > 1) batch[0] = batch[1];
+      for (std::uint32_t i = 0; i < count; ++i) take(*batch[i]);
     }
   }
 

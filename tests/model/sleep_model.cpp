@@ -1,12 +1,14 @@
-// scheduler/idle_set.cpp and the sequences around it: work that comes from outside is not left
-// lying while all workers sleep, and a burst of it wakes one searcher.
+// scheduler/sleep_protocol.hpp, with idle_set and watch: work that comes from outside is not left
+// lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
+// clock bring is seen by an idle worker while others compute.
 //
-// A worker needs stacks, timers and a poller, so its sequences are repeated here, reduced to what
-// concerns sleeping. Who changes one of the functions named below changes its copy as well.
-#include "scheduler/idle_set.cpp"
+// The workers here have no stacks, fibers or descriptors; all steps of the protocol are those that
+// ship.
+#include "scheduler/sleep_protocol.hpp"
 
 #include <utility>
 
+#include "scheduler/idle_set.cpp"
 #include "tests/model/model_futex.hpp"
 
 #define syscall weft::model::futex_syscall
@@ -27,22 +29,37 @@ using weft::model::Atomic;
 using weft::model::Elsewhere;
 using weft::model::expect;
 using weft::model::fault;
+using weft::model::kSoon;
 using weft::model::perhaps;
 using weft::scheduler::IdleSet;
+using weft::scheduler::Watch;
 
 enum Fault {
   kNone,
   kAdderWithoutFence,
-  kSleeperLooksFirst,
-  kSearcherLeavesSilently,
-  kNapsUnannounced,
-  kIgnoresChoice,
-  kForgetsToSearchAgain,
+  kSearcherLooksAway,
+  kNapsUnnoticed,
+  kNeverEndsSearch,
+  kWatchNotPassedOn,
+  kTimerUntold,
+  kDescriptorUntold,
+};
+
+// What a test is about.
+enum Kind {
+  kUntimed,
+  kFirstSleepsEnd,
+  kFibersMeet,  // Two of them need two workers at the same time.
+  // One computes until the fiber has run that an event of a descriptor wakes, which it has just
+  // registered, or which was there from the start;
+  kKernel,
+  kOldDescriptor,
+  kClock,  // or that a timer wakes.
 };
 
 // Fibers made runnable from outside, of which only the number matters. The weakest queue that the
 // protocol may be used with: a look may be stale, and pushing orders nothing else.
-class InjectQueue {
+class Injected {
  public:
   void push() { count_.fetch_add(1, release); }
   [[nodiscard]] bool pop() {
@@ -61,191 +78,207 @@ class InjectQueue {
 struct Worker;
 
 // What the workers share: the part of Scheduler that concerns sleeping.
-struct Shared {
+class Shared {
+ public:
   Shared(Worker* first, unsigned count, unsigned fibers)
-      : idle(count), workers(first), worker_count(count), fibers_left(fibers) {}
+      : fibers_left(fibers), idle_(count), workers_(first), worker_count_(count) {}
+
+  [[nodiscard]] IdleSet& idle() { return *idle_; }
+  [[nodiscard]] Watch& watch() { return *watch_; }
+  [[nodiscard]] Worker& worker(unsigned index);
+  [[nodiscard]] Atomic<Worker*>& napper() { return napper_; }
+  [[nodiscard]] bool stopping() const { return stopping_.load(acquire); }
+  [[nodiscard]] bool has_several_workers() const { return worker_count_ > 1; }
+  [[nodiscard]] bool has_outside_work_hint() const { return !injected.empty_hint(); }
+  [[nodiscard]] bool has_work_hint() const {
+    return fault != kSearcherLooksAway && has_outside_work_hint();
+  }
+  [[nodiscard]] bool has_events_to_watch() const {
+    if (fault == kWatchNotPassedOn) return false;
+    return watches.load(relaxed) != 0 || timer.load(relaxed) != 0;
+  }
 
   // Scheduler::make_ready_from_outside.
-  void make_ready_from_outside();
-  // Scheduler::wake_one.
-  void wake_one();
+  void make_ready_from_outside() {
+    injected.push();
+    if (fault == kNapsUnnoticed) full_fence();
+    if (fault == kAdderWithoutFence || fault == kNapsUnnoticed) {
+      return weft::scheduler::wake_one(*this);
+    }
+    weft::scheduler::announce_from_outside(*this);
+  }
   // Scheduler::stop, by whoever runs the last fiber.
   void stop();
-  [[nodiscard]] bool has_work_hint() const { return !inject_queue.empty_hint(); }
 
-  Aligned<IdleSet> idle;
-  InjectQueue inject_queue;
-  Atomic<Worker*> napper{nullptr};
-  Atomic<bool> stopping{false};
-  Atomic<bool> poller_owned{false};
+  Injected injected;
+  // A descriptor: whether it is watched, and whether an event waits to be fetched.
+  Atomic<std::uint32_t> watches{0};
+  Atomic<std::uint32_t> event{0};
   Elsewhere poller;
-  Worker* workers;
-  unsigned worker_count;
+  // A timer, set or not.
+  Atomic<std::uint32_t> timer{0};
   // Bookkeeping that is not part of the modelled program.
   unsigned fibers_left;
-  bool fibers_meet = false;
+  Kind kind = kUntimed;
+  Worker* event_fetched_by = nullptr;
   Atomic<std::uint32_t> last_runs{0};
   int woken_searchers = 0;  // Woken for work, and still counted as searching.
+
+ private:
+  Aligned<IdleSet> idle_;
+  Aligned<Watch> watch_;
+  Atomic<Worker*> napper_{nullptr};
+  Atomic<bool> stopping_{false};
+  Worker* workers_;
+  unsigned worker_count_;
 };
 
 struct Worker {
   // Worker::run.
   void run() {
     while (find_work()) {
-      if (searching) end_search();
-      const unsigned left = --shared->fibers_left;
-      if (left == 0) shared->stop();
-      if (shared->fibers_meet) meet(left == 0);
+      leave_search();
+      if (fault != kNeverEndsSearch) weft::scheduler::end_search(*this);
+      const bool is_event = std::exchange(runs_event_, false);
+      const unsigned left = --shared_->fibers_left;
+      if (left == 0) shared_->stop();
+      if (shared_->kind >= kFibersMeet) meet(left == 0, is_event);
     }
   }
   // A fiber that keeps its worker until the last fiber runs too, on another worker.
-  void meet(bool last) {
-    if (last) shared->last_runs.store(1, relaxed);
-    if (last) weft::model::wake_in_kernel(shared->last_runs, 16);
-    while (shared->last_runs.newest() == 0) {
-      weft::model::wait_in_kernel(shared->last_runs, 0, weft::model::WaitEnd::by_wake);
+  void meet(bool last, bool is_event) {
+    Shared& shared = *shared_;
+    if (last) shared.last_runs.store(1, relaxed);
+    if (last) weft::model::wake_in_kernel(shared.last_runs, 16);
+    if (!is_event && shared.kind == kClock) {
+      shared.timer.store(1, relaxed);
+      if (fault != kTimerUntold) weft::scheduler::announce_event(shared, kSoon);
+    } else if (!is_event && shared.kind != kFibersMeet) {
+      if (shared.kind == kKernel) {
+        shared.watches.fetch_add(1, relaxed);
+        if (fault != kDescriptorUntold) weft::scheduler::announce_event(shared, 0);
+      }
+      shared.event.store(1, release);  // The kernel's part.
+      shared.poller.interrupt();
+    }
+    while (shared.last_runs.newest() == 0) {
+      weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
   }
   // Worker::find_work, which also looks at the worker's own queues.
   [[nodiscard]] bool find_work() {
     for (;;) {
-      if (shared->inject_queue.pop()) return true;
-      if (search()) return true;
-      if (!sleep()) return false;
+      if (run_event()) return true;
+      if (shared_->injected.pop()) return true;
+      if (weft::scheduler::search(*this)) return true;
+      if (!weft::scheduler::sleep(*this)) return false;
     }
   }
-  // Worker::search. Whether others make progress, and so whether it naps, is left to chance.
-  [[nodiscard]] bool search() {
-    if (shared->worker_count == 1) return false;
-    if (!searching) {
-      if (!shared->idle->try_begin_search()) return false;
-      searching = true;
-    }
-    for (;;) {
-      if (shared->inject_queue.pop()) return true;
-      if (shared->stopping.load(acquire) || naps_left == 0 || !perhaps()) return false;
-      --naps_left;
-      if (fault != kNapsUnannounced) {
-        Worker* nobody = nullptr;
-        if (!shared->napper.compare_exchange_strong(nobody, this, seq_cst, relaxed)) return false;
-      }
-      full_fence();
-      // The deadline of the nap is left out: it would hide a wake-up that is lost.
-      if (shared->inject_queue.empty_hint()) (void)block_until(Deadline::never());
-      shared->napper.store(nullptr, relaxed);
-    }
+
+  // --- What sleep_protocol.hpp asks for ---
+
+  [[nodiscard]] Shared& shared() { return *shared_; }
+  [[nodiscard]] unsigned index() const { return index_; }
+  [[nodiscard]] bool& searching() { return searching_; }
+  [[nodiscard]] bool search_for_a_while() { return run_event() || shared_->injected.pop(); }
+  // Left to chance.
+  [[nodiscard]] bool others_make_progress() { return naps_left_ > 0 && perhaps(); }
+  // The deadline of a nap, and of the first sleep, is left out: it would hide a lost wake-up.
+  [[nodiscard]] Deadline nap_limit(unsigned) {
+    --naps_left_;
+    return Deadline::never();
   }
-  // Worker::end_search.
-  void end_search() {
-    leave_search();
-    if (!shared->idle->end_search()) return;
-    full_fence();
-    if (fault == kSearcherLeavesSilently) return;
-    if (shared->has_work_hint()) shared->wake_one();
+  [[nodiscard]] bool take_own_work() { return run_event(); }
+  void begin_idling() { leave_search(); }
+  void note_sleep() {}
+  [[nodiscard]] Deadline sleep_limit(bool first) const {
+    return first && shared_->kind == kFirstSleepsEnd ? Deadline::at_nanoseconds(kSoon)
+                                                     : Deadline::never();
   }
-  // Worker::sleep, without what it does when a later sleep has ended by itself.
-  [[nodiscard]] bool sleep() {
-    IdleSet& idle = *shared->idle;
-    for (bool napped = false;; napped = true) {
-      if (shared->stopping.load(acquire)) return false;
-      const bool early_look = shared->has_work_hint();
-      idle.begin_sleep(index);
-      if (searching) {
-        leave_search();
-        (void)idle.end_search();
-      }
-      full_fence();
-      const bool work = fault == kSleeperLooksFirst
-                            ? early_look
-                            : !shared->inject_queue.empty_hint() ||
-                                  (!idle.someone_searches_hint() && shared->has_work_hint());
-      const bool awake = work || shared->stopping.load(acquire) || block_until(sleep_limit(napped));
-      if (!idle.try_end_sleep(index)) {
-        if (fault == kIgnoresChoice) return true;
-        if (!awake) (void)parker.park_until(Deadline::never());
-        searching = true;
-        return true;
-      }
-      if (work && fault != kForgetsToSearchAgain) searching = idle.try_begin_search();
-      if (awake) return true;
-    }
+  [[nodiscard]] Deadline earliest_event(Deadline limit) const {
+    return shared_->timer.load(relaxed) != 0 ? Deadline::at_nanoseconds(kSoon) : limit;
   }
-  // Worker::sleep_limit, without timers, stacks and the watch: only the first sleep ends by itself.
-  [[nodiscard]] static Deadline sleep_limit(bool napped) {
-    return napped || !weft::model::time_passes ? Deadline::never()
-                                               : Deadline::at_nanoseconds(weft::model::kSoon);
+  [[nodiscard]] bool has_own_work() const { return shared_->event_fetched_by == this; }
+  [[nodiscard]] bool has_due_events() const {
+    return shared_->timer.load(relaxed) != 0 && Deadline::at_nanoseconds(kSoon).passed();
   }
-  // Worker::block_until. Whether the poller watches anything is left to chance.
-  [[nodiscard]] bool block_until(Deadline deadline) {
-    if (!perhaps() || shared->poller_owned.load(relaxed) ||
-        shared->poller_owned.exchange(true, acquire)) {
-      return parker.park_until(deadline);
-    }
-    bool unparked = true;
-    if (parker.begin_elsewhere()) {
-      shared->poller.wait(!deadline.is_never());
-      unparked = parker.end_elsewhere();
-    }
-    shared->poller_owned.store(false, release);
-    return unparked;
+  [[nodiscard]] bool run_events_of_all() {
+    if (!has_due_events() || shared_->timer.exchange(0, acquire) == 0) return false;
+    shared_->event_fetched_by = this;
+    return true;
   }
-  // Worker::unpark.
+  [[nodiscard]] bool do_chores() { return false; }
+  [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
+  // As Worker::wait_for_events.
+  [[nodiscard]] bool wait_for_events(Deadline limit) {
+    if (shared_->watches.load(relaxed) == 0) return parker_.park_until(limit);
+    if (!parker_.begin_elsewhere()) return true;
+    shared_->poller.wait(!limit.is_never());
+    const bool fetched = fetch_event();
+    return parker_.end_elsewhere() || fetched;
+  }
   void unpark() {
-    if (parker.unpark()) shared->poller.interrupt();
+    if (parker_.unpark()) shared_->poller.interrupt();
+  }
+  void unpark_for_work() {
+    expect(++shared_->woken_searchers == 1, "a second searcher was woken while one searched");
+    woken_for_work_ = true;
+    unpark();
   }
 
-  // Before IdleSet::end_search(): from then on another one may be woken.
+  // --- Events ---
+
+  bool fetch_event() {
+    if (shared_->event.exchange(0, acquire) == 0) return false;
+    shared_->event_fetched_by = this;
+    return true;
+  }
+  // The fiber that waited for the event, if this worker has fetched it, or can.
+  [[nodiscard]] bool run_event() {
+    if (shared_->watches.load(relaxed) != 0) (void)fetch_event();
+    (void)run_events_of_all();
+    if (shared_->event_fetched_by != this) return false;
+    shared_->event_fetched_by = nullptr;
+    return runs_event_ = true;
+  }
+  // Bookkeeping: from IdleSet::end_search() on another one may be woken.
   void leave_search() {
-    searching = false;
-    if (std::exchange(woken_for_work, false)) --shared->woken_searchers;
+    if (std::exchange(woken_for_work_, false)) --shared_->woken_searchers;
   }
 
-  Shared* shared = nullptr;
-  unsigned index = 0;
-  bool searching = false;
-  Parker parker;
+  Shared* shared_ = nullptr;
+  unsigned index_ = 0;
+  bool searching_ = false;
+  Parker parker_;
   // Bookkeeping that is not part of the modelled program.
-  bool woken_for_work = false;
-  int naps_left = 2;
+  bool woken_for_work_ = false;
+  bool runs_event_ = false;
+  int naps_left_ = 2;
 };
 
-void Shared::make_ready_from_outside() {
-  inject_queue.push();
-  if (fault != kAdderWithoutFence) full_fence();
-  wake_one();
-  if (Worker* napping = napper.load(relaxed)) napping->unpark();
-}
-
-void Shared::wake_one() {
-  const int chosen = idle->work_added();
-  if (chosen == IdleSet::kNobody) return;
-  Worker& worker = workers[chosen];
-  expect(++woken_searchers == 1, "a second searcher was woken while one searched");
-  worker.woken_for_work = true;
-  worker.unpark();  // Worker::unpark_for_work.
-}
+Worker& Shared::worker(unsigned index) { return workers_[index]; }
 
 void Shared::stop() {
-  stopping.store(true, seq_cst);
+  stopping_.store(true, seq_cst);
   full_fence();
-  for (unsigned i = 0; i < worker_count; ++i) workers[i].unpark();
+  for (unsigned i = 0; i < worker_count_; ++i) workers_[i].unpark();
 }
 
 // Each adder adds so many fibers from outside; the workers run them all and stop. A wake-up that
 // is lost leaves everybody asleep, which the checker reports as a deadlock.
-// Where fibers meet, two of them need two workers at the same time.
-enum Kind { kUntimed, kFirstSleepsEnd, kFibersMeet };
 template <int kWorkers, int kAdders, int kFibers, Kind kKind = kUntimed>
 struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWorkers + kAdders> {
+  static constexpr unsigned kEvents = kKind > kFibersMeet ? 1 : 0;
   Worker workers[kWorkers];
-  Shared shared{workers, kWorkers, kAdders* kFibers};
+  Shared shared{workers, kWorkers, kAdders* kFibers + kEvents};
 
   void before() {
-    weft::model::reset_time(kKind == kFirstSleepsEnd);
-    shared.fibers_meet = kKind == kFibersMeet;
+    weft::model::reset_time(kKind == kFirstSleepsEnd || kKind == kClock);
+    shared.kind = kKind;
+    if (kKind == kOldDescriptor) shared.watches.store(1, relaxed);
     for (unsigned i = 0; i < kWorkers; ++i) {
-      workers[i].shared = &shared;
-      workers[i].index = i;
+      workers[i].shared_ = &shared;
+      workers[i].index_ = i;
     }
   }
   void thread(unsigned index) {
@@ -264,20 +297,26 @@ int main(int count, char** arguments) {
   return weft::model::Program(
              "sleep",
              {bounded_search<Outside<1, 1, 1>>("one worker", 2),
-              random_search<Outside<2, 1, 2>>("two workers, one adder", 60'000),
-              random_search<Outside<2, 2, 1>>("two workers, two adders", 60'000),
-              random_search<Outside<3, 2, 2>>("three workers, two adders", 30'000),
+              random_search<Outside<2, 1, 2>>("two workers, one adder", 40'000),
+              random_search<Outside<2, 2, 1>>("two workers, two adders", 40'000),
+              random_search<Outside<3, 2, 2>>("three workers, two adders", 20'000),
               random_search<Outside<2, 2, 2, kFirstSleepsEnd>>("two workers, first sleeps end",
-                                                               30'000),
-              random_search<Outside<2, 2, 1, kFibersMeet>>("two fibers that meet", 60'000),
-              random_search<Outside<3, 3, 1, kFibersMeet>>("three fibers that meet", 60'000)},
+                                                               20'000),
+              random_search<Outside<2, 2, 1, kFibersMeet>>("two fibers that meet", 40'000),
+              random_search<Outside<3, 3, 1, kFibersMeet>>("three fibers that meet", 40'000),
+              random_search<Outside<2, 1, 1, kKernel>>("one computes, an event comes", 40'000),
+              random_search<Outside<3, 1, 1, kKernel>>("three workers, an event comes", 20'000),
+              random_search<Outside<2, 1, 1, kOldDescriptor>>("one computes, another watches",
+                                                              40'000),
+              random_search<Outside<2, 1, 1, kClock>>("one computes, a timer is due", 40'000),
+              random_search<Outside<3, 1, 1, kClock>>("three workers, a timer is due", 20'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
               broken_by(kAdderWithoutFence, "the adder omits its fence"),
-              broken_by(kSleeperLooksFirst, "the sleeper looks before it sets its bit"),
-              broken_by(kSearcherLeavesSilently, "the last searcher does not look again"),
-              broken_by(kNapsUnannounced, "the napper is not announced"),
-              broken_by(kForgetsToSearchAgain,
-                        "who finds work when going to sleep does not search"),
-              broken_by(kIgnoresChoice, "a chosen sleeper forgets that it searches")})
+              broken_by(kSearcherLooksAway, "the last searcher does not look again"),
+              broken_by(kNapsUnnoticed, "the adder forgets who naps"),
+              broken_by(kNeverEndsSearch, "a chosen sleeper forgets that it searches"),
+              broken_by(kWatchNotPassedOn, "the watch is not passed on"),
+              broken_by(kTimerUntold, "nobody is told of a new timer"),
+              broken_by(kDescriptorUntold, "nobody is told of the first descriptor")})
       .run(count, arguments);
 }

@@ -191,7 +191,7 @@ void compare(const char* what, Kind kind) {
   MESSAGE("skipped: its fibers share data without a lock, as those of a single worker may");
 #else
   const TestGuard guard(what);
-  auto runtime = std::make_unique<Runtime>(RuntimeOptions{.workers = 1});
+  auto runtime = std::make_unique<Runtime>(RuntimeOptions{.workers = 1, .monitor = false});
   Comparing comparing(*runtime);
   runtime->run([&] { compare_many_runs(comparing, kind); });
   if (comparing.is_stuck()) (void)runtime.release();

@@ -33,16 +33,20 @@ class Fibers {
   std::unique_ptr<Fiber[]> fibers_;
 };
 
+// The older half, out of the queue.
+std::vector<Fiber*> take_half(RunQueue& queue, std::size_t most = RunQueue::kCapacity) {
+  RunQueue::Batch batch;
+  const std::uint32_t count = queue.take_half(batch, most);
+  return {batch.begin(), batch.begin() + count};
+}
+
 TEST_SUITE_BEGIN("scheduler/run_queue");
 
 TEST_CASE("an empty queue has nothing, for its owner and for thieves") {
   RunQueue queue;
-  RunQueue mine;
   CHECK(queue.pop() == nullptr);
-  CHECK(queue.steal_half(mine) == nullptr);
+  CHECK(take_half(queue).empty());
   CHECK(queue.size_hint() == 0);
-  RunQueue::Spilled spilled;
-  CHECK(!queue.spill_half(spilled));
 }
 
 TEST_CASE("it is first in, first out, and full at its capacity") {
@@ -57,34 +61,24 @@ TEST_CASE("it is first in, first out, and full at its capacity") {
   }
 }
 
-TEST_CASE("a full queue spills its older half, in order") {
-  RunQueue queue;
-  Fibers fibers(RunQueue::kCapacity);
-  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.push(fibers[i]));
-  RunQueue::Spilled spilled;
-  REQUIRE(queue.spill_half(spilled));
-  for (std::size_t i = 0; i < spilled.size(); ++i) CHECK(spilled[i] == &fibers[i]);
-  CHECK(queue.size_hint() == RunQueue::kCapacity / 2);
-  CHECK(!queue.spill_half(spilled));
-  CHECK(queue.pop() == &fibers[spilled.size()]);
+TEST_CASE("the older half comes out, rounded up, in order, of whatever there is") {
+  for (std::uint32_t size = 1; size <= RunQueue::kCapacity; ++size) {
+    RunQueue queue;
+    Fibers fibers(size);
+    for (std::uint32_t i = 0; i < size; ++i) REQUIRE(queue.push(fibers[i]));
+    const std::vector<Fiber*> taken = take_half(queue);
+    REQUIRE(taken.size() == size - size / 2);
+    for (std::size_t i = 0; i < taken.size(); ++i) REQUIRE(taken[i] == &fibers[i]);
+    REQUIRE(queue.size_hint() == size / 2);
+  }
 }
 
-TEST_CASE("a thief gets the older half, rounded up, of whatever there is") {
-  for (std::uint32_t size = 1; size <= RunQueue::kCapacity; ++size) {
-    RunQueue victim;
-    RunQueue thief;
-    Fibers fibers(size);
-    for (std::uint32_t i = 0; i < size; ++i) REQUIRE(victim.push(fibers[i]));
-    std::vector<std::size_t> stolen;
-    Fiber* to_run = victim.steal_half(thief);
-    REQUIRE(to_run != nullptr);
-    while (Fiber* fiber = thief.pop()) stolen.push_back(fibers.number_of(fiber));
-    stolen.push_back(fibers.number_of(to_run));
-    std::sort(stolen.begin(), stolen.end());
-    REQUIRE(stolen.size() == size - size / 2);
-    for (std::size_t i = 0; i < stolen.size(); ++i) REQUIRE(stolen[i] == i);
-    REQUIRE(victim.size_hint() == size / 2);
-  }
+TEST_CASE("no more comes out than is asked for") {
+  RunQueue queue;
+  Fibers fibers(100);
+  for (std::size_t i = 0; i < 100; ++i) REQUIRE(queue.push(fibers[i]));
+  CHECK(take_half(queue, 3) == std::vector<Fiber*>{&fibers[0], &fibers[1], &fibers[2]});
+  CHECK(queue.size_hint() == 97);
 }
 
 bool is_any(const Fiber&) { return true; }
@@ -147,7 +141,6 @@ TEST_CASE("a random history is that of a deque") {
   weft::test::Random random(1);
   Fibers fibers(200'000);
   RunQueue queue;
-  RunQueue thief;
   std::deque<Fiber*> oracle;
   std::size_t next = 0;
   for (int step = 0; step < 150'000; ++step) {
@@ -163,12 +156,10 @@ TEST_CASE("a random history is that of a deque") {
       }
       case 2: {
         if (!random.one_in(50)) break;
-        RunQueue::Spilled spilled;
-        const bool done = queue.spill_half(spilled);
-        REQUIRE(done == (oracle.size() == RunQueue::kCapacity));
-        if (!done) break;
-        REQUIRE(std::equal(spilled.begin(), spilled.end(), oracle.begin()));
-        oracle.erase(oracle.begin(), oracle.begin() + spilled.size());
+        const std::vector<Fiber*> taken = take_half(queue);
+        REQUIRE(taken.size() == oracle.size() - oracle.size() / 2);
+        REQUIRE(std::equal(taken.begin(), taken.end(), oracle.begin()));
+        oracle.erase(oracle.begin(), oracle.begin() + static_cast<std::ptrdiff_t>(taken.size()));
         break;
       }
       case 3: {
@@ -182,15 +173,11 @@ TEST_CASE("a random history is that of a deque") {
         break;
       }
       default: {
-        if (!random.one_in(20)) break;
-        Fiber* to_run = queue.steal_half(thief);
-        REQUIRE((to_run == nullptr) == oracle.empty());
-        if (to_run == nullptr) break;
-        const std::size_t count = oracle.size() - oracle.size() / 2;
-        for (std::size_t i = 0; i + 1 < count; ++i) REQUIRE(thief.pop() == oracle[i]);
-        REQUIRE(to_run == oracle[count - 1]);
-        REQUIRE(thief.pop() == nullptr);
-        oracle.erase(oracle.begin(), oracle.begin() + static_cast<std::ptrdiff_t>(count));
+        const std::size_t most = random.below(4);
+        const std::vector<Fiber*> taken = take_half(queue, most);
+        REQUIRE(taken.size() == std::min(most, oracle.size() - oracle.size() / 2));
+        REQUIRE(std::equal(taken.begin(), taken.end(), oracle.begin()));
+        oracle.erase(oracle.begin(), oracle.begin() + static_cast<std::ptrdiff_t>(taken.size()));
       }
     }
     REQUIRE(queue.size_hint() == oracle.size());
@@ -215,12 +202,12 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
         // From the owner mostly, and from each other.
         const bool from_owner = i == 0 || random.one_in(2);
         RunQueue& victim = from_owner ? queue : own_queues[random.below(i)];
-        Fiber* fiber = victim.steal_half(own_queues[i]);
-        if (fiber == nullptr) {
+        const std::vector<Fiber*> taken = take_half(victim);
+        if (taken.empty()) {
           std::this_thread::yield();
           continue;
         }
-        see(fiber);
+        for (Fiber* fiber : taken) REQUIRE(own_queues[i].push(*fiber));
         while (Fiber* mine = own_queues[i].pop()) see(mine);
       }
     });
@@ -232,9 +219,8 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
         ++next;
         continue;
       }
-      RunQueue::Spilled spilled;
-      if (!queue.spill_half(spilled)) continue;
-      std::for_each(spilled.begin(), spilled.end(), see);
+      const std::vector<Fiber*> taken = take_half(queue);
+      std::for_each(taken.begin(), taken.end(), see);
     }
     for (std::uint64_t pops = random.below(300); pops > 0; --pops) {
       const auto chosen = [back = random.below(5)](const Fiber&) mutable { return back-- == 0; };

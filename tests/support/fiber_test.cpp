@@ -90,6 +90,7 @@ void run_for_each_count(const char* sentence, const Setup& setup,
     SUBCASE(name.c_str()) {
       RuntimeOptions options = setup.options;
       options.workers = workers;
+      if (setup.workers.size() == 1 && workers == 1 && !setup.monitored) options.monitor = false;
       run_once(sentence, options, run_body);
     }
   }

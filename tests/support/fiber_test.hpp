@@ -49,6 +49,10 @@ inline constexpr unsigned kSlowdown = kSanitized ? 10 : 1;
 struct Setup {
   std::vector<unsigned> workers = {1, 2, 8};
   RuntimeOptions options = {};  // Its `workers` is set from the list.
+  // A case for one worker alone is without a monitor, so that the order in which fibers run depends
+  // on nothing but the case: nobody gives way, and no spare worker steps in, because the machine is
+  // busy. Unless it asks for one here.
+  bool monitored = false;
 };
 
 using Body = void (*)(Runtime& runtime);

@@ -148,6 +148,50 @@ void wake(Waker waker) noexcept;
 // How many fibers of the runtime that the caller would spawn to can run at once; 1 without one.
 [[nodiscard]] unsigned concurrency() noexcept;
 
+// Whether the fiber that runs on a worker has had its turn. In a cache line of the worker's own.
+struct Turn {
+  Atomic<bool> over{false};  // Relaxed: a hint; whoever sees it gives way once.
+};
+
+}  // namespace weft::detail
+
+// The turn of the worker that the calling thread is; null on plain threads. Read by current_turn()
+// only: a compiler may keep the address of a thread_local over a switch.
+extern "C" __thread weft::detail::Turn* weft_current_turn;
+
+namespace weft::detail {
+
+#if defined(WEFT_MODEL)
+[[nodiscard]] inline Turn* current_turn() noexcept { return nullptr; }
+#elif defined(__x86_64__)
+[[nodiscard, gnu::always_inline]] inline Turn* current_turn() noexcept {
+  Turn* turn;
+  // Volatile and with a clobber: every call reads the thread register anew.
+  asm volatile(
+      "movq weft_current_turn@gottpoff(%%rip), %0\n\t"
+      "movq %%fs:(%0), %0"
+      : "=r"(turn)
+      :
+      : "memory");
+  return turn;
+}
+#else
+// Not inlined, so that its thread-pointer arithmetic cannot be shared between calls.
+[[nodiscard]] Turn* current_turn() noexcept;
+#endif
+
+// Lets others run if the calling fiber's turn is over: see give_way_if_due(). Elsewhere nothing.
+void give_way() noexcept;
+
+// At the start of each call that may succeed without waiting, before anything is locked: a fiber
+// that never has to wait lets others run once its turn, 1 ms, is over. One load of a line of the
+// worker's own.
+[[gnu::always_inline]] inline void give_way_if_due() noexcept {
+  const Turn* turn = current_turn();
+  if (turn != nullptr && turn->over.load(relaxed)) [[unlikely]]
+    give_way();
+}
+
 // Lets the fibers that are ready on this worker go first. A plain thread yields its processor.
 void yield() noexcept;
 

@@ -1,0 +1,129 @@
+#include "scheduler/local_queue.hpp"
+
+#include "base/membarrier.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+using fibers::Fiber;
+
+namespace {
+
+[[nodiscard]] bool has_started(const Fiber& fiber) noexcept {
+  return fiber.stack.load(relaxed) != nullptr;
+}
+
+}  // namespace
+
+void LocalQueue::push_last(Chain chain) noexcept {
+  while (waiting_.size_hint() == 0 && !chain.is_empty()) {
+    // Read before the push, after which a thief may have it.
+    Fiber* following = chain.first->next;
+    if (!ring_.push(*chain.first)) break;
+    chain.first = following;
+    --chain.count;
+  }
+  waiting_.push_last(chain);
+}
+
+void LocalQueue::push_new_behind_waiting(Fiber& fiber) noexcept {
+  if (Fiber* waiting = waiting_.take(1).first) {
+    while (!ring_.push(*waiting)) spill();
+  }
+  while (!ring_.push(fiber)) spill();
+}
+
+// The older half of the ring makes room: what has started becomes the first of those that wait, the
+// others the newest chain.
+void LocalQueue::spill() noexcept {
+  const Section section(*this);
+  RunQueue::Batch batch;
+  const std::uint32_t count = ring_.take_half(batch);
+  Chain started;
+  Chain unstarted;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
+  }
+  waiting_.push_first(started);
+  if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
+}
+
+// A chain of new fibers, or nothing.
+void LocalQueue::adopt(Fiber* chain) noexcept {
+  while (chain != nullptr) {
+    Fiber* following = chain->next;
+    push_last(*chain);
+    chain = following;
+  }
+}
+
+// The ring is empty: half of it is for those that wait, half for new fibers, one of each by turns.
+Fiber* LocalQueue::refill() noexcept {
+  Chain waiting = waiting_.take(RunQueue::kCapacity / 2);
+  Fiber* unstarted = unstarted_.take_newest();
+  while (!waiting.is_empty() || unstarted != nullptr) {
+    if (Fiber* fiber = waiting.take_first()) {
+      fibers::prefetch(fiber->stack.load(relaxed));
+      (void)ring_.push(*fiber);  // There is room: a chain is half a ring at most.
+    }
+    if (unstarted != nullptr) {
+      Fiber* following = unstarted->next;
+      (void)ring_.push(*unstarted);
+      unstarted = following;
+    }
+  }
+  return ring_.pop();
+}
+
+Chain LocalQueue::take_all() noexcept {
+  Chain all;
+  while (Fiber* fiber = pop()) all.append(*fiber);
+  return all;
+}
+
+std::size_t LocalQueue::steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept {
+  if (unstarted_first) {
+    if (Fiber* chain = victim.unstarted_.take_oldest()) {
+      adopt(chain);
+      return RunQueue::kCapacity / 2;
+    }
+  }
+  const std::size_t taken = steal_oldest(victim, (victim.waiting_.size_hint() + 1) / 2);
+  if (taken != 0 || unstarted_first) return taken;
+  return steal_overflow(victim, true);
+}
+
+std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexcept {
+  const Chain chain = victim.waiting_.take(most);
+  for (Fiber* fiber = chain.first; fiber != nullptr; fiber = fiber->next) {
+    fibers::prefetch(fiber->stack.load(relaxed));
+  }
+  push_last(chain);
+  return chain.count;
+}
+
+std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcept {
+  RunQueue::Batch batch;
+  const std::uint32_t count = victim.ring_.take_half(batch, most);
+  for (std::uint32_t i = 0; i < count; ++i) push_last(*batch[i]);
+  return count;
+}
+
+std::size_t LocalQueue::steal_next(LocalQueue& victim) noexcept {
+  Fiber* fiber = victim.next_.exchange(nullptr, acquire);  // [next]
+  if (fiber == nullptr) return 0;
+  push_last(*fiber);
+  return 1;
+}
+
+bool LocalQueue::try_open() noexcept {
+  if (is_open()) return true;
+  ring_.share();                                                            // [inside]
+  if (!base::barrier_all_threads() || inside_.load(acquire)) return false;  // [inside]
+  open_.store(true, release);                                               // [open]
+  return true;
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,180 @@
+// All runnable fibers of one worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+#include "base/cache_line.hpp"
+#include "fibers/fiber.hpp"
+#include "scheduler/overflow_queue.hpp"
+#include "scheduler/ready_list.hpp"
+#include "scheduler/run_queue.hpp"
+
+namespace weft::scheduler {
+
+// Four places, looked at in this order:
+//   next      the fiber woken last: what it waits for is hot in the cache. It may be displaced, and
+//             goes to the end of the queue if another was next just before it.
+//   ring      a FIFO of 256, whatever comes.
+//   waiting   what has started or comes from outside, and found the ring full: a FIFO without
+//             bound. While it holds any, all that is woken or yields goes to its end, so that order
+//             is kept at every number.
+//   unstarted new fibers that were in the ring when it was full, in chains. The newest chain is
+//             taken first: who spawns a tree then walks it nearly depth first, with few fibers of
+//             it parked at a time. The oldest is reached by and by.
+// Waiting and unstarted fibers enter the ring by turns, one of each.
+// Invariants
+//   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
+//   I2  What is in the ring, and has started, became ready before all that is waiting.
+//   I3  While waiting_ holds any, a new fiber enters the ring only behind one of these. So at most
+//       as many new fibers go before a waiting one as waiting ones do.
+//   I4  Thieves come only once is_open().
+// The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
+// monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
+// thread execute a barrier, and looks whether the owner is inside one of the functions below.
+// Order
+//   [next]    put_next stores or exchanges (release) -> whoever takes it exchanges (acquire).
+//   [inside]  Section stores inside_, then loads whether the ring is shared, with nothing but a
+//             compiler's fence in between; try_open makes it shared, has the barrier executed, and
+//             loads inside_. One sees the other. Section's end stores inside_ (release) -> try_open
+//             loads it (acquire): the plain stores are visible.
+//   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
+class LocalQueue {
+ public:
+  explicit LocalQueue(bool shared) noexcept : ring_(shared), open_(shared) {}
+
+  // --- By the owner ---
+
+  // The fiber runs next; who was to be next goes to the end.
+  void put_next(fibers::Fiber& fiber) noexcept {
+    // Relaxed look: only the owner fills the place.
+    if (next_.load(detail::relaxed) == nullptr) {
+      next_.store(&fiber, detail::release);                                           // [next]
+    } else if (fibers::Fiber* displaced = next_.exchange(&fiber, detail::acq_rel)) {  // [next]
+      push_last(*displaced);
+    }
+  }
+  void push_last(fibers::Fiber& fiber) noexcept {
+    if (waiting_.size_hint() == 0 && ring_.push(fiber)) [[likely]]
+      return;
+    waiting_.push_last(fiber);
+  }
+  void push_last(Chain chain) noexcept;
+  // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
+  void make_room() {
+    // One more than needed, as push_new() may let a waiting fiber in. Thieves only take.
+    if (ring_.size_hint() >= RunQueue::kCapacity - 1) [[unlikely]]
+      unstarted_.make_room();
+  }
+  // A fiber that has not started.
+  void push_new(fibers::Fiber& fiber) noexcept {
+    if (waiting_.size_hint() != 0) [[unlikely]]
+      return push_new_behind_waiting(fiber);
+    while (!ring_.push(fiber)) [[unlikely]] spill();
+  }
+  // Nullptr when there is nothing.
+  [[nodiscard]] fibers::Fiber* pop() noexcept {
+    const Section section(*this);
+    if (fibers::Fiber* fiber = take_next()) {
+      if (next_runs_++ < kNextRunsInARow || nobody_waits()) return fiber;
+      push_last(*fiber);
+    }
+    next_runs_ = 0;
+    if (fibers::Fiber* fiber = ring_.pop()) [[likely]]
+      return fiber;
+    return size_hint() == 0 ? nullptr : refill();
+  }
+  // As RunQueue::take_recent().
+  template <class MayBe, class IsIt>
+  [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
+    const Section section(*this);
+    return ring_.take_recent(may_be, is_it);
+  }
+  // The unstarted fiber that has waited longest comes to the end of the queue.
+  void reach_oldest() noexcept {
+    if (fibers::Fiber* fiber = unstarted_.take_oldest_fiber()) push_last(*fiber);
+  }
+  // Everything there is, for others to run.
+  [[nodiscard]] Chain take_all() noexcept;
+
+  // --- By the owner of another queue, into which it goes, from one that is open ---
+
+  // Of what does not fit into the victim's ring; into an empty ring. How many.
+  std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
+  // The older half of the victim's ring, and `most` at most. How many.
+  std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
+  // The victim's next fiber, if it is still the one that was seen.
+  std::size_t steal_next(LocalQueue& victim) noexcept;
+  // Some of the oldest that have waited longest, up to `most`.
+  std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
+  [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
+
+  // --- By the monitor ---
+
+  // Lets thieves in. False while the owner is inside; then it may be tried again.
+  [[nodiscard]] bool try_open() noexcept;
+
+  // --- By anyone; may be stale when they return ---
+
+  [[nodiscard]] std::uint32_t ring_size_hint() const noexcept { return ring_.size_hint(); }
+  [[nodiscard]] std::uint32_t ring_head_hint() const noexcept { return ring_.head_hint(); }
+  [[nodiscard]] const fibers::Fiber* next_hint() const noexcept {
+    return next_.load(detail::relaxed);
+  }
+  // Without the next fiber.
+  [[nodiscard]] std::size_t size_hint() const noexcept {
+    return ring_.size_hint() + waiting_.size_hint() +
+           unstarted_.size_hint() * (RunQueue::kCapacity / 2);
+  }
+  [[nodiscard]] bool empty_hint() const noexcept {
+    return ring_.size_hint() == 0 && next_hint() == nullptr && waiting_.size_hint() == 0 &&
+           unstarted_.size_hint() == 0;
+  }
+
+ private:
+  // While others wait, a fiber that has been woken last runs at once only this often in a row: so
+  // those in the ring wait for two runs each, of one that was before them and of whom that woke.
+  static constexpr std::uint32_t kNextRunsInARow = 1;
+
+  // The owner is inside for a scope.
+  class Section {
+   public:
+    explicit Section(LocalQueue& queue) noexcept : queue_(queue) {
+      queue_.inside_.store(true, detail::relaxed);  // [inside]
+      compiler_fence();
+    }
+    ~Section() { queue_.inside_.store(false, detail::release); }  // [inside]
+    Section(const Section&) = delete;
+    Section& operator=(const Section&) = delete;
+
+   private:
+    static void compiler_fence() noexcept { asm volatile("" : : : "memory"); }
+    LocalQueue& queue_;
+  };
+
+  [[nodiscard]] fibers::Fiber* take_next() noexcept {
+    fibers::Fiber* fiber = next_.load(detail::relaxed);
+    if (fiber == nullptr) return nullptr;
+    if (ring_.is_shared()) return next_.exchange(nullptr, detail::acquire);  // [next]
+    next_.store(nullptr, detail::relaxed);  // Relaxed: the worker's own fiber.
+    return fiber;
+  }
+  [[nodiscard]] bool nobody_waits() const noexcept {
+    return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
+  }
+  void push_new_behind_waiting(fibers::Fiber& fiber) noexcept;
+  void spill() noexcept;
+  [[nodiscard]] fibers::Fiber* refill() noexcept;
+  void adopt(fibers::Fiber* chain) noexcept;
+
+  RunQueue ring_;
+  alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
+  std::uint32_t next_runs_ = 0;
+  detail::Atomic<bool> inside_{false};
+  detail::Atomic<bool> open_;
+  ReadyList waiting_;
+  OverflowQueue unstarted_;
+};
+
+}  // namespace weft::scheduler

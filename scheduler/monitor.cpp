@@ -1,0 +1,165 @@
+#include "scheduler/monitor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/parker.hpp"
+#include "base/thread.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using detail::release;
+using detail::seq_cst;
+
+namespace {
+
+// Nanoseconds.
+constexpr std::int64_t kShortestPeriod = 1'000'000;
+constexpr std::int64_t kLongestPeriod = 10'000'000;
+// How long the period stays short after a fiber was seen that runs for long.
+constexpr std::int64_t kAlert = 200'000'000;
+// How long all workers must have slept before the monitor does.
+constexpr std::int64_t kRest = 500'000'000;
+
+}  // namespace
+
+Monitor::Monitor(Scheduler& scheduler, const MonitorOptions& options)
+    : scheduler_(scheduler), options_(options), sights_(scheduler.most_workers()) {}
+
+void Monitor::start() {
+  if (!options_.enabled) return;
+  thread_ = std::thread([this] {
+    base::set_thread_name("weft-monitor");
+    run();
+  });
+}
+
+void Monitor::stop() noexcept {
+  if (!thread_.joinable()) return;
+  stopping_.store(1, release);  // [stop]
+  base::futex_wake_all(stopping_);
+  rise();
+  thread_.join();
+}
+
+void Monitor::run() noexcept {
+  std::int64_t period = kShortestPeriod;
+  std::int64_t last_sample = Deadline::now_nanoseconds();
+  std::int64_t last_long_run = last_sample;
+  std::int64_t last_awake = last_sample;
+  for (;;) {
+    pause(period);
+    if (stopping_.load(acquire) != 0) return;  // [stop]
+    const std::int64_t now = Deadline::now_nanoseconds();
+    const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
+    provide_spares(verdict);
+    if (verdict.long_runs) last_long_run = now;
+    if (verdict.anybody_awake) last_awake = now;
+    period = now - last_long_run < kAlert ? kShortestPeriod : std::min(period * 2, kLongestPeriod);
+    if (now - last_awake < kRest) continue;
+    sleep();
+    last_sample = last_awake = Deadline::now_nanoseconds();
+    period = kShortestPeriod;
+  }
+}
+
+Monitor::Verdict Monitor::sample(std::int64_t now, std::int64_t elapsed) noexcept {
+  Verdict verdict;
+  const auto workers = scheduler_.workers();
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    look_at(*workers[i], sights_[i], now, elapsed, verdict);
+  }
+  return verdict;
+}
+
+void Monitor::look_at(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed,
+                      Verdict& verdict) noexcept {
+  if (worker.is_resting()) return;
+  if (scheduler_.idle().is_asleep(worker.index())) {
+    sight = {};
+    ++verdict.others;
+    return;
+  }
+  verdict.anybody_awake = true;
+  const fibers::Fiber* fiber = worker.current_hint();
+  const std::uint64_t switches = worker.counters().switches.get();
+  if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {
+    sight = {fiber, switches, now};
+    worker.ask_to_look();
+    ++verdict.others;
+    return;
+  }
+  verdict.long_runs = true;
+  if (now - sight.since >= options_.turn.count()) worker.end_turn();
+  judge(worker, sight, now, elapsed);
+  if (!sight.is_stuck) {
+    ++verdict.others;
+  } else {
+    ++(sight.is_blocked ? verdict.blocked : verdict.computing);
+  }
+}
+
+// The same fiber as at the sample before.
+void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
+  const std::int64_t used = worker.processor_time();
+  const std::int64_t before = std::exchange(sight.processor_time, used);
+  const std::int64_t lasted = now - sight.since;
+  if (lasted < options_.stall.count() || before == 0) return;
+  // A thread that computes beside others has its share of a processor.
+  sight.is_blocked = (used - before) * 8 < elapsed;
+  if (!std::exchange(sight.is_stuck, true)) {
+    // Relaxed: statistics, and the monitor is the only writer.
+    (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
+  }
+  if (lasted >= options_.report_after.count() && !std::exchange(sight.is_told, true) &&
+      options_.on_stall) {
+    options_.on_stall({sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy, worker.index(),
+                       sight.fiber, std::chrono::nanoseconds(lasted)});
+  }
+}
+
+// A queue can be closed to thieves only if it is that of the one worker there is.
+void Monitor::provide_spares(const Verdict& verdict) noexcept {
+  const bool all_compute = verdict.others == 0 && verdict.computing != 0;
+  unsigned wanted = verdict.blocked + (all_compute ? 1 : 0);
+  // Spares that are stuck themselves are among the blocked and the computing.
+  if (all_compute || verdict.blocked != 0) {
+    const unsigned usual = scheduler_.options().workers;
+    const unsigned stuck = verdict.blocked + verdict.computing;
+    if (all_compute) wanted = std::max(wanted, stuck + 1 - usual);
+    if (!scheduler_.workers()[0]->try_open_queue()) return;
+    if (all_compute && !scheduler_.has_work_hint() && !scheduler_.has_events_to_watch()) {
+      wanted = std::min(wanted, scheduler_.spares_at_work());
+    }
+  } else if (verdict.computing != 0) {
+    // Whoever moves now may do so because a spare frees it: nobody leaves while others compute.
+    wanted = scheduler_.spares_at_work();
+  }
+  scheduler_.want_spares(std::min(wanted, options_.spares));
+}
+
+void Monitor::pause(std::int64_t nanoseconds) noexcept {
+  base::futex_wait(stopping_, 0,
+                   Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nanoseconds));
+}
+
+void Monitor::sleep() noexcept {
+  asleep_.store(1, seq_cst);  // [asleep]
+  full_fence();               // [asleep]
+  if (scheduler_.all_are_asleep() && stopping_.load(acquire) == 0) {
+    base::futex_wait(asleep_, 1, Deadline::never());
+  }
+  asleep_.store(0, relaxed);
+}
+
+void Monitor::rise() noexcept {
+  asleep_.store(0, seq_cst);  // [asleep]
+  base::futex_wake_all(asleep_);
+}
+
+}  // namespace weft::scheduler

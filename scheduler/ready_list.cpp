@@ -1,0 +1,70 @@
+#include "scheduler/ready_list.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "fibers/fiber.hpp"
+
+namespace weft::scheduler {
+
+using fibers::Fiber;
+
+void Chain::append(Fiber& fiber) noexcept {
+  fiber.next = nullptr;
+  (first == nullptr ? first : last->next) = &fiber;
+  last = &fiber;
+  ++count;
+}
+
+void Chain::prepend(Fiber& fiber) noexcept {
+  fiber.next = first;
+  if (first == nullptr) last = &fiber;
+  first = &fiber;
+  ++count;
+}
+
+Fiber* Chain::take_first() noexcept {
+  Fiber* fiber = first;
+  if (fiber == nullptr) return nullptr;
+  first = fiber->next;
+  --count;
+  return fiber;
+}
+
+void ReadyList::push_last(Fiber& fiber) noexcept {
+  fiber.next = nullptr;
+  push_last(Chain{&fiber, &fiber, 1});
+}
+
+void ReadyList::push_last(const Chain& chain) noexcept {
+  if (chain.is_empty()) return;
+  const std::lock_guard guard(lock_);
+  (chain_.first == nullptr ? chain_.first : chain_.last->next) = chain.first;
+  chain_.last = chain.last;
+  set_count(size_hint() + chain.count);
+}
+
+void ReadyList::push_first(const Chain& chain) noexcept {
+  if (chain.is_empty()) return;
+  const std::lock_guard guard(lock_);
+  chain.last->next = chain_.first;
+  if (chain_.first == nullptr) chain_.last = chain.last;
+  chain_.first = chain.first;
+  set_count(size_hint() + chain.count);
+}
+
+Chain ReadyList::take(std::size_t most) noexcept {
+  if (size_hint() == 0 || most == 0) return {};
+  Chain taken;
+  const std::lock_guard guard(lock_);
+  taken.count = std::min({most, kMostTaken, size_hint()});
+  if (taken.count == 0) return {};
+  taken.first = taken.last = chain_.first;
+  for (std::size_t i = 1; i < taken.count; ++i) taken.last = taken.last->next;
+  chain_.first = taken.last->next;
+  taken.last->next = nullptr;
+  set_count(size_hint() - taken.count);
+  return taken;
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,52 @@
+// Runnable fibers that did not fit into a worker's ring.
+#pragma once
+
+#include <cstddef>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
+
+namespace weft::fibers {
+struct Fiber;
+}
+
+namespace weft::scheduler {
+
+// Fibers linked through Fiber::next, with how many they are.
+struct Chain {
+  fibers::Fiber* first = nullptr;
+  fibers::Fiber* last = nullptr;
+  std::size_t count = 0;
+
+  [[nodiscard]] bool is_empty() const noexcept { return first == nullptr; }
+  // Neither allocates nor can fail.
+  void append(fibers::Fiber& fiber) noexcept;
+  void prepend(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] fibers::Fiber* take_first() noexcept;
+};
+
+// An unbounded FIFO that never allocates. Any thread may call anything; a lock guards it, and
+// whoever takes many takes them in one hold of it.
+class ReadyList {
+ public:
+  // The most that one call of take() walks over with the lock held.
+  static constexpr std::size_t kMostTaken = 128;
+
+  void push_last(fibers::Fiber& fiber) noexcept;
+  void push_last(const Chain& chain) noexcept;
+  // In front of all others, in the chain's order.
+  void push_first(const Chain& chain) noexcept;
+  // Up to `most` of the oldest, and kMostTaken at most.
+  [[nodiscard]] Chain take(std::size_t most) noexcept;
+
+  // Relaxed: a hint, for those who look before they lock.
+  [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
+
+ private:
+  void set_count(std::size_t count) noexcept { count_.store(count, detail::relaxed); }
+
+  detail::SpinLock lock_;
+  Chain chain_;  // Guarded by lock_, but for its count, which is count_.
+  detail::Atomic<std::size_t> count_{0};
+};
+
+}  // namespace weft::scheduler

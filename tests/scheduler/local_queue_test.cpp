@@ -1,0 +1,212 @@
+#include "scheduler/local_queue.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "base/membarrier.hpp"
+#include "fibers/stack.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::detail::relaxed;
+using weft::fibers::Fiber;
+using weft::fibers::Stack;
+using weft::scheduler::LocalQueue;
+using weft::scheduler::RunQueue;
+using weft::test::kSlowdown;
+
+// Records of fibers, the first `started` of which seem to have a stack.
+class Records {
+ public:
+  explicit Records(std::size_t count, std::size_t started = 0) : fibers_(count) {
+    for (std::size_t i = 0; i < started; ++i) fibers_[i].stack.store(&stack_, relaxed);
+  }
+  Fiber& operator[](std::size_t i) { return fibers_[i]; }
+  std::size_t number_of(const Fiber* fiber) const {
+    return static_cast<std::size_t>(fiber - fibers_.data());
+  }
+  std::size_t size() const { return fibers_.size(); }
+
+ private:
+  std::vector<Fiber> fibers_;
+  Stack stack_;
+};
+
+void spawn(LocalQueue& queue, Fiber& fiber) {
+  queue.make_room();
+  queue.push_new(fiber);
+}
+
+TEST_SUITE_BEGIN("scheduler/local_queue");
+
+TEST_CASE("what is woken or yields comes out in order, at every number") {
+  for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
+    LocalQueue queue(true);
+    Records records(count, count);
+    for (std::size_t i = 0; i < count; ++i) queue.push_last(records[i]);
+    CHECK(queue.size_hint() == count);
+    // Each goes to the end again, twice.
+    for (std::size_t i = 0; i < 2 * count; ++i) {
+      Fiber* fiber = queue.pop();
+      REQUIRE(fiber == &records[i % count]);
+      queue.push_last(*fiber);
+    }
+    for (std::size_t i = 0; i < count; ++i) REQUIRE(queue.pop() == &records[i]);
+    CHECK(queue.pop() == nullptr);
+    CHECK(queue.empty_hint());
+  }
+}
+
+TEST_CASE("the fiber woken last is next, but only once in a row while others wait") {
+  LocalQueue queue(true);
+  Records records(4, 4);
+  queue.push_last(records[0]);
+  queue.push_last(records[1]);
+  queue.put_next(records[2]);
+  CHECK(queue.pop() == &records[2]);
+  queue.put_next(records[3]);
+  CHECK(queue.pop() == &records[0]);
+  CHECK(queue.pop() == &records[1]);
+  CHECK(queue.pop() == &records[3]);
+  // With nobody waiting it may be the same over and over.
+  for (int i = 0; i < 10; ++i) {
+    queue.put_next(records[0]);
+    CHECK(queue.pop() == &records[0]);
+  }
+}
+
+TEST_CASE("who is displaced from the next place goes to the end") {
+  LocalQueue queue(true);
+  Records records(3, 3);
+  for (std::size_t i = 0; i < 3; ++i) queue.put_next(records[i]);
+  CHECK(queue.pop() == &records[2]);
+  CHECK(queue.pop() == &records[0]);
+  CHECK(queue.pop() == &records[1]);
+}
+
+TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is reached") {
+  LocalQueue queue(true);
+  constexpr std::size_t kCount = 2'000;
+  Records records(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) spawn(queue, records[i]);
+  // The oldest chain is at the bottom of the pile.
+  std::set<std::size_t> first;
+  for (int i = 0; i < 500; ++i) first.insert(records.number_of(queue.pop()));
+  CHECK(first.count(0) == 0);
+  queue.reach_oldest();
+  bool reached = false;
+  for (std::size_t i = 0; i < 2 * RunQueue::kCapacity; ++i) {
+    reached = reached || queue.pop() == &records[0];
+  }
+  CHECK(reached);
+}
+
+// Whoever wakes or yields among n waits for 2 n + 64 runs of others at most, though each of them
+// spawns another fiber whenever it runs.
+TEST_CASE("new fibers do not overtake those that wait more than once each") {
+  for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
+    LocalQueue queue(true);
+    Records records(count + 20 * count, count);
+    for (std::size_t i = 0; i < count; ++i) queue.push_last(records[i]);
+    std::vector<std::size_t> last_run(count, 0);
+    std::size_t next_new = count;
+    std::size_t longest = 0;
+    for (std::size_t run = 1; run < 12 * count; ++run) {
+      Fiber* fiber = queue.pop();
+      REQUIRE(fiber != nullptr);
+      const std::size_t number = records.number_of(fiber);
+      if (number >= count) continue;  // Ends.
+      longest = std::max(longest, run - last_run[number]);
+      last_run[number] = run;
+      if (next_new < records.size()) spawn(queue, records[next_new++]);
+      queue.push_last(*fiber);
+    }
+    for (const std::size_t run : last_run) longest = std::max(longest, 12 * count - run);
+    CHECK(longest <= 2 * count + 64 + RunQueue::kCapacity);
+  }
+}
+
+TEST_CASE("a thief takes those that have waited longest") {
+  LocalQueue victim(true);
+  LocalQueue thief(true);
+  constexpr std::size_t kCount = 1'000;
+  Records records(kCount, kCount);
+  for (std::size_t i = 0; i < kCount; ++i) victim.push_last(records[i]);
+  CHECK(thief.steal_oldest(victim, 50) == 50);
+  for (std::size_t i = 0; i < 50; ++i) CHECK(thief.pop() == &records[RunQueue::kCapacity + i]);
+  CHECK(thief.steal_ring(victim) == RunQueue::kCapacity / 2);
+  for (std::size_t i = 0; i < RunQueue::kCapacity / 2; ++i) CHECK(thief.pop() == &records[i]);
+  CHECK(thief.steal_next(victim) == 0);
+  victim.put_next(records[0]);
+  CHECK(thief.steal_next(victim) == 1);
+  CHECK(thief.pop() == &records[0]);
+}
+
+TEST_CASE("everything can be taken out at once") {
+  LocalQueue queue(true);
+  Records records(3'000, 1'000);
+  for (std::size_t i = 0; i < 1'000; ++i) queue.push_last(records[i]);
+  for (std::size_t i = 1'000; i < 3'000; ++i) spawn(queue, records[i]);
+  std::set<const Fiber*> taken;
+  for (auto chain = queue.take_all(); const Fiber* fiber = chain.take_first();) taken.insert(fiber);
+  CHECK(taken.size() == 3'000);
+  CHECK(queue.empty_hint());
+}
+
+// The owner works by plain stores until the queue is opened under its hands.
+TEST_CASE("a queue that is opened while its owner is at work loses and doubles nothing") {
+  if (!weft::base::prepare_barriers()) {
+    MESSAGE("skipped: the system has no membarrier, so such queues are open from the start");
+    return;
+  }
+  weft::test::TestGuard guard("local queue");
+  for (unsigned round = 0; round < 200 / kSlowdown; ++round) {
+    constexpr std::size_t kCount = 3'000;
+    Records records(kCount, kCount);
+    const auto seen = std::make_unique<std::atomic<int>[]>(kCount);
+    const auto see = [&](const Fiber* fiber) { seen[records.number_of(fiber)].fetch_add(1); };
+    LocalQueue queue(false);
+    LocalQueue mine(true);
+    std::atomic<bool> done{false};
+    std::thread thief([&] {
+      while (!done.load()) {
+        if (!queue.try_open()) continue;
+        (void)mine.steal_ring(queue);
+        (void)mine.steal_next(queue);
+        while (const Fiber* fiber = mine.pop()) see(fiber);
+      }
+    });
+    weft::test::Random random(round);
+    for (std::size_t next = 0; next < kCount;) {
+      for (std::uint64_t i = random.below(40); i > 0 && next < kCount; --i) {
+        if (random.one_in(3)) {
+          queue.put_next(records[next++]);
+        } else {
+          queue.push_last(records[next++]);
+        }
+      }
+      for (std::uint64_t i = random.below(40); i > 0; --i) {
+        if (const Fiber* fiber = queue.pop()) see(fiber);
+      }
+    }
+    while (const Fiber* fiber = queue.pop()) see(fiber);
+    done.store(true);
+    thief.join();
+    while (const Fiber* fiber = queue.pop()) see(fiber);
+    while (const Fiber* fiber = mine.pop()) see(fiber);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < kCount; ++i) wrong += seen[i].load() != 1 ? 1U : 0U;
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,118 @@
+#include "scheduler/ready_list.hpp"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "fibers/fiber.hpp"
+#include "scheduler/inject_queue.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::fibers::Fiber;
+using weft::scheduler::Chain;
+using weft::scheduler::InjectQueue;
+using weft::scheduler::ReadyList;
+using weft::test::kSlowdown;
+
+std::vector<Fiber*> drain(Chain chain) {
+  std::vector<Fiber*> fibers;
+  while (Fiber* fiber = chain.take_first()) fibers.push_back(fiber);
+  return fibers;
+}
+
+TEST_SUITE_BEGIN("scheduler/ready_list");
+
+TEST_CASE("an empty list gives nothing") {
+  ReadyList list;
+  CHECK(list.take(10).is_empty());
+  list.push_last(Chain{});
+  list.push_first(Chain{});
+  CHECK(list.size_hint() == 0);
+}
+
+// Oracle: a deque.
+TEST_CASE("a random history of a list is that of a deque") {
+  weft::test::Random random(1);
+  ReadyList list;
+  std::vector<Fiber> fibers(60'000);
+  std::deque<Fiber*> oracle;
+  std::size_t next = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    switch (random.below(4)) {
+      case 0:
+        oracle.push_back(&fibers[next]);
+        list.push_last(fibers[next++]);
+        break;
+      case 1:
+      case 2: {
+        Chain chain;
+        std::vector<Fiber*> added;
+        for (std::uint64_t i = random.below(5); i > 0; --i) {
+          added.push_back(&fibers[next]);
+          chain.append(fibers[next++]);
+        }
+        const bool at_the_end = random.one_in(2);
+        at_the_end ? list.push_last(chain) : list.push_first(chain);
+        oracle.insert(at_the_end ? oracle.end() : oracle.begin(), added.begin(), added.end());
+        break;
+      }
+      default: {
+        const std::size_t most = random.below(300);
+        const Chain chain = list.take(most);
+        REQUIRE(chain.count == std::min({most, oracle.size(), ReadyList::kMostTaken}));
+        for (const Fiber* fiber : drain(chain)) {
+          REQUIRE(fiber == oracle.front());
+          oracle.pop_front();
+        }
+      }
+    }
+    REQUIRE(list.size_hint() == oracle.size());
+  }
+}
+
+TEST_CASE("what is pushed from outside comes out at once, in the order in which it came") {
+  InjectQueue queue;
+  std::vector<Fiber> fibers(100);
+  CHECK(queue.take_all().is_empty());
+  for (Fiber& fiber : fibers) queue.push(fiber);
+  CHECK(!queue.empty_hint());
+  const Chain chain = queue.take_all();
+  CHECK(chain.count == 100);
+  const std::vector<Fiber*> taken = drain(chain);
+  for (std::size_t i = 0; i < 100; ++i) CHECK(taken[i] == &fibers[i]);
+  CHECK(queue.empty_hint());
+}
+
+TEST_CASE("of many threads' pushes none is lost, and each thread's keep their order") {
+  weft::test::TestGuard guard("inject queue");
+  constexpr std::size_t kThreads = 3;
+  const std::size_t each = 30'000 / kSlowdown;
+  std::vector<Fiber> fibers(kThreads * each);
+  InjectQueue queue;
+  std::vector<std::thread> pushers;
+  for (std::size_t i = 0; i < kThreads; ++i) {
+    pushers.emplace_back([&, i] {
+      for (std::size_t j = 0; j < each; ++j) queue.push(fibers[i * each + j]);
+    });
+  }
+  std::vector<std::size_t> seen(kThreads, 0);
+  for (std::size_t total = 0; total < fibers.size();) {
+    for (const Fiber* fiber : drain(queue.take_all())) {
+      const auto number = static_cast<std::size_t>(fiber - fibers.data());
+      REQUIRE(number % each == seen[number / each]++);
+      ++total;
+    }
+  }
+  for (std::thread& pusher : pushers) pusher.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
