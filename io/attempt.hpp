@@ -76,8 +76,7 @@ Result<std::int64_t> attempt_until(io::IoDirection& direction, detail::WaitReaso
     if (worth_trying) {
       const CallResult result = attempt();
       if (!result.would_wait()) {
-        if (direction.turn_is_over()) [[unlikely]]
-          detail::yield();
+        detail::give_way_if_due();
         if (result.error != 0) return {.error = result.code()};
         return {.value = result.value};
       }

@@ -22,6 +22,7 @@ void Event::reset() noexcept {
 }
 
 bool Event::wait_until(const Until& until) noexcept {
+  detail::give_way_if_due();
   lock_.lock();
   if (set_.load(relaxed)) {
     lock_.unlock();

@@ -34,6 +34,7 @@ bool Latch::try_wait() noexcept {
 }
 
 bool Latch::wait_until(const Until& until) noexcept {
+  detail::give_way_if_due();
   lock_.lock();
   if (count_ == 0) {
     lock_.unlock();

@@ -34,6 +34,7 @@ bool Mutex::try_lock() noexcept {
 }
 
 bool Mutex::try_lock_until(const Until& until) noexcept {
+  detail::give_way_if_due();
   return try_lock() || lock_contended_until(until);
 }
 

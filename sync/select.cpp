@@ -55,6 +55,7 @@ class Selection {
   }
 
   std::size_t run(const Until& until) {
+    give_way_if_due();
     std::size_t chosen = attempt_all();
     if (chosen != kNoCase) return chosen;
     // Most polls end here: what one source said, it said at one moment.

@@ -16,6 +16,7 @@ bool Semaphore::try_acquire(std::uint64_t count) noexcept {
 }
 
 bool Semaphore::try_acquire_until(const Until& until, std::uint64_t count) noexcept {
+  detail::give_way_if_due();
   lock_.lock();
   if (waiters_.empty() && take(count)) {
     lock_.unlock();

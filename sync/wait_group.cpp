@@ -12,6 +12,7 @@ using detail::Waiter;
 // Every wait takes the lock, also when the count is 0: the done() that brought it there may still
 // be inside, and must have left before the caller may destroy the group.
 bool WaitGroup::wait_until(const Until& until) noexcept {
+  detail::give_way_if_due();
   waiters_lock_.lock();
   // Setting the bit and finding the count at 0 exclude each other, so no last done() is missed.
   const std::uint64_t before = word_.fetch_or(kWaiters, acquire);  // [count]

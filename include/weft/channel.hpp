@@ -64,6 +64,7 @@ class Channel {
 
   // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
   bool send(T value) {
+    detail::give_way_if_due();
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
       push_back(std::move(value));
@@ -74,6 +75,7 @@ class Channel {
   }
   // As send(), but `until` may end the wait. `value` is moved from only when the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
+    detail::give_way_if_due();
     lock_.lock();
     return send_or_wait(value, until);
   }
@@ -91,6 +93,7 @@ class Channel {
 
   // Parks until there is a value. Empty when the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() {
+    detail::give_way_if_due();
     // A value that is there is built where it is returned: a small one in a register. An optional
     // whose address is given away is written in parts and read as a whole, which costs a dozen
     // cycles when it comes so soon after.
@@ -105,6 +108,7 @@ class Channel {
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value,
                                             const Until& until) WEFT_NOT_ANALYZED {
     value.reset();
+    detail::give_way_if_due();
     lock_.lock();
     return receive_or_wait(value, until);
   }

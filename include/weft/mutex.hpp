@@ -30,6 +30,7 @@ class Mutex {
 
   // Parks until the mutex is the caller's.
   void lock() noexcept {
+    detail::give_way_if_due();
     std::uint32_t expected = 0;
     if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
                                         detail::relaxed)) [[unlikely]] {

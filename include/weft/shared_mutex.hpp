@@ -33,6 +33,7 @@ class SharedMutex {
 
   // Parks until the mutex is the caller's alone.
   void lock() noexcept {
+    detail::give_way_if_due();
     if (!try_lock()) [[unlikely]]
       (void)lock_contended(kWriter, {});
   }
@@ -44,6 +45,7 @@ class SharedMutex {
   }
   // False when `until` ended the wait. A writer that gives up lets in the readers behind it.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept {
+    detail::give_way_if_due();
     return try_lock() || lock_contended(kWriter, until);
   }
   template <class Rep, class Period>
@@ -58,6 +60,7 @@ class SharedMutex {
 
   // Parks until the mutex is the caller's, and perhaps other readers'.
   void lock_shared() noexcept {
+    detail::give_way_if_due();
     if (!try_lock_shared()) [[unlikely]]
       (void)lock_contended(kReader, {});
   }
@@ -74,6 +77,7 @@ class SharedMutex {
   }
   // False when `until` ended the wait.
   [[nodiscard]] bool try_lock_shared_until(const Until& until) noexcept {
+    detail::give_way_if_due();
     return try_lock_shared() || lock_contended(kReader, until);
   }
   template <class Rep, class Period>

@@ -304,8 +304,8 @@ TEST_CASE("without a runtime there is no network") {
 FIBER_TEST_CASE_WITH("a reader that always finds something lets others run",
                      {.workers = {1}, .monitored = true}) {
   auto [client, server] = connected_pair();
-  // A thread of its own keeps the stream full, and a byte is read at a time: there is always more, so
-  // the reader never has to wait.
+  // A thread of its own keeps the stream full, and a byte is read at a time: there is always more,
+  // so the reader never has to wait.
   std::atomic<bool> other_ran{false};
   std::thread writer([&] {
     const std::vector<std::byte> much(10'000);

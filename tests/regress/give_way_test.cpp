@@ -1,0 +1,107 @@
+// A receiver of a channel that was never empty let nobody else run: a ticker of 10 ms ticked once
+// in 2 s. Calls of weft that need not wait give way now when the fiber has had its time.
+// Each worker gets a hog, a fiber that makes one kind of call for ever and never has to wait. The
+// test ends when another fiber has slept some times: without giving way it never does.
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/select.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/shared_mutex.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// As many hogs as workers, each with a `make_call()` of its own.
+template <class MakeCall>
+void check_gives_way(MakeCall make_call) {
+  std::atomic<bool> stop{false};
+  std::vector<weft::JoinHandle<void>> hogs;
+  for (unsigned i = 0; i < weft::detail::concurrency(); ++i) {
+    hogs.push_back(weft::spawn([&stop, make_call] {
+      auto call = make_call();
+      // Relaxed: it only has to be seen some time.
+      while (!stop.load(std::memory_order_relaxed)) call();
+    }));
+  }
+  int ticks = 0;
+  for (; ticks < 5; ++ticks) weft::this_fiber::sleep_for(1ms);
+  stop.store(true, std::memory_order_relaxed);
+  for (auto& hog : hogs) hog.join();
+  CHECK(ticks == 5);
+}
+
+TEST_SUITE_BEGIN("regress/give_way");
+
+FIBER_TEST_CASE("sends and receives that need not wait give way") {
+  check_gives_way([] {
+    return [channel = std::make_unique<weft::Channel<int>>(4)] {
+      (void)channel->send(1);
+      (void)channel->receive();
+    };
+  });
+}
+
+FIBER_TEST_CASE("receives of a channel that is never empty give way") {
+  check_gives_way([] {
+    auto channel = std::make_unique<weft::Channel<int>>(4);
+    for (int i = 0; i < 4; ++i) (void)channel->send(i);
+    return [channel = std::move(channel)] {
+      // The value goes back in without a call of weft that may give way.
+      std::optional<int> value = channel->receive();
+      (void)channel->try_send(*value);
+    };
+  });
+}
+
+FIBER_TEST_CASE("locks that need not wait give way") {
+  check_gives_way([] {
+    return [mutex = std::make_unique<weft::Mutex>()] { const std::lock_guard guard(*mutex); };
+  });
+  check_gives_way([] {
+    return [mutex = std::make_unique<weft::SharedMutex>()] { const std::lock_guard guard(*mutex); };
+  });
+  check_gives_way([] {
+    return
+        [mutex = std::make_unique<weft::SharedMutex>()] { const std::shared_lock guard(*mutex); };
+  });
+}
+
+FIBER_TEST_CASE("acquires of a semaphore, and waits for what is done, give way") {
+  check_gives_way([] {
+    return [semaphore = std::make_unique<weft::Semaphore>(1)] {
+      semaphore->acquire();
+      semaphore->release();
+    };
+  });
+  check_gives_way([] { return [group = std::make_unique<weft::WaitGroup>()] { group->wait(); }; });
+}
+
+FIBER_TEST_CASE("a select that finds something ready gives way") {
+  check_gives_way([] {
+    return [channel = std::make_unique<weft::Channel<int>>(1)] {
+      weft::select(weft::on_send(*channel, 1, [] {}),
+                   weft::on_receive(*channel, [](std::optional<int>) {}));
+    };
+  });
+}
+
+FIBER_TEST_CASE("a loop that asks whether its turn is over gives way") {
+  check_gives_way([] { return [] { weft::this_fiber::yield_if_due(); }; });
+}
+
+TEST_SUITE_END();
+
+}  // namespace
