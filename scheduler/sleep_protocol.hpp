@@ -1,7 +1,8 @@
 // How workers go to sleep, search and are woken; README.md here has the proof.
 //
 // Templates, so that tests/model explores these very lines: a Worker there has no stacks, fibers
-// or descriptors, but the same sequence of steps.
+// or descriptors, but the same sequence of steps. Relaxed loads here follow a full fence, or are
+// hints that a stale answer does not harm.
 #pragma once
 
 #include <cstdint>

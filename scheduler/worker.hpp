@@ -124,7 +124,9 @@ class Worker {
   [[nodiscard]] std::int64_t processor_time() const noexcept;
   // Of a spare: it begins to work; whether it rests.
   void call_up() noexcept;
-  [[nodiscard]] bool is_resting() const noexcept { return resting_.load(detail::acquire); }
+  [[nodiscard]] bool is_resting() const noexcept {
+    return resting_.load(detail::acquire);  // [resting]
+  }
 
   // For sleep_protocol.hpp.
   [[nodiscard]] Scheduler& shared() noexcept { return scheduler_; }

@@ -183,9 +183,10 @@ namespace weft::detail {
 // Lets others run if the calling fiber's turn is over: see give_way_if_due(). Elsewhere nothing.
 void give_way() noexcept;
 
-// At the start of each call that may park, before anything is locked: a fiber that never has to wait
-// lets others run once its turn, 1 ms, is over. One load of a line of the worker's own. Not in calls
-// that promise not to park (try_..., spawn, wake): these are made with a thread's mutex held, too.
+// At the start of each call that may park, before anything is locked: a fiber that never has to
+// wait lets others run once its turn, 1 ms, is over. One load of a line of the worker's own. Not in
+// calls that promise not to park (try_..., spawn, wake): these are made with a thread's mutex held,
+// too.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   const Turn* turn = current_turn();
   if (turn != nullptr && turn->over.load(relaxed)) [[unlikely]]
