@@ -28,11 +28,13 @@ void LocalQueue::push_last(Chain chain) noexcept {
   waiting_.push_last(chain);
 }
 
-void LocalQueue::push_new_behind_waiting(Fiber& fiber) noexcept {
-  if (Fiber* waiting = waiting_.take(1).first) {
-    while (!ring_.push(*waiting)) spill();
-  }
-  while (!ring_.push(fiber)) spill();
+// Every other time the fiber that has waited longest; else null, and it is the ring's turn.
+Fiber* LocalQueue::pop_overtaken() noexcept {
+  overtaken_first_ = !overtaken_first_;
+  if (!overtaken_first_) return nullptr;
+  Fiber* fiber = waiting_.take(1).first;
+  overtakers_ = fiber == nullptr ? 0 : overtakers_ - 1;
+  return fiber;
 }
 
 // The older half of the ring makes room: what has started becomes the first of those that wait, the
@@ -47,6 +49,8 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
+  // What stays in the ring, all of it newer, goes before those that were in it.
+  if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 

@@ -23,12 +23,15 @@ namespace weft::scheduler {
 //   unstarted new fibers that were in the ring when it was full, in chains. The newest chain is
 //             taken first: who spawns a tree then walks it nearly depth first, with few fibers of
 //             it parked at a time. The oldest is reached by and by.
-// Waiting and unstarted fibers enter the ring by turns, one of each.
+// A ring that has run empty is filled with waiting and unstarted fibers by turns, one of each. New
+// fibers enter the ring while others wait; as many of those are run out of their turn.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //   I2  What is in the ring, and has started, became ready before all that is waiting.
-//   I3  While waiting_ holds any, a new fiber enters the ring only behind one of these. So at most
-//       as many new fibers go before a waiting one as waiting ones do.
+//   I3  overtakers_ counts new fibers that have gone before waiting ones. While there are any,
+//   every
+//       other fiber taken from the ring's side is the oldest waiting one. So at most as many new
+//       fibers go before a waiting one as waiting ones do.
 //   I4  Thieves come only once is_open().
 // The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
 // monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
@@ -63,15 +66,15 @@ class LocalQueue {
   void push_last(Chain chain) noexcept;
   // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
   void make_room() {
-    // One more than needed, as push_new() may let a waiting fiber in. Thieves only take.
-    if (ring_.size_hint() >= RunQueue::kCapacity - 1) [[unlikely]]
+    // Thieves only take, so it does not become full by itself.
+    if (ring_.size_hint() == RunQueue::kCapacity) [[unlikely]]
       unstarted_.make_room();
   }
   // A fiber that has not started.
   void push_new(fibers::Fiber& fiber) noexcept {
-    if (waiting_.size_hint() != 0) [[unlikely]]
-      return push_new_behind_waiting(fiber);
     while (!ring_.push(fiber)) [[unlikely]] spill();
+    if (waiting_.size_hint() != 0) [[unlikely]]
+      ++overtakers_;
   }
   // Nullptr when there is nothing.
   [[nodiscard]] fibers::Fiber* pop() noexcept {
@@ -81,6 +84,9 @@ class LocalQueue {
       push_last(*fiber);
     }
     next_runs_ = 0;
+    if (overtakers_ != 0) [[unlikely]] {
+      if (fibers::Fiber* fiber = pop_overtaken()) return fiber;
+    }
     if (fibers::Fiber* fiber = ring_.pop()) [[likely]]
       return fiber;
     return size_hint() == 0 ? nullptr : refill();
@@ -163,7 +169,7 @@ class LocalQueue {
   [[nodiscard]] bool nobody_waits() const noexcept {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
-  void push_new_behind_waiting(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
   void spill() noexcept;
   [[nodiscard]] fibers::Fiber* refill() noexcept;
   void adopt(fibers::Fiber* chain) noexcept;
@@ -171,6 +177,8 @@ class LocalQueue {
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
   std::uint32_t next_runs_ = 0;
+  std::uint32_t overtakers_ = 0;
+  bool overtaken_first_ = false;
   detail::Atomic<bool> inside_{false};
   detail::Atomic<bool> open_;
   ReadyList waiting_;

@@ -149,8 +149,8 @@ void Monitor::pause(std::int64_t nanoseconds) noexcept {
 }
 
 void Monitor::sleep() noexcept {
-  asleep_.store(1, seq_cst);  // [asleep]
-  full_fence();               // [asleep]
+  asleep_.store(1, seq_cst);                                          // [asleep]
+  full_fence();                                                       // [asleep]
   if (scheduler_.all_are_asleep() && stopping_.load(acquire) == 0) {  // [stop]
     base::futex_wait(asleep_, 1, Deadline::never());
   }

@@ -81,6 +81,13 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
   return *fiber;
 }
 
+inline void Worker::announce_work() noexcept {
+  if (scheduler_.idle().wants_wake_hint()) [[unlikely]]
+    wake_for_work();
+}
+
+void Worker::wake_for_work() noexcept { wake_one(scheduler_); }
+
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   queue_.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
@@ -94,11 +101,6 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   return fiber;
-}
-
-void Worker::announce_work() noexcept {
-  if (scheduler_.idle().wants_wake_hint()) [[unlikely]]
-    wake_one(scheduler_);
 }
 
 // The earliest timer of this worker has become an earlier one. A sleeper must know of it if this

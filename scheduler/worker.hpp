@@ -179,7 +179,9 @@ class Worker {
   void retire(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] static fibers::Fiber& end_fiber(fibers::Fiber& fiber, fibers::Stack& here) noexcept;
   void run_task(fibers::Fiber& fiber);
-  void announce_work() noexcept;
+  // Always inlined: each spawn and wake comes here.
+  [[gnu::always_inline]] void announce_work() noexcept;
+  [[gnu::noinline]] void wake_for_work() noexcept;
   void announce_timer() noexcept;
 
   // worker_idle.cpp: on the idle stack.

@@ -109,7 +109,7 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
   if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, wanted));
   if (taken == 0) return;
   counters_.steals.add_one();
-  announce_work();
+  if (scheduler_.idle().wants_wake_hint()) wake_for_work();
 }
 
 Fiber* Worker::look_everywhere(std::int64_t now) noexcept {

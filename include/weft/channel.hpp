@@ -63,7 +63,7 @@ class Channel {
   }
 
   // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
-  bool send(T value) {
+  bool send(T value) WEFT_NOT_ANALYZED {
     detail::give_way_if_due();
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
@@ -92,7 +92,7 @@ class Channel {
   }
 
   // Parks until there is a value. Empty when the channel is closed and drained.
-  [[nodiscard]] std::optional<T> receive() {
+  [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
     detail::give_way_if_due();
     // A value that is there is built where it is returned: a small one in a register. An optional
     // whose address is given away is written in parts and read as a whole, which costs a dozen
@@ -252,15 +252,15 @@ class Channel {
 
   struct LeaveFront {
     Channel& channel;
-    ~LeaveFront() { channel.leave_front(); }
+    ~LeaveFront() WEFT_NOT_ANALYZED { channel.leave_front(); }
   };
   // Requires the lock and a value in the buffer; releases the lock.
-  [[gnu::always_inline]] std::optional<T> take_front() noexcept {
+  [[gnu::always_inline]] std::optional<T> take_front() noexcept WEFT_NOT_ANALYZED {
     const LeaveFront leave{*this};
     return std::optional<T>(std::in_place, std::move(buffer_[head_].value));
   }
   // The same without the value, which has been moved out.
-  void leave_front() noexcept {
+  void leave_front() noexcept WEFT_NOT_ANALYZED {
     drop_front();
     detail::Waiter* sender = senders_.claim_front();
     if (sender == nullptr) return lock_.unlock();
@@ -270,8 +270,10 @@ class Channel {
   }
   // These require the lock, and release it. By value, so that the address of what send() has been
   // given stays its own.
-  [[gnu::noinline]] bool send_rare(T value) { return send_or_wait(value, {}) == ChannelStatus::ok; }
-  ChannelStatus send_or_wait(T& value, const Until& until) {
+  [[gnu::noinline]] bool send_rare(T value) WEFT_NOT_ANALYZED {
+    return send_or_wait(value, {}) == ChannelStatus::ok;
+  }
+  ChannelStatus send_or_wait(T& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = send_now(value);
     if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;
@@ -280,12 +282,12 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  [[gnu::noinline]] std::optional<T> receive_rare() {
+  [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     (void)receive_or_wait(value, {});
     return value;
   }
-  ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) {
+  ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = receive_now(value);
     if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/wait_group.hpp>
@@ -15,6 +17,7 @@
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
 
+using namespace std::chrono_literals;
 using namespace weft;
 using namespace weft::test;
 using net::Address;
