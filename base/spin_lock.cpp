@@ -9,16 +9,22 @@ namespace weft::detail {
 // Backs off for longer and longer. The sections are so short that the holder gets through dozens of
 // them while the lock's and its data's cache lines stay with it; taking turns at every single one
 // would cost several line transfers each. When even that does not help, the holder has lost its
-// processor, and other threads are let run.
+// processor, and other threads are let run; and when that does not help either, because the caller
+// has a priority (SCHED_FIFO) that yields to no other, it sleeps.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;
+  constexpr unsigned kRoundsBeforeSleep = 64;
   unsigned pauses = 8;
   for (unsigned round = 0;; ++round) {
     for (unsigned i = 0; i < pauses; ++i) pause_cpu();
     if (try_lock()) return;
     pauses = std::min(pauses * 2, kLongestPause);
-    if (round >= kRoundsBeforeYield) base::yield_processor();
+    if (round >= kRoundsBeforeSleep) {
+      base::sleep_briefly();
+    } else if (round >= kRoundsBeforeYield) {
+      base::yield_processor();
+    }
   }
 }
 

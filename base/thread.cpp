@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -103,5 +104,12 @@ void set_thread_name(const char* name) noexcept {
 }
 
 void yield_processor() noexcept { (void)sched_yield(); }
+
+void sleep_briefly() noexcept {
+  const int saved = errno;
+  const timespec pause{0, 50'000};
+  (void)nanosleep(&pause, nullptr);
+  errno = saved;
+}
 
 }  // namespace weft::base

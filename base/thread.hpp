@@ -21,6 +21,8 @@ void set_thread_name(const char* name) noexcept;
 
 // Lets another thread have this processor.
 void yield_processor() noexcept;
+// So does this, even if the caller's priority is above that of all others; some 0.1 ms.
+void sleep_briefly() noexcept;
 
 // Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
 [[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;

@@ -29,16 +29,33 @@ class Depot {
   }
   [[nodiscard]] T* take() noexcept {
     T* chain = nullptr;
-    if (!chains_.pop(chain)) return nullptr;
-    count_.fetch_sub(1, detail::relaxed);
+    if (!chains_.pop(chain)) {
+      note_low(0);
+      return nullptr;
+    }
+    note_low(count_.fetch_sub(1, detail::relaxed) - 1);
     return chain;
+  }
+  // Begins a period. Returns the fewest chains that there were at any moment of the last one: so
+  // many have lain here unused throughout.
+  std::int64_t begin_period() noexcept {
+    const std::int64_t count = count_.load(detail::relaxed);
+    const std::int64_t low = low_.load(detail::relaxed);
+    low_.store(count, detail::relaxed);
+    return low < count ? low : count;
   }
   [[nodiscard]] std::int64_t count_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
+  // Two that note at once may leave the higher of their figures: a chain more is given back.
+  void note_low(std::int64_t count) noexcept {
+    if (count < low_.load(detail::relaxed)) low_.store(count, detail::relaxed);
+  }
+
   boost::lockfree::stack<T*> chains_{0};
   // Relaxed: a hint for trimming; the lock-free stack itself publishes the chains.
   detail::Atomic<std::int64_t> count_{0};
+  detail::Atomic<std::int64_t> low_{0};  // Of count_, in this period.
 };
 
 }  // namespace weft::fibers

@@ -106,6 +106,14 @@ bool FiberStore::trim(unsigned chains) {
   return has_surplus_hint();
 }
 
+bool FiberStore::decay(unsigned chains) {
+  if (due_ <= 0) return false;
+  const auto now = static_cast<unsigned>(std::min<std::int64_t>(chains, due_));
+  due_ -= now;
+  if (!trim(now)) due_ = 0;
+  return due_ > 0;
+}
+
 void FiberStore::sort(Fiber& fiber) noexcept {
   Slab& slab = Slab::of(fiber);
   if (slab.sorted_count == 0) {

@@ -57,6 +57,9 @@ class FiberStore {
   // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs
   // in which every record is free. True when more are left to sort.
   bool trim(unsigned chains);
+  // As StackDepot::decay().
+  void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }
+  bool decay(unsigned chains);
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
 
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
@@ -90,6 +93,7 @@ class FiberStore {
   void* const owner_;
   const std::size_t max_fibers_;
   Depot<Fiber> depot_;
+  std::int64_t due_ = 0;  // Chains to be given back in this period. Whoever decays owns it.
   std::mutex mutex_;
   std::vector<Slab*> slabs_;        // Those in use.
   std::vector<Slab*> sorted_;       // Of those, the ones that hold sorted records.

@@ -35,6 +35,11 @@ inline constexpr unsigned kDefaultSizeClass = 2;
   return size_class;
 }
 
+// Of each stack beyond its size, for calls above those of a guest: a fiber may run in place on the
+// stack of one that has not used up more than this, and still has the full size of its own. Nobody
+// who is alone on a stack is promised it.
+inline constexpr std::size_t kHostBytes = std::size_t{16} << 10;
+
 // Up to 31 characters. Relaxed: written by the fiber, and read by dumps, which may see a mixture
 // of an old and a new name.
 class FiberName {
@@ -71,6 +76,9 @@ class FiberName {
 // Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
 // fiber's waker.
 struct Stack {
+  // In `no_switch`: the process is the child of a fork that the bound fiber made.
+  static constexpr std::uint16_t kForked = 0x8000;
+
   Context context = nullptr;            // Where to go on; null while somebody runs here.
   Fiber* fiber = nullptr;               // Bound to it, or its guest; null when free.
   Stack* next = nullptr;                // In the list of free stacks it is in.
@@ -81,10 +89,10 @@ struct Stack {
   std::uint32_t index = 0;  // Position among the stacks of its size.
   std::uint8_t size_class = 0;
   std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
+  [[no_unique_address]] SanitizerStack sanitizer;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;
-  [[no_unique_address]] SanitizerStack sanitizer;
 };
 
 // Fetches what resuming a parked fiber will touch: the header and the last frames below it, all in

@@ -32,6 +32,26 @@ bool StackDepot::trim(unsigned chains) noexcept {
   return false;
 }
 
+void StackDepot::begin_decay_period() noexcept {
+  for (unsigned i = 0; i < kStackSizes; ++i) due_[i] = warm_[i].begin_period();
+}
+
+bool StackDepot::decay(unsigned chains) noexcept {
+  for (unsigned i = 0; i < kStackSizes; ++i) {
+    for (; due_[i] > 0; --due_[i]) {
+      if (chains == 0) return true;
+      Stack* chain = warm_[i].take();
+      if (chain == nullptr) {
+        due_[i] = 0;
+        break;
+      }
+      space_.cool(chain);
+      --chains;
+    }
+  }
+  return false;
+}
+
 bool StackDepot::has_warm_hint() const noexcept {
   for (const Depot<Stack>& warm : warm_) {
     if (warm.count_hint() > 0) return true;

@@ -29,12 +29,17 @@ class StackDepot {
   // Gives back the memory of up to `chains` warm chains. True when more are left to give back.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_warm_hint() const noexcept;
+  // The same by and by: of the chains that nobody has needed in the whole last period, up to
+  // `chains`. True when more are due. By one thread at a time.
+  void begin_decay_period() noexcept;
+  bool decay(unsigned chains) noexcept;
 
   [[nodiscard]] StackSpace& space() noexcept { return space_; }
 
  private:
   StackSpace space_;
   std::array<Depot<Stack>, kStackSizes> warm_;
+  std::array<std::int64_t, kStackSizes> due_{};  // Chains to be given back in this period.
 };
 
 // The free stacks of one worker; the one given last, still hot in the cache, is taken first.

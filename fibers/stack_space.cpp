@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/memory_limits.hpp"
+
 namespace weft::fibers {
 
 using detail::acquire;
@@ -19,20 +21,45 @@ namespace {
 constexpr int kGuardInstall = 102;  // MADV_GUARD_INSTALL, newer than the headers of Debian 12.
 constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
 constexpr int kPidfdSelf = -10000;  // Linux 6.14, newer than the headers of Debian 12.
-constexpr std::size_t kGuardBytes = 4096;
 constexpr std::size_t kPage = 4096;
 
-// Address space is plentiful but not under a sanitizer, which shadows all of it.
+// Address space is plentiful but not under a sanitizer, which shadows all of it. For the default
+// size this is room for 1.8 million stacks.
 constexpr std::size_t kReservedBytes =
-    kSanitized ? (std::size_t{8} << 30) : (std::size_t{512} << 30);
+    kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
+// What all ranges of a process may have together: half of what user space has.
+constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
+
+// What ranges have been reserved in the process, and how many guards are mappings. Relaxed: sums,
+// which guard nothing.
+detail::Atomic<std::size_t> reserved_by_all{0};
+detail::Atomic<std::size_t> protected_by_all{0};
+
+// The address space of a new range: the usual, or a share of what is left, so that the program, its
+// threads and a hundred other runtimes find room.
+std::size_t share_of_address_space() noexcept {
+  const std::size_t reserved = std::min(reserved_by_all.load(relaxed), kReservedByAll);
+  return std::min(
+      {kReservedBytes, (kReservedByAll - reserved) / 256, base::address_space_left() / 4});
+}
+
+// How many guards may be mappings: each stack has two then, and a quarter of all is left to others.
+std::size_t most_protected() noexcept {
+  static const std::size_t most = base::most_mappings() / 4 * 3 / 2;
+  return most;
+}
 
 // Stacks start at slightly different offsets in their pages: with one offset for all, the busiest
 // lines of every stack would compete for the same few sets of the first-level cache.
 constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 128; }
 
+// The memory of a stack, and the distance to the next one.
+constexpr std::size_t extent(unsigned size_class) noexcept {
+  return stack_bytes(size_class) + kHostBytes;
+}
 constexpr std::size_t stride(unsigned size_class) noexcept {
-  return stack_bytes(size_class) + kGuardBytes;
+  return extent(size_class) + kGuardBytes;
 }
 char* top_of(char* base, unsigned size_class, std::size_t index) noexcept {
   return base + (index + 1) * stride(size_class);
@@ -61,7 +88,7 @@ StackSpace::~StackSpace() {
     Range& range = ranges_[size_class];
     char* base = range.base.load(relaxed);  // Relaxed: the destructor is alone.
     if (base == nullptr) continue;
-    if constexpr (kSanitized) {
+    if (kSanitized || SanitizerStack::watched_by_valgrind()) {
       const std::size_t carved = range.carved.load(relaxed);
       std::vector<bool> is_cold(carved);
       for (const std::uint32_t index : range.cold) is_cold[index] = true;
@@ -70,12 +97,14 @@ StackSpace::~StackSpace() {
       }
     }
     munmap(base, range.limit * stride(size_class));
+    reserved_by_all.fetch_sub(range.limit * stride(size_class), relaxed);
   }
+  protected_by_all.fetch_sub(protected_, relaxed);
 }
 
 bool StackSpace::reserve(Range& range, unsigned size_class) {
-  // A limit on address space (ulimit -v) may refuse the usual size; a smaller range still works.
-  for (std::size_t bytes = kReservedBytes; bytes >= 16 * stride(size_class); bytes /= 2) {
+  // A smaller range works, too.
+  for (std::size_t bytes = share_of_address_space(); bytes >= 4 * stride(size_class); bytes /= 2) {
     const std::size_t count = bytes / stride(size_class);
     void* base = mmap(nullptr, count * stride(size_class), PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -83,6 +112,7 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
     // Best effort: a huge page under a stack would cost 2 MiB where one page is enough.
     (void)madvise(base, count * stride(size_class), MADV_NOHUGEPAGE);
     range.limit = count;
+    reserved_by_all.fetch_add(count * stride(size_class), relaxed);
     range.base.store(static_cast<char*>(base), relaxed);  // Relaxed: [range] publishes it.
     return true;
   }
@@ -115,7 +145,13 @@ bool StackSpace::install_guard(char* guard) noexcept {
       return true;
     }
   }
-  return mprotect(guard, kGuardBytes, PROT_NONE) == 0;
+  if (protected_by_all.fetch_add(1, relaxed) < most_protected() &&
+      mprotect(guard, kGuardBytes, PROT_NONE) == 0) {
+    ++protected_;
+    return true;
+  }
+  protected_by_all.fetch_sub(1, relaxed);
+  return false;
 }
 
 // Installs `count` guards, the first at `guard`, and returns how many it could. One system call
@@ -180,8 +216,8 @@ Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexc
   // Relaxed: pick() has seen it under the mutex.
   char* base = range.base.load(relaxed);
   Stack* header = header_of(base, size_class, pick.index);
-  char* lowest = top_of(base, size_class, pick.index) - stack_bytes(size_class);
-  SanitizerStack::unpoison(lowest, stack_bytes(size_class));
+  char* lowest = top_of(base, size_class, pick.index) - extent(size_class);
+  SanitizerStack::unpoison(lowest, extent(size_class));
   auto* stack = pick.fresh ? ::new (static_cast<void*>(header)) Stack : std::launder(header);
   stack->index = pick.index;
   stack->lowest = lowest;
@@ -218,7 +254,7 @@ void StackSpace::cool(Stack* chain) noexcept {
       chain = stack.next;
       indices[count] = stack.index;
       char* lowest = stack.lowest;
-      const std::size_t bytes = stack_bytes(stack.size_class);
+      const std::size_t bytes = extent(stack.size_class);
       stack.sanitizer.destroy();
       (void)madvise(lowest, bytes, MADV_DONTNEED);
     }

@@ -18,6 +18,10 @@ enum class GuardKind : std::uint8_t {
   protection,   // mprotect(PROT_NONE): two mappings a stack, of which the kernel allows 65 530.
 };
 
+// What faults below each stack. As dear as a single page, and a frame of up to this size cannot
+// reach over it into the next stack.
+inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
+
 // One address range per stack size, reserved whole and made usable piece by piece, in which every
 // stack has a guard below it. Stacks are never unmapped one by one: a free stack whose memory has
 // been given back is cold, and is handed out again before a new one is carved.
@@ -81,6 +85,7 @@ class StackSpace {
 
   void (*entry_)(Arrival);
   GuardKind guard_kind_;
+  std::size_t protected_ = 0;               // Guards that are mappings of their own.
   detail::Atomic<bool> can_provide_{true};  // Relaxed: whoever finds out that it cannot says so.
   std::mutex mutex_;
   std::array<Range, kStackSizes> ranges_;

@@ -8,6 +8,7 @@
 
 #include "base/debug_locks.hpp"
 #include "base/panic.hpp"
+#include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
@@ -45,8 +46,11 @@ std::uint64_t take_id_block() noexcept {
 
 // Before the running fiber, whose stack this is, leaves its thread.
 void check_may_switch(const Stack& stack) noexcept {
-  if (stack.no_switch != 0) [[unlikely]]
-    refuse_switch(stack, "inside a NoSwitch scope");
+  if (stack.no_switch != 0) [[unlikely]] {
+    refuse_switch(stack, stack.no_switch >= Stack::kForked
+                             ? "in the child of a fork, where no worker is: end it by _exit or exec"
+                             : "inside a NoSwitch scope");
+  }
   if constexpr (base::kDebugLocks) {
     if (base::locks_held() > 0) refuse_switch(stack, "with a mutex locked that belongs to threads");
   }
@@ -56,6 +60,10 @@ void check_may_switch(const Stack& stack) noexcept {
 [[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
+
+
+// What a host uses of its stack between that and the guest's first call.
+constexpr std::size_t kFramesOfHost = 1 << 10;
 
 }  // namespace
 
@@ -205,9 +213,10 @@ void Worker::give_way() noexcept {
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = scheduler_.options().on_exception;
   if (!handler) {
-    // No catch clause: an exception finds no handler, and the process ends with the throwing
-    // stack intact for the debugger.
-    fiber.task.run();
+    // An exception finds no handler, not even one of a host, and the process ends with the
+    // throwing stack intact for the debugger.
+    fibers::call_as_outermost([](void* task) { static_cast<detail::Task*>(task)->run(); },
+                              &fiber.task);
     return;
   }
   try {
@@ -267,7 +276,8 @@ bool Worker::run_in_place(const void* family, detail::WaitReason reason) noexcep
   // A program that only forks and joins must not keep all others waiting.
   const std::uint32_t left = decisions_left_.load(relaxed);
   if (left <= 1) return false;
-  if (room_left(stack) < fibers::stack_bytes(default_size_class_) / 4 * 3) return false;
+  // The guest has no less than a stack of its own would give it.
+  if (room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfHost) return false;
   Fiber* guest = take_guest(family);
   // It may have been behind others, which thieves did not see for a moment.
   announce_work();

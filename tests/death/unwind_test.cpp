@@ -2,6 +2,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <execinfo.h>
+#include <pthread.h>
 #include <unistd.h>
 #include <unwind.h>
 
@@ -13,7 +14,9 @@
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
 
+#include "fibers/outermost.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -104,6 +107,49 @@ DEATH_TEST_CASE("so it does when the fiber has a name",
   std::set_terminate(&report_stack_and_abort);
   weft::run(
       [] { weft::go({.name = "thrower"}, [] { weft::test::weft_test_function_that_throws(4); }); });
+}
+
+DEATH_TEST_CASE("so it does when the fiber runs in place, on a stack whose owner would catch all",
+                "the throwing function is on the stack as often as it was called") {
+  std::set_terminate(&report_stack_and_abort);
+  weft::run({.workers = 1}, [] {
+    try {
+      weft::WaitGroup group;
+      group.go([] { weft::test::weft_test_function_that_throws(4); });
+      group.wait();
+    } catch (...) {
+      std::fprintf(stderr, "the host has caught what its guest threw\n");
+    }
+  });
+}
+
+#ifdef __x86_64__
+
+// The frame pointer as a called function finds it, or keeps it if it has one of its own.
+[[gnu::noinline]] void* frame_pointer() {
+  void* own = nullptr;
+  asm volatile("movq %%rbp, %0" : "=r"(own));
+  return own;
+}
+
+TEST_CASE("the chain of frame pointers ends where a fiber's own calls begin") {
+  void* found = &found;
+  weft::fibers::call_as_outermost(
+      [](void* result) {
+        void** frame = static_cast<void**>(frame_pointer());
+        int frames = 0;
+        while (frame != nullptr && ++frames < 5) frame = static_cast<void**>(*frame);
+        *static_cast<void**>(result) = frame;
+      },
+      &found);
+  CHECK(found == nullptr);
+}
+
+#endif
+
+DEATH_TEST_CASE("a fiber that ends its worker's thread by pthread_exit ends the process",
+                "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
+  weft::run({.workers = 2}, [] { weft::go([] { pthread_exit(nullptr); }); });
 }
 
 DEATH_TEST_CASE("the message of an exception that escapes is shown", "nobody catches this") {

@@ -1,20 +1,31 @@
 #include "fibers/stack_space.hpp"
 
 #include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <memory>
 #include <set>
 #include <string>
+#include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/magazine.hpp"
+#include "base/memory_limits.hpp"
 #include "tests/fibers/stack_tools.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
@@ -22,6 +33,8 @@
 namespace {
 
 using weft::fibers::GuardKind;
+using weft::fibers::kGuardBytes;
+using weft::fibers::kHostBytes;
 using weft::fibers::kStackSizes;
 using weft::fibers::size_class_of;
 using weft::fibers::Stack;
@@ -87,8 +100,9 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
     char* lowest = stack->lowest;
     auto* header = reinterpret_cast<char*>(stack);
     const auto usable = static_cast<std::size_t>(header - lowest);
-    CHECK(usable < stack_bytes(size_class));
-    CHECK(usable > stack_bytes(size_class) - 2048);
+    // The size, and what a host may use up above it; a little less for its own offset and header.
+    CHECK(usable < stack_bytes(size_class) + kHostBytes);
+    CHECK(usable > stack_bytes(size_class) + kHostBytes - 2048);
     std::memset(lowest, 0x5a, usable - 256);  // The initial context stands at the top.
     space.cool(stack);
   }
@@ -102,6 +116,8 @@ TEST_CASE("a touch below a stack of any size is deadly, one at its end is not") 
       CHECK(signal_of_touching(lowest) == 0);
       CHECK(signal_of_touching(lowest - 1) == SIGSEGV);
       CHECK(signal_of_touching(lowest - 4096) == SIGSEGV);
+      // Guards are as large as frames are, more or less: the next stack is not reached in one go.
+      CHECK(signal_of_touching(lowest - kGuardBytes) == SIGSEGV);
     }
   }
 }
@@ -158,14 +174,14 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
     for (Stack* other : stacks) {
       if (other == stack) continue;
       char* others = other->lowest;
-      CHECK((others + stack_bytes(other->size_class) <= lowest ||
-             lowest + stack_bytes(stack->size_class) <= others));
+      CHECK((others + stack_bytes(other->size_class) + kHostBytes + kGuardBytes <= lowest ||
+             lowest + stack_bytes(stack->size_class) + kHostBytes + kGuardBytes <= others));
     }
     for (int i = 0; i < 20; ++i) {
       char* inside = lowest + random.below(stack_bytes(stack->size_class));
       CHECK(space.find_overflowed(inside, size) == nullptr);
     }
-    char* guard = lowest - 1 - random.below(4096);
+    char* guard = lowest - 1 - random.below(kGuardBytes);
     CHECK(space.find_overflowed(guard, size) == stack);
     CHECK(size == stack_bytes(stack->size_class));
     char* far_above = lowest + (std::size_t{1} << 31);  // Reserved, but no stack yet.
@@ -239,6 +255,122 @@ TEST_CASE("with little address space there are fewer stacks, not a crash") {
   waitpid(child, &status, 0);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
+}
+
+// In a child, which has no way back.
+template <class Body>
+int status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body());
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool can_have_memory_and_a_thread() {
+  constexpr std::size_t kMuch = std::size_t{64} << 20;
+  void* memory = mmap(nullptr, kMuch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  munmap(memory, kMuch);
+  try {
+    std::thread([] {}).join();
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
+TEST_CASE("with little address space a share is left for memory and threads") {
+  if (weft::test::kSanitized) return;
+  CHECK(status_of_child([] {
+          const rlimit limit{rlim_t{1} << 30, rlim_t{1} << 30};
+          if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
+          StackSpace space(&Coroutine::entry);
+          for (unsigned size_class = 0; size_class < 4; ++size_class) {
+            unsigned taken = 0;
+            while (space.take(size_class, 32) != nullptr && ++taken < 10'000) continue;
+            if (taken == 0 || taken == 10'000) return 2;
+          }
+          return can_have_memory_and_a_thread() ? 0 : 3;
+        }) == 0);
+}
+
+TEST_CASE("a hundred spaces leave address space to each other and to others") {
+  if (weft::test::kSanitized) return;
+  std::vector<std::unique_ptr<StackSpace>> spaces;
+  for (int i = 0; i < 100; ++i) {
+    spaces.push_back(std::make_unique<StackSpace>(&Coroutine::entry));
+    for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+      REQUIRE(spaces.back()->take(size_class, 1) != nullptr);
+    }
+  }
+  constexpr std::size_t kMuch = std::size_t{16} << 40;
+  void* memory =
+      mmap(nullptr, kMuch, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  CHECK(memory != MAP_FAILED);
+  munmap(memory, kMuch);
+}
+
+// As before Linux 6.13, or in a sandbox that lets nothing through that it does not know.
+void refuse_guard_advice() {
+  constexpr unsigned kGuardInstall = 102;
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_madvise, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args[2])),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kGuardInstall, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(filter), filter};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    _exit(77);
+  }
+}
+
+TEST_CASE("without guard advice, pages that are protected guard the stacks") {
+  if (weft::test::kSanitized) return;
+  const int status = status_of_child([] {
+    refuse_guard_advice();
+    StackSpace space(&Coroutine::entry);
+    if (space.guard_kind() != GuardKind::protection) return 1;
+    for (Stack* stack : unchain(space.take(2, 4))) {
+      char* lowest = stack->lowest;
+      if (signal_of_touching(lowest) != 0) return 2;
+      if (signal_of_touching(lowest - 1) != SIGSEGV) return 3;
+      if (signal_of_touching(lowest - kGuardBytes) != SIGSEGV) return 4;
+      std::size_t size = 0;
+      if (space.find_overflowed(lowest - 1, size) != stack) return 5;
+    }
+    return 0;
+  });
+  CHECK((status == 0 || status == 77));
+}
+
+TEST_CASE("without guard advice, stacks leave mappings to memory and threads") {
+  if (weft::test::kSanitized) return;
+  const int status = status_of_child([] {
+    refuse_guard_advice();
+    const std::size_t most = weft::base::most_mappings();
+    if (most > 100'000) return 77;
+    std::size_t taken = 0;
+    {
+      StackSpace space(&Coroutine::entry);
+      while (Stack* chain = space.take(0, 32)) {
+        taken += weft::base::chain_length(chain);
+        if (taken > most) return 1;
+      }
+      if (taken < most / 4 || weft::base::count_mappings() > most / 8 * 7) return 2;
+      if (!can_have_memory_and_a_thread()) return 3;
+    }
+    // What a space had is there for the next one.
+    StackSpace other(&Coroutine::entry);
+    return other.take(0, 32) != nullptr ? 0 : 4;
+  });
+  CHECK((status == 0 || status == 77));
 }
 
 TEST_SUITE_END();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -63,6 +64,24 @@ ONE_WORKER_TEST_CASE(
     }
   }
   CHECK(in_place >= 28);
+}
+
+// Uses as much of the stack, and a little more.
+[[gnu::noinline]] int use_up(std::size_t kib, const std::function<int()>& then) {
+  volatile char room[1024];
+  room[0] = static_cast<char>(kib);
+  const int result = kib == 0 ? then() : use_up(kib - 1, then);
+  return result + room[0] * 0;
+}
+
+ONE_WORKER_TEST_CASE("a child has the room of a stack of its own, however deep its parent is") {
+  if (weft::test::kSanitized) return;  // Frames are larger then.
+  const std::function<int()> nothing = [] { return 1; };
+  for (const std::size_t parent : {0U, 4U, 8U, 12U, 13U, 14U, 15U, 16U, 24U, 32U, 40U}) {
+    const int result =
+        use_up(parent, [&] { return spawn([&] { return use_up(54, nothing); }).join(); });
+    CHECK(result == 1);
+  }
 }
 
 ONE_WORKER_TEST_CASE("children that are joined in the order of their spawns run in place") {

@@ -1,0 +1,72 @@
+#include <weft/detail/spin_lock.hpp>
+
+#include <doctest/doctest.h>
+#include <pthread.h>
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using weft::detail::SpinLock;
+
+bool pin_this_thread() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  return pthread_setaffinity_np(pthread_self(), sizeof one, &one) == 0;
+}
+
+double processor_seconds() {
+  timespec used{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
+
+TEST_SUITE_BEGIN("base/spin_lock");
+
+// The waiter goes before the holder whenever it wants to run, and both have one processor: as long
+// as it spins, and however often it yields, the holder does not get on.
+TEST_CASE("a thread of a real-time priority lets the holder of a lock get on") {
+  const weft::test::TestGuard guard("real-time priority");
+  SpinLock lock;
+  std::atomic<int> stage{0};
+  double used = 0;
+  bool is_real_time = false;
+  std::thread both([&] {
+    if (!pin_this_thread()) return;
+    std::thread waiter([&] {
+      sched_param priority{};
+      priority.sched_priority = 1;
+      is_real_time = pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) == 0;
+      stage = 1;
+      stage.notify_one();
+      stage.wait(1);
+      lock.lock();
+      used = processor_seconds();
+      lock.unlock();
+    });
+    stage.wait(0);
+    lock.lock();
+    stage = 2;
+    stage.notify_one();  // The waiter runs from here on, here.
+    const double start = processor_seconds();
+    while (processor_seconds() - start < 0.005) continue;
+    lock.unlock();
+    waiter.join();
+  });
+  both.join();
+  if (!is_real_time) {
+    MESSAGE("skipped: no real-time priority is to be had");
+    return;
+  }
+  CHECK(used < 0.2);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
