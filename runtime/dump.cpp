@@ -12,6 +12,7 @@
 #include "base/panic.hpp"
 #include "base/thread.hpp"
 #include "runtime/symbols.hpp"
+#include "scheduler/registry.hpp"
 
 namespace weft::runtime {
 
@@ -113,7 +114,7 @@ std::string compose(Scheduler& scheduler, Deadline patience,
 
 std::string compose_all(Deadline patience) {
   std::string text;
-  const bool listed = Scheduler::visit_all(
+  const bool listed = scheduler::visit_registry(
       patience, [&](Scheduler& scheduler) { text.append(compose(scheduler, patience)); });
   if (!listed) text.append("weft: no list of fibers: a runtime is being made or destroyed\n");
   return text;

@@ -1,5 +1,6 @@
 #include "runtime/dump_signal.hpp"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -7,6 +8,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -48,9 +50,32 @@ struct Shared {
   std::thread writer;
 };
 
+void lock_before_fork();
+void unlock_after_fork();
+void forget_after_fork();
+
+// Never destroyed: a static runtime may end later.
 Shared& shared() {
-  static Shared instance;
+  static Shared& instance = *[] {
+    // Cannot fail but for memory; then the child of a fork has a handler too many.
+    (void)pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_after_fork);
+    return new Shared;
+  }();
   return instance;
+}
+
+void lock_before_fork() { shared().mutex.lock(); }
+void unlock_after_fork() { shared().mutex.unlock(); }
+
+// The child has no thread that writes. The handler stays, and finds no descriptor.
+void forget_after_fork() {
+  Shared& state = shared();
+  handler_descriptor.store(-1, relaxed);
+  handlers_running.store(0, relaxed);
+  if (state.users > 0) (void)::close(state.descriptor);
+  state.users = 0;
+  new (&state.writer) std::thread;  // The former one cannot be joined.
+  state.mutex.unlock();
 }
 
 void write_to(int descriptor, std::uint64_t value) noexcept {

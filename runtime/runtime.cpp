@@ -1,12 +1,15 @@
 #include <weft/runtime.hpp>
 
 #include <ostream>
+#include <weft/this_fiber.hpp>
 
 #include "base/panic.hpp"
 #include "io/poller.hpp"
 #include "runtime/config.hpp"
 #include "runtime/dump.hpp"
 #include "runtime/dump_signal.hpp"
+#include "runtime/process_exit.hpp"
+#include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft {
@@ -20,18 +23,37 @@ Runtime::Runtime(const RuntimeOptions& options)
   }
 }
 
+namespace {
+
+void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
+  WEFT_CHECK(!scheduler.lost_in_fork(),
+             "a Runtime was used in the child of a fork, which has none of its workers");
+}
+
+}  // namespace
+
 Runtime::~Runtime() {
+  // There is nobody to wait for; or the process ends, by one for whom nobody can wait.
+  if (scheduler_->lost_in_fork() ||
+      (scheduler_->runs_on_this_thread() && runtime::called_by_exit())) {
+    (void)scheduler_.release();
+    (void)events_.release();
+    (void)dump_signal_.release();
+    return;
+  }
   WEFT_CHECK(!scheduler_->runs_on_this_thread(),
              "a Runtime was destroyed by one of its own fibers, which it would wait for");
-  (void)scheduler_->wait_idle_until(Deadline::never());
+  scheduler_->retire();
 }
 
 // Not inlined: the return address tells dumps who spawned.
 [[gnu::noinline]] void Runtime::spawn_here(detail::Task&& task, const SpawnOptions& options) {
+  check_is_not_lost(*scheduler_);
   scheduler_->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
 bool Runtime::wait_idle_until(Deadline deadline) {
+  check_is_not_lost(*scheduler_);
   if (scheduler_->wait_idle_until(deadline)) return true;
   runtime::write_to_stderr(runtime::dump(*scheduler_, runtime::report_patience()));
   return false;
@@ -68,6 +90,14 @@ void Runtime::dump(std::ostream& out) const {
 }
 
 void Runtime::trim() noexcept { scheduler_->trim(); }
+
+RuntimeScope::RuntimeScope(Runtime& runtime) noexcept : binds_(!this_fiber::is_fiber()) {
+  if (binds_) before_ = scheduler::bind_this_thread(runtime.scheduler_.get());
+}
+
+RuntimeScope::~RuntimeScope() {
+  if (binds_) (void)scheduler::bind_this_thread(before_);
+}
 
 void dump_fibers(std::ostream& out) { out << runtime::dump_all(Deadline::never()); }
 

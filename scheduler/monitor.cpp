@@ -58,6 +58,7 @@ void Monitor::run() noexcept {
     const std::int64_t now = Deadline::now_nanoseconds();
     const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
     provide_spares(verdict);
+    (void)scheduler_.decay_some(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
     period = now - last_long_run < kAlert ? kShortestPeriod : std::min(period * 2, kLongestPeriod);

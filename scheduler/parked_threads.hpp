@@ -33,6 +33,11 @@ class ParkedThreads {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]
     return {begun, ended_.load(detail::acquire)};              // [parked]
   }
+  // In the child of a fork, which has one thread, and that one runs; so relaxed will do.
+  static void reset() noexcept {
+    begun_.store(0, detail::relaxed);
+    ended_.store(0, detail::relaxed);
+  }
 
  private:
   static inline detail::Atomic<std::uint64_t> begun_{0};

@@ -10,10 +10,11 @@
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "base/lock_until.hpp"
 #include "base/membarrier.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
+#include "scheduler/exit_watch.hpp"
+#include "scheduler/registry.hpp"
 #include "scheduler/sleep_protocol.hpp"
 
 namespace weft::scheduler {
@@ -27,24 +28,6 @@ using fibers::Fiber;
 using fibers::FiberState;
 
 namespace {
-
-detail::Atomic<Scheduler*> current_scheduler{nullptr};
-
-// All schedulers, the newest at the back; guards the choice of the current one.
-std::mutex registry_mutex;
-std::vector<Scheduler*> registry;
-
-void enter_registry(Scheduler& scheduler) {
-  const std::lock_guard lock(registry_mutex);
-  registry.push_back(&scheduler);
-  current_scheduler.store(&scheduler, release);  // [current]
-}
-
-void leave_registry(Scheduler& scheduler) noexcept {
-  const std::lock_guard lock(registry_mutex);
-  std::erase(registry, &scheduler);
-  current_scheduler.store(registry.empty() ? nullptr : registry.back(), release);  // [current]
-}
 
 // Keeps a scheduler alive while a thread that is not one of its workers is inside: the fiber that
 // it makes runnable may be the last one, whose end lets the scheduler be destroyed.
@@ -95,6 +78,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
       events_(events),
       idle_(options_.workers, most_workers()),
       outside_fibers_(fibers_),
+      forks_(forks()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(most_workers())),
       monitor_(*this, options_.monitor),
       blocking_(options_.max_blocking_threads) {
@@ -123,6 +107,7 @@ Scheduler::~Scheduler() { stop(); }
 void Scheduler::start_worker() {
   threads_.emplace_back([&worker = *workers_[threads_.size()]] {
     const fibers::SignalStack signal_stack;
+    const ExitWatch exit_watch;
     worker.run();
   });
 }
@@ -187,7 +172,16 @@ void Scheduler::stop() noexcept {
   while (visitors_.load(acquire) != 0) base::yield_processor();  // [visit]
 }
 
-Scheduler* Scheduler::current() noexcept { return current_scheduler.load(acquire); }  // [current]
+Scheduler* Scheduler::current() noexcept { return Choice().get(); }
+
+bool Scheduler::lost_in_fork() const noexcept { return forks_ != forks(); }
+
+void Scheduler::retire() noexcept {
+  (void)wait_idle_until(Deadline::never());
+  stop_choosing(*this);
+  // Those that were spawned meanwhile.
+  (void)wait_idle_until(Deadline::never());
+}
 
 std::uint8_t Scheduler::size_class_for(std::size_t stack_size) const {
   if (stack_size == 0) return static_cast<std::uint8_t>(options_.size_class);
@@ -196,13 +190,6 @@ std::uint8_t Scheduler::size_class_for(std::size_t stack_size) const {
   throw std::system_error(make_error_code(Errc::invalid_stack_size),
                           "weft: SpawnOptions::stack_size = " + std::to_string(stack_size) +
                               ", at most " + std::to_string(fibers::kLargestStack));
-}
-
-bool Scheduler::visit_all(Deadline patience, const std::function<void(Scheduler&)>& visit) {
-  const std::unique_lock lock = base::lock_until(registry_mutex, patience);
-  if (!lock) return false;
-  for (Scheduler* scheduler : registry) visit(*scheduler);
-  return true;
 }
 
 void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const void* caller) {
@@ -302,12 +289,27 @@ bool Scheduler::has_surplus_hint() const noexcept {
   return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
 }
 
-// A fraction of a millisecond's worth.
+// A fraction of a millisecond's worth, of both.
+constexpr unsigned kStackChains = 8;
+constexpr unsigned kFiberChains = 16;
+
 bool Scheduler::trim_some() noexcept {
-  constexpr unsigned kStackChains = 8;
-  constexpr unsigned kFiberChains = 16;
   const bool more_stacks = stacks_.trim(kStackChains);
   const bool more_fibers = fibers_.trim(kFiberChains);
+  return more_stacks || more_fibers;
+}
+
+bool Scheduler::decay_some(std::int64_t now) noexcept {
+  // One at a time: the others have better to do.
+  if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
+  if (now - decay_period_began_ >= kDecayPeriod) {
+    decay_period_began_ = now;
+    stacks_.begin_decay_period();
+    fibers_.begin_decay_period();
+  }
+  const bool more_stacks = stacks_.decay(kStackChains);
+  const bool more_fibers = fibers_.decay(kFiberChains);
+  decaying_.store(false, release);  // [decay]
   return more_stacks || more_fibers;
 }
 
@@ -337,7 +339,7 @@ bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
 
 EventSource& current_events() {
   if (Worker* worker = current_worker()) return worker->scheduler().events();
-  if (Scheduler* scheduler = Scheduler::current()) return scheduler->events();
+  if (Scheduler* scheduler = Choice().get()) return scheduler->events();
   throw std::system_error(make_error_code(Errc::no_runtime), "weft: no Runtime exists");
 }
 

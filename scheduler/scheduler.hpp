@@ -24,6 +24,7 @@
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/monitor.hpp"
+#include "scheduler/stack_shortage.hpp"
 #include "scheduler/watch.hpp"
 #include "scheduler/worker.hpp"
 
@@ -44,29 +45,27 @@ struct SchedulerOptions {
 };
 
 // Order
-//   [current]   the registry stores the current scheduler (release) -> current() loads
-//               (acquire): the scheduler is complete.
 //   [outside]   spawn_from_outside counts (release) -> live loads (acquire), as [count] in Worker.
 //   [spares]    start_worker publishes a worker by its count (release) -> workers() loads it
 //               (acquire): it is complete.
 //   [drain]     wait_idle_until raises draining_; full_fence; live() is read, against: a worker
 //               counts its last fiber; full_fence; draining_ is read. One sees the other.
+//   [decay]     decay_some leaves (release) -> the next one enters (acquire): what it noted.
 class Scheduler {
  public:
   // Starts the worker threads, which sleep in `events`; it outlives the scheduler. Throws
   // std::system_error.
   Scheduler(SchedulerOptions options, EventSource& events);
-  // Stops the workers. No fiber may be left: wait_idle_until() first.
+  // Stops the workers. No fiber may be left: retire() first.
   ~Scheduler();
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  // The newest scheduler, or nullptr.
+  // The one to which the calling plain thread would spawn, or nullptr. Nothing keeps it alive: for
+  // tests; see Choice.
   [[nodiscard]] static Scheduler* current() noexcept;
-  // Calls visit for each scheduler there is; none is destroyed meanwhile. False, without a call,
-  // when the lock that this takes was not to be had before `patience` ended. From any thread.
-  [[nodiscard]] static bool visit_all(Deadline patience,
-                                      const std::function<void(Scheduler&)>& visit);
+  // The process is the child of a fork, in which the scheduler has no threads.
+  [[nodiscard]] bool lost_in_fork() const noexcept;
 
   // From any thread. `caller` is where the user's call returns to. Throws as detail::spawn().
   void spawn(detail::Task&& task, const SpawnOptions& options, const void* caller);
@@ -75,6 +74,9 @@ class Scheduler {
   // From any thread that is not one of its workers.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
 
+  // Before the destructor, from a plain thread: waits until no fiber is left, has no plain thread
+  // choose this scheduler any more, and waits for what was spawned meanwhile.
+  void retire() noexcept;
   // From a plain thread: waits until no fiber is left. False when the deadline passed first.
   [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept;
   // Fibers spawned and not finished. Exact when nothing runs.
@@ -86,6 +88,10 @@ class Scheduler {
   // One step of it; true when more is left to do.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
+  // Gives back a little of what nobody has needed for a while, beside whatever else goes on: what
+  // has lain in the shared stores, unused, for a whole period of half a second. `now` in
+  // nanoseconds. A fraction of a millisecond; true when more is due already. From any thread.
+  bool decay_some(std::int64_t now) noexcept;
 
   // For workers, and sleep_protocol.hpp.
   [[nodiscard]] bool has_outside_work_hint() const noexcept { return !inject_queue_.empty_hint(); }
@@ -137,6 +143,7 @@ class Scheduler {
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   // Something is watched for the first time: one worker should sleep in events(). From any thread.
   void events_started() noexcept;
+  [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[nodiscard]] BlockingPool& blocking() noexcept { return blocking_; }
   // The searcher that naps, or nullptr; see README.md.
   [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
@@ -144,6 +151,8 @@ class Scheduler {
   [[noreturn]] void throw_too_many_fibers() const;
 
  private:
+  static constexpr std::int64_t kDecayPeriod = 500'000'000;
+
   void start_worker();
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
@@ -159,6 +168,7 @@ class Scheduler {
   EventSource& events_;
   IdleSet idle_;
   DeadlockWatch deadlock_watch_{*this};
+  StackShortage stack_shortage_{*this};
   Watch watch_;
   detail::Atomic<Worker*> napper_{nullptr};
   // Read by every searcher and sleeper, and hardly ever written.
@@ -170,6 +180,9 @@ class Scheduler {
       outside_mutex_;  // Guards outside_fibers_: plain threads may block.
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
+  detail::Atomic<bool> decaying_{false};  // Guards the next one.
+  std::int64_t decay_period_began_ = 0;
+  const std::uint32_t forks_;                  // Before it was made.
   detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
   // An array of most_workers(), filled from the front.
   alignas(base::kCacheLine) std::unique_ptr<std::unique_ptr<Worker>[]> workers_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <system_error>
 #include <utility>
 #include <weft/error.hpp>
@@ -13,6 +14,7 @@
 #include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/deadlock.hpp"
+#include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft::detail {
@@ -92,12 +94,26 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 namespace {
 
-Scheduler& scheduler_for_spawn() {
-  if (Worker* worker = current_worker()) return worker->scheduler();
-  if (Scheduler* scheduler = Scheduler::current()) return *scheduler;
-  throw std::system_error(make_error_code(Errc::no_runtime),
-                          "weft: a plain thread spawned a fiber");
-}
+// What a spawn goes to; lives for the duration of the spawn.
+class Destination {
+ public:
+  Destination() {
+    if (Worker* worker = current_worker()) {
+      scheduler_ = &worker->scheduler();
+      return;
+    }
+    scheduler_ = choice_.emplace().get();
+    if (scheduler_ == nullptr) {
+      throw std::system_error(make_error_code(Errc::no_runtime),
+                              "weft: a plain thread spawned a fiber");
+    }
+  }
+  [[nodiscard]] Scheduler* operator->() const noexcept { return scheduler_; }
+
+ private:
+  std::optional<scheduler::Choice> choice_;
+  Scheduler* scheduler_;
+};
 
 }  // namespace
 
@@ -108,13 +124,13 @@ Scheduler& scheduler_for_spawn() {
   if (Worker* worker = current_worker()) [[likely]] {
     worker->spawn(std::move(task), caller);
   } else {
-    scheduler_for_spawn().spawn(std::move(task), {}, caller);
+    Destination()->spawn(std::move(task), {}, caller);
   }
 }
 
 [[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
   shake::delay();
-  scheduler_for_spawn().spawn(std::move(task), options, __builtin_return_address(0));
+  Destination()->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
 void* allocate_brief(std::size_t bytes) {
@@ -136,9 +152,8 @@ void free_brief(void* memory, std::size_t bytes) noexcept {
 Waker spawn_parked(Task&& task, WaitReason reason) {
   shake::delay();
   Worker* worker = current_worker();
-  return Waker::of_fiber(worker != nullptr
-                             ? &worker->spawn_parked(std::move(task), reason)
-                             : &scheduler_for_spawn().spawn_parked(std::move(task), reason));
+  return Waker::of_fiber(worker != nullptr ? &worker->spawn_parked(std::move(task), reason)
+                                           : &Destination()->spawn_parked(std::move(task), reason));
 }
 
 Waker current() noexcept {
@@ -210,7 +225,8 @@ bool run_in_place(const void* family, WaitReason reason) noexcept {
 
 unsigned concurrency() noexcept {
   Worker* worker = current_worker();
-  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : Scheduler::current();
+  const scheduler::Choice choice;
+  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : choice.get();
   return scheduler == nullptr ? 1 : scheduler->options().workers;
 }
 

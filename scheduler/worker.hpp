@@ -225,7 +225,6 @@ class Worker {
   bool searching_ = false;
   bool look_due_ = false;
   bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
-  bool warned_of_stacks_ = false;
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.

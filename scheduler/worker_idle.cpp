@@ -107,19 +107,12 @@ void Worker::enter(Fiber& fiber) noexcept {
 // The system refuses memory or mappings. The fiber goes to the back of the queue: those that run
 // now will give stacks back when they end.
 void Worker::out_of_stacks(Fiber& fiber) noexcept {
-  if (!std::exchange(warned_of_stacks_, true)) {
-    const auto counts = scheduler_.stacks().space().counts();
-    (void)std::fprintf(
-        stderr,
-        "weft: no stack of %zu KiB to be had: %llu are set up and the system refuses "
-        "more (memory, ulimit -v or vm.max_map_count); new fibers wait until "
-        "others end\n",
-        fibers::stack_bytes(fiber.size_class) >> 10,
-        static_cast<unsigned long long>(counts.carved));
-  }
+  const std::size_t bytes = fibers::stack_bytes(fiber.size_class);
   make_ready_last(fiber);
   // Nothing tells when the system will have memory again, hence a pause instead of a wait.
-  (void)park_until(Deadline::after(std::chrono::milliseconds(1)));
+  if (scheduler_.stack_shortage().note(bytes)) {
+    (void)park_until(Deadline::after(std::chrono::milliseconds(1)));
+  }
 }
 
 // What local work would keep waiting for ever.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <stop_token>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -104,15 +105,19 @@ namespace runtime {
 class DumpSignal;
 }
 
-// Owns worker threads and everything that fibers need. While it exists it is the process's
-// current runtime, to which plain threads spawn; the newest one is current if there are several.
+// Owns worker threads and everything that fibers need. Plain threads spawn to the process's first
+// runtime, unless they have a RuntimeScope; when that one ends, to the oldest that is left. So a
+// library that makes a runtime for a while changes nothing for the program around it.
+// In the child of a fork there are no workers: a Runtime that was there before must not be used,
+// and its destructor does nothing. A new one works.
 class Runtime {
  public:
   // Starts the workers. Throws std::invalid_argument naming the option, or std::system_error
   // when the system refuses a thread or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Parks the calling plain thread until every fiber has ended, then stops the workers.
-  // Must not be called from a fiber of this runtime.
+  // Must not be called from a fiber of this runtime. Only where a fiber has called exit(), which
+  // destroys what is static, nothing is waited for and nothing stopped: the process ends.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -146,6 +151,22 @@ class Runtime {
     return wait_idle_until(Deadline::after(duration));
   }
 
+  // Asks all to end: the token below says so from now on, and ends the waits that were given it.
+  // From fibers and plain threads. Never parks, but stop callbacks run in the call.
+  void request_stop() noexcept { (void)stop_source_.request_stop(); }
+  // What fibers that should end with the runtime wait with: `channel.receive_until(value, token)`.
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
+  // request_stop(), then wait_idle_until(): false when fibers have survived, which are then listed
+  // on stderr. From a plain thread. The workers go on until the destructor.
+  [[nodiscard]] bool shut_down_until(Deadline deadline) {
+    request_stop();
+    return wait_idle_until(deadline);
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] bool shut_down_for(std::chrono::duration<Rep, Period> duration) {
+    return shut_down_until(Deadline::after(duration));
+  }
+
   [[nodiscard]] unsigned workers() const noexcept;
   [[nodiscard]] RuntimeStats stats() const noexcept;
   // Writes one line per living fiber, a few hundred at most: id, name, state, what it waits for,
@@ -163,6 +184,24 @@ class Runtime {
   std::unique_ptr<scheduler::EventSource> events_;  // Outlives the scheduler.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
+  std::stop_source stop_source_;
+
+  friend class RuntimeScope;
+};
+
+// While one lives, what its plain thread spawns by weft::go and weft::spawn goes to `runtime`,
+// which must not end before it. Scopes may be nested, and end in the reverse order. A fiber spawns
+// to its own runtime anyway: made by a fiber, a scope does nothing.
+class RuntimeScope {
+ public:
+  explicit RuntimeScope(Runtime& runtime) noexcept;
+  ~RuntimeScope();
+  RuntimeScope(const RuntimeScope&) = delete;
+  RuntimeScope& operator=(const RuntimeScope&) = delete;
+
+ private:
+  bool binds_;
+  scheduler::Scheduler* before_ = nullptr;
 };
 
 // As Runtime::dump, for all runtimes of the process. Writes nothing when there is none.

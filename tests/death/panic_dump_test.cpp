@@ -10,6 +10,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "base/panic.hpp"
+#include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "tests/support/death_test.hpp"
 
@@ -80,9 +81,9 @@ DEATH_TEST_CASE("who fails with the records locked is told that they cannot be l
 DEATH_TEST_CASE("who fails with the list of runtimes locked is told that it is in use",
                 "weft: no list of fibers: a runtime is being made or destroyed") {
   weft::run({.workers = 1}, [] {
-    (void)weft::scheduler::Scheduler::visit_all(
-        weft::Deadline::never(),
-        [](weft::scheduler::Scheduler&) { WEFT_CHECK(false, "failed with the list locked"); });
+    (void)weft::scheduler::visit_registry(weft::Deadline::never(), [](weft::scheduler::Scheduler&) {
+      WEFT_CHECK(false, "failed with the list locked");
+    });
   });
 }
 

@@ -12,7 +12,7 @@ using weft::Runtime;
 
 TEST_SUITE_BEGIN("regress/runtime_order");
 
-TEST_CASE("the newest runtime stays current when an older one ends") {
+TEST_CASE("a newer runtime stays when an older one ends, and takes over") {
   const weft::test::TestGuard guard("older one ends");
   auto older = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});
   auto newer = std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 1});

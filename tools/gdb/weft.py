@@ -91,7 +91,7 @@ def all_fibers():
     registry = gdb.parse_and_eval("'weft::scheduler::(anonymous namespace)::registry'")
     record = gdb.lookup_type("weft::fibers::Fiber")
     count = (SLAB_BYTES - SLAB_HEADER_BYTES) // record.sizeof
-    for scheduler in elements(registry):
+    for scheduler in elements(registry.dereference()) if int(registry) != 0 else []:
         for slab in elements(scheduler["fibers_"]["slabs_"]):
             first = gdb.Value(int(slab) + SLAB_HEADER_BYTES).cast(record.pointer())
             for i in range(count):

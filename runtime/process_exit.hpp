@@ -1,0 +1,9 @@
+// Whether the process is ending.
+#pragma once
+
+namespace weft::runtime {
+
+// True when exit() is among the calling functions: so who destroys what is static.
+[[nodiscard]] bool called_by_exit() noexcept;
+
+}  // namespace weft::runtime

@@ -1,0 +1,43 @@
+#include "scheduler/exit_watch.hpp"
+
+#include <cstdint>
+
+#include "base/panic.hpp"
+
+namespace weft::scheduler {
+
+namespace {
+
+std::uintptr_t frame_address() noexcept {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+// Destroyed as the thread ends, on the thread's own stack; by exit() on the stack of its caller.
+class Sentinel {
+ public:
+  ~Sentinel() {
+    // Workers' stacks are larger than this distance, and begin with the watch's frame or so.
+    constexpr std::uintptr_t kNear = 16 << 10;
+    const std::uintptr_t here = frame_address();
+    const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
+    WEFT_CHECK(start_ == 0 || distance > kNear,
+               "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled");
+  }
+  void watch(std::uintptr_t start) noexcept { start_ = start; }
+
+ private:
+  std::uintptr_t start_ = 0;
+};
+
+// By whoever is a plain thread at the time; not inlined all the same, as everywhere.
+[[gnu::noinline]] Sentinel& sentinel() noexcept {
+  thread_local Sentinel instance;
+  return instance;
+}
+
+}  // namespace
+
+ExitWatch::ExitWatch() noexcept { sentinel().watch(frame_address()); }
+ExitWatch::~ExitWatch() { sentinel().watch(0); }
+
+}  // namespace weft::scheduler

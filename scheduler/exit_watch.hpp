@@ -1,0 +1,18 @@
+// What ends a worker's thread behind its back.
+#pragma once
+
+namespace weft::scheduler {
+
+// In the frame in which a worker's thread runs its worker. A thread that is ended otherwise,
+// because a fiber called pthread_exit() or because somebody cancelled the thread, would be missed
+// by all fibers without a word: the process ends with a sentence instead. A call of exit() by a
+// fiber is none of this, although it destroys the thread's variables, too.
+class ExitWatch {
+ public:
+  ExitWatch() noexcept;
+  ~ExitWatch();
+  ExitWatch(const ExitWatch&) = delete;
+  ExitWatch& operator=(const ExitWatch&) = delete;
+};
+
+}  // namespace weft::scheduler

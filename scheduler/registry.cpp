@@ -1,0 +1,144 @@
+#include "scheduler/registry.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/detail/atomic.hpp>
+
+#include "base/lock_until.hpp"
+#include "base/thread.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/parked_threads.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using detail::release;
+
+namespace {
+
+// Order
+//   [default]   the default is stored (release) -> Choice loads it (acquire): the scheduler is
+//               complete.
+//   [choosing]  Choice counts itself; full_fence; it loads the default, against: stop_choosing
+//               stores another default; full_fence; it reads the counts. Either the one who chooses
+//               finds the new default, or it is waited for.
+detail::Atomic<Scheduler*> default_scheduler{nullptr};
+
+// Those who choose, on two sides: stop_choosing() turns newcomers to the other side and waits for
+// one side after the other, so that it ends although there are always some.
+std::array<detail::Atomic<std::uint32_t>, 2> choosing;
+detail::Atomic<std::uint32_t> side_of_newcomers{0};
+
+// Guards the lists, the choice of the default and the turning of sides.
+std::mutex registry_mutex;
+// All schedulers, and those that may be chosen, the oldest in front. Never destroyed: a static
+// runtime may end after whatever is static here. tools/gdb/weft.py reads the first.
+constinit std::vector<Scheduler*>* registry = nullptr;
+constinit std::vector<Scheduler*>* choosable = nullptr;
+
+detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
+
+// Not inlined: fibers, which move between threads, must not learn its address.
+[[gnu::noinline]] Scheduler*& bound_scheduler() noexcept {
+  thread_local Scheduler* bound = nullptr;
+  return bound;
+}
+
+void choose_default() noexcept {
+  default_scheduler.store(choosable->empty() ? nullptr : choosable->front(),
+                          release);  // [default]
+}
+
+void before_fork() { registry_mutex.lock(); }
+void after_fork_in_parent() { registry_mutex.unlock(); }
+// Only the thread that forked is left. What it holds of the schedulers, it holds for ever.
+void after_fork_in_child() {
+  registry->clear();
+  choosable->clear();
+  choose_default();
+  for (auto& side : choosing) side.store(0, relaxed);
+  bound_scheduler() = nullptr;
+  ParkedThreads::reset();
+  fork_count.fetch_add(1, relaxed);
+  if (Worker* worker = current_worker()) {
+    // The fiber goes on as a plain thread would. It must not end: its worker is gone.
+    if (fibers::Fiber* fiber = worker->current_fiber()) {
+      fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
+    }
+    weft_current_worker = nullptr;
+  }
+  registry_mutex.unlock();
+}
+
+void prepare_once() {
+  if (registry != nullptr) return;
+  auto* list = new std::vector<Scheduler*>;
+  choosable = new std::vector<Scheduler*>;
+  const int error = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+  if (error != 0) throw std::system_error(error, std::generic_category(), "weft: pthread_atfork");
+  registry = list;
+}
+
+}  // namespace
+
+void enter_registry(Scheduler& scheduler) {
+  const std::lock_guard lock(registry_mutex);
+  prepare_once();
+  registry->reserve(registry->size() + 1);
+  choosable->push_back(&scheduler);
+  registry->push_back(&scheduler);
+  choose_default();
+}
+
+void stop_choosing(Scheduler& scheduler) noexcept {
+  const std::lock_guard lock(registry_mutex);
+  if (std::erase(*choosable, &scheduler) == 0) return;
+  choose_default();
+  for (int turn = 0; turn < 2; ++turn) {
+    // Relaxed: changed under the mutex only; who reads it late is counted on the side waited for
+    // next, or finds the new default.
+    const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
+    full_fence();                                                       // [choosing]
+    while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]
+  }
+}
+
+void leave_registry(Scheduler& scheduler) noexcept {
+  stop_choosing(scheduler);
+  const std::lock_guard lock(registry_mutex);
+  std::erase(*registry, &scheduler);
+}
+
+bool visit_registry(Deadline patience, const std::function<void(Scheduler&)>& visit) {
+  const std::unique_lock lock = base::lock_until(registry_mutex, patience);
+  if (!lock) return false;
+  if (registry == nullptr) return true;
+  for (Scheduler* scheduler : *registry) visit(*scheduler);
+  return true;
+}
+
+Scheduler* bind_this_thread(Scheduler* scheduler) noexcept {
+  return std::exchange(bound_scheduler(), scheduler);
+}
+
+std::uint32_t forks() noexcept { return fork_count.load(relaxed); }
+
+Choice::Choice() noexcept : side_(side_of_newcomers.load(relaxed) % 2) {
+  choosing[side_].fetch_add(1, relaxed);
+  full_fence();  // [choosing]
+  scheduler_ = bound_scheduler();
+  if (scheduler_ == nullptr) scheduler_ = default_scheduler.load(acquire);  // [default]
+}
+
+Choice::~Choice() { choosing[side_].fetch_sub(1, release); }  // [choosing]
+
+}  // namespace weft::scheduler

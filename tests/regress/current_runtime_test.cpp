@@ -1,0 +1,110 @@
+// To which runtime plain threads spawn when there are several. The newest was it once: fibers of an
+// application ended up in a runtime that a library had made for a moment, and were lost with it.
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using weft::Runtime;
+using weft::RuntimeScope;
+using weft::test::kSlowdown;
+
+std::uint64_t spawned(const Runtime& runtime) { return runtime.stats().spawned; }
+
+TEST_SUITE_BEGIN("regress/current_runtime");
+
+TEST_CASE("a plain thread spawns to the first runtime, however many follow") {
+  const weft::test::TestGuard guard("first runtime");
+  Runtime first({.workers = 1});
+  weft::Event stop;
+  {
+    Runtime second({.workers = 1});
+    weft::go([&] { stop.wait(); });
+    CHECK(spawned(first) == 1);
+    CHECK(spawned(second) == 0);
+    // The second one can end, although the fiber goes on.
+  }
+  stop.set();
+}
+
+TEST_CASE("a scope binds the calling thread to a runtime, and scopes nest") {
+  const weft::test::TestGuard guard("scope");
+  Runtime first({.workers = 1});
+  Runtime second({.workers = 1});
+  Runtime third({.workers = 1});
+  {
+    const RuntimeScope outer(third);
+    weft::spawn([] {}).join();
+    {
+      const RuntimeScope inner(second);
+      weft::spawn([] {}).join();
+      std::thread([] { weft::spawn([] {}).join(); }).join();
+      // A fiber's children are its runtime's, whatever scope it makes.
+      first.run([&] {
+        const RuntimeScope none(second);
+        weft::spawn([] {}).join();
+      });
+    }
+    weft::spawn([] {}).join();
+  }
+  weft::spawn([] {}).join();
+  CHECK(spawned(third) == 2);
+  CHECK(spawned(second) == 1);
+  CHECK(spawned(first) == 4);
+}
+
+TEST_CASE("what a plain thread has spawned runs, although runtimes come and go") {
+  const weft::test::TestGuard guard("come and go");
+  std::atomic<bool> stop{false};
+  std::atomic<int> refused{0};
+  std::atomic<int> joined{0};
+  std::vector<std::thread> spawners;
+  for (int i = 0; i < 2; ++i) {
+    spawners.emplace_back([&] {
+      while (!stop) {
+        try {
+          joined += weft::spawn([] { return 1; }).join();
+        } catch (const std::system_error&) {
+          ++refused;  // None existed at that moment.
+          std::this_thread::yield();
+        }
+      }
+    });
+  }
+  for (unsigned i = 0; i < 300 / kSlowdown || joined == 0; ++i) {
+    Runtime brief({.workers = 1});
+    brief.run([] {});
+  }
+  stop = true;
+  for (auto& spawner : spawners) spawner.join();
+  CHECK(joined > 0);
+}
+
+TEST_CASE("beside a runtime that stays, others that come and go get none of its fibers") {
+  const weft::test::TestGuard guard("one stays");
+  Runtime stays({.workers = 2});
+  std::atomic<bool> stop{false};
+  std::atomic<unsigned> joined{0};
+  std::thread spawner([&] {
+    while (!stop) joined += weft::spawn([] { return 1U; }).join();
+  });
+  for (unsigned i = 0; i < 200 / kSlowdown; ++i) {
+    Runtime brief({.workers = 1});
+    brief.run([] {});
+    CHECK(spawned(brief) == 1);
+  }
+  stop = true;
+  spawner.join();
+  CHECK(spawned(stays) == joined);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

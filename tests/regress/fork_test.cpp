@@ -1,0 +1,145 @@
+// What a child of fork() may do, and how a process ends in which fibers are left.
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <weft/channel.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/deadlock.hpp"
+#include "tests/support/death_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Runtime;
+using weft::test::kSlowdown;
+
+// The status with which a child ends that does this; -1 when a signal ends it.
+template <class Body>
+int status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20 * kSlowdown);  // Ends one that hangs.
+    body();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+int use_a_new_runtime() {
+  return weft::run({.workers = 2}, [] { return weft::spawn([] { return 41; }).join() + 1; });
+}
+
+TEST_SUITE_BEGIN("regress/fork");
+
+TEST_CASE("the child of a fork may destroy a runtime of its parent, and have another") {
+  const weft::test::TestGuard guard("child");
+  weft::Event never;
+  auto runtime =
+      std::make_unique<Runtime>(weft::RuntimeOptions{.workers = 2, .dump_signal = SIGUSR2});
+  runtime->go([&] { never.wait(); });
+  CHECK(status_of_child([&] { runtime.reset(); }) == 0);
+  CHECK(status_of_child([&] {
+          if (use_a_new_runtime() != 42) _exit(3);
+          runtime.reset();
+          weft::run({.dump_signal = SIGUSR1}, [] { (void)raise(SIGUSR1); });
+        }) == 0);
+  never.set();
+}
+
+TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
+  const weft::test::TestGuard guard("a fiber forks");
+  weft::run({.workers = 2}, [] {
+    CHECK(status_of_child([] {
+            if (weft::this_fiber::is_fiber()) _exit(3);
+            weft::this_fiber::yield();
+            if (use_a_new_runtime() != 42) _exit(4);
+          }) == 0);
+    CHECK(status_of_child([] { std::exit(5); }) == 5);
+    weft::this_fiber::yield();
+  });
+}
+
+// A thread that was parked when the parent forked is not there in the child, and must not count.
+TEST_CASE("the child of a fork sees no deadlock where there is none") {
+  if (!weft::test::kDeadlocksAreFound) return;
+  const weft::test::TestGuard guard("no false deadlock");
+  weft::Event stop;
+  Runtime parents({.workers = 2});
+  std::thread parked([&] { parents.run([&] { stop.wait(); }); });
+  while (parents.stats().spawned == 0) std::this_thread::yield();
+  std::this_thread::sleep_for(20ms);  // For the thread to park; too early only tests less.
+  CHECK(status_of_child([] {
+          int reports = 0;
+          Runtime runtime({.workers = 2, .on_deadlock = [&](std::string_view) { ++reports; }});
+          weft::Channel<int> channel;
+          auto receiver = weft::spawn([&] { (void)channel.receive(); });
+          std::this_thread::sleep_for(500ms);  // A deadlock would be reported after 100.
+          (void)channel.send(1);
+          receiver.join();
+          if (reports != 0) _exit(6);
+        }) == 0);
+  stop.set();
+  parked.join();
+}
+
+TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
+  if (weft::test::kSanitized) return;  // What the others still do then is all reported.
+  const weft::test::TestGuard guard("exit");
+  CHECK(status_of_child([] {
+          static Runtime runtime({.workers = 2});
+          runtime.run([] {
+            for (int i = 0; i < 10; ++i) {
+              weft::go([] {
+                for (;;) weft::this_fiber::yield();
+              });
+            }
+            std::exit(7);
+          });
+        }) == 7);
+  CHECK(status_of_child([] { weft::run({.workers = 2}, [] { std::exit(8); }); }) == 8);
+}
+
+DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
+                "in the child of a fork, where no worker is: end it by _exit or exec") {
+  weft::run({.workers = 1}, [] {
+    const pid_t child = fork();
+    if (child == 0) return;
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) std::abort();
+  });
+}
+
+DEATH_TEST_CASE("a runtime of the parent is not used in the child",
+                "a Runtime was used in the child of a fork, which has none of its workers") {
+  Runtime runtime({.workers = 1});
+  if (fork() == 0) runtime.go([] {});
+  int status = 0;
+  (void)wait(&status);
+  if (WIFSIGNALED(status)) std::abort();
+}
+
+#ifndef WEFT_TEST_TSAN
+DEATH_TEST_CASE("fibers that wait for ever in a static runtime, when main returns, are a deadlock",
+                "'forgotten' is parked: event") {
+  static Runtime runtime({.workers = 1});
+  static weft::Event never;
+  weft::go({.name = "forgotten"}, [] { never.wait(); });
+}
+#endif
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,138 @@
+// Limits that the system sets to a process. Each case is a child, which has no way back.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <iterator>
+#include <string>
+#include <system_error>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kNotPossibleHere = 77;
+
+template <class Body>
+int status_of_child(Body body) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30 * weft::test::kSlowdown);
+    _exit(body());
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// A bit of everything: fibers that park, sleep and end.
+int use_a_runtime() {
+  return weft::run({.workers = 2}, [] {
+    weft::Channel<int> channel;
+    weft::WaitGroup group;
+    for (int i = 0; i < 50; ++i) {
+      group.go([&] {
+        weft::this_fiber::sleep_for(1ms);
+        (void)channel.send(1);
+      });
+    }
+    int sum = 0;
+    for (int i = 0; i < 50; ++i) sum += channel.receive().value_or(0);
+    group.wait();
+    return sum == 50 ? 0 : 1;
+  });
+}
+
+TEST_SUITE_BEGIN("runtime/limits");
+
+TEST_CASE("without descriptors a runtime is refused, by an exception that says so") {
+  CHECK(status_of_child([] {
+          const rlimit none{3, 3};
+          if (setrlimit(RLIMIT_NOFILE, &none) != 0) return kNotPossibleHere;
+          for (int i = 3; i < 64; ++i) close(i);
+          try {
+            return use_a_runtime() == 0 ? 1 : 2;
+          } catch (const std::system_error& error) {
+            return error.code() == std::errc::too_many_files_open ? 0 : 3;
+          }
+        }) == 0);
+}
+
+TEST_CASE("with memory that is locked, also what will be, a runtime works") {
+  if (weft::test::kSanitized) return;
+  const int status = status_of_child([] {
+    if (mlockall(MCL_CURRENT | MCL_FUTURE) != 0) return kNotPossibleHere;
+    return use_a_runtime();
+  });
+  CHECK((status == 0 || status == kNotPossibleHere));
+}
+
+TEST_CASE("a filter that knows no newer system calls is got along with") {
+  const int status = status_of_child([] {
+    const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
+    sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 441, 1, 0),  // epoll_pwait2
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 440, 0, 1),  // process_madvise
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const sock_fprog program{std::size(filter), filter};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+      return kNotPossibleHere;
+    }
+    // With a socket that is watched, so that workers sleep in the poller.
+    return weft::run({.workers = 2}, [] {
+      auto listener = weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0));
+      if (listener.error) return 2;
+      auto acceptor = weft::spawn(
+          [&] { return listener.value.accept(weft::Deadline::after(20ms)).error ? 0 : 3; });
+      weft::this_fiber::sleep_for(5ms);
+      return acceptor.join();
+    });
+  });
+  CHECK((status == 0 || status == kNotPossibleHere));
+}
+
+TEST_CASE("a process that is stopped for a while goes on where it was") {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30 * weft::test::kSlowdown);
+    _exit(weft::run({.workers = 2}, [] {
+      for (int i = 0; i < 100; ++i) weft::this_fiber::sleep_for(1ms);
+      return 0;
+    }));
+  }
+  for (int i = 0; i < 5; ++i) {
+    kill(child, SIGSTOP);
+    usleep(2'000);
+    kill(child, SIGCONT);
+    usleep(5'000);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,82 @@
+// Memory that a burst has left is given back although the workers never rest for long.
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "scheduler/scheduler.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::scheduler::Scheduler;
+
+TEST_SUITE_BEGIN("scheduler/decay");
+
+THREAD_TEST_CASE("what a burst has left is given back under a light load that does not end") {
+  Scheduler& scheduler = *Scheduler::current();
+  const unsigned workers = runtime.workers();
+  std::atomic<bool> stop{false};
+  for (unsigned i = 0; i < workers; ++i) {
+    runtime.go([&] {
+      while (!stop) weft::this_fiber::sleep_for(5ms);
+    });
+  }
+  const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
+  weft::Event end;
+  weft::WaitGroup group;
+  group.add(static_cast<std::uint64_t>(burst));
+  std::atomic<int> started{0};
+  for (int i = 0; i < burst; ++i) {
+    runtime.go([&] {
+      ++started;
+      end.wait();
+      group.done();
+    });
+  }
+  while (started < burst) std::this_thread::sleep_for(1ms);
+  CHECK(runtime.stats().stacks_resident >= static_cast<std::uint64_t>(burst));
+  end.set();
+  group.wait();
+  // As who samples the workers does.
+  const auto few = 70 * workers + 200;
+  while (runtime.stats().stacks_resident > few) {
+    while (scheduler.decay_some(Deadline::now_nanoseconds())) continue;
+    std::this_thread::sleep_for(5ms);
+  }
+  stop = true;
+}
+
+TEST_CASE(
+    "chains that are needed in every period stay, and of the others none too many are taken") {
+  weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
+  constexpr unsigned kClass = weft::fibers::kDefaultSizeClass;
+  std::vector<weft::fibers::Stack*> chains;
+  for (int i = 0; i < 10; ++i) chains.push_back(depot.take_chain(kClass));
+  for (auto* chain : chains) depot.give_chain(chain);
+  depot.begin_decay_period();  // The one of the gives ends: before them there was none.
+  CHECK(!depot.decay(100));
+  CHECK(depot.space().counts().cold == 0);
+  // Three are taken at a time.
+  for (int round = 0; round < 5; ++round) {
+    chains.clear();
+    for (int i = 0; i < 3; ++i) chains.push_back(depot.take_chain(kClass));
+    for (auto* chain : chains) depot.give_chain(chain);
+  }
+  depot.begin_decay_period();
+  CHECK(depot.decay(2));  // More are due.
+  CHECK(!depot.decay(100));
+  CHECK(depot.space().counts().cold == 7 * weft::fibers::stacks_per_chain(kClass));
+  CHECK(depot.has_warm_hint());
+  while (depot.trim(8)) continue;
+}
+
+TEST_SUITE_END();
+
+}  // namespace
