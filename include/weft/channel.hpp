@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -49,9 +50,9 @@ class Channel {
  public:
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) {
-      throw std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
-                                  ", at most " + std::to_string(kMaxCapacity) +
-                                  " values of this type");
+      WEFT_THROW(std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
+                                       ", at most " + std::to_string(kMaxCapacity) +
+                                       " values of this type"));
     }
     if (capacity > 0) buffer_ = std::make_unique<Place[]>(capacity);
   }

@@ -18,6 +18,7 @@
 #include <type_traits>
 #include <utility>
 #include <weft/channel.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/join_state.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/go.hpp>
@@ -218,7 +219,7 @@ struct Driver {
     [[nodiscard]] std::suspend_never initial_suspend() const noexcept { return {}; }
     [[nodiscard]] Finish final_suspend() const noexcept { return {}; }
     void unhandled_exception() noexcept {
-      auto fail = []() -> T { throw; };
+      auto fail = []() -> T { WEFT_RETHROW; };
       this->state.store_outcome(fail);
     }
   };

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/pool_function.hpp>
 #include <weft/pool.hpp>
 
@@ -120,7 +121,7 @@ class FunctionPool {
     auto call = std::make_shared<detail::TimedCall<In, Out>>(std::move(argument));
     const std::error_code error = submit_timed(until, TimedTask(this, call));
     if (error == Errc::timed_out || error == Errc::cancelled) return {};
-    if (error) throw std::system_error(error);
+    if (error) WEFT_THROW(std::system_error(error));
     const detail::SlotLoan loan(pool_.lends_to());
     if (!call->wait_until(until)) return {};
     return call->take();
@@ -176,11 +177,12 @@ class FunctionPool {
   template <class F>
   static F&& checked(F&& function) {
     if (!detail::is_empty_callable(function)) return std::move(function);
-    throw std::invalid_argument("weft::FunctionPool: the function is empty");
+    WEFT_THROW(std::invalid_argument("weft::FunctionPool: the function is empty"));
   }
   static PoolOptions with_own_workers(PoolOptions options) {
     if (options.parent == nullptr) return options;
-    throw std::invalid_argument("weft::FunctionPool: parent has the workers, not per_worker()");
+    WEFT_THROW(
+        std::invalid_argument("weft::FunctionPool: parent has the workers, not per_worker()"));
   }
   InTime process_in_time(In argument) {
     if constexpr (std::is_void_v<Out>) {

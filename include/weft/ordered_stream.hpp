@@ -9,6 +9,7 @@
 #include <utility>
 #include <weft/channel.hpp>
 #include <weft/context.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/task_group.hpp>
@@ -81,23 +82,23 @@ class OrderedStream {
  private:
   static std::size_t checked(std::size_t limit) {
     if (limit > 0) return limit;
-    throw std::invalid_argument("weft::OrderedStream: limit = 0, at least 1");
+    WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0, at least 1"));
   }
 
   template <class F>
   JoinHandle<R> spawn(F&& task) {
-    try {
+    WEFT_TRY {
       return weft::spawn([this, task = std::forward<F>(task)]() mutable -> R {
-        try {
-          return detail::invoke_in(context_, task);
-        } catch (...) {
+        WEFT_TRY { return detail::invoke_in(context_, task); }
+        WEFT_CATCH_ALL {
           context_.cancel(std::current_exception());
-          throw;
+          WEFT_RETHROW;
         }
       });
-    } catch (...) {
+    }
+    WEFT_CATCH_ALL {
       places_.release();
-      throw;
+      WEFT_RETHROW;
     }
   }
 
@@ -105,14 +106,15 @@ class OrderedStream {
   void deliver(Sink& sink) {
     std::exception_ptr first;
     for (JoinHandle<R>& handle : in_order_) {
-      try {
+      WEFT_TRY {
         if (first || is_abandoned_.load(detail::relaxed)) {
           (void)handle.wait_until({});
         } else {
           R result = handle.join();
           if (!is_abandoned_.load(detail::relaxed)) std::invoke(sink, std::move(result));
         }
-      } catch (...) {
+      }
+      WEFT_CATCH_ALL {
         first = std::current_exception();
         context_.cancel(first);
       }

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/event.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
@@ -72,8 +73,8 @@ class Pacer {
 
   static std::chrono::nanoseconds checked(std::chrono::nanoseconds spacing) {
     if (spacing.count() > 0) return spacing;
-    throw std::invalid_argument("weft::Pacer: spacing = " + std::to_string(spacing.count()) +
-                                " ns, must be above 0");
+    WEFT_THROW(std::invalid_argument("weft::Pacer: spacing = " + std::to_string(spacing.count()) +
+                                     " ns, must be above 0"));
   }
 
   const std::chrono::nanoseconds spacing_;

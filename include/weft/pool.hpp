@@ -12,6 +12,7 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/pool_batch.hpp>
 #include <weft/detail/pool_job.hpp>
@@ -257,7 +258,7 @@ class FiberPool {
   [[nodiscard]] std::size_t enqueue_bulk(detail::PoolBatch& batch);
   [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, const Until& until);
   static void check(std::error_code error) {
-    if (error) throw std::system_error(error);
+    if (error) WEFT_THROW(std::system_error(error));
   }
   // Of no use to a callable that does not take it.
   template <class F>

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 #include <weft/context.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -105,7 +106,7 @@ class TaskGroup {
     if (!pool_) return go(std::move(member));
     Booking booking(*this);
     if (const std::error_code error = pool_.submit(std::move(member))) {
-      throw std::system_error(error, "weft::TaskGroup::spawn: refused by its pool");
+      WEFT_THROW(std::system_error(error, "weft::TaskGroup::spawn: refused by its pool"));
     }
     booking.accept();
   }
@@ -167,7 +168,7 @@ class TaskGroup {
  private:
   static const TaskGroupOptions& checked(const TaskGroupOptions& options) {
     if (options.limit > 0) return options;
-    throw std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1");
+    WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1"));
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
@@ -245,7 +246,7 @@ class TaskGroup {
       return true;
     }
     if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
-    throw std::system_error(error, "weft::TaskGroup: refused by its pool");
+    WEFT_THROW(std::system_error(error, "weft::TaskGroup: refused by its pool"));
   }
   void count_unrun() noexcept {
     if (pool_) dropped_.fetch_add(1, detail::relaxed);
@@ -255,11 +256,8 @@ class TaskGroup {
   template <class F>
   void run(F& task) {
     const ContextScope scope(context_);
-    try {
-      (void)detail::invoke_in(context_, task);
-    } catch (...) {
-      keep(std::current_exception());
-    }
+    WEFT_TRY { (void)detail::invoke_in(context_, task); }
+    WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
   [[nodiscard]] bool runs_in_own_task() const noexcept {
     const Context* context = this_fiber::context();

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 #include <weft/detail/alarm.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/waiter.hpp>
 
@@ -132,8 +133,8 @@ class Ticker {
  private:
   static std::chrono::nanoseconds checked(std::chrono::nanoseconds period) {
     if (period.count() > 0) return period;
-    throw std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
-                                " ns, must be above 0");
+    WEFT_THROW(std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
+                                     " ns, must be above 0"));
   }
 
   detail::ClockSource clock_;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 #include <weft/detail/brief.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft::detail {
@@ -81,7 +82,7 @@ class JoinState : public JoinCore, public Brief {
   // Keeps what `callable` returns or throws. finish() must follow.
   template <class F>
   void store_outcome(F& callable) noexcept {
-    try {
+    WEFT_TRY {
       if constexpr (std::is_void_v<T>) {
         callable();
         value_.emplace();
@@ -91,9 +92,8 @@ class JoinState : public JoinCore, public Brief {
       } else {
         value_.emplace(callable());
       }
-    } catch (...) {
-      exception_ = std::current_exception();
     }
+    WEFT_CATCH_ALL { exception_ = std::current_exception(); }
   }
 
   // Requires done(). Moves the value out, or throws the fiber's exception.

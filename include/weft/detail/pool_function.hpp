@@ -11,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
@@ -134,16 +135,15 @@ class TimedCall {
   void run(PoolFunction<In, Out>& function, const std::stop_token& of_pool) noexcept {
     StopRegistration<Request> following;
     following.add(of_pool, Request{stop_});
-    try {
+    WEFT_TRY {
       if constexpr (std::is_void_v<Out>) {
         function.call(std::move(*argument_), stop_.get_token());
         value_.emplace();
       } else {
         value_.emplace(function.call(std::move(*argument_), stop_.get_token()));
       }
-    } catch (...) {
-      exception_ = std::current_exception();
     }
+    WEFT_CATCH_ALL { exception_ = std::current_exception(); }
     argument_.reset();
     ended_.set();
   }
@@ -162,7 +162,7 @@ class TimedCall {
   // After the end.
   auto take() {
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
-    if (!value_) throw std::system_error(std::make_error_code(std::errc::operation_canceled));
+    if (!value_) WEFT_THROW(std::system_error(std::make_error_code(std::errc::operation_canceled)));
     if constexpr (std::is_void_v<Out>) {
       return true;
     } else {

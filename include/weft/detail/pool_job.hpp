@@ -12,6 +12,7 @@
 #include <typeinfo>
 #include <utility>
 #include <variant>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/slot_loan.hpp>
 #include <weft/detail/stop_registration.hpp>
@@ -162,7 +163,7 @@ class PoolOutcome : public PoolJob {
 
   // Requires ready(). Moves the value out, or throws.
   R take() {
-    if (const std::error_code none = this->reason_for_none()) throw std::system_error(none);
+    if (const std::error_code none = this->reason_for_none()) WEFT_THROW(std::system_error(none));
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if constexpr (!std::is_void_v<R>) return static_cast<R>(std::move(*value_));
   }
@@ -247,15 +248,14 @@ class PoolCall : public PoolOutcome<R> {
                                   std::reference_wrapper<std::remove_reference_t<F>>, F>;
 
   bool invoke() noexcept override {
-    try {
+    WEFT_TRY {
       if constexpr (std::is_void_v<R>) {
         stop_.call(*callable_);
       } else {
         this->value_.emplace(stop_.call(*callable_));
       }
-    } catch (...) {
-      this->exception_ = std::current_exception();
     }
+    WEFT_CATCH_ALL { this->exception_ = std::current_exception(); }
     callable_.reset();
     return this->exception_ == nullptr;
   }

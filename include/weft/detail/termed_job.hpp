@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/pool_terms.hpp>
 #include <weft/detail/task.hpp>
@@ -40,11 +41,10 @@ class TermedTask final : public PoolJob {
   ~TermedTask() override = default;
 
   [[nodiscard]] bool invoke() noexcept override {
-    try {
+    WEFT_TRY {
       stop_.while_following([this] { task_.run(); });
-    } catch (...) {
-      exception_ = std::current_exception();
     }
+    WEFT_CATCH_ALL { exception_ = std::current_exception(); }
     return exception_ == nullptr;
   }
   void drop_callable() noexcept override { task_.reset(); }
