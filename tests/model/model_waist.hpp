@@ -14,6 +14,7 @@
 
 namespace weft::base {
 void yield_processor() noexcept { model::let_others_run(); }
+void sleep_briefly() noexcept { model::let_others_run(); }
 int last_error() noexcept { return errno; }
 
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept {
