@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <utility>
@@ -81,11 +82,12 @@ void after_fork_in_child() {
 
 void prepare_once() {
   if (registry != nullptr) return;
-  auto* list = new std::vector<Scheduler*>;
-  choosable = new std::vector<Scheduler*>;
+  auto all = std::make_unique<std::vector<Scheduler*>>();
+  auto some = std::make_unique<std::vector<Scheduler*>>();
   const int error = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   if (error != 0) throw std::system_error(error, std::generic_category(), "weft: pthread_atfork");
-  registry = list;
+  choosable = some.release();
+  registry = all.release();
 }
 
 }  // namespace
