@@ -79,6 +79,9 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
     direction.set_drained(false);
     return Idle::readable;
   }
+  // The edge of a drain may have been taken for one of the peer's: who took it, above or in the
+  // handler, sees the flag here; one that comes later is left for the watch.
+  if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   try {
     connection.waker =
         detail::spawn_parked(detail::Task([&connection] { connection.core.resume(connection); }),

@@ -61,7 +61,6 @@ void check_may_switch(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-
 // What a host uses of its stack between that and the guest's first call.
 constexpr std::size_t kFramesOfHost = 1 << 10;
 

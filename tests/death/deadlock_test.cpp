@@ -16,7 +16,7 @@ namespace {
 
 // One fiber waits for a value that nobody sends, and the main one for its end.
 void channel(unsigned workers) {
-  weft::run({.workers = workers}, [] {
+  weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Channel<int> channel;
     weft::spawn({.name = "the receiver"}, [&] { (void)channel.receive(); }).join();
   });
@@ -24,7 +24,7 @@ void channel(unsigned workers) {
 
 // The same with a receiver that has started, on a stack of its own.
 void handle(unsigned workers) {
-  weft::run({.workers = workers}, [] {
+  weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Channel<int> channel;
     bool started = false;
     auto receiver = weft::spawn([&] {
@@ -38,7 +38,7 @@ void handle(unsigned workers) {
 
 // Two mutexes, locked in two orders.
 void mutex(unsigned workers) {
-  weft::run({.workers = workers}, [] {
+  weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Mutex left;
     weft::Mutex right;
     weft::WaitGroup both;
@@ -56,7 +56,7 @@ void mutex(unsigned workers) {
 }
 
 void wait_group(unsigned workers) {
-  weft::run({.workers = workers}, [] {
+  weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::WaitGroup group;
     group.add();
     weft::spawn({.name = "the waiter"}, [&] { group.wait(); }).join();

@@ -112,7 +112,7 @@ DEATH_TEST_CASE("so it does when the fiber has a name",
 DEATH_TEST_CASE("so it does when the fiber runs in place, on a stack whose owner would catch all",
                 "the throwing function is on the stack as often as it was called") {
   std::set_terminate(&report_stack_and_abort);
-  weft::run({.workers = 1}, [] {
+  weft::run({.workers = 1, .monitor = false}, [] {
     try {
       weft::WaitGroup group;
       group.go([] { weft::test::weft_test_function_that_throws(4); });

@@ -23,9 +23,12 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
   Scheduler& scheduler = *Scheduler::current();
   const unsigned workers = runtime.workers();
   std::atomic<bool> stop{false};
+  weft::WaitGroup sleepers;
+  sleepers.add(workers);
   for (unsigned i = 0; i < workers; ++i) {
     runtime.go([&] {
       while (!stop) weft::this_fiber::sleep_for(5ms);
+      sleepers.done();
     });
   }
   const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
@@ -51,6 +54,7 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
     std::this_thread::sleep_for(5ms);
   }
   stop = true;
+  sleepers.wait();
 }
 
 TEST_CASE(
