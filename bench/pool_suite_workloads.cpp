@@ -1,11 +1,14 @@
 // P: the benchmarks that goroutine pools publish about themselves. bench/README.md says whose.
 #include <atomic>
+#include <memory>
 #include <numeric>
+#include <system_error>
 #include <vector>
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>
 #include <weft/ordered_stream.hpp>
 #include <weft/parallel.hpp>
+#include <weft/pool_set.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
@@ -130,14 +133,22 @@ Metrics sharded_sleeps(const Request& request) {
   const std::size_t count = request.count(1'000'000);
   WaitGroup group;
   const auto start = Clock::now();
-  Runner runner(request,
-                {.capacity = std::max(kShards, request.count(kSleeping)), .shards = kShards});
+  std::unique_ptr<PoolSet> pools;
+  if (request.pool == "fiber_pool") {
+    const std::size_t each = std::max<std::size_t>(1, request.count(kSleeping) / kShards);
+    pools = std::make_unique<PoolSet>(kShards, PoolOptions{.capacity = each});
+  }
   group.add(count);
   for (std::size_t i = 0; i < count; ++i) {
-    runner.submit([&group] {
+    const auto task = [&group] {
       nap();
       group.done();
-    });
+    };
+    if (pools == nullptr) {
+      go(task);
+    } else if (const auto error = pools->submit(task)) {
+      throw std::system_error(error);
+    }
   }
   group.wait();
   return {{"ms", milliseconds_since(start)}};

@@ -14,6 +14,7 @@
 #include <vector>
 #include <weft/function_pool.hpp>
 #include <weft/pool.hpp>
+#include <weft/pool_set.hpp>
 #include <weft/runtime.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
@@ -70,13 +71,12 @@ Number with_a_bulk(const Options& options) {
   return sum;
 }
 
-// Several pools in one, for machines with many processors.
-Number with_shards(const Options& options) {
-  const std::size_t shards = std::min<std::size_t>(options.capacity, 4);
-  weft::FiberPool pool({.capacity = options.capacity, .shards = shards});
+// Several pools side by side, each with a lock of its own.
+Number with_a_set(const Options& options) {
+  weft::PoolSet pools(4, {.capacity = std::max<std::size_t>(1, options.capacity / 4)});
   std::atomic<Number> sum{0};
-  for (Number i = 0; i < options.tasks; ++i) check(pool.submit([&sum, i] { sum += i; }));
-  pool.wait_idle();
+  for (Number i = 0; i < options.tasks; ++i) check(pools.submit([&sum, i] { sum += i; }));
+  pools.wait_idle();
   return sum;
 }
 
@@ -126,7 +126,7 @@ constexpr Way kWays[] = {
     {"submit, without a bound", without_bound},
     {"submit", with_submit},
     {"submit_bulk", with_a_bulk},
-    {"submit, with shards", with_shards},
+    {"submit, to a set of pools", with_a_set},
     {"async", with_handles},
     {"a ResultGroup", with_a_group},
     {"a FunctionPool: invoke", with_a_function},

@@ -8,18 +8,45 @@ using detail::PoolItem;
 
 // ---- TermsList
 
-void TermsList::insert(Terms& terms) noexcept {
-  Terms* before = last_;
-  while (before != nullptr && before->number > terms.number) before = before->previous;
-  terms.previous = before;
-  Terms*& link = before == nullptr ? first_ : before->next;
-  terms.next = std::exchange(link, &terms);
-  (terms.next == nullptr ? last_ : terms.next->previous) = &terms;
+void TermsList::push_back(Terms& terms) noexcept {
+  terms.next = nullptr;
+  terms.previous = last_;
+  (last_ == nullptr ? first_ : last_->next) = &terms;
+  last_ = &terms;
 }
 
 void TermsList::erase(Terms& terms) noexcept {
   (terms.previous == nullptr ? first_ : terms.previous->next) = terms.next;
   (terms.next == nullptr ? last_ : terms.next->previous) = terms.previous;
+}
+
+// ---- TermsLevel
+
+void TermsLevel::insert(Terms& terms) noexcept {
+  const Terms* const last = list_.back();
+  if (last == nullptr || last->number < terms.number) return list_.push_back(terms);
+  terms.next = nullptr;
+  terms.previous = nullptr;
+  terms.rank = 1;
+  late_ = merged(late_, &terms);
+}
+
+void TermsLevel::pop_front() noexcept {
+  Terms& first = *front();
+  if (&first != late_) return list_.erase(first);
+  late_ = merged(first.next, first.previous);
+}
+
+// Recurses down the ways to the right, which are logarithms long.
+TermsLevel::Terms* TermsLevel::merged(Terms* left, Terms* right) noexcept {
+  if (left == nullptr) return right;
+  if (right == nullptr) return left;
+  if (right->number < left->number) std::swap(left, right);
+  left->previous = merged(left->previous, right);
+  const auto rank_of = [](const Terms* terms) { return terms == nullptr ? 0 : terms->rank; };
+  if (rank_of(left->next) < rank_of(left->previous)) std::swap(left->next, left->previous);
+  left->rank = rank_of(left->previous) + 1;
+  return left;
 }
 
 // ---- Coming in
@@ -33,8 +60,9 @@ void Backlog::push_terms(Terms& terms) noexcept {
   if (holder != nullptr) {
     Terms* const last = std::exchange(holder->last_of_key, &terms);
     (last == nullptr ? holder : last)->next_of_key = &terms;
-    held_up_.insert(terms);
+    held_up_.push_back(terms);
     ++held_up_size_;
+    held_up_weight_ += terms.weight;
     return;
   }
   if (terms.key.is_set()) keys_.insert(terms);
@@ -98,13 +126,13 @@ void Backlog::pop_listed(PoolItem& item) noexcept {
 }
 
 void Backlog::unlist(Terms& terms) noexcept {
-  levels_[static_cast<std::size_t>(terms.priority)].erase(terms);
+  levels_[static_cast<std::size_t>(terms.priority)].pop_front();
   --listed_;
 }
 
 Backlog::Terms* Backlog::oldest_with_terms() const noexcept {
   Terms* oldest = held_up_.front();
-  for (const TermsList& level : levels_) {
+  for (const TermsLevel& level : levels_) {
     Terms* const first = level.front();
     if (first != nullptr && (oldest == nullptr || first->number < oldest->number)) oldest = first;
   }
@@ -123,13 +151,25 @@ void Backlog::pop_oldest(PoolItem& item) noexcept {
   item.job = oldest->job;
 }
 
+void Backlog::pop_oldest_held_up(PoolItem& item) noexcept {
+  Terms& oldest = *held_up_.front();
+  take_held_up(oldest);
+  item.job = oldest.job;
+}
+
+// One that was held up is no longer.
+void Backlog::release(Terms& terms) noexcept {
+  held_up_.erase(terms);
+  --held_up_size_;
+  held_up_weight_ -= terms.weight;
+}
+
 // The oldest of all that are held up is the first in the chain of its key.
 void Backlog::take_held_up(Terms& terms) noexcept {
   Terms& holder = *keys_.find(terms.key);
   holder.next_of_key = terms.next_of_key;
   if (holder.last_of_key == &terms) holder.last_of_key = nullptr;
-  held_up_.erase(terms);
-  --held_up_size_;
+  release(terms);
 }
 
 void Backlog::pass_on_key(Terms& terms) noexcept {
@@ -137,8 +177,7 @@ void Backlog::pass_on_key(Terms& terms) noexcept {
   if (heir == nullptr) return keys_.erase(terms);
   heir->last_of_key = terms.last_of_key == heir ? nullptr : terms.last_of_key;
   keys_.replace(terms, *heir);
-  held_up_.erase(*heir);
-  --held_up_size_;
+  release(*heir);
   list(*heir);
 }
 
@@ -148,28 +187,32 @@ void Backlog::move_all_to(Backlog& other) noexcept {
     holder.next_of_key = nullptr;
     holder.last_of_key = nullptr;
   }
-  for (const TermsList& level : levels_) {
-    for (Terms* terms = level.front(); terms != nullptr; terms = terms->next) {
+  for (std::size_t i = 0; i < kLevels; ++i) {
+    while (Terms* terms = levels_[i].front()) {
+      levels_[i].pop_front();
       if (terms->key.is_set()) keys_.erase(*terms);
+      other.levels_[i].insert(*terms);
     }
   }
   plain_.swap(other.plain_);
-  std::swap(levels_, other.levels_);
   std::swap(held_up_, other.held_up_);
   std::swap(listed_, other.listed_);
   std::swap(held_up_size_, other.held_up_size_);
+  std::swap(held_up_weight_, other.held_up_weight_);
   passed_over_ = {};
 }
 
 Backlog::~Backlog() {
-  const auto drop_all = [](TermsList& list) {
-    while (Terms* terms = list.front()) {
-      list.erase(*terms);
+  for (TermsLevel& level : levels_) {
+    while (Terms* terms = level.front()) {
+      level.pop_front();
       const PoolItem dropped(*terms->job);
     }
-  };
-  for (TermsList& level : levels_) drop_all(level);
-  drop_all(held_up_);
+  }
+  while (Terms* terms = held_up_.front()) {
+    held_up_.erase(*terms);
+    const PoolItem dropped(*terms->job);
+  }
 }
 
 }  // namespace weft::pool

@@ -13,20 +13,50 @@
 
 namespace weft::pool {
 
-// Tasks with terms, in the order in which they were accepted. The links are in the terms.
+// Tasks with terms in the order in which they came, from which any can be taken. The links are in
+// the terms.
 class TermsList {
  public:
   using Terms = detail::PoolTerms;
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
   [[nodiscard]] Terms* front() const noexcept { return first_; }
-  // Cheap for one that is newer than most.
-  void insert(Terms& terms) noexcept;
+  [[nodiscard]] Terms* back() const noexcept { return last_; }
+  void push_back(Terms& terms) noexcept;
   void erase(Terms& terms) noexcept;
 
  private:
   Terms* first_ = nullptr;
   Terms* last_ = nullptr;
+};
+
+// Tasks with terms by the order in which they were accepted, from which the first is taken.
+//
+// Most come in that order, and stand in a list. One whose key was busy comes late: those stand in a
+// leftist heap, whose links are those of a list (left is `next`, right is `previous`). So a task
+// that comes late costs the logarithm of how many such there are, and no walk past the others.
+// Invariants
+//   I1  No task in the heap is younger than both its children.
+//   I2  rank is the length of the way down to the right, which is no longer than that to the left.
+class TermsLevel {
+ public:
+  using Terms = detail::PoolTerms;
+
+  [[nodiscard]] bool empty() const noexcept { return late_ == nullptr && list_.empty(); }
+  // The oldest; null if there is none.
+  [[nodiscard]] Terms* front() const noexcept {
+    Terms* const first = list_.front();
+    return late_ == nullptr || (first != nullptr && first->number < late_->number) ? first : late_;
+  }
+  void insert(Terms& terms) noexcept;
+  // Requires that it is not empty.
+  void pop_front() noexcept;
+
+ private:
+  [[nodiscard]] static Terms* merged(Terms* left, Terms* right) noexcept;
+
+  TermsList list_;
+  Terms* late_ = nullptr;
 };
 
 // Plain tasks wait in a queue of items; those with terms in lists, one for each priority, or in a
@@ -60,10 +90,18 @@ class Backlog {
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
   // As many as there will be with `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
-    if (has_key(item) && keys_.find(terms_of(item)->key) != nullptr) [[unlikely]]
-      return startable();
-    return startable() + 1;
+    return would_be_held_up(item) ? startable() : startable() + 1;
   }
+  // Whether another task holds the key of `item`.
+  [[nodiscard]] bool would_be_held_up(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = terms_of(item);
+    return terms != nullptr && is_held(terms->key);
+  }
+  [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
+    return key.is_set() && keys_.find(key) != nullptr;
+  }
+  // The weight of those that others hold up.
+  [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
 
   // Null for a plain task.
   [[nodiscard]] static Terms* terms_of(const detail::PoolItem& item) noexcept {
@@ -129,6 +167,8 @@ class Backlog {
   }
   // The same with the task that was accepted before all others, startable or not. Requires one.
   void pop_oldest(detail::PoolItem& item) noexcept;
+  // The same, of those that others hold up. Requires one.
+  void pop_oldest_held_up(detail::PoolItem& item) noexcept;
   // A task with a key has ended or will never run: the next of that key may start.
   void pass_on_key(Terms& terms) noexcept;
 
@@ -172,7 +212,9 @@ class Backlog {
   }
   void push_terms(Terms& terms) noexcept;
   void list(Terms& terms) noexcept;
+  // The first of its level.
   void unlist(Terms& terms) noexcept;
+  void release(Terms& terms) noexcept;
   [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
   void pop_listed(detail::PoolItem& item) noexcept;
   void take_held_up(Terms& terms) noexcept;
@@ -182,7 +224,8 @@ class Backlog {
   ItemQueue plain_;
   std::size_t listed_ = 0;
   std::size_t held_up_size_ = 0;
-  std::array<TermsList, kLevels> levels_;
+  std::size_t held_up_weight_ = 0;
+  std::array<TermsLevel, kLevels> levels_;
   std::array<unsigned, kLevels> passed_over_{};
   TermsList held_up_;
   KeyTable keys_;

@@ -64,16 +64,11 @@ void PoolCore::stamp(detail::PoolItem& item) const noexcept {
 }
 
 PoolTimings PoolCore::timings() noexcept {
-  TimingBook book;
-  add_timings_to(book);
-  return book.read();
-}
-
-void PoolCore::add_timings_to(TimingBook& sum) noexcept {
-  if (timings_ == nullptr) return;
+  if (timings_ == nullptr) return {};
   lock_.lock();
-  sum.merge(*timings_);
+  const PoolTimings timings = timings_->read();
   lock_.unlock();
+  return timings;
 }
 
 }  // namespace weft::pool

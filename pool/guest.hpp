@@ -7,20 +7,12 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/spin_lock.hpp>
-#include <weft/detail/waiter.hpp>
+
+#include "pool/blocked_submitters.hpp"
 
 namespace weft::pool {
 
 class PoolCore;
-class Shards;
-
-// What a PoolCore is a part of.
-struct Place {
-  PoolCore* host = nullptr;   // Of a sub-pool; see visiting.cpp.
-  Shards* group = nullptr;    // Of a shard; see sharing.cpp.
-  PoolCore* first = nullptr;  // Of the shards, if this is another.
-  std::size_t number = 0;     // Among the shards.
-};
 
 // How a visit came to be accepted by the host.
 enum class Arrival : std::uint8_t {
@@ -33,7 +25,7 @@ enum class Arrival : std::uint8_t {
 // sub-pool's place in the host's line, as a Waiter that nobody has to be woken for.
 // Order
 //   [guest-refs]  release (acq_rel, both sides): the last one sees all uses.
-class Guest : public detail::Waiter {
+class Guest : public Submitter {
  public:
   explicit Guest(PoolCore& core) noexcept : core_(core) {}
   Guest(const Guest&) = delete;
@@ -65,12 +57,12 @@ class Guest : public detail::Waiter {
   detail::Atomic<std::uint32_t> references_{1};
 };
 
-// A task of the host that runs tasks of its guest. The host settles it, as it does every job, once
-// the slot is free: then the waiters of the guest's last job are told, too, and the guest is left.
+// A task of the host that runs tasks of its guest. The host settles it, as it does every job, when
+// it frees the slot: then the waiters of the guest's last job are told, too, and the guest is left.
 // Dropped without having run, it tells the guest not to count on it.
 class Visit final : public detail::PoolJob {
  public:
-  Visit(PoolCore& host, Guest& guest, Arrival arrival) noexcept
+  Visit(const PoolCore& host, Guest& guest, Arrival arrival) noexcept
       : PoolJob(host, Kind::unwatched), guest_(guest), arrival_(arrival) {
     guest.keep();
   }
@@ -78,6 +70,7 @@ class Visit final : public detail::PoolJob {
   [[nodiscard]] static Visit* make(PoolCore& host, Guest& guest, Arrival arrival) noexcept;
   // The guest knows already that it will not take place.
   void call_off() noexcept { is_off_ = true; }
+  [[nodiscard]] Settled settle(Outcome outcome) noexcept override;
 
  private:
   ~Visit() override;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <weft/detail/waiter.hpp>
 #include <weft/pool.hpp>
 
@@ -15,15 +16,21 @@ namespace weft::pool {
 struct Worker : detail::Waiter {
   Worker* hotter = nullptr;  // The IdleStack's links.
   Worker* colder = nullptr;
-  std::uint64_t idle_since = 0;         // The pool's epoch when it went idle.
-  std::uint64_t number = 0;             // Of the task it runs, as in TaskInfo.
-  bool awaited = true;                  // Counted in PoolCore::waking_ until it looks for a task.
-  bool freed_more = false;              // Its last task may have let more than one other start.
-  bool retired = false;                 // Set by who took it, with its slot, for good.
-  Lap lap;                              // Of that task, if times are taken.
-  detail::PoolJob* finished = nullptr;  // A job that has ended and whose waiters are to be told.
-  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that job.
+  std::uint64_t idle_since = 0;       // The pool's epoch when it went idle.
+  std::uint64_t number = 0;           // Of the task it runs, as in TaskInfo.
+  bool awaited = true;                // Counted in PoolCore::waking_ until it looks for a task.
+  bool freed_more = false;            // Its last task may have let more than one other start.
+  bool retired = false;               // Set by who took it, with its slot, for good.
+  Lap lap;                            // Of that task, if times are taken.
+  detail::Waiter* told = nullptr;     // Those who waited for that task, and are owed a wake.
+  detail::PoolJob* unused = nullptr;  // To be destroyed, without lock_.
+  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that task.
 };
+
+// Without the pool's lock.
+inline void release_unused(Worker& worker) noexcept {
+  if (worker.unused != nullptr) std::exchange(worker.unused, nullptr)->release_reference();
+}
 
 // A doubly linked stack: the hottest worker on top, the one that idled longest at the bottom.
 // Guarded by its owner's lock. Invariant: idle_since never increases from top to bottom.
@@ -80,6 +87,10 @@ class WakeChain {
       add(*chain);
       chain = next;
     }
+  }
+  [[nodiscard]] detail::Waiter* take_all() noexcept {
+    end_ = &first_;
+    return std::exchange(first_, nullptr);
   }
   // Without any lock held.
   void wake_all() noexcept {

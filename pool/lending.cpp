@@ -55,7 +55,6 @@ void PoolCore::lend_slots(std::size_t weight) noexcept {
   --live_;
   ++lent_;
   match_up();
-  if (group_ != nullptr) share_slot();
 }
 
 void PoolCore::reclaim_slots(std::size_t weight) noexcept {
@@ -65,7 +64,6 @@ void PoolCore::reclaim_slots(std::size_t weight) noexcept {
     self.amount = weight;
     if (weight > 1) reserve(reserved_ + weight);
     detail::wait_in(returning_, lock_, self, detail::WaitReason::pool_wait);
-    if (group_ != nullptr) share_load();
     return;
   }
   take_back_slots(weight);
@@ -73,7 +71,6 @@ void PoolCore::reclaim_slots(std::size_t weight) noexcept {
   retire_surplus(wakes);
   lock_.unlock();
   wakes.wake_all();
-  if (group_ != nullptr) share_load();
 }
 
 // Requires lock_. A slot that a queued item counts on is not free (I2). But while a heavy task

@@ -6,7 +6,6 @@
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
-#include "pool/shards.hpp"
 
 namespace weft::pool {
 
@@ -48,13 +47,16 @@ void PoolCore::close(Close mode) noexcept {
   closed_ = true;
   set_limit(limit_);
   if (paused_) end_pause(wakes);
-  const detail::WaitList guests = take_guests_in_line(mode);
+  detail::WaitList guests = take_guests_in_line(mode);
   while (Waiter* submitter = blocked_.claim_front()) {  // Not granted: it answers Errc::closed.
     --blocked_count_;
     ++rejected_;
     wakes.add(*submitter);
   }
-  blocked_ = guests;
+  while (Waiter* guest = guests.front()) {
+    guests.erase(*guest);
+    blocked_.push_back(*guest);
+  }
   if (mode != Close::drain) {
     queue_.move_all_to(dropped);
     cancelled_ += dropped.size();
@@ -71,20 +73,13 @@ void PoolCore::close(Close mode) noexcept {
   wakes.add_all(reaper_bed_.claim_all());
   wakes.add_all(keeper_bed_.claim_all());
   // A pause may have sent visits away, or what sub-pools waited behind is gone.
-  bool stays = !blocked_.empty() || (host_ != nullptr && lacks_worker());
+  const bool stays = !blocked_.empty() || (host_ != nullptr && lacks_worker());
   if (stays) ++present_;
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
-  // Whoever has opened the shards meanwhile may have passed by here already.
-  const bool is_reopened = group_ != nullptr && !group_->close_is_wanted();
-  if (is_reopened) {
-    closed_ = false;
-    if (!std::exchange(stays, true)) ++present_;
-  }
   // The last access, if it is not present: who joins may destroy the pool now.
   lock_.unlock();
   wakes.wake_all();
-  if (is_reopened) (void)reopen();
   if (stays) {
     match_up_now();
     leave();
@@ -95,7 +90,7 @@ void PoolCore::close(Close mode) noexcept {
 bool PoolCore::reopen() {
   std::stop_source unused;
   lock_with_hosts();
-  if ((host_ != nullptr && host_->closing_) || (group_ != nullptr && group_->close_is_wanted())) {
+  if (host_ != nullptr && host_->closing_) {
     unlock_with_hosts();
     return false;
   }
@@ -134,10 +129,9 @@ void PoolCore::match_up() noexcept {
       const std::error_code error =
           host_ == nullptr ? grow(queue_.startable()) : call_visit(OnFull::block);
       may_start = !error;
-    } else if (may_grow && somebody_is_blocked() && has_room() && !queue_.can_push({})) {
+    } else if (may_grow && !blocked_.empty() && has_room() && !queue_.can_push({})) {
       may_grow = grow_queue({});
     } else {
-      note_load();
       lock_.unlock();
       return;
     }

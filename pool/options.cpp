@@ -3,8 +3,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "pool/shards.hpp"
-
 namespace weft::pool {
 namespace {
 
@@ -13,14 +11,6 @@ constexpr std::size_t kMaxPrealloc = std::size_t{1} << 20;
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
-}
-
-void check_shards(const PoolOptions& options) {
-  require(options.capacity >= options.shards, "capacity must be at least shards");
-  require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= options.shards,
-          "queue_capacity must be at least shards with OnFull::drop_oldest");
-  require(options.parent == nullptr, "parent cannot be set with shards");
-  require(!options.on_tick.call, "on_tick cannot be set with shards");
 }
 
 // What belongs to the workers, which are the parent's.
@@ -64,8 +54,6 @@ PoolOptions checked(PoolOptions options) {
   require(options.on_tick.period == kNever || options.on_tick.call,
           "on_tick has a period and nothing to call");
   require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
-  require(options.shards >= 1 && options.shards <= Shards::kMost, "shards must be 1 to 64");
-  if (options.shards > 1) check_shards(options);
   if (options.parent != nullptr) check_sub_pool(options);
   return options;
 }

@@ -68,7 +68,7 @@ void PoolCore::end_pause(WakeChain& wakes) noexcept {
 // in a pause none is started, and a task with terms leaves room, but no place in the queue of plain
 // ones.
 bool PoolCore::must_admit_without_start() const noexcept {
-  return somebody_is_blocked() && has_room() && (paused_ || !queue_.has_room_for_plain());
+  return !blocked_.empty() && has_room() && (paused_ || !queue_.has_room_for_plain());
 }
 
 // Requires lock_.

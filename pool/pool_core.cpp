@@ -28,15 +28,11 @@ bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::Sp
 
 }  // namespace
 
-PoolCore::PoolCore(PoolOptions options, const Place& place)
+PoolCore::PoolCore(PoolOptions options, PoolCore* host)
     : options_(std::move(options)),
       timings_(options_.timings ? std::make_unique<TimingBook>() : nullptr),
-      host_(place.host),
-      group_(place.group),
-      number_(place.number),
-      family_(host_ != nullptr         ? host_->family_
-              : place.first != nullptr ? *place.first
-                                       : *this) {
+      host_(host),
+      family_(host_ != nullptr ? host_->family_ : *this) {
   set_capacity(options_.capacity);
   if (options_.prealloc) queue_.begin_with(bound_);
   if (host_ != nullptr) move_in();
@@ -54,7 +50,6 @@ void PoolCore::set_capacity(std::size_t capacity) noexcept {
   capacity_ = capacity;
   reserve(reserved_);
   set_limit(limit_);
-  capacity_hint_.store(capacity, detail::relaxed);  // Relaxed: a hint.
 }
 
 std::error_code PoolCore::submit(PoolItem& item, OnFull when_full, const Until& until) {
@@ -99,7 +94,7 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       error = refuse(Errc::too_heavy);
       return Verdict::refused;
     }
-    if (!has_room(weight) || !blocked_.empty()) return Verdict::full;
+    if (must_wait(item, weight)) return Verdict::full;
     if (must_grow(queue_.startable_with(item)) && !(in_line_ > 0 && may_wait_for_host()))
         [[unlikely]] {
       // The worker is started first, so that an item is accepted only with somebody to run it.
@@ -116,7 +111,6 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
     }
   }
   book(item);
-  note_load();
   Worker* const called = queue_wants_worker() ? &call_idle() : nullptr;
   lock_.unlock();
   if (called != nullptr) detail::wake(called->waker);
@@ -141,8 +135,9 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     if (!grow_queue(item)) return refuse(std::make_error_code(std::errc::not_enough_memory));
     lock_.unlock();
   }
-  Waiter self;
+  Submitter self;
   self.slot = &item;
+  self.waits_behind_key = queue_.would_be_held_up(item);
   ++blocked_count_;
   const auto* terms = Backlog::terms_of(item);
   const Until limit = terms == nullptr ? until : until.but_before(terms->deadline);
@@ -154,7 +149,8 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   lock_.lock();
   --blocked_count_;
   ++rejected_;
-  // Those behind one that was too heavy may fit.
+  // Those behind one that was too heavy may fit, and those who came later with its key.
+  if (terms != nullptr) release_key(terms->key);
   match_up();
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
@@ -167,10 +163,15 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
   const std::size_t weight = Backlog::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock: its waiters are told.
   std::vector<PoolItem> dropped_before;
+  const auto lacks_place = [&] {
+    return queue_.would_be_held_up(item) && !has_place_behind_key(weight);
+  };
   for (;;) {
     const bool is_enough = weight == 1 || has_room_beside(running_ + extra_running_, weight);
-    if (queue_.empty() || !is_enough) return refuse(Errc::full);
-    const std::size_t most = std::min(weight, queue_.size());
+    const bool fits_behind_key =
+        weight <= options_.queue_capacity || !queue_.would_be_held_up(item);
+    if (queue_.empty() || !is_enough || !fits_behind_key) return refuse(Errc::full);
+    const std::size_t most = std::min(weight == 1 ? 1 : 2 * weight, queue_.size());
     const bool can_push = queue_.can_replace_oldest(item);
     if (can_push && dropped_before.capacity() + 1 >= most) break;
     std::error_code error;
@@ -179,10 +180,10 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
     }
     if (accept_if_room(item, error) != Verdict::full) return error;
   }
-  drop_oldest(dropped);
-  while (weight > 1 && !has_room(weight)) {
+  drop_oldest(dropped, lacks_place() ? Which::held_up : Which::of_all);
+  while (weight > 1 && (!has_room(weight) || lacks_place())) {
     dropped_before.push_back(std::move(dropped));
-    drop_oldest(dropped);
+    drop_oldest(dropped, lacks_place() ? Which::held_up : Which::of_all);
   }
   book(item);
   match_up();
@@ -190,9 +191,10 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
 }
 
 // Requires lock_.
-void PoolCore::drop_oldest(PoolItem& dropped) noexcept {
-  queue_.pop_oldest(dropped);
+void PoolCore::drop_oldest(PoolItem& dropped, Which which) noexcept {
+  which == Which::held_up ? queue_.pop_oldest_held_up(dropped) : queue_.pop_oldest(dropped);
   load_ -= Backlog::weight_of(dropped);
+  if (const auto* terms = Backlog::terms_of(dropped)) release_key(terms->key);
   ++cancelled_;
 }
 
@@ -206,21 +208,23 @@ std::error_code PoolCore::refuse(std::error_code why) noexcept {
 void PoolCore::run_in_caller(PoolItem& item) noexcept {
   ++submitted_;
   ++in_callers_;
-  const std::uint64_t number = left_queue();
+  Worker self;
+  self.number = left_queue();
   lock_.unlock();
-  Lap lap;
-  const auto outcome = execute(item, number, lap);
+  self.outcome = execute(item, self.number, self.lap);
   WakeChain wakes;
   lock_.lock();
+  if (item.job != nullptr) (void)end_job(*std::exchange(item.job, nullptr), self);
   --in_callers_;
-  count(outcome, lap);
+  count(self.outcome, self.lap);
+  wakes.add_all(self.told);
   tell_if_counted(wakes);
   tell_if_still(wakes);
   tell_if_quiet(wakes);
   tell_if_gone(wakes);
   lock_.unlock();
   wakes.wake_all();
-  if (item.job != nullptr) std::exchange(item.job, nullptr)->settle(outcome);
+  release_unused(self);
 }
 
 bool PoolCore::grow_queue(const PoolItem& item) noexcept {
@@ -241,10 +245,9 @@ bool PoolCore::grow_queue(const PoolItem& item) noexcept {
 // Hands the item of the party that has been blocked longest to the queue, or to a worker that
 // found the queue empty. False if nobody is blocked, or the item does not fit.
 bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept {
-  while (Waiter* submitter = blocked_.front()) {
-    PoolItem& item = *static_cast<PoolItem*>(submitter->slot);
+  while (Submitter* submitter = next_blocked()) {
+    PoolItem& item = submitter->item();
     const std::size_t weight = Backlog::weight_of(item);
-    if (!has_room(weight)) return false;
     if (instead_of_queue != nullptr ? Backlog::terms_of(item) != nullptr : !queue_.can_push(item)) {
       return false;
     }
@@ -264,10 +267,25 @@ bool PoolCore::admit_one(PoolItem* instead_of_queue, WakeChain& wakes) noexcept 
   return false;
 }
 
+// The party that has been blocked longest of those whom no key keeps back, if its item fits now.
+Submitter* PoolCore::next_blocked() noexcept {
+  Submitter* first = blocked_.first_for_room();
+  for (; first != nullptr && queue_.would_be_held_up(first->item());
+       first = blocked_.first_for_room()) {
+    blocked_.wait_behind_key(*first);
+  }
+  Submitter* const held_up = blocked_.first_behind_key();
+  const auto weight_of = [](const Submitter& of) { return Backlog::weight_of(of.item()); };
+  if (held_up != nullptr && has_place_behind_key(weight_of(*held_up)) &&
+      (first == nullptr || held_up->amount < first->amount)) {
+    first = held_up;
+  }
+  return first != nullptr && has_room(weight_of(*first)) ? first : nullptr;
+}
+
 void PoolCore::admit_blocked(WakeChain& wakes) noexcept {
-  do {
-    if (group_ != nullptr) take_from_line();
-  } while (!blocked_.empty() && has_place_at_host() && admit_one(nullptr, wakes));
+  while (!blocked_.empty() && has_place_at_host() && admit_one(nullptr, wakes)) {
+  }
 }
 
 // Takes an idle worker, to be woken by the caller. Requires that there is one.

@@ -1,6 +1,7 @@
 // What a FiberPool is made of; README.md tells how it works and why so.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -17,13 +18,12 @@
 #include <weft/pool.hpp>
 
 #include "pool/backlog.hpp"
+#include "pool/blocked_submitters.hpp"
 #include "pool/guest.hpp"
 #include "pool/idle_stack.hpp"
 #include "pool/timing_book.hpp"
 
 namespace weft::pool {
-
-class Shards;
 
 // The state of a pool and all that happens to it. One lock guards everything below it; it is
 // never held across an allocation, user code, or a wake.
@@ -40,19 +40,21 @@ class Shards;
 //   I3  If an item can start, a worker is awaited, or no worker is idle and every slot is in use:
 //       then those who run look at the queue after their task. While the pool is paused, it is
 //       enough that a worker lives. Nothing is ever stranded.
-//   I4  Parties are blocked only while the first of them does not fit under I2, or until the next
-//       finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
+//   I4  Parties are blocked only while the first of them does not fit under I2 or I9, or until the
+//       next finished task if memory ran out; and then each pop makes room in queue_. Nobody blocks
 //       once closed_ is set.
 //   I8  A task of weight w counts for w, in load_ from when it is accepted, and among the running
 //       from when it starts; it starts when it fits into capacity_, or when nothing runs.
+//   I9  Tasks that others of their keys hold up take places of the queue, and none of a slot: so
+//       their holders find a slot, and a place for what they wait for.
 //   I5  Lenders wait in returning_ only while they cannot have a slot under I2.
 //   I6  present_ counts the fibers of the pool, from before they are spawned to their last
 //       access to this object.
 //   I7  No item begins to run while paused_ is set. A closed pool is not paused.
 class PoolCore {
  public:
-  explicit PoolCore(PoolOptions options) : PoolCore(std::move(options), Place()) {}
-  PoolCore(PoolOptions options, const Place& place);
+  // `host`: of a sub-pool.
+  PoolCore(PoolOptions options, PoolCore* host);
   ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
@@ -86,7 +88,6 @@ class PoolCore {
   [[nodiscard]] PoolStats stats() noexcept;
   // counting.cpp
   [[nodiscard]] PoolTimings timings() noexcept;
-  void add_timings_to(TimingBook& sum) noexcept;
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until);
 
   // pausing.cpp
@@ -105,26 +106,7 @@ class PoolCore {
              detail::PoolJob::Outcome& outcome) noexcept;
   void miss_visit(Arrival arrival) noexcept;
   void leave() noexcept;  // The last access of a worker, a reaper or a visit to the pool.
-
-  // sharing.cpp: by the Shards that this one belongs to. The first ones require lock_.
-  void lock() noexcept { lock_.lock(); }
-  void unlock() noexcept { lock_.unlock(); }
-  [[nodiscard]] bool is_quiet_now() const noexcept { return is_quiet(); }
-  [[nodiscard]] bool would_accept(std::size_t weight) const noexcept;
-  [[nodiscard]] bool wait_quiet_and_unlock(const Until& until) noexcept;
-  // False if it is full; else it was accepted, or refused with an error.
-  [[nodiscard]] bool try_accept(detail::PoolItem& item, std::error_code& error) noexcept;
-  void count_refusal() noexcept;
-  [[nodiscard]] bool has_queued() noexcept;
-  // Notes when a task was submitted, if that is measured.
-  void stamp(detail::PoolItem& item) const noexcept;
-  void match_up_now() noexcept;
-  void follow_size() noexcept;
-  void follow_pause() noexcept;
-  [[nodiscard]] bool look_around() noexcept;
-  [[nodiscard]] bool take_from(PoolCore& other) noexcept;
-  [[nodiscard]] std::size_t load_hint() const noexcept;
-  [[nodiscard]] bool is_overloaded_hint() const noexcept;
+  void leave_silently(WakeChain& wakes) noexcept;  // The caller wakes those whom it tells.
 
  private:
   // How many queued items one awaited worker stands for. It runs them one after the other if they
@@ -158,6 +140,18 @@ class PoolCore {
   [[nodiscard]] bool has_room_beside(std::size_t load, std::size_t weight) const noexcept {
     return load + weight <= bound_ || (weight > 1 && load == 0);
   }
+  // A place in the queue behind its key, for an item that is held up.
+  [[nodiscard]] bool has_place_behind_key(std::size_t weight) const noexcept {
+    const std::size_t taken = std::min(queue_.held_up_weight(), options_.queue_capacity);
+    return weight <= options_.queue_capacity - taken;
+  }
+  // Whether a newcomer cannot be accepted now: there is no room, or somebody was first.
+  [[nodiscard]] bool must_wait(const detail::PoolItem& item, std::size_t weight) const noexcept {
+    if (!has_room(weight) || !blocked_.nobody_waits_for_room()) return true;
+    if (item.job == nullptr || !queue_.would_be_held_up(item)) [[likely]]
+      return false;
+    return !blocked_.empty() || !has_place_behind_key(weight);
+  }
   // An item of that weight is accepted; the item goes into the queue.
   void book_weight(std::size_t weight) noexcept {
     load_ += weight;
@@ -189,6 +183,10 @@ class PoolCore {
   // How many tasks are not queued any more, counting those that were not queued at all.
   [[nodiscard]] std::uint64_t left_queue() const noexcept { return submitted_ - queue_.size(); }
   void set_capacity(std::size_t capacity) noexcept;
+  [[nodiscard]] Submitter* next_blocked() noexcept;
+  void release_key(const TaskKey& key) noexcept {
+    if (!blocked_.empty() && key.is_set() && !queue_.is_held(key)) blocked_.release_key(key);
+  }
   void admit_blocked(WakeChain& wakes) noexcept;
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, WakeChain& wakes) noexcept;
   // Whether too few workers are awaited for what is queued, and another could be called.
@@ -202,18 +200,30 @@ class PoolCore {
 
   // counting.cpp. Require lock_.
   void count(detail::PoolJob::Outcome outcome, const Lap& lap) noexcept;
-  void drop_oldest(detail::PoolItem& dropped) noexcept;
+  enum class Which : std::uint8_t { of_all, held_up };
+  void drop_oldest(detail::PoolItem& dropped, Which which) noexcept;
 
-  // terms.cpp. Require lock_. A task with terms begins to run; and has ended. The pool keeps the
-  // job for another task, if it can, and leaves null.
+  // terms.cpp. Require lock_. A task with terms begins to run.
   void begin_terms(const detail::PoolItem& item) noexcept;
-  void end_terms(detail::PoolJob*& job) noexcept;
-  // False for a job without terms, and for none.
-  bool end_terms_of(detail::PoolJob*& job) noexcept {
-    if (job == nullptr || job->terms() == nullptr) [[likely]]
-      return false;
-    end_terms(job);
-    return true;
+  // A task has ended, whose slot is still counted, and a job is settled. end_job() releases lock_
+  // meanwhile if nobody else knows of the job: its end calls what is the user's. Returns its
+  // weight.
+  void end_task(Worker& self, detail::PoolItem& item) noexcept {
+    std::size_t weight = 1;
+    if (item.job != nullptr) [[unlikely]]
+      weight = end_job(*std::exchange(item.job, nullptr), self);
+    self.freed_more = weight > 1;
+    count(self.outcome, self.lap);
+    free_slots(weight);
+  }
+  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept;
+  // Of a job with terms. True if the pool keeps it for another task.
+  [[nodiscard]] bool end_terms(detail::PoolTerms& terms) noexcept;
+  void destroy_last(detail::PoolJob& job, const Worker& self) noexcept;
+  void free_slots(std::size_t weight) noexcept {
+    --running_;
+    extra_running_ -= weight - 1;
+    load_ -= weight;
   }
   [[nodiscard]] std::uint64_t ended() const noexcept { return completed_ + failed_; }
   void tell_if_counted(WakeChain& wakes) noexcept {
@@ -228,18 +238,8 @@ class PoolCore {
   void tell_if_still(WakeChain& wakes) noexcept;
   [[nodiscard]] bool must_admit_without_start() const noexcept;
 
-  // sharing.cpp. Require lock_, but the last.
-  [[nodiscard]] bool somebody_is_blocked() const noexcept {
-    return !blocked_.empty() || (group_ != nullptr && somebody_waits_in_line());
-  }
-  [[nodiscard]] bool somebody_waits_in_line() const noexcept;
-  void take_from_line() noexcept;
-  void note_load() noexcept {
-    if (group_ != nullptr) load_hint_.store(load_, detail::relaxed);  // Relaxed: a hint.
-  }
-  [[nodiscard]] bool look_for_work() noexcept;
-  void share_slot() noexcept;
-  void share_load() noexcept;
+  // Notes when a task was submitted, if that is measured. Without lock_.
+  void stamp(detail::PoolItem& item) const noexcept;
 
   // lending.cpp. Require lock_.
   [[nodiscard]] bool slots_for_lender(std::size_t weight) const noexcept;
@@ -261,7 +261,9 @@ class PoolCore {
   void lock_with_hosts() noexcept;
   void unlock_with_hosts() noexcept;
   [[nodiscard]] bool begin_visit(Arrival arrival) noexcept;
-  [[nodiscard]] bool next_in_visit(Worker& self, detail::PoolItem& item, Turn turn) noexcept;
+  [[nodiscard]] bool next_in_visit(Worker& self, detail::PoolItem& item, Turn turn,
+                                   detail::PoolJob*& finished) noexcept;
+  [[nodiscard]] detail::PoolJob* end_in_visit(Worker& self, detail::PoolItem& item) noexcept;
   [[nodiscard]] std::error_code call_visit(OnFull when_full) noexcept;
   [[nodiscard]] std::error_code ask_for_visit(OnFull when_full) noexcept;
   void forget_awaited() noexcept;
@@ -296,6 +298,8 @@ class PoolCore {
 
   // reports.cpp. Without lock_.
   void report(const std::exception_ptr& exception, const TaskInfo& task) noexcept;
+  // What left a job whose handle was dropped.
+  void report_lost(detail::PoolJob& job, const Worker& self) noexcept;
   void log(std::string_view event, const std::exception_ptr& exception) noexcept;
 
   // growing.cpp. All but keep_limit() require lock_.
@@ -319,6 +323,11 @@ class PoolCore {
   [[nodiscard]] std::error_code reserve_queue() noexcept;
   // Requires lock_, and releases it.
   void match_up() noexcept;
+  // Without lock_.
+  void match_up_now() noexcept {
+    lock_.lock();
+    match_up();
+  }
   void refuse_own_tasks() const;
   [[noreturn]] static void refuse_wait(const char* why);
 
@@ -337,8 +346,6 @@ class PoolCore {
   const PoolOptions options_;
   const std::unique_ptr<TimingBook> timings_;  // Null: no clock is read for a task.
   PoolCore* const host_;                       // Null, unless it is a sub-pool.
-  Shards* const group_;                        // Null, unless it is one of several shards.
-  const std::size_t number_;
   PoolCore& family_;
   Guest* guest_ = nullptr;  // What this pool is to its host.
 
@@ -368,7 +375,7 @@ class PoolCore {
   std::uint64_t failed_ = 0;
   std::uint64_t awaited_count_ = UINT64_MAX;  // Nobody in count_waiters_ waits for less.
   IdleStack idle_;
-  detail::WaitList blocked_;
+  BlockedSubmitters blocked_;
   detail::WaitList returning_;  // Lenders that want a slot back.
   std::size_t blocked_count_ = 0;
   std::size_t in_callers_ = 0;
@@ -391,10 +398,7 @@ class PoolCore {
   std::uint64_t ticker_ = 0;      // this_fiber::id() of that one; 0: there is none, or not yet.
   Guest* first_guest_ = nullptr;  // The sub-pools.
   bool closing_ = false;          // From before the sub-pools are closed.
-  bool look_again_ = false;       // Other shards have more tasks since a worker looked there.
-  detail::Atomic<std::size_t> load_hint_{0};
-  detail::Atomic<std::size_t> capacity_hint_{0};
-  std::size_t in_line_ = 0;  // Visits for which a sub-pool had to stand in its host's line.
+  std::size_t in_line_ = 0;       // Visits for which a sub-pool had to stand in its host's line.
 };
 
 }  // namespace weft::pool

@@ -10,10 +10,11 @@ PoolJob::Outcome PoolJob::execute() noexcept {
   return invoke() ? Outcome::completed : Outcome::failed;
 }
 
-void PoolJob::settle(Outcome outcome) noexcept {
+PoolJob::Settled PoolJob::settle(Outcome outcome) noexcept {
   const Kind kind = kind_;  // A job on a stack is gone once its end is published.
-  if (outcome != Outcome::cancelled) publish(kFinished);
-  if (kind != Kind::on_stack) release_reference();
+  Waiter* const waiters = outcome == Outcome::cancelled ? nullptr : publish(kFinished);
+  if (kind == Kind::on_stack) return {.waiters = waiters};
+  return {.waiters = waiters, .is_last = !release_unless_last()};
 }
 
 void PoolJob::abandon() noexcept {
@@ -50,11 +51,21 @@ void PoolJob::release_reference() noexcept {
   if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]
 }
 
+bool PoolJob::release_unless_last() noexcept {
+  std::uint32_t references = references_.load(acquire);  // [job-refs]
+  while (references > 1) {
+    if (references_.compare_exchange_weak(references, references - 1, acq_rel, acquire)) {
+      return true;  // [job-refs]
+    }
+  }
+  return false;
+}
+
 bool PoolJob::drop(Errc reason) noexcept {
   if (!claim(kDropping)) return false;
   reason_ = reason;
   drop_callable();
-  publish(kCancelled);
+  wake_chain(publish(kCancelled));
   return true;
 }
 
@@ -77,12 +88,12 @@ bool PoolJob::claim(State state) noexcept {
   return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
 }
 
-void PoolJob::publish(State end) noexcept {
+Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
   state_.store(end, release);  // [job]
-  Waiter* waiting = waiters_.claim_all();
+  Waiter* const waiting = waiters_.claim_all();
   lock_.unlock();
-  wake_chain(waiting);
+  return waiting;
 }
 
 }  // namespace weft::detail

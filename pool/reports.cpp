@@ -52,6 +52,14 @@ void PoolCore::report(const std::exception_ptr& exception, const TaskInfo& task)
   if (from_handler) log("on_exception threw", from_handler);
 }
 
+void PoolCore::report_lost(detail::PoolJob& job, const Worker& self) noexcept {
+  if (self.outcome != detail::PoolJob::Outcome::failed) return;
+  const auto [exception, type] = job.take_exception();
+  if (!exception) return;
+  report(exception,
+         {.pool = options_.name, .number = self.number, .type = type, .fiber = this_fiber::id()});
+}
+
 // Not inside a catch block: the logger may park.
 void PoolCore::log(std::string_view event, const std::exception_ptr& exception) noexcept {
   std::string line;

@@ -129,15 +129,36 @@ void PoolCore::begin_terms(const detail::PoolItem& item) noexcept {
   extra_running_ += Backlog::weight_of(item) - 1;
 }
 
-void PoolCore::end_terms(detail::PoolJob*& job) noexcept {
-  detail::PoolTerms& terms = *job->terms();
-  load_ -= terms.weight - 1;
-  extra_running_ -= terms.weight - 1;
-  if (terms.key.is_set()) queue_.pass_on_key(terms);
-  if (spare_count_ == kSpares || !job->make_reusable()) return;
+std::size_t PoolCore::end_job(detail::PoolJob& job, Worker& self) noexcept {
+  std::size_t weight = 1;
+  if (detail::PoolTerms* const terms = job.terms()) {
+    weight = terms->weight;
+    if (end_terms(*terms)) return weight;
+  }
+  const detail::PoolJob::Settled settled = job.settle(self.outcome);
+  self.told = settled.waiters;
+  if (settled.is_unused) self.unused = &job;
+  if (settled.is_last) destroy_last(job, self);
+  return weight;
+}
+
+bool PoolCore::end_terms(detail::PoolTerms& terms) noexcept {
+  if (terms.key.is_set()) {
+    queue_.pass_on_key(terms);
+    release_key(terms.key);
+  }
+  if (spare_count_ == kSpares || !terms.job->make_reusable()) return false;
   terms.next = std::exchange(spares_, &terms);
   ++spare_count_;
-  job = nullptr;
+  return true;
+}
+
+// Requires lock_; releases it meanwhile.
+void PoolCore::destroy_last(detail::PoolJob& job, const Worker& self) noexcept {
+  lock_.unlock();
+  report_lost(job, self);
+  job.release_reference();
+  lock_.lock();
 }
 
 }  // namespace weft::pool

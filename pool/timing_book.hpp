@@ -37,16 +37,6 @@ class TimingBook {
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }
-  // Adds what another book says, whose lock is held.
-  void merge(const TimingBook& other) noexcept {
-    const std::int64_t theirs = other.first_submit_.load(detail::relaxed);
-    const std::int64_t ours = first_submit_.load(detail::relaxed);
-    if (theirs != 0 && (ours == 0 || theirs < ours)) first_submit_.store(theirs, detail::relaxed);
-    timings_.queue_wait.merge(other.timings_.queue_wait);
-    timings_.run_time.merge(other.timings_.run_time);
-    first_end_ = std::min(first_end_, other.first_end_);
-    last_end_ = std::max(last_end_, other.last_end_);
-  }
   [[nodiscard]] PoolTimings read() const noexcept {
     PoolTimings timings = timings_;
     if (const auto count = static_cast<std::int64_t>(timings.run_time.count())) {

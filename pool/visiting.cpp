@@ -45,9 +45,22 @@ Visit* Visit::make(PoolCore& host, Guest& guest, Arrival arrival) noexcept {
 }
 
 Visit::~Visit() {
-  if (finished_ != nullptr) finished_->settle(outcome_);
+  if (finished_ != nullptr) finished_->release_reference();
   if (visited_ != nullptr) visited_->leave();
   guest_.release();
+}
+
+// Under the host's lock, as the slot becomes free. A sub-pool that ends now waits for that lock.
+detail::PoolJob::Settled Visit::settle(Outcome /*outcome*/) noexcept {
+  WakeChain wakes;
+  if (finished_ != nullptr) {
+    const Settled settled = finished_->settle(outcome_);
+    if (settled.is_last) return {.is_last = true};  // It is destroyed with this one.
+    wakes.add_all(settled.waiters);
+    finished_ = nullptr;
+  }
+  if (visited_ != nullptr) std::exchange(visited_, nullptr)->leave_silently(wakes);
+  return {.waiters = wakes.take_all(), .is_unused = true};
 }
 
 bool Visit::invoke() noexcept {
@@ -205,7 +218,7 @@ std::error_code PoolCore::stand_in_line(PoolCore& guest) noexcept {
 detail::WaitList PoolCore::take_guests_in_line(Close mode) noexcept {
   detail::WaitList kept;
   Waiter* next = nullptr;
-  for (Waiter* waiter = blocked_.front(); waiter != nullptr; waiter = next) {
+  for (Waiter* waiter = blocked_.first_for_room(); waiter != nullptr; waiter = next) {
     next = waiter->next;
     if (waiter->waker) continue;  // A submitter.
     auto& place = static_cast<Guest&>(*waiter);
@@ -240,7 +253,7 @@ bool PoolCore::spares_slot(Turn turn) const noexcept {
 // Requires lock_. Whether a task is queued, or sub-pools of its own stand in line for theirs.
 bool PoolCore::has_accepted() noexcept {
   if (!queue_.empty()) return true;
-  const Waiter* waiter = blocked_.front();
+  const Waiter* waiter = blocked_.first_for_room();
   while (waiter != nullptr && waiter->waker) waiter = waiter->next;  // A submitter.
   return waiter != nullptr;
 }
@@ -311,20 +324,35 @@ void PoolCore::visit(Arrival arrival, detail::PoolJob*& finished,
   if (!begin_visit(arrival)) {
     unlock_with_hosts();
   } else {
-    for (Turn turn = Turn::first; next_in_visit(self, item, turn); turn = Turn::later) {
+    for (Turn turn = Turn::first; next_in_visit(self, item, turn, finished); turn = Turn::later) {
       self.outcome = execute(item, self.number, self.lap);
-      self.finished = std::exchange(item.job, nullptr);
       lock_with_hosts();
-      --running_;
-      --load_;
-      count(self.outcome, self.lap);
-      (void)end_terms_of(self.finished);
+      finished = end_in_visit(self, item);
     }
   }
-  finished = self.finished;
   outcome = self.outcome;
   lock_.lock();
   match_up();
+}
+
+// Requires lock_ and those of the hosts; releases them meanwhile if the job's handle was dropped.
+// Returns the job if it is to be settled.
+detail::PoolJob* PoolCore::end_in_visit(Worker& self, PoolItem& item) noexcept {
+  std::size_t weight = 1;
+  detail::PoolJob* job = std::exchange(item.job, nullptr);
+  if (job != nullptr && job->is_dropped()) {
+    unlock_with_hosts();
+    report_lost(*job, self);
+    job->drop_outcome();
+    lock_with_hosts();
+  }
+  if (job != nullptr && job->terms() != nullptr) {
+    weight = job->terms()->weight;
+    if (end_terms(*job->terms())) job = nullptr;
+  }
+  count(self.outcome, self.lap);
+  free_slots(weight);
+  return job;
 }
 
 // Requires lock_. Whether a worker is to be started or, for a sub-pool, a visit to be asked for
@@ -341,8 +369,8 @@ bool PoolCore::lacks_worker() noexcept {
 
 // Requires lock_. False also if nobody is blocked that has not given up.
 bool PoolCore::first_blocked_fits() noexcept {
-  if (!blocked_.has_claimable()) return false;
-  return has_room(Backlog::weight_of(*static_cast<const PoolItem*>(blocked_.front()->slot)));
+  blocked_.forget_gone();
+  return next_blocked() != nullptr;
 }
 
 // Requires lock_. False if the visit has come in vain.
@@ -364,7 +392,11 @@ bool PoolCore::begin_visit(Arrival arrival) noexcept {
 
 // Requires lock_ and those of the hosts, so that none of them can be paused meanwhile; releases
 // them. False when the visit is over.
-bool PoolCore::next_in_visit(Worker& self, PoolItem& item, Turn turn) noexcept {
+//
+// `finished`: the job that the visit ran before. Its waiters are told now that its slot is used
+// otherwise; or by the host, with whose slot this one becomes free.
+bool PoolCore::next_in_visit(Worker& self, PoolItem& item, Turn turn,
+                             detail::PoolJob*& finished) noexcept {
   WakeChain wakes;
   tell_if_counted(wakes);
   if (!returning_.empty()) return_slots(wakes);
@@ -379,6 +411,10 @@ bool PoolCore::next_in_visit(Worker& self, PoolItem& item, Turn turn) noexcept {
   const bool goes_on =
       live_ <= capacity_ && !paused_ && host_->spares_slot(turn) && take_item(item, 0, wakes);
   const bool calls_others = goes_on && lacks_worker();
+  detail::PoolJob::Settled settled;
+  detail::PoolJob* const ended = goes_on ? std::exchange(finished, nullptr) : nullptr;
+  if (ended != nullptr) settled = ended->settle(self.outcome);
+  wakes.add_all(settled.waiters);
   if (goes_on) {
     self.number = left_queue();
   } else {
@@ -389,7 +425,7 @@ bool PoolCore::next_in_visit(Worker& self, PoolItem& item, Turn turn) noexcept {
   unlock_with_hosts();
   wakes.wake_all();
   if (!goes_on) return false;
-  if (self.finished != nullptr) std::exchange(self.finished, nullptr)->settle(self.outcome);
+  if (settled.is_last || settled.is_unused) ended->release_reference();
   if (calls_others) {
     lock_.lock();
     match_up();

@@ -5,7 +5,6 @@
 
 #include "pool/pool_core.hpp"
 #include "pool/registry.hpp"
-#include "pool/shards.hpp"
 #include "pool/spawn_fiber.hpp"
 
 namespace weft::pool {
@@ -19,12 +18,6 @@ namespace {
 // a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
 constexpr int kCallsOnArrival = 2;
 
-// Tells the waiters of the job that the worker ran last.
-void tell_waiters(Worker& worker) noexcept {
-  if (worker.finished == nullptr) return;
-  std::exchange(worker.finished, nullptr)->settle(worker.outcome);
-}
-
 }  // namespace
 
 void PoolCore::work() noexcept {
@@ -35,30 +28,25 @@ void PoolCore::work() noexcept {
   lock_.lock();
   while (next_item(self, item)) {
     self.outcome = execute(item, self.number, self.lap);
-    self.finished = std::exchange(item.job, nullptr);
     lock_.lock();
-    --running_;
-    --load_;
-    count(self.outcome, self.lap);
-    self.freed_more = end_terms_of(self.finished);
+    end_task(self, item);
   }
-  tell_waiters(self);
   leave();
 }
 
 // Requires lock_, and releases it. True with an item to run, whose slot is counted as running;
 // false when the worker has been retired, and its slot is no longer counted as live.
 //
-// The waiters of a finished job are told once its slot has been used otherwise or is free: so
+// The waiters of a finished job are woken once its slot has been used otherwise or is free: so
 // who waits for a task can count on its slot.
 bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
   bool try_reaper = true;
   bool try_admitting = true;
-  bool try_others = group_ != nullptr;
   for (;;) {
     const bool arriving = self.awaited;
     if (arriving && !arrive(self)) return false;
     WakeChain wakes;
+    wakes.add_all(std::exchange(self.told, nullptr));
     tell_if_counted(wakes);
     const bool had_lenders = !returning_.empty();
     if (had_lenders) return_slots(wakes);
@@ -76,24 +64,19 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
     if (surplus || (closed_ && queue_.startable() == 0)) {
       give_up_slot(wakes);
       admit_after_leaving(wakes);
+      release_unused(self);
       return false;
     }
-    if (self.finished != nullptr || !wakes.empty()) {
+    if (self.unused != nullptr || !wakes.empty()) {
       step_out(self);
       wakes.wake_all();
-      tell_waiters(self);
+      release_unused(self);
       lock_.lock();
     } else if (try_admitting && must_admit_without_start()) {
       step_out(self);
       lock_.lock();
       match_up();
       try_admitting = false;  // If it was of no use, there is no memory.
-      lock_.lock();
-    } else if ((try_others || look_again_) && group_ != nullptr && !paused_ && !closed_) {
-      note_load();
-      look_again_ = false;
-      step_out(self);
-      try_others = look_for_work();
       lock_.lock();
     } else if (try_reaper && reaper_is_due()) {
       announce_reaper();
@@ -102,7 +85,6 @@ bool PoolCore::next_item(Worker& self, PoolItem& item) noexcept {
       lock_.lock();
     } else {
       if (!idle(self)) return false;
-      try_others = group_ != nullptr;
       lock_.lock();
     }
   }
@@ -119,15 +101,13 @@ bool PoolCore::idle(Worker& self) noexcept {
 
 // Requires lock_, and releases it: the worker has a task to run.
 void PoolCore::set_out(Worker& self, WakeChain& wakes) noexcept {
-  note_load();
   // A task with terms leaves room, but no place in the queue of plain ones.
-  const bool lacks_place = somebody_is_blocked() && has_room() && !queue_.has_room_for_plain();
+  const bool lacks_place = !blocked_.empty() && has_room() && !queue_.has_room_for_plain();
   lock_.unlock();
   wakes.wake_all();
-  tell_waiters(self);
+  release_unused(self);
   if (lacks_place) [[unlikely]]
     match_up_now();
-  if (group_ != nullptr && is_overloaded_hint()) group_->feed_the_hungry(number_);
 }
 
 // Requires lock_. Turns an awaited worker into one that looks for a task. False, with lock_
@@ -154,7 +134,6 @@ void PoolCore::step_out(Worker& self) noexcept {
 // Requires lock_. Takes the next accepted item; without one, that of a blocked party. Calls up
 // to `calls` idle workers for the items that are left.
 bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
-  if (queue_.startable() == 0 && group_ != nullptr) take_from_line();
   if (queue_.startable() == 0 && extra_running_ == 0 && reserved_ == 0 && admit_one(&item, wakes)) {
     ++running_;
     if (calls == 0) return true;  // Otherwise there may be room for more than one.
@@ -163,14 +142,14 @@ bool PoolCore::take_item(PoolItem& item, int calls, WakeChain& wakes) noexcept {
     if (queue_.startable() == 0) return false;
     if (!next_fits()) {
       // The task that ended has left room all the same.
-      if (somebody_is_blocked()) admit_blocked(wakes);
+      if (!blocked_.empty()) admit_blocked(wakes);
       return false;
     }
     queue_.pop(item);
     ++running_;
     if (Backlog::terms_of(item) != nullptr) begin_terms(item);
   }
-  if (somebody_is_blocked()) admit_blocked(wakes);
+  if (!blocked_.empty()) admit_blocked(wakes);
   for (; calls > 0 && waking_ < queue_.startable() && !idle_.empty() && next_fits(); --calls) {
     wakes.add(call_idle());
   }
@@ -190,7 +169,7 @@ void PoolCore::give_up_slot(WakeChain& wakes) noexcept {
 // Requires lock_, and releases it. Who leaves makes room without a pop, so the queue may have to
 // grow for who is let in.
 void PoolCore::admit_after_leaving(WakeChain& wakes) noexcept {
-  const bool may_admit_more = somebody_is_blocked() && has_room();
+  const bool may_admit_more = !blocked_.empty() && has_room();
   lock_.unlock();
   wakes.wake_all();
   if (!may_admit_more) return;
@@ -200,11 +179,15 @@ void PoolCore::admit_after_leaving(WakeChain& wakes) noexcept {
 
 void PoolCore::leave() noexcept {
   WakeChain wakes;
+  leave_silently(wakes);
+  wakes.wake_all();
+}
+
+void PoolCore::leave_silently(WakeChain& wakes) noexcept {
   lock_.lock();
   --present_;
   tell_if_gone(wakes);
   lock_.unlock();
-  wakes.wake_all();
 }
 
 // `number` as in TaskInfo.
@@ -237,8 +220,8 @@ Outcome PoolCore::run(PoolItem& item, std::uint64_t number) noexcept {
 
 Outcome PoolCore::execute_job(detail::PoolJob& job, std::uint64_t number) noexcept {
   const Outcome outcome = job.execute();
-  if (outcome != Outcome::failed) return outcome;
-  const auto [exception, type] = job.take_unwatched();
+  if (outcome != Outcome::failed || !job.is_unwatched()) return outcome;
+  const auto [exception, type] = job.take_exception();
   if (exception) {
     report(exception,
            {.pool = options_.name, .number = number, .type = type, .fiber = this_fiber::id()});
@@ -286,20 +269,19 @@ void PoolCore::run_stranded_items() noexcept {
     PoolItem item;
     ++live_;
     (void)take_item(item, 0, wakes);
-    const std::uint64_t number = left_queue();
+    Worker self;
+    self.number = left_queue();
     lock_.unlock();
     wakes.wake_all();
-    Lap lap;
-    const Outcome outcome = execute(item, number, lap);
+    self.outcome = execute(item, self.number, self.lap);
     lock_.lock();
-    --running_;
-    --load_;
+    end_task(self, item);
     --live_;
-    count(outcome, lap);
-    detail::PoolJob* finished = std::exchange(item.job, nullptr);
-    (void)end_terms_of(finished);
+    WakeChain ended;
+    ended.add_all(self.told);
     lock_.unlock();
-    if (finished != nullptr) finished->settle(outcome);
+    ended.wake_all();
+    release_unused(self);
     lock_.lock();
   }
   WakeChain wakes;

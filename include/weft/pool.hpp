@@ -75,7 +75,7 @@ class FiberPool {
   }
 
   // Submits callables one after the other, as submit() does, but up to 16 under one hold of the
-  // pool's lock if it has no shards; copies them, and moves those of a container that is moved in,
+  // pool's lock; copies them, and moves those of a container that is moved in,
   // or that come from move iterators. Returns how many were accepted: it stops at the first that
   // was refused, and up to 15 behind it may have been moved from. If making a task throws, some of
   // those before it may have been accepted.
@@ -132,7 +132,7 @@ class FiberPool {
     using Result = detail::PoolResult<std::decay_t<F>&>;
     using Call = detail::PoolCall<std::decay_t<F>, Result>;
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    auto* job = new Call(*family_, detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
+    auto* job = new Call(*lends_to(), detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
                          std::forward<F>(callable));
     PoolTask<Result> task(job);
     check(enqueue(detail::PoolItem(*job)));
@@ -145,8 +145,8 @@ class FiberPool {
     using Callable = std::decay_t<F>;
     using Result = detail::PoolResult<Callable&>;
     if (detail::is_empty_callable<Callable>(callable)) check(Errc::empty_task);
-    auto* job = new detail::TermedCall<Callable, Result>(*family_, options, token_for<Callable&>(),
-                                                         std::forward<F>(callable));
+    auto* job = new detail::TermedCall<Callable, Result>(
+        *lends_to(), options, token_for<Callable&>(), std::forward<F>(callable));
     PoolTask<Result> task(job);
     detail::PoolItem item(*job);
     job->watch_deadline();
@@ -160,7 +160,7 @@ class FiberPool {
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::PoolCall<F&, detail::PoolResult<F&>> job(*family_, detail::PoolJob::Kind::on_stack,
+    detail::PoolCall<F&, detail::PoolResult<F&>> job(*lends_to(), detail::PoolJob::Kind::on_stack,
                                                      token_for<F&>(), callable);
     check(enqueue(detail::PoolItem(job)));
     (void)job.wait_until({});
@@ -248,7 +248,7 @@ class FiberPool {
   [[nodiscard]] PoolTimings timings() const noexcept;
 
   // What a detail::SlotLoan around a wait for this pool is made with.
-  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept { return family_; }
+  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept;
 
  private:
   friend detail::GroupPool detail::group_pool(FiberPool& pool) noexcept;
@@ -288,12 +288,6 @@ class FiberPool {
     return item;
   }
   [[nodiscard]] detail::TermedTask& take_spare_task();
-  // Null, if one core is enough; else it has them.
-  [[nodiscard]] static std::unique_ptr<pool::Shards> make_shards(PoolOptions& options);
-  [[nodiscard]] std::unique_ptr<pool::PoolCore> make_core(PoolOptions& options) const;
-  [[nodiscard]] std::error_code start();
-  template <class Call>
-  decltype(auto) with_either(Call call) const;
   template <class Wait>
   [[nodiscard]] bool wait_as_kin(const Until& until, Wait wait) const;
 
@@ -302,10 +296,7 @@ class FiberPool {
     void operator()() noexcept;
   };
 
-  const std::unique_ptr<pool::Shards> shards_;
-  const std::unique_ptr<pool::PoolCore> own_core_;
-  pool::PoolCore* const core_;    // The only one, or the first of the shards.
-  pool::PoolCore* const family_;  // The outermost parent, or this pool.
+  const std::unique_ptr<pool::PoolCore> core_;
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 

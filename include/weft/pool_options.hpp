@@ -67,12 +67,6 @@ namespace detail {
 
 }  // namespace detail
 
-// Which shard of a pool gets a task first; one that is full is passed over.
-enum class Balance : std::uint8_t {
-  round_robin,  // Each in its turn, for each thread that submits.
-  least_tasks,  // That with the fewest tasks, queued or running; of more than 8, that of two.
-};
-
 struct PoolOptions {
   // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
@@ -119,15 +113,6 @@ struct PoolOptions {
   // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
   // stays closed then.
   std::stop_token stop = {};
-  // More than 1, at most 64: capacity, queue and min_workers are divided among so many pools in
-  // one, for machines with so many processors that one lock would be in the way. Then tasks start
-  // in order in each shard only; a task must not be heavier than the smallest part of the
-  // capacity; tasks of one key share a shard, and wait for room in that one; a lender waits for a
-  // slot of its own shard; the numbers are sums over the shards, each taken at a moment of its own.
-  // capacity must be at least `shards`, and with OnFull::drop_oldest queue_capacity, too; on_tick
-  // and parent must not be set.
-  std::size_t shards = 1;
-  Balance balance = Balance::round_robin;
   // Makes it a sub-pool of this one, which must outlive it: its tasks run in the parent's slots, on
   // the parent's workers, never more than `capacity` of them and never more than the parent has
   // room for. It has no workers of its own; so min_workers, prestart, idle_timeout and stack_size

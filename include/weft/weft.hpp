@@ -32,6 +32,7 @@
 #include <weft/pool.hpp>
 #include <weft/pool_hooks.hpp>
 #include <weft/pool_options.hpp>
+#include <weft/pool_set.hpp>
 #include <weft/pool_task.hpp>
 #include <weft/pool_timings.hpp>
 #include <weft/result.hpp>

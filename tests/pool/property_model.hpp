@@ -123,6 +123,13 @@ class PoolModel {
            (op.terms.weight > 1 && load == 0);
   }
   [[nodiscard]] bool has_room(const Op& op) const { return has_room_beside(load(), op); }
+  [[nodiscard]] bool is_held(const Op& op) const { return queue_.is_held(op.terms.key, running_); }
+  // Tasks that others hold up take places of the queue, and none of a slot.
+  [[nodiscard]] bool has_place_behind_key(const Op& op) const {
+    const std::size_t taken = std::min(queue_.held_up_weight(running_), options_.queue_capacity);
+    return !is_held(op) || op.terms.weight <= options_.queue_capacity - taken;
+  }
+  [[nodiscard]] bool fits(const Op& op) const { return has_room(op) && has_place_behind_key(op); }
   [[nodiscard]] bool is_still() const { return running_.empty() && in_callers_.empty(); }
   [[nodiscard]] bool is_quiet() const { return is_still() && queue_.empty(); }
   [[nodiscard]] std::size_t kept_workers() const {
@@ -134,7 +141,8 @@ class PoolModel {
   void call(const Op& op) {
     if (closed_) return refuse(op.id, "closed");
     if (op.terms.weight > capacity_) return refuse(op.id, "too heavy");
-    if (has_room(op) && blocked_.empty()) return accept(op);
+    const auto is_before = [&](const Op& other) { return is_held(op) || !is_held(other); };
+    if (fits(op) && std::none_of(blocked_.begin(), blocked_.end(), is_before)) return accept(op);
     switch (when_full(op.act)) {
       case OnFull::reject:
         return refuse(op.id, "full");
@@ -188,13 +196,14 @@ class PoolModel {
   // A task takes the place of the oldest, and a heavy one of several, if these are enough.
   bool drop_for(const Op& op) {
     if (op.terms.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
+    if (is_held(op) && op.terms.weight > options_.queue_capacity) return false;
     do {
-      drop_oldest();
-    } while (op.terms.weight > 1 && !has_room(op));
+      drop(has_place_behind_key(op) ? queue_.take_oldest() : queue_.take_oldest_held_up(running_));
+    } while (op.terms.weight > 1 && !fits(op));
     return true;
   }
-  void drop_oldest() {
-    const ModelQueue::Queued dropped = queue_.take_oldest();
+  void drop_oldest() { drop(queue_.take_oldest()); }
+  void drop(const ModelQueue::Queued& dropped) {
     ++counted_.cancelled;
     if (!dropped.cancelled && tells(dropped.op)) answer(dropped.op.id, "dropped");
   }
@@ -206,19 +215,30 @@ class PoolModel {
   // that is a plain one and no heavy task runs.
   void admit_from_worker() {
     if (!paused_ && queue_.startable(running_) == 0 && weight_of(running_) == running_.size() &&
-        !blocked_.empty() && !blocked_.front().terms.are_set && has_room(blocked_.front())) {
-      admit_first();
+        next_blocked() != blocked_.end() && !next_blocked()->terms.are_set) {
+      admit_next();
       start_one();
     }
     admit();
   }
-  void admit_first() {
-    const Op op = blocked_.front();
-    blocked_.pop_front();
+  // In their order; who waits for a place behind its key keeps no others waiting.
+  [[nodiscard]] std::deque<Op>::iterator next_blocked() {
+    bool is_place_left = true;
+    for (auto it = blocked_.begin(); it != blocked_.end(); ++it) {
+      is_place_left = is_place_left && (!is_held(*it) || has_place_behind_key(*it));
+      if (is_held(*it) && !is_place_left) continue;
+      return has_room(*it) ? it : blocked_.end();
+    }
+    return blocked_.end();
+  }
+  void admit_next() {
+    const auto it = next_blocked();
+    const Op op = *it;
+    blocked_.erase(it);
     accept(op);
   }
   void admit() {
-    while (!blocked_.empty() && has_room(blocked_.front())) admit_first();
+    while (next_blocked() != blocked_.end()) admit_next();
   }
 
   // --- Tasks run ---

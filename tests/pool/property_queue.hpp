@@ -48,6 +48,28 @@ class ModelQueue {
   // For a queue that was dropped as a whole.
   void forget_turns() { passed_over_ = {}; }
 
+  // Whether a task with that key would have to wait for another.
+  [[nodiscard]] bool is_held(int key, const std::vector<Op>& running) const {
+    const auto has_key = [key](const Op& op) { return op.terms.key == key; };
+    return key != 0 && (std::any_of(running.begin(), running.end(), has_key) ||
+                        std::any_of(tasks_.begin(), tasks_.end(),
+                                    [&](const Queued& task) { return has_key(task.op); }));
+  }
+  [[nodiscard]] std::size_t held_up_weight(const std::vector<Op>& running) const {
+    std::size_t sum = 0;
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      if (!is_startable(i, running)) sum += tasks_[i].op.terms.weight;
+    }
+    return sum;
+  }
+  // Requires that there is one.
+  [[nodiscard]] Queued take_oldest_held_up(const std::vector<Op>& running) {
+    std::size_t i = 0;
+    while (is_startable(i, running)) ++i;
+    const Queued oldest = tasks_[i];
+    tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+    return oldest;
+  }
   // How many no task of their key holds up.
   [[nodiscard]] std::size_t startable(const std::vector<Op>& running) const {
     std::size_t count = 0;

@@ -71,26 +71,6 @@ THREAD_TEST_CASE("pools keep their books and their bounds, whatever is done to t
   storm(progress, targets);
 }
 
-THREAD_TEST_CASE("shards keep their books and their bounds, whatever is done to them") {
-  Progress progress(runtime);
-  const std::array options{
-      PoolOptions{.capacity = 3, .idle_timeout = 100us, .shards = 3},
-      PoolOptions{.capacity = 5, .queue_capacity = 4, .max_blocked = 3, .shards = 2},
-      PoolOptions{.capacity = 8,
-                  .queue_capacity = weft::kUnlimited,
-                  .shards = 4,
-                  .balance = weft::Balance::least_tasks},
-      PoolOptions{.capacity = 4, .on_full = OnFull::reject, .shards = 2},
-      PoolOptions{.capacity = 4, .queue_capacity = 9, .on_full = OnFull::caller_runs, .shards = 3},
-      PoolOptions{.capacity = 4, .queue_capacity = 6, .on_full = OnFull::drop_oldest, .shards = 2},
-  };
-  Targets targets;
-  for (const PoolOptions& each : options) {
-    targets.push_back(std::make_unique<PoolTarget>(progress, each));
-  }
-  storm(progress, targets);
-}
-
 THREAD_TEST_CASE("pools in pools keep their books and their bounds, whatever is done to them") {
   Progress progress(runtime);
   Targets targets;

@@ -24,7 +24,6 @@ namespace weft {
 
 namespace pool {
 class PoolCore;
-class Shards;
 }  // namespace pool
 
 namespace detail {
@@ -57,28 +56,44 @@ using PoolResult = typename PoolResultOf<F>::type;
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
-//   [job-refs]  release_reference (acq_rel, both sides): the last one sees all uses.
+//   [job-refs]  release_reference, release_unless_last (acq_rel, both sides): the last one sees all
+//               uses.
 class PoolJob {
  public:
   enum class Outcome : std::uint8_t { completed, failed, cancelled };
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched };
 
-  PoolJob(pool::PoolCore& core, Kind kind, PoolTerms* terms = nullptr) noexcept
+  PoolJob(const pool::PoolCore& core, Kind kind, PoolTerms* terms = nullptr) noexcept
       : core_(&core), terms_(terms), kind_(kind), references_(kind == Kind::on_heap ? 2 : 1) {}
 
   // By the pool: runs the callable unless it has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
-  // By the pool, after execute(), once the slot is free: tells the waiters. A job on a stack
-  // must not be touched afterwards.
-  void settle(Outcome outcome) noexcept;
+  // By the pool, after execute(), under the lock under which it frees the slot: ends the job, and
+  // returns the waiters whom the pool owes a wake, by wake_chain(), once it has unlocked. So who
+  // sees the end can count on the slot. If nobody else knows of the job it is the pool's to
+  // destroy, before the slot is free, with the outcome: `is_last`. Else it must not be touched
+  // afterwards.
+  struct Settled {
+    Waiter* waiters = nullptr;
+    bool is_last = false;
+    bool is_unused = false;  // Nobody's, and without an outcome: destroyed once it has unlocked.
+  };
+  [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
   // By the pool, instead of both: the task is dropped.
   void abandon() noexcept;
   // By the pool, after execute(): what left a task that nobody waits for, and what the task was.
-  struct Unwatched {
+  struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
   };
-  [[nodiscard]] virtual Unwatched take_unwatched() noexcept { return {}; }
+  [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
+  [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
+  // By the pool, after execute(): the handle has been dropped, so nobody will ask for the outcome.
+  [[nodiscard]] bool is_dropped() const noexcept {
+    return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
+  }
+  // By the pool, of such a job.
+  virtual void drop_outcome() noexcept {}
   // By the pool, after execute(): it may be used for another call, since nobody knows of it.
   [[nodiscard]] bool make_reusable() noexcept;
   // Null for a job that asks for nothing.
@@ -113,7 +128,10 @@ class PoolJob {
   virtual void request_stop() noexcept = 0;
 
   [[nodiscard]] bool claim(State state) noexcept;
-  void publish(State end) noexcept;
+  // The waiters, who are owed a wake.
+  [[nodiscard]] Waiter* publish(State end) noexcept;
+  // False if it is the only one.
+  [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_on_terms() noexcept;
   // Keeps an exception as the outcome without the callable having been called.
@@ -237,8 +255,8 @@ template <class F, class R>
 class PoolCall : public PoolOutcome<R> {
  public:
   template <class G>
-  PoolCall(pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool, G&& callable,
-           PoolTerms* terms = nullptr)
+  PoolCall(const pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool,
+           G&& callable, PoolTerms* terms = nullptr)
       : PoolOutcome<R>(core, kind, terms),
         callable_(std::in_place, std::forward<G>(callable)),
         stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
@@ -260,6 +278,18 @@ class PoolCall : public PoolOutcome<R> {
     return this->exception_ == nullptr;
   }
   void drop_callable() noexcept override { callable_.reset(); }
+  [[nodiscard]] PoolJob::Thrown take_exception() noexcept override {
+#ifdef __cpp_rtti
+    const std::type_info* const type = &typeid(F);
+#else
+    const std::type_info* const type = nullptr;
+#endif
+    return {std::exchange(this->exception_, nullptr), type};
+  }
+  void drop_outcome() noexcept override {
+    this->value_.reset();
+    this->exception_ = nullptr;
+  }
   void fail(std::exception_ptr exception) noexcept override {
     callable_.reset();
     this->exception_ = std::move(exception);

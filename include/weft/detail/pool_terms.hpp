@@ -50,6 +50,7 @@ struct PoolTerms {
   PoolTerms* previous = nullptr;     //
   PoolTerms* next_of_key = nullptr;  // The one that this one holds up.
   PoolTerms* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
+  unsigned rank = 0;                 // In a heap of tasks that come late; see TermsList.
   PoolTerms* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;

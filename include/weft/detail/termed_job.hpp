@@ -15,7 +15,7 @@ namespace weft::detail {
 // A submitted task with terms, which nobody waits for. Pools keep some for the next submit.
 class TermedTask final : public PoolJob {
  public:
-  explicit TermedTask(pool::PoolCore& core) noexcept
+  explicit TermedTask(const pool::PoolCore& core) noexcept
       : PoolJob(core, Kind::unwatched, &terms_), terms_(*this) {}
 
   // Throws std::invalid_argument that names the field, and what moving the callable in throws.
@@ -33,7 +33,7 @@ class TermedTask final : public PoolJob {
     }
     terms_.listen(options.stop);
   }
-  [[nodiscard]] Unwatched take_unwatched() noexcept override {
+  [[nodiscard]] Thrown take_exception() noexcept override {
     return {std::exchange(exception_, nullptr), task_.type_hint()};
   }
 
@@ -65,7 +65,7 @@ template <class F, class R>
 class TermedCall final : public PoolCall<F, R> {
  public:
   template <class G>
-  TermedCall(pool::PoolCore& core, const SubmitOptions& options, std::stop_token stop_of_pool,
+  TermedCall(const pool::PoolCore& core, const SubmitOptions& options, std::stop_token stop_of_pool,
              G&& callable)
       : PoolCall<F, R>(core, PoolJob::Kind::on_heap, std::move(stop_of_pool),
                        std::forward<G>(callable), &terms_),

@@ -44,6 +44,15 @@ class WaitList {
     (first_ == nullptr ? last_ : first_->previous) = &waiter;
     first_ = &waiter;
   }
+  // Null: behind all.
+  void insert_before(Waiter* next, Waiter& waiter) noexcept {
+    if (next == nullptr) return push_back(waiter);
+    waiter.linked = true;
+    waiter.next = next;
+    waiter.previous = next->previous;
+    (next->previous == nullptr ? first_ : next->previous->next) = &waiter;
+    next->previous = &waiter;
+  }
   void erase(Waiter& waiter) noexcept {
     (waiter.previous == nullptr ? first_ : waiter.previous->next) = waiter.next;
     (waiter.next == nullptr ? last_ : waiter.next->previous) = waiter.previous;
@@ -113,8 +122,10 @@ inline void unlock_handed_over(void* held) noexcept WEFT_NOT_ANALYZED {
 }
 
 // Parks the caller at the back of `list` until it is taken out and woken. `lock`, which guards
-// the list, is held on entry and not on return.
-inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
+// the list, is held on entry and not on return. A list is a WaitList, or what orders waiters
+// in a way of its own with the same push_back() and erase_if_linked().
+template <class List>
+void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noexcept
     WEFT_RELEASES(lock) {
   waiter.waker = current();
   list.push_back(waiter);
@@ -122,9 +133,10 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 }
 
 // As wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the other case.
-[[nodiscard, gnu::noinline]] inline Claim::Winner wait_in_bounded(WaitList& list, SpinLock& lock,
-                                                                  Waiter& waiter, WaitReason reason,
-                                                                  const Until& until) noexcept
+template <class List>
+[[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
+                                                           Waiter& waiter, WaitReason reason,
+                                                           const Until& until) noexcept
     WEFT_RELEASES(lock) {
   if (until.stop_requested()) {
     lock.unlock();
@@ -145,7 +157,8 @@ inline void wait_in(WaitList& list, SpinLock& lock, Waiter& waiter, WaitReason r
 
 // As wait_in(), until `until` at most. Returns who ended the wait; unless that was a notifier, the
 // waiter is out of the list then.
-[[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(WaitList& list, SpinLock& lock,
+template <class List>
+[[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,
                                                                      WaitReason reason,
                                                                      const Until& until) noexcept

@@ -1,0 +1,95 @@
+// Several pools side by side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+#include <weft/detail/atomic.hpp>
+#include <weft/pool.hpp>
+
+namespace weft {
+
+// Which pool of a PoolSet gets a task. One that is full is passed over.
+enum class Balance : std::uint8_t {
+  round_robin,  // Each in its turn.
+  least_tasks,  // That with the fewest tasks, queued or running.
+};
+
+// As many pools as wanted with the same options, among which tasks are divided: for tasks that are
+// to be kept apart, each pool with a lock, a queue and workers of its own. Each pool is an ordinary
+// one, and every guarantee is that of the pool that a task has come to: a task waits there even if
+// another pool has a slot by then. From fibers and plain threads.
+//
+//   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
+//   if (pools.submit(task)) ...
+class PoolSet {
+ public:
+  // Throws what FiberPool's does, and std::invalid_argument if `count` is 0.
+  PoolSet(std::size_t count, const PoolOptions& each, Balance balance = Balance::round_robin)
+      : balance_(balance) {
+    if (count == 0) throw std::invalid_argument("weft::PoolSet: count must be at least 1");
+    for (std::size_t i = 0; i < count; ++i) pools_.emplace_back(each);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
+  [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
+  [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
+  [[nodiscard]] auto end() noexcept { return pools_.end(); }
+
+  // The pool for the next task: that whose turn it is, of those with a free slot if there is one.
+  [[nodiscard]] FiberPool& next() noexcept {
+    // Relaxed: only a number.
+    const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
+    FiberPool* best = &at(turn);
+    std::uint64_t best_rank = rank(*best);
+    for (std::size_t i = 1; i < pools_.size() && best_rank > 0; ++i) {
+      FiberPool& other = at(turn + i);
+      const std::uint64_t other_rank = rank(other);
+      if (other_rank < best_rank) {
+        best = &other;
+        best_rank = other_rank;
+      }
+    }
+    return *best;
+  }
+  // As those of FiberPool, with the next pool.
+  template <detail::PoolCallable F>
+  [[nodiscard]] std::error_code submit(F&& callable) {
+    return next().submit(std::forward<F>(callable));
+  }
+  template <detail::PoolCallable F>
+  [[nodiscard]] std::error_code submit(const SubmitOptions& options, F&& callable) {
+    return next().submit(options, std::forward<F>(callable));
+  }
+
+  // All of them: one after the other.
+  void wait_idle() {
+    for (FiberPool& pool : pools_) pool.wait_idle();
+  }
+  void close(Close mode) noexcept {
+    for (FiberPool& pool : pools_) pool.close(mode);
+  }
+  void join() {
+    for (FiberPool& pool : pools_) pool.join();
+  }
+
+ private:
+  [[nodiscard]] FiberPool& at(std::uint64_t turn) noexcept {
+    return pools_[static_cast<std::size_t>(turn % pools_.size())];
+  }
+  // The smaller, the better; 0: as good as can be.
+  [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
+    if (balance_ == Balance::round_robin) return pool.available() > 0 ? 0 : 1;
+    const PoolStats stats = pool.stats();
+    return stats.busy + stats.lent + stats.queued + stats.blocked;
+  }
+
+  const Balance balance_;
+  std::deque<FiberPool> pools_;
+  detail::Atomic<std::uint64_t> turn_{0};
+};
+
+}  // namespace weft

@@ -1,0 +1,83 @@
+// Several pools side by side, and which of them gets a task.
+#include <weft/pool_set.hpp>
+
+#include <atomic>
+#include <stdexcept>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using Gate = weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/pool_set");
+
+FIBER_TEST_CASE("many submitters never get more than the capacity of all pools running") {
+  constexpr int kSubmitters = 32;
+  constexpr int kEach = 100 / kSlowdown;
+  for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
+    for (const Balance balance : {Balance::round_robin, Balance::least_tasks}) {
+      Concurrency gauge;
+      std::atomic<int> ran{0};
+      PoolSet pools(3, {.capacity = 2, .queue_capacity = queue}, balance);
+      WaitGroup submitters;
+      for (int i = 0; i < kSubmitters; ++i) {
+        submitters.go([&] {
+          for (int n = 0; n < kEach; ++n) {
+            CHECK(!pools.submit([&] {
+              const Concurrency::Stay stay(gauge);
+              this_fiber::yield();
+              ran.fetch_add(1);
+            }));
+          }
+        });
+      }
+      submitters.wait();
+      pools.wait_idle();
+      CHECK(ran.load() == kSubmitters * kEach);
+      CHECK(gauge.most() <= 6);
+      for (FiberPool& pool : pools) CHECK(balanced(pool.stats()));
+    }
+  }
+}
+
+FIBER_TEST_CASE("by turns each pool gets every other task, and a full one is passed over") {
+  PoolSet pools(2, {.capacity = 4});
+  Gate gate;
+  for (int i = 0; i < 4; ++i) CHECK(!pools.submit([&] { gate.wait(); }));
+  CHECK(pools[0].available() == 2);
+  CHECK(pools[1].available() == 2);
+  for (int i = 0; i < 2; ++i) CHECK(!pools[0].submit([&] { gate.wait(); }));
+  for (int i = 0; i < 2; ++i) CHECK(!pools.submit([&] { gate.wait(); }));
+  CHECK(pools[1].available() == 0);
+  CHECK(&pools.next() != &pools.next());
+  gate.set();
+  pools.wait_idle();
+}
+
+FIBER_TEST_CASE("by load the pool with the fewest tasks gets the next one") {
+  for (const std::size_t loaded : {0u, 1u}) {
+    PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);
+    Gate gate;
+    for (int i = 0; i < 3; ++i) CHECK(!pools[loaded].submit([&] { gate.wait(); }));
+    for (int i = 0; i < 3; ++i) CHECK(!pools.submit({.key = i}, [&] { gate.wait(); }));
+    CHECK(pools[0].available() == 1);
+    CHECK(pools[1].available() == 1);
+    gate.set();
+  }
+}
+
+FIBER_TEST_CASE("a set ends as its pools do, and has at least one") {
+  PoolSet pools(2, {.capacity = 1});
+  CHECK(pools.size() == 2);
+  pools.close(Close::drain);
+  pools.join();
+  CHECK(pools.submit([] {}) == Errc::closed);
+  CHECK_THROWS_AS(PoolSet(0, {}), std::invalid_argument);
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,88 @@
+// One busy key whose tasks use their own pool stopped the whole pool: tasks that the key held up
+// took every slot that its holder gave back, and so the holder found none for what it waited for.
+#include <atomic>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace weft;
+
+TEST_SUITE_BEGIN("regress/pool_keys_nested");
+
+constexpr int kTasks = 300 / weft::test::kSlowdown;
+
+// Keeps the key busy with tasks that call `nested`, while another customer wants something, too.
+template <class Nested>
+void keep_a_key_busy(const PoolOptions& options, Nested nested) {
+  FiberPool pool(options);
+  std::atomic<int> done{0};
+  auto feeder = spawn([&] {
+    for (int i = 0; i < kTasks; ++i) {
+      CHECK(!pool.submit({.key = "customer"}, [&] {
+        nested(pool);
+        ++done;
+      }));
+    }
+  });
+  for (int i = 0; i < kTasks; ++i) CHECK(pool.run({.key = "other"}, [i] { return i; }) == i);
+  feeder.join();
+  pool.wait_idle();
+  CHECK(done.load() == kTasks);
+}
+
+FIBER_TEST_CASE("tasks of a busy key may run others in their own pool") {
+  const auto nested = [](FiberPool& pool) { CHECK(pool.run([] { return 1; }) == 1); };
+  keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
+  keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
+  keep_a_key_busy({.capacity = 1}, nested);
+}
+
+FIBER_TEST_CASE("tasks of a busy key may submit others to their own pool") {
+  const auto nested = [](FiberPool& pool) { CHECK(!pool.submit([] {})); };
+  keep_a_key_busy({.capacity = 8, .queue_capacity = 100}, nested);
+  keep_a_key_busy({.capacity = 1, .queue_capacity = 3}, nested);
+  keep_a_key_busy({.capacity = 1}, nested);
+}
+
+FIBER_TEST_CASE("who waits behind a key lets those pass who need no more than a slot") {
+  FiberPool pool({.capacity = 2, .queue_capacity = 1});
+  Event hold;
+  CHECK(!pool.submit({.key = 1}, [&] { hold.wait(); }));
+  CHECK(!pool.submit({.key = 1}, [] {}));  // In the queue's only place.
+  CHECK(pool.try_submit({.key = 1}, [] {}) == Errc::full);
+  auto behind = spawn([&] { CHECK(!pool.submit({.key = 1}, [] {})); });
+  while (pool.stats().blocked == 0) this_fiber::yield();
+  for (int i = 0; i < 10; ++i) CHECK(pool.run([i] { return i; }) == i);
+  CHECK(pool.stats().blocked == 1);
+  hold.set();
+  behind.join();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 13);
+}
+
+FIBER_TEST_CASE("who gives up behind a key leaves its turn to the next of that key") {
+  FiberPool pool({.capacity = 2});
+  Event hold;
+  std::stop_source gives_up;
+  CHECK(!pool.submit({.key = 1}, [&] { hold.wait(); }));
+  auto first = spawn([&] {
+    CHECK(pool.submit({.key = 1, .stop = gives_up.get_token()}, [] {}) == Errc::cancelled);
+  });
+  while (pool.stats().blocked < 1) this_fiber::yield();
+  auto second = spawn([&] { CHECK(!pool.submit({.key = 1}, [] {})); });
+  while (pool.stats().blocked < 2) this_fiber::yield();
+  gives_up.request_stop();
+  first.join();
+  hold.set();
+  second.join();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 2);
+}
+
+TEST_SUITE_END();
+
+}  // namespace

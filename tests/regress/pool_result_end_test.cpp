@@ -1,0 +1,107 @@
+// The result of a task whose handle had been dropped was destroyed by the worker after it had left
+// its slot: a destructor that waited on its pool broke the books, and a slow one kept a task from a
+// free slot. And what such a task threw was lost.
+#include <atomic>
+#include <exception>
+#include <stdexcept>
+#include <utility>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/pool_books.hpp"
+
+namespace {
+
+using namespace weft;
+
+TEST_SUITE_BEGIN("regress/pool_result_end");
+
+// Calls something when it ends.
+template <class Call>
+class Lease {
+ public:
+  explicit Lease(Call& call) : call_(&call) {}
+  Lease(Lease&& other) noexcept : call_(std::exchange(other.call_, nullptr)) {}
+  Lease& operator=(Lease&&) = delete;
+  ~Lease() {
+    if (call_ != nullptr) (*call_)();
+  }
+
+ private:
+  Call* call_;
+};
+
+FIBER_TEST_CASE("a result that nobody asked for may use its pool as it ends") {
+  for (const std::size_t capacity : {1u, 4u}) {
+    FiberPool pool({.capacity = capacity, .queue_capacity = 10});
+    std::atomic<int> ended{0};
+    auto give_back = [&] {
+      pool.run([] {});
+      ended.fetch_add(1);
+    };
+    for (int i = 0; i < 20; ++i) (void)pool.async([&] { return Lease(give_back); });
+    pool.wait_idle();
+    CHECK(ended.load() == 20);
+    const PoolStats stats = pool.stats();
+    CHECK(stats.busy + stats.lent + stats.queued == 0);
+    CHECK(stats.completed == 40);
+    CHECK(test::balanced(stats));
+    CHECK(pool.available() == capacity);
+    CHECK(pool.run([] { return 1; }) == 1);
+  }
+}
+
+FIBER_TEST_CASE("a result that is slow to end keeps its slot and no other") {
+  FiberPool pool({.capacity = 2, .queue_capacity = 10});
+  Event hold, begun;
+  auto wait = [&] {
+    begun.set();
+    hold.wait();
+  };
+  (void)pool.async([&] { return Lease(wait); });
+  begun.wait();
+  CHECK(pool.stats().busy == 1);
+  for (int i = 0; i < 10; ++i) CHECK(pool.run([i] { return i; }) == i);
+  hold.set();
+  pool.wait_idle();
+  CHECK(pool.stats().busy == 0);
+}
+
+FIBER_TEST_CASE("a sub-pool's results end in its slots, too") {
+  FiberPool parent({.capacity = 2});
+  FiberPool pool({.capacity = 1, .queue_capacity = 10, .parent = &parent});
+  std::atomic<int> ended{0};
+  auto give_back = [&] {
+    pool.run([] {});
+    parent.run([] {});
+    ended.fetch_add(1);
+  };
+  for (int i = 0; i < 10; ++i) (void)pool.async([&] { return Lease(give_back); });
+  pool.wait_idle();
+  CHECK(ended.load() == 10);
+  CHECK(test::balanced(pool.stats()));
+  parent.wait_idle();
+  CHECK(test::balanced(parent.stats()));
+  CHECK(parent.available() == 2);
+}
+
+FIBER_TEST_CASE("what a task throws whose handle was dropped is reported") {
+  std::atomic<int> reported{0};
+  FiberPool pool({.capacity = 1, .queue_capacity = 10, .on_exception = [&](std::exception_ptr) {
+                    reported.fetch_add(1);
+                  }});
+  Event hold;
+  CHECK(!pool.submit([&] { hold.wait(); }));
+  (void)pool.async([] { throw std::runtime_error("lost"); });
+  auto kept = pool.async([] { throw std::runtime_error("kept"); });
+  hold.set();
+  CHECK_THROWS_AS(kept.get(), std::runtime_error);
+  pool.wait_idle();
+  CHECK(reported.load() == 1);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
