@@ -1,19 +1,73 @@
+#include <memory>
+#include <span>
 #include <stdexcept>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <weft/detail/slot_loan.hpp>
 #include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
 
+#include "pool/core/pool_core.hpp"
+#include "pool/nested/sub_pool.hpp"
+#include "pool/nested/worker_registry.hpp"
 #include "pool/options.hpp"
-#include "pool/pool_core.hpp"
+#include "pool/services/services.hpp"
 
 namespace weft {
 
+namespace {
+
+void run_worker(pool::PoolCore& core) {
+  detail::PoolItem item;
+  const pool::Registration registration(core, item);
+  core.work(item);
+}
+
+constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
+                                         .reaper = pool::run_idle_reaper,
+                                         .autoscaler = pool::run_autoscaler,
+                                         .ticker = pool::run_ticker};
+
+std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* parent) {
+  auto core = std::make_unique<pool::PoolCore>(pool::checked(std::move(options)), kBodies, parent);
+  core->set_nesting(std::make_unique<pool::Family>(*core));
+  return core;
+}
+
+[[noreturn]] void refuse_wait(const char* why) {
+  throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
+                          std::string("weft::FiberPool: ") + why);
+}
+
+// A task that waited for its pool to be idle or joined would wait for itself.
+void refuse_own_tasks(const pool::PoolCore& core) {
+  if (pool::called_from_worker_of(&core)) refuse_wait("a task cannot wait for its own pool");
+}
+
+// Does what `when_full` says, and waits for room until `until` at most.
+std::error_code submit_item(pool::PoolCore& core, detail::PoolItem& item, OnFull when_full,
+                            const Until& until) {
+  const pool::PoolCore::Answer answer = core.submit(item, when_full);
+  if (answer.next == pool::PoolCore::Next::nothing) [[likely]]
+    return answer.error;
+  if (answer.next == pool::PoolCore::Next::block) {
+    const detail::SlotLoan scope(&core.root());
+    return core.submit_blocking(item, until);
+  }
+  const pool::Registration registration(core, item, pool::Registration::Slot::none);
+  core.run_in_caller(item, answer.number);
+  return {};
+}
+
+}  // namespace
+
 FiberPool::FiberPool(PoolOptions options)
     : core_([&] {
-        options = pool::checked(std::move(options));
         pool::PoolCore* const parent =
             options.parent == nullptr ? nullptr : options.parent->core_.get();
-        return std::make_unique<pool::PoolCore>(std::move(options), parent);
+        return make_core(std::move(options), parent);
       }()) {
   if (const std::error_code error = core_->start()) {
     close(Close::discard);
@@ -33,7 +87,7 @@ bool FiberPool::wait_as_kin(const Until& until, Wait wait) const {
     return source.get_token();
   }();
   if (wait(at_once)) return true;
-  const detail::SlotLoan loan(&core_->family());
+  const detail::SlotLoan loan(&core_->root());
   return wait(until);
 }
 
@@ -43,17 +97,26 @@ FiberPool::~FiberPool() {
 }
 
 std::error_code FiberPool::enqueue(detail::PoolItem item, const Until& until) {
-  return core_->submit(item, core_->options().on_full, until);
+  return submit_item(*core_, item, core_->options().on_full, until);
 }
 std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
-  return core_->submit(item, OnFull::reject, {});
+  return submit_item(*core_, item, OnFull::reject, {});
 }
 std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& until) {
-  return core_->submit(item, OnFull::block, until);
+  return submit_item(*core_, item, OnFull::block, until);
 }
 
 std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
-  const std::size_t accepted = core_->submit_bulk(batch.items());
+  const std::span<detail::PoolItem> items = batch.items();
+  for (detail::PoolItem& item : items) core_->stamp(item);
+  std::size_t accepted = 0;
+  for (;;) {
+    // One that needs more than a place in the queue goes the way of a single one.
+    accepted += core_->push_some(items.subspan(accepted));
+    if (accepted == items.size()) break;
+    if (submit_item(*core_, items[accepted], core_->options().on_full, {})) break;
+    ++accepted;
+  }
   batch.clear();
   return accepted;
 }
@@ -89,19 +152,26 @@ PoolTimings FiberPool::timings() const noexcept { return core_->timings(); }
 
 // A task of the same family, though not of this pool, lends its slots while it waits.
 bool FiberPool::wait_paused_until(const Until& until) {
+  refuse_own_tasks(*core_);
   return wait_as_kin(until, [this](const Until& limit) { return core_->wait_paused_until(limit); });
 }
 bool FiberPool::wait_idle_until(const Until& until) {
+  refuse_own_tasks(*core_);
   return wait_as_kin(until, [this](const Until& limit) { return core_->wait_idle_until(limit); });
 }
 bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
+  refuse_own_tasks(*core_);
   return wait_as_kin(
       until, [this, count](const Until& limit) { return core_->wait_for_completed(count, limit); });
 }
 bool FiberPool::join_until(const Until& until) {
+  refuse_own_tasks(*core_);
+  if (core_->is_ticked_by(this_fiber::id())) {
+    refuse_wait("on_tick cannot join the pool that calls it");
+  }
   return wait_as_kin(until, [this](const Until& limit) { return core_->join_until(limit); });
 }
 
-const pool::PoolCore* FiberPool::lends_to() const noexcept { return &core_->family(); }
+const pool::PoolCore* FiberPool::lends_to() const noexcept { return &core_->root(); }
 
 }  // namespace weft

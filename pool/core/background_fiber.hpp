@@ -1,0 +1,39 @@
+// The fibers of a pool that run no tasks.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/waiter.hpp>
+
+#include "pool/core/effects.hpp"
+
+namespace weft::pool {
+
+class PoolCore;
+
+// One of them: whether it is there, and where it sleeps. A plain value; the pool's lock guards it.
+// PoolCore starts it, with what it is to do, as a user of the pool; it ends under the same hold of
+// the lock in which it saw that there is nothing left to do, so who needs it later starts another.
+class BackgroundFiber {
+ public:
+  using Body = void (*)(PoolCore& core);
+
+  [[nodiscard]] bool is_running() const noexcept { return is_running_; }
+  void begin() noexcept { is_running_ = true; }
+  void end() noexcept {
+    is_running_ = false;
+    fiber_ = 0;
+  }
+  // Its this_fiber::id(), if it has told it; 0 if not, or not yet.
+  [[nodiscard]] std::uint64_t fiber() const noexcept { return fiber_; }
+  void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
+  // Where it sleeps, until it is woken or by the clock.
+  [[nodiscard]] detail::WaitList& sleeping() noexcept { return sleeping_; }
+  void wake(Effects& effects) noexcept { effects.wake_all(sleeping_.claim_all()); }
+
+ private:
+  bool is_running_ = false;
+  std::uint64_t fiber_ = 0;
+  detail::WaitList sleeping_;
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,183 @@
+// Bringing tasks and workers together.
+#include <utility>
+#include <weft/this_fiber.hpp>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/core/spawn_fiber.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using detail::Waiter;
+
+void PoolCore::match_up() noexcept {
+  bool may_start = true;
+  bool may_grow = true;
+  for (;;) {
+    Effects effects;
+    state_.return_slots(effects);
+    state_.workers.retire_surplus(effects);
+    state_.admit_blocked(effects);
+    state_.call_workers(effects);
+    if (!effects.empty()) {
+      lock_.unlock();
+      effects.perform();
+      lock_.lock();
+    } else if (may_start && state_.lacks_worker()) {
+      // Without fibers or memory the pool goes on with the workers it has.
+      may_start = !(state_.is_sub_pool ? nesting_->ask_for_worker(OnFull::block)
+                                       : grow(state_.queue.startable()));
+    } else if (may_grow && state_.lacks_memory_for_blocked()) {
+      may_grow = grow_queue({});
+    } else {
+      lock_.unlock();
+      return;
+    }
+  }
+}
+
+bool PoolCore::grow_queue(const PoolItem& item) noexcept {
+  const TaskQueue::Demand demand = state_.queue.demand_for(item);
+  lock_.unlock();
+  TaskQueue::Memory memory = TaskQueue::make_memory(demand);
+  lock_.lock();
+  if (memory.empty()) return false;
+  memory = state_.queue.add(std::move(memory));
+  if (!memory.empty()) {
+    lock_.unlock();
+    memory = {};
+    lock_.lock();
+  }
+  return true;
+}
+
+std::error_code PoolCore::start_worker_for(const PoolItem& item) noexcept {
+  if (!state_.is_sub_pool) return grow(state_.queue.startable_with(item));
+  return nesting_->ask_for_worker(state_.may_wait_for_parent() ? OnFull::block : OnFull::reject);
+}
+
+std::error_code PoolCore::grow(std::size_t items) noexcept {
+  if (state_.slots.running() + items > state_.raise_at) {
+    if (state_.autoscaler.is_running()) {
+      state_.raise_limit();
+      return {};
+    }
+    state_.autoscaler.begin();
+    state_.set_limit(state_.workers.limit());
+    const std::error_code error = start_background(state_.autoscaler, bodies_.autoscaler);
+    if (error) state_.set_limit(state_.slots.capacity());
+    return error;
+  }
+  const std::error_code error = start_worker();
+  if (!error && options_.grow.kind() == GrowPolicy::Kind::eager) {
+    // One is enough for the task: what keeps the others from being started is no refusal.
+    while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
+    }
+  }
+  return error;
+}
+
+std::error_code PoolCore::start_worker() noexcept {
+  state_.workers.begin_start();
+  ++state_.users;
+  lock_.unlock();
+  const std::error_code error = spawn_fiber(options_, [this] { bodies_.worker(*this); });
+  lock_.lock();
+  if (!error) return {};
+  --state_.users;
+  state_.workers.fail_start();
+  run_stranded_tasks();
+  return error;
+}
+
+void PoolCore::run_stranded_tasks() noexcept {
+  while (state_.workers.live() == 0 && state_.queue.startable() > 0 && !state_.paused &&
+         state_.drains_blocked == 0) {
+    Effects effects;
+    PoolItem item;
+    Worker self;
+    state_.workers.reacquire();
+    (void)state_.take(item, 0, effects);
+    self.number = state_.left_queue();
+    lock_.unlock();
+    effects.perform();
+    execute(item, self);
+    lock_.lock();
+    end_task(self, item);
+    state_.workers.release();
+    effects.wake_all(self.told);
+    lock_.unlock();
+    effects.perform();
+    self.release_unused();
+    lock_.lock();
+  }
+  Effects effects;
+  state_.return_slots(effects);
+  state_.call_workers(effects);
+  state_.tell_all(effects);
+  lock_.unlock();
+  effects.perform();
+  lock_.lock();
+}
+
+// ---- Slots that are given back while a task waits
+
+void PoolCore::release_slots(std::size_t weight) noexcept {
+  lock_.lock();
+  state_.slots.release(weight);
+  state_.workers.release();
+  match_up();
+}
+
+void PoolCore::reacquire_slots(std::size_t weight) noexcept {
+  lock_.lock();
+  if (state_.must_wait_for_slots(weight)) {
+    Waiter self;
+    self.amount = weight;
+    if (weight > 1) state_.slots.reserve(weight);
+    detail::wait_in(state_.waiters.reacquiring, lock_, self, detail::WaitReason::pool_wait);
+    return;
+  }
+  state_.reacquire(weight);
+  Effects effects;
+  state_.workers.retire_surplus(effects);
+  lock_.unlock();
+  effects.perform();
+}
+
+// ---- Background fibers
+
+std::error_code PoolCore::start_background(BackgroundFiber& fiber,
+                                           BackgroundFiber::Body body) noexcept {
+  fiber.begin();
+  ++state_.users;
+  lock_.unlock();
+  const std::error_code error = spawn_fiber(options_, [this, body] { body(*this); });
+  lock_.lock();
+  if (!error) return {};
+  // Others may have relied on it, or have closed the pool.
+  fiber.end();
+  --state_.users;
+  Effects effects;
+  state_.tell_joined(effects);
+  lock_.unlock();
+  effects.perform();
+  lock_.lock();
+  return error;
+}
+
+void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
+  Waiter self;
+  (void)detail::wait_in_until(fiber.sleeping(), lock_, self, detail::WaitReason::sleep, until);
+  lock_.lock();
+}
+
+void PoolCore::leave() noexcept {
+  Effects effects;
+  --state_.users;
+  state_.tell_joined(effects);
+  lock_.unlock();
+  effects.perform();
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,46 @@
+// What a change under a pool's lock asks for afterwards.
+#pragma once
+
+#include <utility>
+#include <weft/detail/waiter.hpp>
+
+namespace weft::pool {
+
+// Waiters that were made ready under a lock and are woken, in order, once it has been released.
+class Effects {
+ public:
+  Effects() noexcept = default;
+  Effects(const Effects&) = delete;
+  Effects& operator=(const Effects&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  void wake(detail::Waiter& waiter) noexcept {
+    if (!waiter.waker) return;  // A sub-pool in the wait queue of its parent: nobody is parked.
+    waiter.next = nullptr;
+    *end_ = &waiter;
+    end_ = &waiter.next;
+  }
+  // Takes over what WaitList::claim_all() returned.
+  void wake_all(detail::Waiter* chain) noexcept {
+    while (chain != nullptr) {
+      detail::Waiter* const next = chain->next;
+      wake(*chain);
+      chain = next;
+    }
+  }
+  // Hands the waiters on to who performs instead.
+  [[nodiscard]] detail::Waiter* take() noexcept {
+    end_ = &first_;
+    return std::exchange(first_, nullptr);
+  }
+  // Without any lock held.
+  void perform() noexcept {
+    if (first_ != nullptr) detail::wake_chain(take());
+  }
+
+ private:
+  detail::Waiter* first_ = nullptr;
+  detail::Waiter** end_ = &first_;
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,186 @@
+// What a FiberPool is made of; README.md tells how it works and why so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/termed_job.hpp>
+#include <weft/pool.hpp>
+
+#include "pool/core/nesting.hpp"
+#include "pool/core/pool_state.hpp"
+#include "pool/core/timing_book.hpp"
+
+namespace weft::pool {
+
+// The one lock of a pool, around its state, and what is done about it: fibers are started, waiters
+// are woken and parked, tasks run. Each entry locks, changes the state, collects Effects, unlocks,
+// and performs them: the lock is never held across an allocation, user code, or a wake.
+class PoolCore {
+ public:
+  // What the fibers of a pool do: handed down, because what they call stands above the core.
+  struct Bodies {
+    BackgroundFiber::Body worker;
+    BackgroundFiber::Body reaper;
+    BackgroundFiber::Body autoscaler;
+    BackgroundFiber::Body ticker;
+  };
+  enum class Verdict : std::uint8_t { accepted, refused, full };
+
+  PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent);
+  ~PoolCore();
+  PoolCore(const PoolCore&) = delete;
+  PoolCore& operator=(const PoolCore&) = delete;
+  // Once, before any other call.
+  void set_nesting(std::unique_ptr<Nesting> nesting) noexcept { nesting_ = std::move(nesting); }
+  [[nodiscard]] Nesting& nesting() const noexcept { return *nesting_; }
+
+  // --- submit.cpp: tasks come in ---
+
+  // What is left to do, with the item unmoved: submit_blocking(), from within a blocking scope; or
+  // run_in_caller(), which it has been counted for.
+  enum class Next : std::uint8_t { nothing, block, run_in_caller };
+  struct Answer {
+    std::error_code error = {};
+    Next next = Next::nothing;
+    std::uint64_t number = 0;  // As in TaskInfo.
+  };
+  // `when_full` says what is done when there is no room.
+  [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
+  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
+  void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
+  // Accepts as many of the first items as need nothing but a push, under one hold of the lock.
+  // Returns how many; items have no attributes.
+  [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
+  // Notes when an item is submitted, if that is measured and nobody has noted it yet.
+  void stamp(detail::PoolItem& item) const noexcept;
+  // A job for a submit with options. Throws std::bad_alloc.
+  [[nodiscard]] detail::TermedTask& take_spare_task();
+
+  // --- lifecycle.cpp: the pool as a whole ---
+
+  // Starts what is to be there before the first task.
+  [[nodiscard]] std::error_code start() noexcept;
+  void close(Close mode) noexcept;
+  // False if it was open.
+  [[nodiscard]] bool reopen();
+  void resize(std::size_t capacity) noexcept;
+  void pause() noexcept;
+  void resume() noexcept;
+  // The caller is no task of the pool.
+  [[nodiscard]] bool wait_idle_until(const Until& until) noexcept;
+  [[nodiscard]] bool wait_paused_until(const Until& until) noexcept;
+  [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until) noexcept;
+  [[nodiscard]] bool join_until(const Until& until) noexcept;
+  [[nodiscard]] std::size_t capacity() noexcept;
+  [[nodiscard]] std::size_t available() noexcept;
+  [[nodiscard]] bool is_closed() noexcept;
+  // Whether the fiber with that id calls on_tick.
+  [[nodiscard]] bool is_ticked_by(std::uint64_t fiber) noexcept;
+  [[nodiscard]] bool is_paused() noexcept;
+  [[nodiscard]] std::stop_token stop_token() noexcept;
+  [[nodiscard]] PoolStats stats() noexcept;
+  [[nodiscard]] PoolTimings timings() noexcept;
+
+  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+  [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
+  // The outermost of the parents, or this pool: the same for all pools whose tasks give their slots
+  // back while they wait for one another.
+  [[nodiscard]] PoolCore& root() const noexcept { return root_; }
+
+  // --- By a task of the pool, around its waits; see nested/blocking_scope.cpp ---
+
+  void release_slots(std::size_t weight) noexcept;
+  void reacquire_slots(std::size_t weight) noexcept;
+
+  // --- worker_loop.cpp: the body of a worker, which keeps the task that it runs in `item` ---
+
+  void work(detail::PoolItem& item) noexcept;
+
+  // --- For nested/ and services/, which have the lock in their hands ---
+
+  void lock() noexcept { lock_.lock(); }
+  void unlock() noexcept { lock_.unlock(); }
+  // Requires the lock.
+  [[nodiscard]] PoolState& state() noexcept { return state_; }
+  // Requires the lock, and releases it. Brings tasks, workers, blocked submitters and those who
+  // want slots back together after a change that was not a finished task. What must not be done
+  // under the lock is done without it, and all is looked at again.
+  void match_up() noexcept;
+  // Requires the lock. Full: it is still held. Else it is released, and `error` tells why the item
+  // was refused.
+  [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item, std::error_code& error) noexcept;
+  // Requires the lock; releases it meanwhile. Makes room for `item` in the queue's memory. False
+  // when there is none.
+  [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept;
+  // Requires the lock; releases it meanwhile. Tasks may have been accepted in reliance on a worker
+  // that could not be started. If no other lives, the caller runs them in its place.
+  void run_stranded_tasks() noexcept;
+  // Requires the lock; releases it meanwhile. Starts a background fiber as a user of the pool.
+  [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
+                                                 BackgroundFiber::Body body) noexcept;
+  // Requires the lock; releases it while the caller, a background fiber, sleeps.
+  void sleep(BackgroundFiber& fiber, Deadline until) noexcept;
+  // The last access of a user to the pool: releases the lock, which it requires.
+  void leave() noexcept;
+
+  // --- run_task.cpp ---
+
+  // Without the lock. Runs a task; its outcome and times are the worker's.
+  void execute(detail::PoolItem& item, Worker& self) noexcept;
+  // Requires the lock. A task has ended, whose slot is still counted: its job is settled, and the
+  // slot is free. Releases the lock meanwhile if nobody else knows of the job: its end calls what
+  // is the user's.
+  void end_task(Worker& self, detail::PoolItem& item) noexcept;
+  // The same in parts. Returns the task's weight.
+  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept;
+  // True if the pool keeps the job for another task.
+  [[nodiscard]] bool end_attributes(detail::PoolTerms& attributes) noexcept;
+  void end_slots(const Worker& self, std::size_t weight) noexcept;
+  // What left a job whose handle was dropped.
+  void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
+
+ private:
+  // submit.cpp. Requires the lock, and releases it.
+  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item);
+  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
+
+  // dispatch.cpp. Require the lock; release it meanwhile.
+  // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
+  // from being started.
+  [[nodiscard]] std::error_code grow(std::size_t items) noexcept;
+  [[nodiscard]] std::error_code start_worker() noexcept;
+  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept;
+
+  // worker_loop.cpp
+  [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept;
+  void set_out(Worker& self, Effects& effects) noexcept;
+  void step_out(Worker& self, Effects& effects) noexcept;
+  void retire(Worker& self, Effects& effects) noexcept;
+  [[nodiscard]] bool idle(Worker& self) noexcept;
+  [[nodiscard]] bool reaper_is_due() const noexcept;
+
+  // lifecycle.cpp
+  [[nodiscard]] std::error_code reserve_queue() noexcept;
+  void lock_with_parents() noexcept;
+  void unlock_with_parents() noexcept;
+
+  const PoolOptions options_;
+  const Bodies& bodies_;
+  const std::unique_ptr<TimingBook> timings_;  // Null: no clock is read for a task.
+  PoolCore* const parent_;
+  PoolCore& root_;
+  std::unique_ptr<Nesting> nesting_;
+
+  alignas(64) detail::SpinLock lock_;  // Guards the rest.
+  PoolState state_;
+  detail::PoolTerms* spares_ = nullptr;  // Of jobs for later submits with options.
+  std::size_t spare_count_ = 0;
+  std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
+};
+
+}  // namespace weft::pool

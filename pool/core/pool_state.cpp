@@ -1,0 +1,261 @@
+#include "pool/core/pool_state.hpp"
+
+#include <algorithm>
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using detail::Waiter;
+using Kind = GrowPolicy::Kind;
+
+namespace {
+
+// Saturated: factors are the user's.
+std::size_t scaled(double factor, std::size_t limit) noexcept {
+  const double product = factor * static_cast<double>(limit);
+  return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
+}
+
+}  // namespace
+
+PoolState::PoolState(const PoolOptions& its_options, bool is_nested) noexcept
+    : slots(its_options.capacity, its_options.queue_capacity),
+      is_sub_pool(is_nested),
+      workers(its_options.wake_order),
+      options(its_options) {
+  set_limit(workers.limit());
+}
+
+// ---- Tasks come in
+
+bool PoolState::can_drop_for(const PoolItem& item) const noexcept {
+  const std::size_t weight = TaskQueue::weight_of(item);
+  if (queue.empty() || (weight > 1 && !slots.has_room_beside_running(weight))) return false;
+  return weight <= options.queue_capacity || !queue.would_be_held_up(item);
+}
+
+void PoolState::drop_oldest(PoolItem& dropped, const PoolItem& newcomer) noexcept {
+  lacks_place_behind_key(newcomer) ? queue.pop_oldest_held_up(dropped) : queue.pop_oldest(dropped);
+  slots.drop(TaskQueue::weight_of(dropped));
+  ++counters.cancelled;
+  if (const auto* attributes = TaskQueue::attributes_of(dropped)) release_key(attributes->key);
+}
+
+Submitter* PoolState::next_blocked() noexcept {
+  BlockedSubmitters& blocked = waiters.blocked;
+  Submitter* first = blocked.first_for_room();
+  for (; first != nullptr && queue.would_be_held_up(first->item());
+       first = blocked.first_for_room()) {
+    blocked.wait_behind_key(*first);
+  }
+  Submitter* const behind_key = blocked.first_behind_key();
+  if (behind_key != nullptr && (first == nullptr || behind_key->amount < first->amount) &&
+      !lacks_place_behind_key(behind_key->item())) {
+    first = behind_key;
+  }
+  if (first == nullptr || !slots.has_room(TaskQueue::weight_of(first->item()))) return nullptr;
+  return first;
+}
+
+bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept {
+  while (Submitter* submitter = next_blocked()) {
+    PoolItem& item = submitter->item();
+    const bool has_place = instead_of_queue != nullptr ? TaskQueue::attributes_of(item) == nullptr
+                                                       : queue.can_push(item);
+    if (!has_place) return false;
+    waiters.blocked.erase(*submitter);
+    if (!detail::WaitList::try_claim(*submitter)) continue;
+    --waiters.blocked_count;
+    if (instead_of_queue != nullptr) {
+      accept_weight(1);
+      *instead_of_queue = std::move(item);
+    } else {
+      accept(item);
+    }
+    submitter->granted = true;
+    effects.wake(*submitter);
+    return true;
+  }
+  return false;
+}
+
+void PoolState::admit_blocked(Effects& effects) noexcept {
+  while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
+  }
+}
+
+// ---- Tasks run
+
+bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
+  if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
+    slots.start(1);
+    if (calls == 0) return true;  // Otherwise there may be room for more than one.
+  } else {
+    if (queue.startable() == 0) admit_blocked(effects);
+    if (queue.startable() == 0) return false;
+    if (!next_fits()) {
+      // The task that ended has left room all the same.
+      admit_blocked(effects);
+      return false;
+    }
+    queue.pop(item);
+    slots.start(TaskQueue::weight_of(item));
+  }
+  admit_blocked(effects);
+  while (calls-- > 0 && workers.starting() < queue.startable() && workers.idle() > 0 &&
+         next_fits()) {
+    effects.wake(workers.call());
+  }
+  return true;
+}
+
+// Ends the waits for numbers that have been reached, and finds the next number.
+void PoolState::tell_counted(Effects& effects) noexcept {
+  if (!counters.is_awaited()) [[likely]]
+    return;
+  counters.next_awaited = UINT64_MAX;
+  for (Waiter* next = waiters.counted.front(); next != nullptr;) {
+    Waiter& waiter = *next;
+    next = waiter.next;
+    if (waiter.amount > counters.ended()) {
+      counters.next_awaited = std::min(counters.next_awaited, waiter.amount);
+      continue;
+    }
+    waiters.counted.erase(waiter);
+    if (!detail::WaitList::try_claim(waiter)) continue;
+    waiter.granted = true;
+    effects.wake(waiter);
+  }
+}
+
+void PoolState::tell_still(Effects& effects) noexcept {
+  if (!paused || !is_still()) return;
+  while (Waiter* waiter = waiters.still.claim_front()) {
+    waiter->granted = true;
+    effects.wake(*waiter);
+  }
+}
+
+void PoolState::tell_joined(Effects& effects) noexcept {
+  if (!closed) return;
+  if (only_ticker_is_left()) ticker.wake(effects);
+  if (!is_joined()) return;
+  effects.wake_all(waiters.joiners.claim_all());
+  effects.wake_all(waiters.counted.claim_all());  // Not granted: nothing is counted any more.
+}
+
+void PoolState::tell_all(Effects& effects) noexcept {
+  tell_counted(effects);
+  tell_still(effects);
+  tell_idle(effects);
+  tell_joined(effects);
+}
+
+void PoolState::return_slots(Effects& effects) noexcept {
+  while (!waiters.reacquiring.empty() && slots.can_reacquire(waiters.reacquiring.front()->amount)) {
+    Waiter& task = *waiters.reacquiring.claim_front();
+    if (task.amount > 1) slots.unreserve(task.amount);
+    reacquire(task.amount);
+    effects.wake(task);
+  }
+}
+
+// ---- Workers
+
+bool PoolState::lacks_worker() noexcept {
+  if (!is_sub_pool) return must_grow(queue.startable());
+  if (drains_blocked > 0) return false;
+  // A pause is no reason, except that callers are blocked though there is room.
+  waiters.blocked.forget_gone();
+  const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked_count : 0;
+  if (paused) return must_grow(blocked);
+  return must_grow((queue.startable() > 0 && next_fits() ? queue.startable() : 0) + blocked);
+}
+
+void PoolState::retire_self(Effects& effects) noexcept {
+  workers.leave();
+  if (closed && queue.empty()) retire_all_without_task(effects);
+  workers.retire_surplus(effects);
+  admit_blocked(effects);
+}
+
+// Of a closed pool without tasks. Drain tasks of a sub-pool are not waited for, as the parent may
+// take long to get to them; unless they serve a sub-pool of its own that waits for room.
+void PoolState::retire_all_without_task(Effects& effects) noexcept {
+  while (workers.idle() > 0) workers.retire_coldest(effects);
+  if (!is_sub_pool || !waiters.blocked.empty()) return;
+  while (workers.starting() > 0) workers.retire_starting();
+}
+
+void PoolState::set_limit(std::size_t limit) noexcept {
+  // A closed pool has no autoscaler.
+  const bool is_moving =
+      options.grow.kind() == Kind::load_factor && least_limit() < slots.capacity() && !closed;
+  raise_at = SIZE_MAX;
+  workers.set_limit(is_moving ? std::clamp(limit, least_limit(), slots.capacity())
+                              : slots.capacity());
+  if (!is_moving) return;
+  if (!autoscaler.is_running()) {
+    raise_at = 0;
+  } else if (workers.limit() < slots.capacity()) {
+    raise_at = scaled(options.grow.factor().up, workers.limit());
+  }
+}
+
+void PoolState::raise_limit() noexcept {
+  const std::size_t limit = workers.limit();
+  set_limit(limit + std::min(options.grow.factor().step, slots.capacity() - limit));
+}
+void PoolState::lower_limit() noexcept {
+  const std::size_t limit = workers.limit();
+  set_limit(limit - std::min(options.grow.factor().step, limit));
+}
+
+// ---- The pool as a whole
+
+void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept {
+  closed = true;
+  set_limit(workers.limit());
+  if (paused) end_pause(effects);
+  while (Submitter* submitter = waiters.blocked.claim_front()) {  // Not granted: it is closed.
+    --waiters.blocked_count;
+    ++counters.rejected;
+    effects.wake(*submitter);
+  }
+  if (mode != Close::drain) {
+    queue.move_all_to(dropped);
+    counters.cancelled += dropped.size();
+    slots.drop_queued();
+    return_slots(effects);
+    workers.retire_surplus(effects);
+  }
+  if (mode == Close::cancel) is_stopped = true;
+}
+
+bool PoolState::has_accepted() noexcept {
+  if (!queue.empty()) return true;
+  const Waiter* waiter = waiters.blocked.first_for_room();
+  while (waiter != nullptr && waiter->waker) waiter = waiter->next;  // A submitter.
+  return waiter != nullptr;
+}
+
+PoolStats PoolState::read() const noexcept {
+  PoolStats stats;
+  stats.live = workers.live();
+  stats.busy = slots.running();
+  stats.idle = workers.live() - slots.running();
+  stats.lent = slots.released();
+  stats.in_callers = in_callers;
+  stats.queued = queue.size();
+  stats.blocked = waiters.blocked_count;
+  stats.submitted = counters.submitted;
+  stats.completed = counters.completed;
+  stats.failed = counters.failed;
+  stats.cancelled = counters.cancelled;
+  stats.rejected = counters.rejected;
+  stats.started = workers.started();
+  stats.retired = workers.retired();
+  return stats;
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,241 @@
+// What a pool knows, and every decision that it makes; without a lock, a fiber, or a clock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/pool_terms.hpp>
+#include <weft/pool_options.hpp>
+
+#include "pool/core/counters.hpp"
+#include "pool/core/effects.hpp"
+#include "pool/core/slots.hpp"
+#include "pool/core/waiters.hpp"
+#include "pool/core/worker_set.hpp"
+#include "pool/queue/task_queue.hpp"
+#include "pool/core/background_fiber.hpp"
+
+namespace weft::pool {
+
+// A plain value: its functions change it, allocate nothing, and leave what is to be done about it
+// in Effects. PoolCore has the lock that guards it.
+// Invariants, besides those of the parts
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), except while tasks run that were
+//       started under a larger limit, or had given their slot back.
+//   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use:
+//       then those who run look at the queue after their task. While the pool is paused, it is
+//       enough that a worker lives. Nothing is ever stranded.
+//   I3  Submitters are blocked only while the first of them does not fit, or until the next
+//   finished
+//       task if memory ran out; and then each pop makes room in the queue. Nobody blocks once the
+//       pool is closed.
+//   I4  Tasks that give their slots back wait for them only while they cannot have any.
+//   I5  users counts the fibers of the pool, from before they are spawned to their last access.
+//   I6  No task begins to run while the pool is paused. A closed pool is not paused.
+struct PoolState {
+  PoolState(const PoolOptions& options, bool is_sub_pool) noexcept;
+
+  // --- Tasks come in ---
+
+  // Whether a newcomer cannot be accepted now: there is no room, or somebody was first.
+  [[nodiscard]] bool must_wait(const detail::PoolItem& item, std::size_t weight) const noexcept {
+    if (!slots.has_room(weight) || !waiters.blocked.nobody_waits_for_room()) return true;
+    if (item.job == nullptr || !queue.would_be_held_up(item)) [[likely]]
+      return false;
+    return !waiters.blocked.empty() || lacks_place_behind_key(item);
+  }
+  [[nodiscard]] bool lacks_place_behind_key(const detail::PoolItem& item) const noexcept {
+    return queue.would_be_held_up(item) &&
+           !slots.has_place_behind_key(queue.held_up_weight(), TaskQueue::weight_of(item));
+  }
+  void accept(detail::PoolItem& item) noexcept {
+    accept_weight(TaskQueue::weight_of(item));
+    queue.push(std::move(item));
+  }
+  // Whether dropping others can make room for the item, which has none.
+  [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
+  // Drops the task that has been queued longest; or of those that wait for a key, if it is their
+  // place that `newcomer` lacks.
+  void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
+  // Lets blocked submitters in, as many as fit.
+  void admit_blocked(Effects& effects) noexcept;
+  // The submitter that has been blocked longest of those whom no key keeps back, if its task fits.
+  [[nodiscard]] Submitter* next_blocked() noexcept;
+  // Lets the next blocked one in, if there is room in the queue's memory. With `instead_of_queue` a
+  // plain task goes there. False if nobody was let in.
+  [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
+  // A task with a key has ended, was dropped, or is not waited with any more.
+  void release_key(const TaskKey& key) noexcept {
+    if (!waiters.blocked.empty() && key.is_set() && !queue.is_held(key)) {
+      waiters.blocked.release_key(key);
+    }
+  }
+  // Whether one who is blocked lacks no more than memory of the queue, or has been passed by.
+  [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
+    return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
+  }
+  // The same of a worker that starts no task: in a pause none is started, and a task with
+  // attributes leaves room, but no place in the queue of plain ones.
+  [[nodiscard]] bool must_admit_without_start() const noexcept {
+    return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
+  }
+
+  // --- Tasks run ---
+
+  [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
+  // Takes the next accepted task; without one, that of a blocked submitter. Calls up to `calls`
+  // idle workers for those that are left.
+  [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
+  // How many tasks are not queued any more, counting those that never were.
+  [[nodiscard]] std::uint64_t left_queue() const noexcept {
+    return counters.submitted - queue.size();
+  }
+  void end(std::size_t weight, detail::PoolJob::Outcome outcome) noexcept {
+    counters.count(outcome);
+    slots.end(weight);
+  }
+  // No task runs; nor is any queued; nor is anything of the pool left.
+  [[nodiscard]] bool is_still() const noexcept {
+    return slots.running() + slots.released() + in_callers == 0;
+  }
+  [[nodiscard]] bool is_idle() const noexcept { return is_still() && queue.empty(); }
+  [[nodiscard]] bool is_joined() const noexcept {
+    return closed && users + in_callers == 0 && queue.empty();
+  }
+  [[nodiscard]] bool only_ticker_is_left() const noexcept {
+    return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
+  }
+  // Ends the waits whose time has come. After tell_joined(), the release of the lock is the last
+  // access to the pool of who is not one of its users.
+  void tell_counted(Effects& effects) noexcept;
+  void tell_still(Effects& effects) noexcept;
+  void tell_idle(Effects& effects) noexcept {
+    if (is_idle()) effects.wake_all(waiters.idle.claim_all());
+  }
+  void tell_joined(Effects& effects) noexcept;
+  // All that a task's end, or a fiber's, may have brought about.
+  void tell_all(Effects& effects) noexcept;
+
+  // --- Slots that are given back while a task waits ---
+
+  [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
+    return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
+  }
+  void reacquire(std::size_t weight) noexcept {
+    slots.reacquire(weight);
+    workers.reacquire();
+  }
+  // Gives free slots to those who have waited longest. I1 may be broken on return: the caller
+  // retires itself, or the surplus.
+  void return_slots(Effects& effects) noexcept;
+
+  // --- Workers ---
+
+  // Whether too few workers are starting for what is queued, and an idle one could be called.
+  [[nodiscard]] bool should_call_worker() const noexcept {
+    return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
+           !paused && next_fits();
+  }
+  void call_workers(Effects& effects) noexcept {
+    while (should_call_worker()) effects.wake(workers.call());
+  }
+  // Whether, with `items` queued, another worker is to be started, or the limit to be raised.
+  [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
+    return (workers.live() < workers.limit() && items > workers.idle() + workers.starting() &&
+            (workers.starting() < kStartsAhead || is_sub_pool)) ||
+           slots.running() + items > raise_at;
+  }
+  // The same with what is queued; of a sub-pool, if its parent is to be asked for a worker that
+  // would not come in vain.
+  [[nodiscard]] bool lacks_worker() noexcept;
+  [[nodiscard]] std::size_t kept_workers() const noexcept {
+    return std::min(options.min_workers, slots.capacity());
+  }
+  // A worker's slot is no longer live: there are too many, or there is nothing left to do.
+  void retire_self(Effects& effects) noexcept;
+  [[nodiscard]] bool coldest_may_go() const noexcept {
+    return workers.coldest_is_stale() && queue.startable() == 0 && workers.live() > kept_workers();
+  }
+  void retire_all_without_task(Effects& effects) noexcept;
+
+  // --- How many workers may live; see services/autoscaler.cpp ---
+
+  [[nodiscard]] std::size_t least_limit() const noexcept {
+    return std::max<std::size_t>(kept_workers(), 1);
+  }
+  // The nearest that the policy and the capacity allow.
+  void set_limit(std::size_t limit) noexcept;
+  void raise_limit() noexcept;
+  void lower_limit() noexcept;
+
+  // --- The pool as a whole ---
+
+  void resize(std::size_t capacity) noexcept {
+    slots.resize(capacity);
+    set_limit(workers.limit());
+  }
+  // Those who wait for the tasks to end are told that it was in vain.
+  void end_pause(Effects& effects) noexcept {
+    paused = false;
+    effects.wake_all(waiters.still.claim_all());
+  }
+  // `dropped` gets what a close that does not drain drops.
+  void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;
+  [[nodiscard]] PoolStats read() const noexcept;
+
+  // --- Of a sub-pool, whose workers are drain tasks of its parent ---
+
+  // Whether one more task may wait until the parent has room.
+  [[nodiscard]] bool may_wait_for_parent() const noexcept {
+    return queue.startable() < workers.starting() ||
+           queue.startable() - workers.starting() < options.queue_capacity;
+  }
+  [[nodiscard]] bool has_place_at_parent() const noexcept {
+    return !is_sub_pool || may_wait_for_parent();
+  }
+  [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
+    return drains_blocked > 0 && may_wait_for_parent();
+  }
+  [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
+    return is_sub_pool && drains_blocked == 0 && workers.live() < slots.capacity() &&
+           slots.has_room(weight);
+  }
+  // Whether a task is queued, or sub-pools of its own wait for room with theirs.
+  [[nodiscard]] bool has_accepted() noexcept;
+
+  // How many queued tasks one starting worker stands for. It runs them one after the other if they
+  // are short, and calls more workers as it goes if they are not: see README.md.
+  static constexpr std::size_t kTasksPerWake = 16;
+  // With so many starting, the next worker is started by one that arrives: what a flood of tasks
+  // needs shows only when the first of them run. See README.md.
+  static constexpr std::size_t kStartsAhead = 16;
+
+  // What each task changes stands side by side: two processors that share a pool pass it to and
+  // fro.
+  Slots slots;
+  Counters counters;
+  TaskQueue queue;
+  bool closed = false;
+  bool paused = false;
+  bool is_stopped = false;  // Stop has been, or is being, requested of all tasks.
+  bool closing = false;     // From before the sub-pools are closed.
+  const bool is_sub_pool;
+  std::size_t raise_at = SIZE_MAX;  // A load above it is too high for the limit of workers.
+  WorkerSet workers;
+  Waiters waiters;
+  std::size_t in_callers = 0;  // Tasks that run in submit().
+  std::size_t users = 0;
+  std::size_t drains_blocked = 0;  // Drain tasks that wait for room in the parent.
+  BackgroundFiber reaper;
+  BackgroundFiber autoscaler;
+  BackgroundFiber ticker;
+  const PoolOptions& options;
+
+ private:
+  void accept_weight(std::size_t weight) noexcept {
+    slots.accept(weight);
+    ++counters.submitted;
+  }
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,129 @@
+// How many tasks may run, and how many may be accepted.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <weft/pool_options.hpp>
+
+namespace weft::pool {
+
+// The arithmetic of a pool's capacity. A plain value; its owner has the lock.
+//
+// A slot is the right to run one task. A task of weight w counts for w: in the load from when it is
+// accepted, among what runs from when it starts.
+// Invariants
+//   I1  load_ is the weight of all that runs or is queued. Who accepts a task keeps it within
+//       bound_, which is the capacity and the places of the queue, without what is reserved.
+//   I2  used() is the weight of what runs: within capacity_, except while tasks run that were
+//       started under a larger one, or when a single task is heavier than that.
+//   I3  While anything is reserved nothing starts: a heavy task waits to have its slots back.
+class Slots {
+ public:
+  Slots(std::size_t capacity, std::size_t queue_capacity) noexcept
+      : queue_capacity_(queue_capacity) {
+    resize(capacity);
+  }
+
+  void resize(std::size_t capacity) noexcept {
+    capacity_ = capacity;
+    set_bound();
+  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t available() const noexcept { return left_of(capacity_, load_); }
+  [[nodiscard]] std::size_t running() const noexcept { return running_; }    // Tasks.
+  [[nodiscard]] std::size_t released() const noexcept { return released_; }  // Tasks.
+  [[nodiscard]] std::size_t load() const noexcept { return load_; }
+  [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
+
+  // Whether a task of that weight can be accepted.
+  [[nodiscard]] bool has_room(std::size_t weight = 1) const noexcept {
+    return has_room_beside(load_, weight);
+  }
+  // Whether it could be if nothing were queued.
+  [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
+    return has_room_beside(used(), weight);
+  }
+  // Whether one that another task of its key holds up can be, besides, if those that are held up
+  // weigh `held_up`: they take places of the queue, and none of a slot.
+  [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
+    return weight <= left_of(queue_capacity_, held_up);
+  }
+  // Whether a queued task can start beside those that run.
+  [[nodiscard]] bool can_start(std::size_t weight) const noexcept {
+    if (reserved_ > 0) [[unlikely]]
+      return false;
+    if (weight == 1 && extra_running_ == 0) [[likely]]
+      return true;  // The worker that takes it has a slot.
+    return running_ == 0 || weight <= left_of(capacity_, used());
+  }
+  // Whether a plain task can start that is not queued yet, with a worker at hand.
+  [[nodiscard]] bool can_start_newcomer() const noexcept {
+    return extra_running_ == 0 && reserved_ == 0;
+  }
+
+  void accept(std::size_t weight) noexcept { load_ += weight; }
+  void drop(std::size_t weight) noexcept { load_ -= weight; }
+  void drop_queued() noexcept { load_ = used(); }
+  void start(std::size_t weight) noexcept {
+    ++running_;
+    extra_running_ += weight - 1;
+  }
+  void end(std::size_t weight) noexcept {
+    --running_;
+    extra_running_ -= weight - 1;
+    load_ -= weight;
+  }
+
+  // A task that waits for its own pool gives its slots back, and takes them again.
+  void release(std::size_t weight) noexcept {
+    end(weight);
+    ++released_;
+  }
+  // A slot that a queued task counts on is not free (I1). But while a heavy task waits for its own
+  // nothing starts: then nobody counts on one, and those who wait must be able to go on.
+  [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
+    if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
+    return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
+  }
+  void reacquire(std::size_t weight) noexcept {
+    --released_;
+    start(weight);
+    load_ += weight;
+  }
+  // Keeps so many places from newcomers.
+  void reserve(std::size_t weight) noexcept {
+    reserved_ += weight;
+    set_bound();
+  }
+  void unreserve(std::size_t weight) noexcept {
+    reserved_ -= weight;
+    set_bound();
+  }
+
+ private:
+  // Written so that no weight overflows.
+  [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
+    return whole - std::min(whole, part);
+  }
+  [[nodiscard]] bool has_room_beside(std::size_t load, std::size_t weight) const noexcept {
+    return weight <= left_of(bound_, load) || (weight > 1 && load == 0);
+  }
+  [[nodiscard]] std::size_t whole_bound() const noexcept {
+    return queue_capacity_ > kUnlimited - capacity_ ? kUnlimited : capacity_ + queue_capacity_;
+  }
+  void set_bound() noexcept {
+    const std::size_t whole = whole_bound();
+    bound_ = whole == kUnlimited ? kUnlimited : left_of(whole, reserved_);
+  }
+
+  std::size_t load_ = 0;
+  std::size_t running_ = 0;
+  std::size_t extra_running_ = 0;  // Slots beyond one of the tasks that run.
+  std::size_t bound_ = 0;
+  std::size_t reserved_ = 0;
+  std::size_t capacity_ = 0;
+  std::size_t queue_capacity_;
+  std::size_t released_ = 0;
+};
+
+}  // namespace weft::pool

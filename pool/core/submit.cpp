@@ -1,0 +1,227 @@
+// Tasks come in.
+#include <algorithm>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "pool/core/pool_core.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using detail::WaitReason;
+
+namespace {
+
+// Requires `lock`; releases it meanwhile. False when there is no memory.
+bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock) {
+  bool reserved = true;
+  lock.unlock();
+  try {
+    items.reserve(size);
+  } catch (const std::bad_alloc&) {
+    reserved = false;
+  }
+  lock.lock();
+  return reserved;
+}
+
+}  // namespace
+
+PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
+  if (item.empty()) [[unlikely]]
+    return {Errc::empty_task};
+  if (timings_ != nullptr) [[unlikely]]
+    stamp(item);
+  if (TaskQueue::attributes_of(item) != nullptr) [[unlikely]] {
+    if (const std::error_code over = item.job->over_before_start()) {
+      lock_.lock();
+      return {refuse(over)};
+    }
+  }
+  const auto unlocked = [this](const Answer& answer) {
+    lock_.unlock();
+    return answer;
+  };
+  std::error_code error;
+  lock_.lock();
+  if (accept_if_room(item, error) != Verdict::full) [[likely]]
+    return {error};
+  switch (when_full) {
+    case OnFull::reject:
+      return {refuse(Errc::full)};
+    case OnFull::caller_runs:
+      if (state_.paused || TaskQueue::has_key(item)) break;
+      ++state_.counters.submitted;
+      ++state_.in_callers;
+      return unlocked({.next = Next::run_in_caller, .number = state_.left_queue()});
+    case OnFull::drop_oldest:
+      return {submit_dropping(item)};
+    case OnFull::block:
+      break;
+  }
+  return unlocked({.next = Next::block});
+}
+
+PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& error) noexcept {
+  TaskQueue& queue = state_.queue;
+  for (;;) {
+    if (state_.closed) [[unlikely]] {
+      error = refuse(Errc::closed);
+      return Verdict::refused;
+    }
+    const std::size_t weight = TaskQueue::weight_of(item);
+    if (weight > 1 && weight > state_.slots.capacity()) [[unlikely]] {
+      error = refuse(Errc::too_heavy);
+      return Verdict::refused;
+    }
+    if (state_.must_wait(item, weight)) return Verdict::full;
+    if (state_.must_grow(queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
+        [[unlikely]] {
+      // The worker is started first, so that a task is accepted only with somebody to run it.
+      error = start_worker_for(item);
+      if (error == Errc::full) return Verdict::full;
+    } else if (!queue.has_room_for(item)) [[unlikely]] {
+      if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
+    } else {
+      break;
+    }
+    if (error) {
+      error = refuse(error);
+      return Verdict::refused;
+    }
+  }
+  state_.accept(item);
+  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
+  lock_.unlock();
+  if (called != nullptr) detail::wake(called->waker);
+  return Verdict::accepted;
+}
+
+std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
+  for (;;) {
+    std::error_code error;
+    lock_.lock();
+    if (accept_if_room(item, error) != Verdict::full) return error;
+    if (state_.waiters.blocked_count >= options_.max_blocked) return refuse(Errc::too_many_waiting);
+    if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
+      error = nesting_->ask_for_worker(OnFull::block);
+      if (error) return refuse(error);
+    } else if (state_.queue.will_have_room_for(item)) {
+      break;
+    } else if (!grow_queue(item)) {
+      // Who hands a blocked submitter's task on must not have to allocate.
+      return refuse(std::make_error_code(std::errc::not_enough_memory));
+    }
+    lock_.unlock();
+  }
+  Submitter self;
+  self.slot = &item;
+  self.waits_behind_key = state_.queue.would_be_held_up(item);
+  ++state_.waiters.blocked_count;
+  const auto* attributes = TaskQueue::attributes_of(item);
+  const Until limit = attributes == nullptr ? until : until.but_before(attributes->deadline);
+  const auto winner =
+      detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
+  if (winner == detail::Claim::kNotifier) {
+    // By close(), if not granted; the pool may be gone by now.
+    return self.granted ? std::error_code() : make_error_code(Errc::closed);
+  }
+  lock_.lock();
+  --state_.waiters.blocked_count;
+  ++state_.counters.rejected;
+  // Those behind one that was too heavy may fit, and those who came later with its key.
+  if (attributes != nullptr) state_.release_key(attributes->key);
+  match_up();
+  return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
+}
+
+// A task of weight 1 takes the place of another, so nobody who waits for room is passed over; a
+// heavier one takes the places of several. It does so under one hold of the lock: what is sent in
+// place of a dropped task, as a sub-pool does with its drain tasks, comes too late.
+std::error_code PoolCore::submit_dropping(PoolItem& item) {
+  const std::size_t weight = TaskQueue::weight_of(item);
+  PoolItem dropped;  // Destroyed without the lock: its waiters are told.
+  std::vector<PoolItem> dropped_before;
+  for (;;) {
+    if (!state_.can_drop_for(item)) return refuse(Errc::full);
+    const std::size_t most = std::min(weight == 1 ? 1 : 2 * weight, state_.queue.size());
+    const bool can_push = state_.queue.can_replace_oldest(item);
+    if (can_push && dropped_before.capacity() + 1 >= most) break;
+    std::error_code error;
+    if (can_push ? !reserve_unlocked(dropped_before, most, lock_) : !grow_queue(item)) {
+      return refuse(std::make_error_code(std::errc::not_enough_memory));
+    }
+    if (accept_if_room(item, error) != Verdict::full) return error;
+  }
+  state_.drop_oldest(dropped, item);
+  while (weight > 1 && (!state_.slots.has_room(weight) || state_.lacks_place_behind_key(item))) {
+    dropped_before.push_back(std::move(dropped));
+    state_.drop_oldest(dropped, item);
+  }
+  state_.accept(item);
+  match_up();
+  return {};
+}
+
+void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
+  Worker self;
+  self.number = number;
+  execute(item, self);
+  Effects effects;
+  lock_.lock();
+  if (item.job != nullptr) (void)end_job(*std::exchange(item.job, nullptr), self);
+  if (timings_ != nullptr) timings_->record(self.lap, self.outcome);
+  --state_.in_callers;
+  state_.counters.count(self.outcome);
+  effects.wake_all(self.told);
+  state_.tell_all(effects);
+  lock_.unlock();
+  effects.perform();
+  self.release_unused();
+}
+
+std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
+  const auto needs_only_push = [this](const PoolItem& item) {
+    return !state_.closed && !item.empty() && !state_.must_wait(item, 1) &&
+           !state_.must_grow(state_.queue.startable_with(item)) && state_.queue.has_room_for(item);
+  };
+  Effects effects;
+  std::size_t pushed = 0;
+  lock_.lock();
+  while (pushed < items.size() && needs_only_push(items[pushed])) {
+    state_.accept(items[pushed]);
+    ++pushed;
+    if (state_.should_call_worker()) effects.wake(state_.workers.call());
+  }
+  lock_.unlock();
+  effects.perform();
+  return pushed;
+}
+
+// Requires the lock, and releases it.
+std::error_code PoolCore::refuse(std::error_code why) noexcept {
+  ++state_.counters.rejected;
+  lock_.unlock();
+  return why;
+}
+
+void PoolCore::stamp(PoolItem& item) const noexcept {
+  if (timings_ != nullptr && item.submitted_at == 0) {
+    item.submitted_at = timings_->stamp_submit();
+  }
+}
+
+detail::TermedTask& PoolCore::take_spare_task() {
+  lock_.lock();
+  detail::PoolTerms* const spare = spares_;
+  if (spare != nullptr) {
+    spares_ = spare->next;
+    --spare_count_;
+  }
+  lock_.unlock();
+  if (spare == nullptr) return *new detail::TermedTask(root_);
+  return static_cast<detail::TermedTask&>(*spare->job);
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,61 @@
+// What a pool with PoolOptions::timings has measured.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/pool_job.hpp>
+#include <weft/pool_timings.hpp>
+
+namespace weft::pool {
+
+// The moments of one task, in nanoseconds of the monotonic clock.
+struct Lap {
+  std::int64_t submitted = 0;
+  std::int64_t started = 0;
+  std::int64_t ended = 0;
+};
+
+// Guarded by the lock of the core whose it is, but for stamp_submit().
+class TimingBook {
+ public:
+  // The time now, of a call of a submit function. From anywhere.
+  [[nodiscard]] std::int64_t stamp_submit() noexcept {
+    const std::int64_t now = Deadline::now_nanoseconds();
+    // Relaxed: a number, nothing is read through it.
+    if (first_submit_.load(detail::relaxed) == 0) {
+      std::int64_t none = 0;
+      (void)first_submit_.compare_exchange_strong(none, now, detail::relaxed, detail::relaxed);
+    }
+    return now;
+  }
+  // A task that was cancelled did not run.
+  void record(const Lap& lap, detail::PoolJob::Outcome outcome) noexcept {
+    if (outcome == detail::PoolJob::Outcome::cancelled) return;
+    timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
+    timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
+    // The laps of several workers are not recorded in the order of their ends.
+    first_end_ = std::min(first_end_, lap.ended);
+    last_end_ = std::max(last_end_, lap.ended);
+  }
+  [[nodiscard]] PoolTimings read() const noexcept {
+    PoolTimings timings = timings_;
+    if (const auto count = static_cast<std::int64_t>(timings.run_time.count())) {
+      const std::int64_t first_submit = first_submit_.load(detail::relaxed);
+      timings.first = std::chrono::nanoseconds(first_end_ - first_submit);
+      timings.total = std::chrono::nanoseconds(last_end_ - first_submit);
+      timings.average = timings.total / count;
+    }
+    return timings;
+  }
+
+ private:
+  detail::Atomic<std::int64_t> first_submit_{0};  // 0: there was none.
+  std::int64_t first_end_ = INT64_MAX;
+  std::int64_t last_end_ = 0;
+  PoolTimings timings_;  // But for first, total and average.
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,136 @@
+// The life of a worker: it arrives, runs tasks, idles, and leaves.
+#include <utility>
+
+#include "pool/core/pool_core.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+
+namespace {
+
+// An arriving worker that sees more tasks than starting workers calls so many. Two make the calls
+// a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
+constexpr int kCallsOnArrival = 2;
+
+}  // namespace
+
+void PoolCore::work(PoolItem& item) noexcept {
+  Worker self;
+  self.waker = detail::current();
+  lock_.lock();
+  while (next_task(self, item)) {
+    execute(item, self);
+    lock_.lock();
+    end_task(self, item);
+  }
+  lock_.lock();
+  leave();
+}
+
+// Requires the lock, and releases it. True with a task to run, whose slot is counted as running;
+// false when the worker has been retired, and its slot is no longer counted as live.
+//
+// The waiters of a finished job are woken once its slot has been used otherwise or is free: so
+// who waits for a task can count on its slot.
+bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
+  bool try_reaper = true;
+  bool try_admitting = true;
+  for (;;) {
+    const bool arriving = self.starting;
+    if (arriving && !state_.workers.arrive()) {
+      lock_.unlock();
+      return false;
+    }
+    self.starting = false;
+    Effects effects;
+    effects.wake_all(std::exchange(self.told, nullptr));
+    state_.tell_counted(effects);
+    const bool somebody_wants_slots = !state_.waiters.reacquiring.empty();
+    if (somebody_wants_slots) state_.return_slots(effects);
+    const bool surplus = state_.workers.has_surplus();
+    const int calls = arriving || self.freed_more || somebody_wants_slots ? kCallsOnArrival : 0;
+    if (!surplus && !state_.paused && state_.take(item, calls, effects)) {
+      self.number = state_.left_queue();
+      // Without fibers or memory the pool goes on with the workers it has.
+      const std::size_t queued = state_.queue.startable();
+      if (calls > 0 && state_.must_grow(queued)) (void)grow(queued);
+      set_out(self, effects);
+      return true;
+    }
+    state_.tell_still(effects);
+    state_.tell_idle(effects);
+    if (surplus || (state_.closed && state_.queue.startable() == 0)) {
+      retire(self, effects);
+      return false;
+    }
+    if (self.unused != nullptr || !effects.empty()) {
+      step_out(self, effects);
+    } else if (try_admitting && state_.must_admit_without_start()) {
+      step_out(self, effects);
+      lock_.lock();
+      match_up();             // Releases it.
+      try_admitting = false;  // If it was of no use, there is no memory.
+    } else if (try_reaper && reaper_is_due()) {
+      state_.workers.depart();
+      self.starting = true;
+      // Without fibers the next worker that goes idle tries again.
+      try_reaper = !start_background(state_.reaper, bodies_.reaper);
+      continue;
+    } else {
+      if (!idle(self)) return false;
+    }
+    lock_.lock();
+  }
+}
+
+// Requires the lock, and releases it. False if the worker was retired meanwhile.
+bool PoolCore::idle(Worker& self) noexcept {
+  self.starting = true;  // By the time it comes back.
+  state_.workers.go_idle(self);
+  detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
+  return !self.retired;
+}
+
+// Requires the lock, and releases it: the worker has a task to run.
+void PoolCore::set_out(Worker& self, Effects& effects) noexcept {
+  const bool lacks_memory = state_.lacks_memory_for_blocked();
+  lock_.unlock();
+  effects.perform();
+  self.release_unused();
+  if (lacks_memory) [[unlikely]] {
+    lock_.lock();
+    match_up();
+  }
+}
+
+// Requires the lock, and has released it meanwhile, for what must not be done under it. The worker
+// is counted as starting, since it will look for a task again.
+void PoolCore::step_out(Worker& self, Effects& effects) noexcept {
+  state_.workers.depart();
+  self.starting = true;
+  lock_.unlock();
+  effects.perform();
+  self.release_unused();
+}
+
+// Requires the lock, and releases it. Who leaves makes room without a pop, so the queue may have to
+// grow for who is let in.
+void PoolCore::retire(Worker& self, Effects& effects) noexcept {
+  state_.retire_self(effects);
+  const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
+  lock_.unlock();
+  effects.perform();
+  self.release_unused();
+  if (!may_admit_more) return;
+  lock_.lock();
+  match_up();
+}
+
+// Whether a worker that goes idle must start the reaper first.
+bool PoolCore::reaper_is_due() const noexcept {
+  return !state_.reaper.is_running() && options_.idle_timeout != kNever &&
+         state_.workers.live() > state_.kept_workers();
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,165 @@
+// The workers of a pool: how many there are, and which of them idle.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/waiter.hpp>
+#include <weft/pool_options.hpp>
+
+#include "pool/core/effects.hpp"
+#include "pool/core/timing_book.hpp"
+
+namespace weft::pool {
+
+// What a pool knows of one of its workers; lives on the worker's stack.
+struct Worker : detail::Waiter {
+  Worker* hotter = nullptr;  // In the order of idling.
+  Worker* colder = nullptr;
+  std::uint64_t idle_since = 0;       // The epoch when it went idle.
+  std::uint64_t number = 0;           // Of the task it runs, as in TaskInfo.
+  bool starting = true;               // Counted as such until it looks for a task.
+  bool freed_more = false;            // Its last task may have let more than one other start.
+  bool retired = false;               // Set by who took it, with its slot, for good.
+  Lap lap;                            // Of that task, if times are taken.
+  detail::Waiter* told = nullptr;     // Those who waited for that task, and are owed a wake.
+  detail::PoolJob* unused = nullptr;  // To be destroyed, without the lock.
+  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that task.
+
+  // Without the lock.
+  void release_unused() noexcept {
+    if (unused != nullptr) std::exchange(unused, nullptr)->release_reference();
+  }
+};
+
+// A plain value; its owner has the lock. A worker that lives is running a task; or idle, in a
+// doubly linked list, the one used last on top; or starting: spawned or woken, and not looking for
+// a task yet. A sub-pool's workers are its drain tasks, which never idle. Invariants
+//   I1  live() = running + idle() + starting() (+ the worker that is looking).
+//   I2  idle_since never increases from top to bottom.
+class WorkerSet {
+ public:
+  explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
+
+  [[nodiscard]] std::size_t live() const noexcept { return live_; }
+  [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
+  [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
+  // How many may live: more are surplus.
+  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+  void set_limit(std::size_t limit) noexcept { limit_ = limit; }
+  [[nodiscard]] bool has_surplus() const noexcept { return live_ > limit_; }
+  [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
+  [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
+
+  void add() noexcept {
+    ++live_;
+    ++started_;
+  }
+  void begin_start() noexcept {
+    add();
+    ++starting_;
+  }
+  // One that was to start will not come.
+  void fail_start() noexcept {
+    --started_;
+    if (cancelled_starts_ > 0) {
+      --cancelled_starts_;
+      --retired_;
+    } else {
+      --starting_;
+      --live_;
+    }
+  }
+  // A starting worker comes to look for a task. False if its slot was taken meanwhile.
+  [[nodiscard]] bool arrive() noexcept {
+    if (cancelled_starts_ > 0) {
+      --cancelled_starts_;
+      return false;
+    }
+    --starting_;
+    return true;
+  }
+  // One that looks for a task does something else first, and comes again.
+  void depart() noexcept { ++starting_; }
+  // At once, under the same hold of the lock.
+  void arrive_again() noexcept { --starting_; }
+
+  void go_idle(Worker& worker) noexcept {
+    worker.idle_since = epoch_;
+    worker.hotter = nullptr;
+    worker.colder = top_;
+    (top_ == nullptr ? bottom_ : top_->hotter) = &worker;
+    top_ = &worker;
+    ++idle_;
+  }
+  // Takes the idle worker whose turn it is; the caller owes it a wake. Requires that there is one.
+  [[nodiscard]] Worker& call() noexcept {
+    ++starting_;
+    return order_ == WakeOrder::lifo ? take_hottest() : take_coldest();
+  }
+
+  // A worker that runs or looks gives its place up.
+  void leave() noexcept {
+    --live_;
+    ++retired_;
+  }
+  // The one that has idled longest. Its slot is free at once, though its fiber has yet to end:
+  // nobody is refused or blocked because a worker is being retired. Requires that there is one.
+  void retire_coldest(Effects& effects) noexcept {
+    Worker& worker = take_coldest();
+    worker.retired = true;
+    leave();
+    effects.wake(worker);
+  }
+  // It learns of it when it arrives. Requires that there is one.
+  void retire_starting() noexcept {
+    --starting_;
+    ++cancelled_starts_;
+    leave();
+  }
+  // Idle workers go first, then starting ones.
+  void retire_surplus(Effects& effects) noexcept {
+    while (has_surplus() && idle_ > 0) retire_coldest(effects);
+    while (has_surplus() && starting_ > 0) retire_starting();
+  }
+  void end_epoch() noexcept { ++epoch_; }
+  // A note that is two epochs old was made at least one and at most two epochs ago.
+  [[nodiscard]] bool coldest_is_stale() const noexcept {
+    return idle_ > 0 && epoch_ - bottom_->idle_since >= 2;
+  }
+
+  // With the slot of a task that waits for its own pool.
+  void release() noexcept { --live_; }
+  void reacquire() noexcept { ++live_; }
+
+ private:
+  [[nodiscard]] Worker& take_hottest() noexcept {
+    Worker& worker = *top_;
+    top_ = worker.colder;
+    (top_ == nullptr ? bottom_ : top_->hotter) = nullptr;
+    --idle_;
+    return worker;
+  }
+  [[nodiscard]] Worker& take_coldest() noexcept {
+    Worker& worker = *bottom_;
+    bottom_ = worker.hotter;
+    (bottom_ == nullptr ? top_ : bottom_->colder) = nullptr;
+    --idle_;
+    return worker;
+  }
+
+  std::size_t starting_ = 0;
+  std::size_t idle_ = 0;
+  Worker* top_ = nullptr;
+  Worker* bottom_ = nullptr;
+  std::size_t live_ = 0;
+  std::size_t limit_ = 0;
+  std::size_t cancelled_starts_ = 0;  // The next so many that arrive have no slot.
+  std::uint64_t epoch_ = 0;
+  std::uint64_t started_ = 0;
+  std::uint64_t retired_ = 0;
+  const WakeOrder order_;
+};
+
+}  // namespace weft::pool

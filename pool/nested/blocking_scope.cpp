@@ -1,0 +1,66 @@
+// Slots that a task gives back while it waits.
+//
+// A task that waits for its own pool would hold a slot that the awaited task may need: with a
+// capacity of 1 it would wait for ever. So it gives the slot back and is not counted as running;
+// when its wait is over it takes a free slot, or the next that becomes free, which is not offered
+// to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds. A task
+// with a weight gives back, and takes again, as many slots. While it waits for them no task starts,
+// and they are not offered to newcomers: or else light tasks could keep it waiting for ever.
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/slot_loan.hpp>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/nested/worker_registry.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// From the innermost pool outwards. Who holds a slot of a sub-pool may wait for one of its parent:
+// those who hold that one never wait for an inner one, because a drain task takes only what is
+// free. So nobody waits in a circle.
+template <class Action>
+void for_each_slot(pool::Registration* innermost, Action action) {
+  for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
+    if (!entry->has_slot() || !entry->core().options().lend_when_blocked) continue;
+    action(entry->core(), pool::TaskQueue::weight_of(entry->running()));
+  }
+}
+
+// The caller's slots, if it is a task of a pool of that root.
+pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
+  pool::Registration* entry = pool::Registration::of_caller();
+  while (entry != nullptr && !entry->has_slot()) entry = entry->outer();
+  return entry != nullptr && &entry->core().root() == root ? entry : nullptr;
+}
+
+}  // namespace
+
+SlotLoan::SlotLoan(const pool::PoolCore* root) noexcept : lender_(slots_of_caller(root)) {
+  for_each_slot(lender_, [](pool::PoolCore& core, std::size_t weight) {  //
+    core.release_slots(weight);
+  });
+}
+
+SlotLoan::~SlotLoan() {
+  for_each_slot(lender_, [](pool::PoolCore& core, std::size_t weight) {  //
+    core.reacquire_slots(weight);
+  });
+}
+
+bool PoolJob::wait_until(const Until& until) noexcept {
+  lock_.lock();
+  const bool over_already = ready();
+  lock_.unlock();
+  if (over_already) return true;
+  const SlotLoan loan(core_);
+  lock_.lock();
+  if (ready()) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, until) == Claim::kNotifier;
+}
+
+}  // namespace weft::detail

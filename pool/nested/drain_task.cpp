@@ -1,0 +1,193 @@
+// The tasks of a parent that run those of its sub-pools.
+#include <utility>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/nested/sub_pool.hpp"
+#include "pool/nested/worker_registry.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using detail::PoolJob;
+
+namespace {
+
+enum class Turn : std::uint8_t { first, later };
+
+// The locks of a pool and its parents, outermost first: so that none of them can be paused while a
+// task begins.
+void lock_from_root(PoolCore& core) noexcept {
+  if (core.parent() != nullptr) lock_from_root(*core.parent());
+  core.lock();
+}
+void unlock_to_root(PoolCore& core) noexcept {
+  core.unlock();
+  if (core.parent() != nullptr) unlock_to_root(*core.parent());
+}
+
+// Requires the locks. Whether a drain task may begin a task; after its first, it makes way for
+// others.
+bool spares_slot(PoolCore& parent, Turn turn) noexcept {
+  PoolState& state = parent.state();
+  if (state.paused || state.workers.live() > state.slots.capacity()) return false;
+  if (turn == Turn::later && !(state.queue.empty() && state.waiters.blocked.empty() &&
+                               state.waiters.reacquiring.empty())) {
+    return false;
+  }
+  return parent.parent() == nullptr || spares_slot(*parent.parent(), turn);
+}
+
+// Requires the lock. False if the drain task has come in vain.
+bool begin_drain(PoolState& state, Arrival arrival) noexcept {
+  if (arrival == Arrival::called) return state.workers.arrive();
+  --state.drains_blocked;
+  const bool is_needed = !state.closed || state.has_accepted();
+  if (state.workers.live() >= state.slots.capacity() || !is_needed) return false;
+  state.workers.add();
+  return true;
+}
+
+// Runs tasks of a sub-pool in a slot of the parent, on its fiber.
+class Drain {
+ public:
+  explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
+
+  // Returns the last job, which is still to be settled; null if there is none.
+  [[nodiscard]] PoolJob* run(Arrival arrival) noexcept {
+    PoolItem item;
+    const Registration registration(core_, item);
+    lock_from_root(core_);
+    if (!begin_drain(state_, arrival)) {
+      unlock_to_root(core_);
+    } else {
+      for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
+        core_.execute(item, self_);
+        lock_from_root(core_);
+        end(item);
+      }
+    }
+    core_.lock();
+    core_.match_up();
+    return finished_;
+  }
+  [[nodiscard]] PoolJob::Outcome outcome() const noexcept { return self_.outcome; }
+
+ private:
+  // Requires the locks, and releases them. False when there is nothing left for it to do. The
+  // waiters of the job before are told now that its slot is used otherwise; or by the parent, with
+  // whose slot this one becomes free.
+  bool next(PoolItem& item, Turn turn) noexcept {
+    Effects effects;
+    state_.tell_counted(effects);
+    state_.return_slots(effects);
+    if (state_.paused) {
+      // A drain task that comes during a pause is a place for a caller that is blocked.
+      (void)state_.admit_one(nullptr, effects);
+    } else if (!state_.waiters.blocked.empty()) {
+      state_.workers.depart();  // This one, which has a place.
+      state_.admit_blocked(effects);
+      state_.workers.arrive_again();
+    }
+    const bool goes_on = state_.workers.live() <= state_.slots.capacity() && !state_.paused &&
+                         spares_slot(*core_.parent(), turn) && state_.take(item, 0, effects);
+    const bool calls_others = goes_on && state_.lacks_worker();
+    PoolJob::Settled settled;
+    PoolJob* const ended = goes_on ? std::exchange(finished_, nullptr) : nullptr;
+    if (ended != nullptr) settled = ended->settle(self_.outcome);
+    effects.wake_all(settled.waiters);
+    if (goes_on) {
+      self_.number = state_.left_queue();
+    } else {
+      state_.tell_still(effects);
+      state_.tell_idle(effects);
+      state_.retire_self(effects);
+    }
+    unlock_to_root(core_);
+    effects.perform();
+    if (!goes_on) return false;
+    if (settled.is_last || settled.is_unused) ended->release_reference();
+    if (calls_others) {
+      core_.lock();
+      core_.match_up();
+    }
+    return true;
+  }
+
+  // Requires the locks; releases them meanwhile if the job's handle was dropped.
+  void end(PoolItem& item) noexcept {
+    std::size_t weight = 1;
+    finished_ = std::exchange(item.job, nullptr);
+    if (finished_ != nullptr && finished_->is_dropped()) {
+      unlock_to_root(core_);
+      core_.report_lost(*finished_, self_);
+      finished_->drop_outcome();
+      lock_from_root(core_);
+    }
+    if (finished_ != nullptr && finished_->terms() != nullptr) {
+      weight = finished_->terms()->weight;
+      if (core_.end_attributes(*finished_->terms())) finished_ = nullptr;
+    }
+    core_.end_slots(self_, weight);
+  }
+
+  PoolCore& core_;
+  PoolState& state_;
+  Worker self_;
+  PoolJob* finished_ = nullptr;
+};
+
+}  // namespace
+
+DrainTask::~DrainTask() {
+  if (finished_ != nullptr) finished_->release_reference();
+  if (entered_ != nullptr) {
+    entered_->lock();
+    entered_->leave();
+  }
+  sub_pool_.release();
+}
+
+bool DrainTask::invoke() noexcept {
+  entered_ = sub_pool_.enter();
+  if (entered_ == nullptr) return true;
+  Drain drain(*entered_);
+  finished_ = drain.run(arrival_);
+  outcome_ = drain.outcome();
+  return true;
+}
+
+// Under the parent's lock, as the slot becomes free. A sub-pool that ends now waits for that lock.
+PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
+  Effects effects;
+  if (finished_ != nullptr) {
+    const Settled settled = finished_->settle(outcome_);
+    if (settled.is_last) return {.is_last = true};  // It is destroyed with this one.
+    effects.wake_all(settled.waiters);
+    if (!settled.is_unused) finished_ = nullptr;
+  }
+  if (entered_ != nullptr) {
+    PoolCore& core = *std::exchange(entered_, nullptr);
+    core.lock();
+    --core.state().users;
+    core.state().tell_joined(effects);
+    core.unlock();
+  }
+  return {.waiters = effects.take(), .is_unused = true};
+}
+
+void DrainTask::drop_callable() noexcept {
+  if (is_off_) return;
+  PoolCore* const core = sub_pool_.enter();
+  if (core == nullptr) return;
+  core->lock();
+  if (arrival_ == Arrival::from_queue) {
+    --core->state().drains_blocked;
+  } else {
+    core->state().workers.fail_start();
+  }
+  core->match_up();
+  core->lock();
+  core->leave();
+}
+
+}  // namespace weft::pool

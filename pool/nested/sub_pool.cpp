@@ -1,0 +1,258 @@
+// Sub-pools: pools whose tasks run in the slots of another.
+//
+// A sub-pool has no fibers. Where another pool would start a worker, it asks its parent to accept a
+// drain task, which runs the sub-pool's tasks, one after the other, in the slot in which it runs
+// itself. So neither capacity can be exceeded. README.md tells the rest.
+#include "pool/nested/sub_pool.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "pool/core/pool_core.hpp"
+
+namespace weft::pool {
+
+using detail::PoolItem;
+using detail::Waiter;
+using Verdict = PoolCore::Verdict;
+
+namespace {
+
+// Enters the first of these sub-pools that has not ended. Null if there is none.
+SubPool* enter_first(SubPool* sub_pool, PoolCore*& core) noexcept {
+  while (sub_pool != nullptr && (core = sub_pool->enter()) == nullptr) {
+    sub_pool = sub_pool->next_sub_pool;
+  }
+  return sub_pool;
+}
+
+void leave(PoolCore& core) noexcept {
+  core.lock();
+  core.leave();
+}
+
+}  // namespace
+
+PoolCore* SubPool::enter() noexcept {
+  lock_.lock();
+  PoolCore* const core = is_gone_ ? nullptr : &core_;
+  if (core != nullptr) {
+    core->lock();
+    ++core->state().users;
+    core->unlock();
+  }
+  lock_.unlock();
+  return core;
+}
+
+void SubPool::detach() noexcept {
+  lock_.lock();
+  is_gone_ = true;
+  lock_.unlock();
+}
+
+// ---- The life of a sub-pool at its parent's
+
+Family::Family(PoolCore& core) : core_(core) {
+  if (core.parent() == nullptr) return;
+  self_ = new SubPool(core);
+  move_in(static_cast<Family&>(core.parent()->nesting()));
+}
+
+Family::~Family() {
+  if (self_ != nullptr) move_out(*core_.parent());
+  if (first_sub_pool_ == nullptr) return;
+  std::fprintf(stderr, "weft: pool '%s' ends before its sub-pools\n", core_.options().name.c_str());
+  std::abort();
+}
+
+void Family::move_in(Family& parent) {
+  parent_ = &parent;
+  PoolCore& of_parent = parent.core_;
+  of_parent.lock();
+  self_->next_sub_pool = std::exchange(parent.first_sub_pool_, self_);
+  if (self_->next_sub_pool != nullptr) self_->next_sub_pool->previous_sub_pool = self_;
+  core_.state().closed = core_.state().closing = of_parent.state().closing;
+  of_parent.unlock();
+}
+
+// After the sub-pool was closed and joined.
+void Family::move_out(PoolCore& parent) noexcept {
+  self_->detach();
+  (void)core_.join_until({});  // Those who have entered before leave; later ones find nobody.
+  PoolItem unused;
+  parent.lock();
+  if (self_->linked) {
+    parent.state().waiters.blocked.erase(*self_);
+    --parent.state().waiters.blocked_count;
+  }
+  unused = std::move(self_->drain);
+  SubPool* const next = self_->next_sub_pool;
+  SubPool* const previous = self_->previous_sub_pool;
+  (previous == nullptr ? parent_->first_sub_pool_ : previous->next_sub_pool) = next;
+  if (next != nullptr) next->previous_sub_pool = previous;
+  parent.unlock();
+  self_->release();
+}
+
+void Family::lock_with_sub_pools_closed(Close mode) noexcept {
+  PoolState& state = core_.state();
+  core_.lock();
+  do {
+    state.closing = true;
+    // Who was entered keeps its place in the list until it is left.
+    PoolCore* core = nullptr;
+    SubPool* sub_pool = enter_first(first_sub_pool_, core);
+    while (sub_pool != nullptr) {
+      core_.unlock();
+      core->close(mode);
+      PoolCore* const told = core;
+      core_.lock();
+      sub_pool = enter_first(sub_pool->next_sub_pool, core);
+      core_.unlock();
+      leave(*told);
+      core_.lock();
+    }
+  } while (!state.closing);  // Opened again meanwhile, as sub-pools may have been since.
+}
+
+// All of them at a drain. Else they have nothing left to run, unless they were opened meanwhile.
+detail::WaitList Family::take_waiting_sub_pools(Close mode) noexcept {
+  Waiters& waiters = core_.state().waiters;
+  detail::WaitList kept;
+  Waiter* next = nullptr;
+  for (Waiter* waiter = waiters.blocked.first_for_room(); waiter != nullptr; waiter = next) {
+    next = waiter->next;
+    if (waiter->waker) continue;  // A submitter.
+    auto& place = static_cast<SubPool&>(*waiter);
+    PoolCore& sub_pool = place.core();
+    waiters.blocked.erase(place);
+    sub_pool.lock();
+    const bool stays = mode == Close::drain || sub_pool.state().has_accepted();
+    if (!stays) --sub_pool.state().drains_blocked;
+    sub_pool.unlock();
+    if (stays) {
+      kept.push_back(place);
+    } else {
+      --waiters.blocked_count;
+      static_cast<DrainTask*>(place.drain.job)->call_off();
+    }
+  }
+  return kept;
+}
+
+void Family::lock_parents() noexcept {
+  PoolCore& parent = *core_.parent();
+  if (parent.parent() != nullptr) parent_->lock_parents();
+  parent.lock();
+}
+
+void Family::unlock_parents() noexcept {
+  PoolCore& parent = *core_.parent();
+  parent.unlock();
+  if (parent.parent() != nullptr) parent_->unlock_parents();
+}
+
+bool Family::parent_is_closing() const noexcept { return core_.parent()->state().closing; }
+std::size_t Family::available_in_parents() const noexcept { return core_.parent()->available(); }
+
+// ---- Asking for workers
+
+// In place of the start of a worker. Success: a drain task was accepted or, if `when_full` is to
+// block, the sub-pool waits for room.
+//
+// If it was not accepted, others may have relied on it meanwhile; or one that waited for room has
+// come in vain because this one was to start. For them the sub-pool waits for room, again. A parent
+// that is being closed hears only of what has been accepted: callers that are blocked are told by
+// its close.
+std::error_code Family::ask_for_worker(OnFull when_full) noexcept {
+  PoolState& state = core_.state();
+  const std::error_code answer = ask_once(when_full);
+  for (std::error_code last = answer; answer; last = ask_once(OnFull::block)) {
+    if (last && last != Errc::full && last != Errc::closed) {
+      core_.run_stranded_tasks();
+      break;
+    }
+    if (!state.lacks_worker() || (last == Errc::closed && !state.has_accepted())) break;
+  }
+  return answer == Errc::full && when_full == OnFull::block ? std::error_code() : answer;
+}
+
+// Errc::full also if the sub-pool waits for room.
+std::error_code Family::ask_once(OnFull when_full) noexcept {
+  core_.state().workers.begin_start();
+  core_.unlock();
+  const std::error_code error = submit_drain(when_full);
+  core_.lock();
+  if (error) core_.state().workers.fail_start();
+  return error;
+}
+
+// Without any lock. Errc::full: there is no room. Then the sub-pool waits for it, if it asked to
+// block.
+std::error_code Family::submit_drain(OnFull when_full) noexcept {
+  PoolCore& parent = *core_.parent();
+  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::called);
+  if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  PoolItem item(*drain);
+  std::error_code error;
+  parent.lock();
+  if (parent.state().closing) {
+    parent.unlock();
+    error = Errc::closed;
+  } else {
+    const Verdict verdict = parent.accept_if_room(item, error);
+    if (verdict == Verdict::accepted) return {};
+    if (verdict == Verdict::full) {
+      parent.unlock();
+      error = Errc::full;
+    }
+  }
+  drain->call_off();
+  if (error == Errc::closed) {
+    // What a sub-pool has accepted is still run, also if it is the parent of one that is closed.
+    core_.lock();
+    if (core_.state().has_accepted()) error = Errc::full;
+    core_.unlock();
+  }
+  if (error == Errc::full && when_full == OnFull::block) return wait_for_room();
+  return error;
+}
+
+// Without any lock. There the sub-pool gets what a blocked submitter gets: the next room, after
+// those who came before. Errc::full, unless it could not be done.
+std::error_code Family::wait_for_room() noexcept {
+  PoolCore& parent = *core_.parent();
+  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::from_queue);
+  if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  PoolItem item(*drain);
+  PoolItem unused;
+  SubPool& place = *self_;
+  parent.lock();
+  while (!place.linked && !parent.state().queue.will_have_room_for(item)) {
+    if (parent.grow_queue(item)) continue;
+    parent.unlock();
+    drain->call_off();
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+  if (place.linked) {
+    parent.unlock();
+    drain->call_off();
+    return Errc::full;
+  }
+  unused = std::move(place.drain);
+  place.drain = std::move(item);
+  place.slot = &place.drain;
+  parent.state().waiters.blocked.push_back(place);
+  ++parent.state().waiters.blocked_count;
+  core_.lock();
+  ++core_.state().drains_blocked;
+  core_.unlock();
+  parent.match_up();  // There may be room by now.
+  return Errc::full;
+}
+
+}  // namespace weft::pool

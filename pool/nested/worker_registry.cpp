@@ -1,0 +1,68 @@
+#include "pool/nested/worker_registry.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/detail/waist.hpp>
+
+namespace weft::pool {
+namespace {
+
+// A hash table of all workers of the process, keyed by fiber. It never grows, so that looking up
+// needs no more than one short lock; with a million workers a list has 250 entries, which only a
+// call that is about to park walks through.
+struct Bucket {
+  detail::SpinLock lock;
+  Registration* first = nullptr;
+};
+constexpr unsigned kBucketBits = 12;
+constinit std::array<Bucket, std::size_t{1} << kBucketBits> buckets{};
+
+Bucket& bucket_of(const void* fiber) noexcept {
+  // Fibonacci hashing: the top bits of the product depend on all bits of the address.
+  const std::uint64_t product = reinterpret_cast<std::uintptr_t>(fiber) * 0x9E3779B97F4A7C15u;
+  return buckets[product >> (64 - kBucketBits)];
+}
+
+}  // namespace
+
+Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot) noexcept
+    : fiber_(detail::current().target()),
+      core_(core),
+      running_(running),
+      slot_(slot),
+      outer_(of_caller()) {
+  Bucket& bucket = bucket_of(fiber_);
+  bucket.lock.lock();
+  next_ = bucket.first;
+  if (next_ != nullptr) next_->previous_ = this;
+  bucket.first = this;
+  bucket.lock.unlock();
+}
+
+Registration::~Registration() {
+  Bucket& bucket = bucket_of(fiber_);
+  bucket.lock.lock();
+  (previous_ == nullptr ? bucket.first : previous_->next_) = next_;
+  if (next_ != nullptr) next_->previous_ = previous_;
+  bucket.lock.unlock();
+}
+
+Registration* Registration::of_caller() noexcept {
+  const detail::Waker caller = detail::current();
+  Bucket& bucket = bucket_of(caller.target());
+  bucket.lock.lock();
+  Registration* entry = bucket.first;  // The newest ones come first.
+  while (entry != nullptr && entry->fiber_ != caller.target()) entry = entry->next_;
+  bucket.lock.unlock();
+  return entry;
+}
+
+bool called_from_worker_of(const PoolCore* core) noexcept {
+  const Registration* entry = Registration::of_caller();
+  while (entry != nullptr && &entry->core() != core) entry = entry->outer();
+  return entry != nullptr;
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,47 @@
+// Which fibers are workers, and of which pool.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/pool_job.hpp>
+
+namespace weft::pool {
+
+class PoolCore;
+
+// Registers the caller, for as long as this object lives, as one who runs tasks of `core`. It costs
+// nothing per task: a worker registers once, and only a task that is about to park asks. A drain
+// task of a sub-pool registers the fiber of its parent's worker a second time; and so does a
+// caller, fiber or thread, that runs a task in submit(), which has no slot.
+class Registration {
+ public:
+  enum class Slot : std::uint8_t { held, none };
+
+  // `running` is where the worker keeps the task that it runs.
+  Registration(PoolCore& core, const detail::PoolItem& running, Slot slot = Slot::held) noexcept;
+  ~Registration();
+  Registration(const Registration&) = delete;
+  Registration& operator=(const Registration&) = delete;
+
+  // The newest of the caller; null if it runs no task of a pool.
+  [[nodiscard]] static Registration* of_caller() noexcept;
+
+  [[nodiscard]] PoolCore& core() const noexcept { return core_; }
+  [[nodiscard]] const detail::PoolItem& running() const noexcept { return running_; }
+  [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held; }
+  // The one before it, as of the parent.
+  [[nodiscard]] Registration* outer() const noexcept { return outer_; }
+
+ private:
+  Registration* next_ = nullptr;
+  Registration* previous_ = nullptr;
+  const void* const fiber_;
+  PoolCore& core_;
+  const detail::PoolItem& running_;
+  const Slot slot_;
+  Registration* const outer_;
+};
+
+// Whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().
+[[nodiscard]] bool called_from_worker_of(const PoolCore* core) noexcept;
+
+}  // namespace weft::pool

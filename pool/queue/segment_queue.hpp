@@ -1,0 +1,112 @@
+// The tasks that a pool has accepted and not started.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <utility>
+#include <weft/pool.hpp>
+
+namespace weft::pool {
+
+// A FIFO that grows without moving what it holds, and without allocating under its owner's lock:
+// the owner allocates a segment outside the lock and adds it.
+//
+// It is a chain of rings. Items are pushed to the last one and popped from the first; when the
+// last is full, one of twice its size is added behind it. So under a steady load there is one
+// ring, which is reused from its beginning whenever it runs empty.
+// Guarded by its owner's lock.
+// Invariants
+//   I1  size_ is the sum of the counts of all rings, and only the last may be empty.
+//   I2  A drained ring is put aside; it is freed by add() or trim(), outside the lock.
+class SegmentQueue {
+ public:
+  // A ring of `mask + 1` places, which follow it in memory.
+  struct Segment {
+    Segment* next = nullptr;
+    std::size_t mask = 0;
+    std::size_t head = 0;
+    std::size_t count = 0;
+
+    [[nodiscard]] std::size_t size() const noexcept { return mask + 1; }
+    [[nodiscard]] detail::PoolItem* place(std::size_t index) noexcept {
+      return reinterpret_cast<detail::PoolItem*>(this + 1) + (index & mask);
+    }
+  };
+  struct Free {
+    void operator()(Segment* chain) const noexcept;
+  };
+  // Owns a chain of empty segments.
+  using Segments = std::unique_ptr<Segment, Free>;
+
+  SegmentQueue() noexcept = default;
+  SegmentQueue(const SegmentQueue&) = delete;
+  SegmentQueue& operator=(const SegmentQueue&) = delete;
+  // Drops the items that are left.
+  ~SegmentQueue();
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  // Items ever taken out, and ever put in.
+  [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
+  [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
+  // Whether push() is possible now.
+  [[nodiscard]] bool has_room() const noexcept {
+    return last_ != nullptr && last_->count <= last_->mask;
+  }
+  // Whether a push() after each pop() will be possible for as long as nothing else is pushed.
+  [[nodiscard]] bool each_pop_makes_room() const noexcept;
+
+  // Requires has_room().
+  void push(detail::PoolItem&& item) noexcept {
+    Segment& ring = *last_;
+    ::new (static_cast<void*>(ring.place(ring.head + ring.count)))
+        detail::PoolItem(std::move(item));
+    ++ring.count;
+    ++size_;
+  }
+  // Moves the oldest item into `item`, which must be empty. Requires that there is one.
+  void pop(detail::PoolItem& item) noexcept {
+    Segment& ring = *first_;
+    // What is left of a moved item, here and in `item` before, needs no destructor.
+    ::new (static_cast<void*>(&item))
+        detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
+    ++ring.head;
+    --ring.count;
+    --size_;
+    ++popped_;
+    if (ring.count == 0) drained_first();
+  }
+
+  void swap(SegmentQueue& other) noexcept;
+
+  // The first ring, also after all memory was given back, has room for so many items.
+  void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
+  // The items that the next segment should hold.
+  [[nodiscard]] std::size_t next_segment_size() const noexcept;
+  // Null when there is no memory.
+  [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
+  // Adds `segment`, unless it has become superfluous since its size was asked for. Returns
+  // segments to free, outside the lock.
+  [[nodiscard]] Segments add(Segments segment) noexcept;
+  // Takes out the memory that an empty queue has grown by; free it outside the lock.
+  [[nodiscard]] Segments trim() noexcept;
+
+ private:
+  static constexpr std::size_t kFirstSize = 32;
+  static constexpr std::size_t kKeptSize = 1024;
+
+  void drained_first() noexcept;
+
+  // First what each task changes, beside which its owner puts the rest of that.
+  std::size_t size_ = 0;
+  std::uint64_t popped_ = 0;
+  Segment* last_ = nullptr;
+  Segment* first_ = nullptr;
+  Segment* drained_ = nullptr;
+  std::size_t first_size_ = kFirstSize;
+};
+
+}  // namespace weft::pool

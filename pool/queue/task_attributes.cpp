@@ -1,0 +1,117 @@
+// What a pool does with a job; and its stop requests, its deadline, its timeout, if it has any.
+#include <weft/detail/pool_terms.hpp>
+
+#include <exception>
+#include <stdexcept>
+#include <utility>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/task.hpp>
+
+namespace weft::detail {
+namespace {
+
+// A job that an alarm refers to, and what is done with it then.
+template <class Action>
+class AlarmedJob {
+ public:
+  // Takes over a reference.
+  AlarmedJob(PoolJob& job, Action action) noexcept : job_(&job), action_(action) {}
+  AlarmedJob(AlarmedJob&& other) noexcept
+      : job_(std::exchange(other.job_, nullptr)), action_(other.action_) {}
+  AlarmedJob& operator=(AlarmedJob&&) = delete;
+  ~AlarmedJob() {
+    if (job_ != nullptr) job_->release_reference();
+  }
+  void operator()() { action_(*job_); }
+
+ private:
+  PoolJob* job_;
+  Action action_;
+};
+
+}  // namespace
+
+void PoolTerms::CancelJob::operator()() const noexcept { (void)job->cancel(); }
+
+void PoolTerms::disarm() noexcept {
+  if (alarm == nullptr) return;
+  (void)cancel_alarm(*alarm);
+  alarm.reset();
+}
+
+void PoolTerms::set(const SubmitOptions& options, bool takes_stop) {
+  if (options.weight < 1) {
+    throw std::invalid_argument("weft::SubmitOptions: weight must be at least 1");
+  }
+  if (options.timeout <= options.timeout.zero()) {
+    throw std::invalid_argument("weft::SubmitOptions: timeout must be above 0");
+  }
+  if (options.timeout != kNever && !takes_stop) {
+    throw std::invalid_argument(
+        "weft::SubmitOptions: timeout needs a task that takes a std::stop_token");
+  }
+  priority = options.priority;
+  key = options.key;
+  weight = options.weight;
+  deadline = options.deadline;
+  timeout = options.timeout;
+}
+
+std::error_code PoolJob::over_before_start() const noexcept {
+  // Asked first: the alarm may have dropped the job already.
+  if (terms_->deadline.passed()) return Errc::timed_out;
+  // Relaxed: a number that is compared, nothing is read through it.
+  if (state_.load(relaxed) != kPending) return Errc::cancelled;
+  return {};
+}
+
+template <class Action>
+void PoolJob::set_alarm_for(Deadline deadline, Action action) {
+  terms_->disarm();
+  // Relaxed: who has a reference may make another.
+  references_.fetch_add(1, relaxed);
+  terms_->alarm = AlarmHandle(set_alarm(deadline, Task(AlarmedJob<Action>(*this, action))));
+}
+
+void PoolJob::watch_deadline() {
+  if (terms_->deadline.is_never()) return;
+  set_alarm_for(terms_->deadline, [](PoolJob& job) { (void)job.drop(Errc::timed_out); });
+}
+
+PoolJob::Outcome PoolJob::execute_on_terms() noexcept {
+  PoolTerms& terms = *terms_;
+  if (terms.deadline.passed()) (void)drop(Errc::timed_out);
+  Outcome outcome = Outcome::cancelled;
+  if (claim(kRunning)) {
+    outcome = Outcome::failed;
+    try {
+      if (terms.timeout != kNever) {
+        set_alarm_for(Deadline::after(terms.timeout), [](PoolJob& job) { job.request_stop(); });
+      }
+      if (invoke()) outcome = Outcome::completed;
+    } catch (...) {
+      // There was no alarm to be had, and without one the task must not run.
+      fail(std::current_exception());
+    }
+  }
+  // Nothing of the user's is called on behalf of this job once it has ended.
+  terms.disarm();
+  terms.stop.remove();
+  return outcome;
+}
+
+PoolJob::Outcome PoolJob::execute() noexcept {
+  if (terms_ != nullptr) [[unlikely]]
+    return execute_on_terms();
+  if (!claim(kRunning)) return Outcome::cancelled;
+  return invoke() ? Outcome::completed : Outcome::failed;
+}
+
+void PoolJob::abandon() noexcept {
+  const Kind kind = kind_;
+  if (terms_ != nullptr) terms_->disarm();
+  (void)cancel();
+  if (kind != Kind::on_stack) release_reference();
+}
+
+}  // namespace weft::detail

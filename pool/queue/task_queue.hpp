@@ -1,0 +1,235 @@
+// The tasks that a pool has accepted and not started: which is next?
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <weft/detail/pool_job.hpp>
+#include <weft/detail/pool_terms.hpp>
+
+#include "pool/queue/key_table.hpp"
+#include "pool/queue/segment_queue.hpp"
+
+namespace weft::pool {
+
+// Tasks with terms in the order in which they came, from which any can be taken. The links are in
+// the terms.
+class AttributesList {
+ public:
+  using Terms = detail::PoolTerms;
+
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] Terms* front() const noexcept { return first_; }
+  [[nodiscard]] Terms* back() const noexcept { return last_; }
+  void push_back(Terms& terms) noexcept;
+  void erase(Terms& terms) noexcept;
+
+ private:
+  Terms* first_ = nullptr;
+  Terms* last_ = nullptr;
+};
+
+// Tasks with terms by the order in which they were accepted, from which the first is taken.
+//
+// Most come in that order, and stand in a list. One whose key was busy comes late: those stand in a
+// leftist heap, whose links are those of a list (left is `next`, right is `previous`). So a task
+// that comes late costs the logarithm of how many such there are, and no walk past the others.
+// Invariants
+//   I1  No task in the heap is younger than both its children.
+//   I2  rank is the length of the way down to the right, which is no longer than that to the left.
+class PriorityLevel {
+ public:
+  using Terms = detail::PoolTerms;
+
+  [[nodiscard]] bool empty() const noexcept { return late_ == nullptr && list_.empty(); }
+  // The oldest; null if there is none.
+  [[nodiscard]] Terms* front() const noexcept {
+    Terms* const first = list_.front();
+    return late_ == nullptr || (first != nullptr && first->number < late_->number) ? first : late_;
+  }
+  void insert(Terms& terms) noexcept;
+  // Requires that it is not empty.
+  void pop_front() noexcept;
+
+ private:
+  [[nodiscard]] static Terms* merged(Terms* left, Terms* right) noexcept;
+
+  AttributesList list_;
+  Terms* late_ = nullptr;
+};
+
+// Plain tasks wait in a queue of items; those with terms in lists, one for each priority, or in a
+// list of those that a task of the same key holds up. Plain tasks are of normal priority, and
+// are ordered with the others of that priority by when they were accepted.
+// Guarded by its owner's lock.
+// Invariants
+//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key,
+//   which
+//       is in a list above, or runs. When that one ends, or is dropped, the next takes over.
+//   I2  plain_ behaves as SegmentQueue says; a task with terms needs no room anywhere, but for the
+//       first buckets of keys_.
+class TaskQueue {
+ public:
+  using Terms = detail::PoolTerms;
+
+  TaskQueue() noexcept = default;
+  TaskQueue(const TaskQueue&) = delete;
+  TaskQueue& operator=(const TaskQueue&) = delete;
+  // Drops the tasks that are left.
+  ~TaskQueue();
+
+  // As SegmentQueue::begin_with(), for plain tasks; others bring their own memory.
+  void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
+
+  [[nodiscard]] std::size_t size() const noexcept {
+    return plain_.size() + listed_ + held_up_size_;
+  }
+  [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+  // Those that no other task holds up.
+  [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
+  // As many as there will be with `item`.
+  [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
+    return would_be_held_up(item) ? startable() : startable() + 1;
+  }
+  // Whether another task holds the key of `item`.
+  [[nodiscard]] bool would_be_held_up(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = attributes_of(item);
+    return terms != nullptr && is_held(terms->key);
+  }
+  [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
+    return key.is_set() && keys_.find(key) != nullptr;
+  }
+  // The weight of those that others hold up.
+  [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
+
+  // Null for a plain task.
+  [[nodiscard]] static Terms* attributes_of(const detail::PoolItem& item) noexcept {
+    return item.job == nullptr ? nullptr : item.job->terms();
+  }
+  [[nodiscard]] static std::size_t weight_of(const detail::PoolItem& item) noexcept {
+    const Terms* terms = attributes_of(item);
+    return terms == nullptr ? 1 : terms->weight;
+  }
+  [[nodiscard]] static bool has_key(const detail::PoolItem& item) noexcept {
+    const Terms* terms = attributes_of(item);
+    return terms != nullptr && terms->key.is_set();
+  }
+
+  // Whether push(item) is possible now, without an allocation.
+  [[nodiscard]] bool has_room_for(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = attributes_of(item);
+    if (terms == nullptr) [[likely]]
+      return plain_.has_room();
+    return !terms->key.is_set() || !keys_.is_crowded();
+  }
+  [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
+  // Whether it will be, at the latest when all that is there has been popped, if nothing else is
+  // pushed.
+  [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
+    const Terms* terms = attributes_of(item);
+    if (terms == nullptr) return plain_.each_pop_makes_room();
+    return !terms->key.is_set() || keys_.has_buckets();
+  }
+  // As has_room_for(), of an item of which one of the two was true once.
+  [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
+    return attributes_of(item) != nullptr || plain_.has_room();
+  }
+  // Whether push(item) will be possible after pop_oldest().
+  [[nodiscard]] bool can_replace_oldest(const detail::PoolItem& item) const noexcept {
+    if (attributes_of(item) != nullptr) return has_room_for(item);
+    return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_with_terms() == nullptr);
+  }
+  // Requires can_push().
+  void push(detail::PoolItem&& item) noexcept {
+    if (Terms* terms = attributes_of(item)) [[unlikely]] {
+      item.job = nullptr;
+      terms->submitted_at = item.submitted_at;
+      push_terms(*terms);
+    } else {
+      plain_.push(std::move(item));
+    }
+  }
+
+  // The weight of the next task. Requires that there is a startable one.
+  [[nodiscard]] std::size_t next_weight() const noexcept {
+    if (listed_ == 0) [[likely]]
+      return 1;
+    return weight_of_next_listed();
+  }
+  // Whether pop() would take a plain task, and there is no choice.
+  [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
+  // Moves the next task into `item`, which must be empty. Requires that one is startable.
+  void pop(detail::PoolItem& item) noexcept {
+    if (listed_ == 0) [[likely]]
+      return plain_.pop(item);
+    pop_listed(item);
+  }
+  // The same with the task that was accepted before all others, startable or not. Requires one.
+  void pop_oldest(detail::PoolItem& item) noexcept;
+  // The same, of those that others hold up. Requires one.
+  void pop_oldest_held_up(detail::PoolItem& item) noexcept;
+  // A task with a key has ended or will never run: the next of that key may start.
+  void pass_on_key(Terms& terms) noexcept;
+
+  // Moves all tasks to `other`, which is empty. Those that hold a key go on to hold it.
+  void move_all_to(TaskQueue& other) noexcept;
+
+  // More memory, made outside the lock: for what has_room_for(item) or will_have_room_for(item)
+  // lacks.
+  struct Memory {
+    SegmentQueue::Segments segments;
+    KeyTable::Buckets buckets;
+    [[nodiscard]] bool empty() const noexcept {
+      return segments == nullptr && buckets.first == nullptr;
+    }
+  };
+  struct Demand {
+    std::size_t segment_size = 0;
+    std::size_t bucket_count = 0;
+  };
+  [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
+  // Empty when there is no memory.
+  [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
+  // Returns what is to be freed, outside the lock.
+  [[nodiscard]] Memory add(Memory memory) noexcept;
+  [[nodiscard]] Memory trim() noexcept { return {plain_.trim(), {}}; }
+
+ private:
+  static constexpr std::size_t kLevels = 3;
+  static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
+  // So often in a row a level with tasks is passed over for a higher one.
+  static constexpr unsigned kPatience = 16;
+
+  [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {
+    return !levels_[level].empty() || (level == kNormal && !plain_.empty());
+  }
+  [[nodiscard]] std::size_t next_level() const noexcept;
+  // The first of a level with tasks; null if it is a plain one.
+  [[nodiscard]] Terms* first_of(std::size_t level) const noexcept;
+  [[nodiscard]] bool is_older_than_plain(const Terms& terms) const noexcept {
+    return plain_.empty() || terms.plain_before <= plain_.popped();
+  }
+  void push_terms(Terms& terms) noexcept;
+  void list(Terms& terms) noexcept;
+  // The first of its level.
+  void unlist(Terms& terms) noexcept;
+  void release(Terms& terms) noexcept;
+  [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
+  void pop_listed(detail::PoolItem& item) noexcept;
+  void take_held_up(Terms& terms) noexcept;
+  // Null if the oldest is a plain task, or there is none.
+  [[nodiscard]] Terms* oldest_with_terms() const noexcept;
+
+  SegmentQueue plain_;
+  std::size_t listed_ = 0;
+  std::size_t held_up_size_ = 0;
+  std::size_t held_up_weight_ = 0;
+  std::array<PriorityLevel, kLevels> levels_;
+  std::array<unsigned, kLevels> passed_over_{};
+  AttributesList held_up_;
+  KeyTable keys_;
+  std::uint64_t accepted_ = 0;  // Tasks with terms.
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,45 @@
+// How many workers may live.
+//
+// Under GrowPolicy::load_factor that is a limit below the capacity, which follows the load: a
+// submit that makes the load too high raises it, and a fiber, the autoscaler, looks every interval
+// whether it is to be lowered. Within the limit workers are started on demand, and who lives
+// beyond it is surplus, as after resize().
+//
+// With fewer workers than tasks, those that run may wait for one that is queued. So the autoscaler
+// also raises the limit if something is queued and nothing has been started since it looked last.
+// It is there whenever something is queued under a limit: while it is not, PoolState::raise_at is
+// 0, and the next submit starts it.
+#include "pool/core/pool_core.hpp"
+#include "pool/services/services.hpp"
+
+namespace weft::pool {
+
+void run_autoscaler(PoolCore& core) {
+  const GrowPolicy::LoadFactor& factor = core.options().grow.factor();
+  core.lock();
+  PoolState& state = core.state();
+  std::uint64_t begun = state.left_queue();
+  while (!state.closed) {
+    core.sleep(state.autoscaler, Deadline::after(factor.interval));
+    const bool is_stuck =
+        state.queue.startable() > 0 && !state.paused && state.left_queue() == begun;
+    begun = state.left_queue();
+    const std::size_t load = state.slots.running() + state.queue.startable();
+    if (is_stuck) {
+      state.raise_limit();
+    } else if (static_cast<double>(load) <
+               factor.down * static_cast<double>(state.workers.limit())) {
+      state.lower_limit();
+    }
+    core.match_up();
+    core.lock();
+    if (state.workers.limit() == state.least_limit() && state.is_idle()) break;
+  }
+  state.autoscaler.end();
+  state.set_limit(state.workers.limit());
+  core.match_up();  // Of a closed pool: what is still queued has no limit any more.
+  core.lock();
+  core.leave();
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,52 @@
+// Retiring workers that have been idle for long.
+//
+// No worker reads the clock. The reaper, a fiber that exists while there are idle workers to
+// watch, advances the pool's epoch every idle_timeout; a worker that goes idle notes the epoch.
+// A note that is two epochs old was made at least one and at most two timeouts ago. A worker that
+// was used meanwhile has a newer note, so it is never retired by mistake.
+#include "pool/core/pool_core.hpp"
+#include "pool/services/services.hpp"
+
+namespace weft::pool {
+namespace {
+
+// Workers retired under one hold of the lock.
+constexpr int kBatch = 64;
+
+// Requires the lock; releases it meanwhile. Ends an epoch.
+void retire_stale(PoolCore& core) noexcept {
+  PoolState& state = core.state();
+  state.workers.end_epoch();
+  for (bool more = true; more;) {
+    Effects stale;
+    for (int n = 0; n < kBatch && state.coldest_may_go(); ++n) state.workers.retire_coldest(stale);
+    more = !stale.empty();
+    core.unlock();
+    stale.perform();
+    core.lock();
+  }
+  TaskQueue::Memory unused = state.queue.trim();
+  core.unlock();
+  unused = {};
+  core.lock();
+}
+
+}  // namespace
+
+void run_idle_reaper(PoolCore& core) {
+  const auto timeout = core.options().idle_timeout;
+  Deadline tick = Deadline::after(timeout);
+  core.lock();
+  PoolState& state = core.state();
+  while (!state.closed) {
+    core.sleep(state.reaper, tick);
+    retire_stale(core);
+    tick = Deadline::after(timeout);
+    if (state.workers.idle() == 0 || state.workers.live() <= state.kept_workers()) break;
+  }
+  // Under the same hold of the lock as the look at the idle workers.
+  state.reaper.end();
+  core.leave();
+}
+
+}  // namespace weft::pool

@@ -1,0 +1,52 @@
+// Telling the numbers of a pool every so often.
+//
+// One fiber of the pool does it, from when the pool is opened until nothing else of it is left: so
+// the last call has the final numbers, and a joiner waits for its return. It looks at the numbers
+// as anybody else, and nothing in the path of a task knows of it.
+#include <exception>
+#include <weft/this_fiber.hpp>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/core/reports.hpp"
+#include "pool/services/services.hpp"
+
+namespace weft::pool {
+namespace {
+
+void call_on_tick(PoolCore& core) noexcept {
+  std::exception_ptr exception;
+  try {
+    core.options().on_tick.call(core.stats());
+  } catch (...) {
+    exception = std::current_exception();
+  }
+  if (exception) log(core.options(), "on_tick threw", exception);
+}
+
+}  // namespace
+
+void run_ticker(PoolCore& core) {
+  const auto period = core.options().on_tick.period;
+  Deadline next = Deadline::after(period);
+  core.lock();
+  PoolState& state = core.state();
+  state.ticker.set_fiber(this_fiber::id());
+  for (;;) {
+    const bool at_end = state.only_ticker_is_left();
+    const std::uint64_t submitted = state.counters.submitted;
+    // Woken by who leaves the ticker alone, or by the clock.
+    if (!at_end) core.sleep(state.ticker, next);
+    core.unlock();
+    if (at_end || next.passed()) {
+      call_on_tick(core);
+      next = Deadline::after(period);
+    }
+    core.lock();
+    // It may have been opened during the call, and have run tasks.
+    if (at_end && state.only_ticker_is_left() && state.counters.submitted == submitted) break;
+  }
+  state.ticker.end();
+  core.leave();
+}
+
+}  // namespace weft::pool

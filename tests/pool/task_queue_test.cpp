@@ -1,0 +1,144 @@
+// The order in which tasks with options leave the queue, and what that costs.
+#include "pool/queue/task_queue.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+#include <weft/detail/termed_job.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using namespace weft;
+using detail::PoolItem;
+using detail::PoolTerms;
+using detail::TermedTask;
+using pool::TaskQueue;
+
+// Never followed.
+alignas(std::max_align_t) unsigned char no_pool[1];
+
+PoolItem item_with(const SubmitOptions& options) {
+  auto* task = new TermedTask(reinterpret_cast<const pool::PoolCore&>(no_pool));
+  PoolItem item(*task);
+  task->set(options, {}, [] {});
+  return item;
+}
+
+void make_room_for(TaskQueue& queue, const PoolItem& item) {
+  while (!queue.has_room_for(item)) {
+    TaskQueue::Memory rest = queue.add(TaskQueue::make_memory(queue.demand_for(item)));
+  }
+}
+
+void push(TaskQueue& queue, const SubmitOptions& options) {
+  PoolItem item = item_with(options);
+  make_room_for(queue, item);
+  queue.push(std::move(item));
+}
+
+// Pops one, and ends it at once.
+void run_next(TaskQueue& queue) {
+  PoolItem item;
+  queue.pop(item);
+  PoolTerms* const terms = TaskQueue::attributes_of(item);
+  if (terms != nullptr && terms->key.is_set()) queue.pass_on_key(*terms);
+}
+
+// How long `held` tasks of a busy key take that stand before `others`.
+std::chrono::nanoseconds time_of_key(int held, int others) {
+  TaskQueue queue;
+  PoolItem holder;
+  push(queue, {.key = -1});
+  queue.pop(holder);
+  for (int i = 0; i < held; ++i) push(queue, {.key = -1});
+  for (int i = 0; i < others; ++i) push(queue, {.key = i});
+  const auto start = std::chrono::steady_clock::now();
+  queue.pass_on_key(*TaskQueue::attributes_of(holder));
+  for (int i = 0; i < held; ++i) run_next(queue);
+  return std::chrono::steady_clock::now() - start;
+}
+
+TEST_SUITE_BEGIN("pool/queue");
+
+TEST_CASE("a busy key costs the same, however many others are behind it") {
+  constexpr int kHeld = 1'000;
+  double best = 1e9;
+  for (int i = 0; i < 5; ++i) {
+    const auto few = time_of_key(kHeld, 1'000);
+    const auto many = time_of_key(kHeld, 50'000);
+    best = std::min(best, static_cast<double>(many.count()) / static_cast<double>(few.count()));
+  }
+  CHECK(best < 10);  // With a walk past the others it is 50 or more.
+}
+
+TEST_CASE("tasks of many keys leave in the order of acceptance, each after the one before it") {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    test::Random random(seed);
+    TaskQueue queue;
+    std::map<std::uint64_t, std::uint64_t> last_of_key;
+    std::vector<std::unique_ptr<PoolItem>> running;
+    std::size_t pushed = 0;
+    std::size_t ended = 0;
+    std::size_t held_weight = 0;
+    while (ended < 300) {
+      if (pushed < 300 && random.one_in(2)) {
+        push(queue, {.key = random.below(8), .weight = 1 + random.below(3)});
+        ++pushed;
+      }
+      if (queue.startable() > 0 && running.size() < 4) {
+        auto item = std::make_unique<PoolItem>();
+        queue.pop(*item);
+        const PoolTerms& terms = *TaskQueue::attributes_of(*item);
+        CHECK(terms.number > last_of_key[terms.key.hash()]);
+        last_of_key[terms.key.hash()] = terms.number;
+        for (const auto& other : running) {
+          CHECK(TaskQueue::attributes_of(*other)->key.hash() != terms.key.hash());
+        }
+        running.push_back(std::move(item));
+      }
+      if (!running.empty() && random.one_in(2)) {
+        const auto it = running.begin() + static_cast<std::ptrdiff_t>(random.below(running.size()));
+        queue.pass_on_key(*TaskQueue::attributes_of(**it));
+        running.erase(it);
+        ++ended;
+      }
+      CHECK(queue.held_up_weight() >= queue.size() - queue.startable());
+      held_weight = std::max(held_weight, queue.held_up_weight());
+    }
+    CHECK(queue.empty());
+    CHECK(queue.held_up_weight() == 0);
+    CHECK(held_weight > 0);
+  }
+}
+
+TEST_CASE("of all that may start, the one that was accepted first is next") {
+  TaskQueue queue;
+  PoolItem holder;
+  push(queue, {.key = 0});
+  queue.pop(holder);
+  std::vector<std::uint64_t> order;
+  for (int i = 0; i < 20; ++i) push(queue, {.key = i % 2});  // Every other one is held up.
+  const auto note_next = [&] {
+    PoolItem item;
+    queue.pop(item);
+    order.push_back(TaskQueue::attributes_of(item)->number);
+    queue.pass_on_key(*TaskQueue::attributes_of(item));
+  };
+  for (int i = 0; i < 3; ++i) note_next();
+  queue.pass_on_key(*TaskQueue::attributes_of(holder));
+  while (!queue.empty()) note_next();
+  CHECK(order.size() == 20);
+  // Those that come late are older than the rest, and each goes before it.
+  CHECK(order[3] == 2);
+  CHECK(std::is_sorted(order.begin() + 3, order.end()));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
