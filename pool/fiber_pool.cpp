@@ -5,7 +5,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <weft/detail/slot_loan.hpp>
+#include <weft/detail/blocking_scope.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -53,7 +53,7 @@ std::error_code submit_item(pool::PoolCore& core, detail::PoolItem& item, OnFull
   if (answer.next == pool::PoolCore::Next::nothing) [[likely]]
     return answer.error;
   if (answer.next == pool::PoolCore::Next::block) {
-    const detail::SlotLoan scope(&core.root());
+    const detail::BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
   const pool::Registration registration(core, item, pool::Registration::Slot::none);
@@ -77,17 +77,17 @@ FiberPool::FiberPool(PoolOptions options)
   outer_stop_.add(core_->options().stop, CloseOnStop{this});
 }
 
-// Who does not have to wait lends nothing. The first look must not park, as it would to let a
-// deadline pass: what ended meanwhile, a pause say, would be missed by the wait proper.
+// A caller that does not have to wait keeps its slot. The first look must not park, as it would to
+// let a deadline pass: what ended meanwhile, a pause say, would be missed by the wait proper.
 template <class Wait>
-bool FiberPool::wait_as_kin(const Until& until, Wait wait) const {
+bool FiberPool::wait_within_scope(const Until& until, Wait wait) const {
   static const std::stop_token at_once = [] {
     std::stop_source source;
     source.request_stop();
     return source.get_token();
   }();
   if (wait(at_once)) return true;
-  const detail::SlotLoan loan(&core_->root());
+  const detail::BlockingScope scope(&core_->root());
   return wait(until);
 }
 
@@ -121,7 +121,7 @@ std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
   return accepted;
 }
 
-detail::TermedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
+detail::AttributedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0) throw std::invalid_argument("weft::FiberPool: capacity must be at least 1");
@@ -141,6 +141,8 @@ void FiberPool::CloseOnStop::operator()() noexcept { pool->close(Close::cancel);
 
 void FiberPool::pause() noexcept { core_->pause(); }
 void FiberPool::resume() noexcept { core_->resume(); }
+PauseScope::PauseScope(FiberPool& pool) noexcept : pool_(pool), number_(pool.core_->hold_pause()) {}
+PauseScope::~PauseScope() { pool_.core_->release_pause(number_); }
 bool FiberPool::is_paused() const noexcept { return core_->is_paused(); }
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
 std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
@@ -150,18 +152,20 @@ bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
 PoolStats FiberPool::stats() const noexcept { return core_->stats(); }
 PoolTimings FiberPool::timings() const noexcept { return core_->timings(); }
 
-// A task of the same family, though not of this pool, lends its slots while it waits.
+// A task of another pool of the same root gives its slots back while it waits.
 bool FiberPool::wait_paused_until(const Until& until) {
   refuse_own_tasks(*core_);
-  return wait_as_kin(until, [this](const Until& limit) { return core_->wait_paused_until(limit); });
+  return wait_within_scope(until,
+                           [this](const Until& limit) { return core_->wait_paused_until(limit); });
 }
 bool FiberPool::wait_idle_until(const Until& until) {
   refuse_own_tasks(*core_);
-  return wait_as_kin(until, [this](const Until& limit) { return core_->wait_idle_until(limit); });
+  return wait_within_scope(until,
+                           [this](const Until& limit) { return core_->wait_idle_until(limit); });
 }
 bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
   refuse_own_tasks(*core_);
-  return wait_as_kin(
+  return wait_within_scope(
       until, [this, count](const Until& limit) { return core_->wait_for_completed(count, limit); });
 }
 bool FiberPool::join_until(const Until& until) {
@@ -169,9 +173,12 @@ bool FiberPool::join_until(const Until& until) {
   if (core_->is_ticked_by(this_fiber::id())) {
     refuse_wait("on_tick cannot join the pool that calls it");
   }
-  return wait_as_kin(until, [this](const Until& limit) { return core_->join_until(limit); });
+  return wait_within_scope(until, [this](const Until& limit) { return core_->join_until(limit); });
 }
 
-const pool::PoolCore* FiberPool::lends_to() const noexcept { return &core_->root(); }
+const pool::PoolCore& FiberPool::root() const noexcept { return core_->root(); }
+
+detail::BlockingScope::BlockingScope(const FiberPool* pool) noexcept
+    : BlockingScope(pool == nullptr ? nullptr : &pool->root()) {}
 
 }  // namespace weft

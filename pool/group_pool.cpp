@@ -2,7 +2,7 @@
 #include <weft/detail/group_pool.hpp>
 
 #include <utility>
-#include <weft/detail/slot_loan.hpp>
+#include <weft/detail/blocking_scope.hpp>
 #include <weft/pool.hpp>
 
 namespace weft {
@@ -22,7 +22,7 @@ detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
           },
       .wait_without_slot =
           [](FiberPool& pool, bool (*wait)(void*) noexcept, void* argument) noexcept {
-            const SlotLoan loan(pool.lends_to());
+            const BlockingScope scope(&pool);
             return wait(argument);
           },
   };

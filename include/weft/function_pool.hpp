@@ -45,8 +45,8 @@ template <std::invocable Make>
 // time: it is made with the worker's first task and destroyed when the worker is retired. What
 // making it throws is the task's exception; the next task tries again. A task that
 // OnFull::caller_runs runs in its caller has an object for itself. It cannot have a parent.
-// Everything else is as for FiberPool: order, lending, what is refused and with which code, who
-// may call, and what synchronizes.
+// Everything else is as for FiberPool: order, slots given back, what is refused and with which
+// code, who may call, and what synchronizes.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
@@ -109,6 +109,7 @@ class FunctionPool {
   // With a handle for the result; as FiberPool::async().
   [[nodiscard]] PoolTask<Out> async(In argument) {
     const detail::Submitting scope(function_->objects());
+    if (function_->takes_stop()) return pool_.async(StoppableCall{this, std::move(argument)});
     return pool_.async(Call{this, std::move(argument)});
   }
 
@@ -122,7 +123,7 @@ class FunctionPool {
     const std::error_code error = submit_timed(until, TimedTask(this, call));
     if (error == Errc::timed_out || error == Errc::cancelled) return {};
     if (error) WEFT_THROW(std::system_error(error));
-    const detail::SlotLoan loan(pool_.lends_to());
+    const detail::BlockingScope scope(&pool_);
     if (!call->wait_until(until)) return {};
     return call->take();
   }
@@ -151,6 +152,15 @@ class FunctionPool {
     FunctionPool* pool;
     In argument;
     Out operator()() { return pool->function_->call(std::move(argument), pool->token_for_call()); }
+  };
+
+  // The token is that of the task, which its handle may ask to stop.
+  struct StoppableCall {
+    FunctionPool* pool;
+    In argument;
+    Out operator()(const std::stop_token& token) {
+      return pool->function_->call(std::move(argument), token);
+    }
   };
 
   // Tells who waits, also if it is dropped without having run.

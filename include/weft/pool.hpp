@@ -12,12 +12,13 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/attributed_job.hpp>
+#include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/pool_batch.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
-#include <weft/detail/termed_job.hpp>
 #include <weft/error.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
@@ -33,8 +34,8 @@ namespace weft {
 // from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused,
 // wait_for_completed and join throw std::system_error (std::errc::resource_deadlock_would_occur)
 // inside a task, which they would wait for. A task that waits on its own pool, in submit(), run()
-// or a PoolTask, lends its slot meanwhile, so that nested waits never run out of slots. A callable
-// is moved from even if it is refused.
+// or a PoolTask, gives its slot back meanwhile, so that nested waits never run out of slots. A
+// callable is moved from even if it is refused.
 //
 // A task that can be called with a std::stop_token gets one, in every form of submission; stop is
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
@@ -132,7 +133,7 @@ class FiberPool {
     using Result = detail::PoolResult<std::decay_t<F>&>;
     using Call = detail::PoolCall<std::decay_t<F>, Result>;
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    auto* job = new Call(*lends_to(), detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
+    auto* job = new Call(root(), detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
                          std::forward<F>(callable));
     PoolTask<Result> task(job);
     check(enqueue(detail::PoolItem(*job)));
@@ -145,8 +146,8 @@ class FiberPool {
     using Callable = std::decay_t<F>;
     using Result = detail::PoolResult<Callable&>;
     if (detail::is_empty_callable<Callable>(callable)) check(Errc::empty_task);
-    auto* job = new detail::TermedCall<Callable, Result>(
-        *lends_to(), options, token_for<Callable&>(), std::forward<F>(callable));
+    auto* job = new detail::AttributedCall<Callable, Result>(
+        root(), options, token_for<Callable&>(), std::forward<F>(callable));
     PoolTask<Result> task(job);
     detail::PoolItem item(*job);
     job->watch_deadline();
@@ -160,7 +161,7 @@ class FiberPool {
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::PoolCall<F&, detail::PoolResult<F&>> job(*lends_to(), detail::PoolJob::Kind::on_stack,
+    detail::PoolCall<F&, detail::PoolResult<F&>> job(root(), detail::PoolJob::Kind::on_stack,
                                                      token_for<F&>(), callable);
     check(enqueue(detail::PoolItem(job)));
     (void)job.wait_until({});
@@ -184,7 +185,7 @@ class FiberPool {
   }
 
   // Parks until so many tasks have returned or thrown since the pool was made; those that were
-  // dropped do not count. So a party that has had 100 tasks accepted, and is the only one, waits
+  // dropped do not count. So a caller that has had 100 tasks accepted, and is the only one, waits
   // for completed + failed + 100 of a reading of stats() from before, or for any number less.
   // False when `until` ended the wait, and as soon as the pool is closed and nothing of it is
   // left, because the number is not reached then.
@@ -197,8 +198,8 @@ class FiberPool {
 
   // From the return of this call on no task starts; those that run go on, and tasks are accepted as
   // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has
-  // lent its slot may have to wait for resume() to go on. Ended by resume() and close(); of no
-  // effect on a closed pool. Legal inside a task. Never parks.
+  // given its slot back may have to wait for resume() to go on. Ended by resume() and close(); of
+  // no effect on a closed pool. Legal inside a task. Never parks.
   void pause() noexcept;
   // Tasks start again, in the order in which they were accepted. Never parks.
   void resume() noexcept;
@@ -222,7 +223,7 @@ class FiberPool {
   // Slots that neither a running nor an accepted task needs; may be stale when it returns.
   [[nodiscard]] std::size_t available() const noexcept;
 
-  // Accepts no more tasks; parties parked in submit get Errc::closed. After close(discard) has
+  // Accepts no more tasks; callers parked in submit get Errc::closed. After close(discard) has
   // returned no task starts. A pause ends: so a drain of a paused pool runs what is queued. Never
   // parks. May be called again, also to discard after a drain.
   void close(Close mode) noexcept;
@@ -247,12 +248,13 @@ class FiberPool {
   // What PoolOptions::timings has measured.
   [[nodiscard]] PoolTimings timings() const noexcept;
 
-  // What a detail::SlotLoan around a wait for this pool is made with.
-  [[nodiscard]] const pool::PoolCore* lends_to() const noexcept;
-
  private:
+  friend class detail::BlockingScope;
   friend detail::GroupPool detail::group_pool(FiberPool& pool) noexcept;
+  friend class PauseScope;
 
+  // The outermost of the pools around this one, or itself.
+  [[nodiscard]] const pool::PoolCore& root() const noexcept;
   [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
   [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
   [[nodiscard]] std::size_t enqueue_bulk(detail::PoolBatch& batch);
@@ -282,14 +284,14 @@ class FiberPool {
   [[nodiscard]] detail::PoolItem item_of(const SubmitOptions& options, F&& callable) {
     using Callable = std::decay_t<F>;
     if (detail::is_empty_callable<Callable>(callable)) return {};
-    detail::TermedTask& task = take_spare_task();
+    detail::AttributedTask& task = take_spare_task();
     detail::PoolItem item(task);  // Frees it if it cannot be set.
     task.set(options, token_for<Callable&>(), std::forward<F>(callable));
     return item;
   }
-  [[nodiscard]] detail::TermedTask& take_spare_task();
+  [[nodiscard]] detail::AttributedTask& take_spare_task();
   template <class Wait>
-  [[nodiscard]] bool wait_as_kin(const Until& until, Wait wait) const;
+  [[nodiscard]] bool wait_within_scope(const Until& until, Wait wait) const;
 
   struct CloseOnStop {
     FiberPool* pool;
@@ -298,6 +300,21 @@ class FiberPool {
 
   const std::unique_ptr<pool::PoolCore> core_;
   detail::StopRegistration<CloseOnStop> outer_stop_;
+};
+
+// A pause that ends with this object, and by no other's resume(): for several who pause the same
+// pool, each for as long as it needs. A close ends it, too. As FiberPool::pause() else; the pool
+// must outlive it. Neither copied nor moved.
+class PauseScope {
+ public:
+  explicit PauseScope(FiberPool& pool) noexcept;
+  ~PauseScope();
+  PauseScope(const PauseScope&) = delete;
+  PauseScope& operator=(const PauseScope&) = delete;
+
+ private:
+  FiberPool& pool_;
+  const std::uint64_t number_;  // Of the time in which the pool is open; 0: it was closed.
 };
 
 // One pool for the whole process, made at first use, for whoever needs a bound and no pool of their

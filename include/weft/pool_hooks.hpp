@@ -16,9 +16,9 @@ namespace weft {
 // Valid during the call that it is given to.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // Tasks leave the queue of a pool one after the other, to be run or to be dropped; this was the
-  // so manyth, from 1. Where tasks start in the order in which they are accepted, and none is run
-  // by OnFull::caller_runs, it was accepted as the so manyth, too.
+  // Its place among the tasks that left the queue of the pool, to be run or to be dropped, from 1.
+  // Where tasks start in the order in which they are accepted, and none is run by
+  // OnFull::caller_runs, that is its place in that order, too.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // Of the callable; null without RTTI.
   std::uint64_t fiber = 0;               // this_fiber::id() of who ran it; 0: a plain thread.

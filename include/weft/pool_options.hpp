@@ -84,12 +84,12 @@ struct PoolOptions {
   // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The most parties that may be parked in submit at once; more get Errc::too_many_waiting.
+  // The most callers that may be parked in submit at once; more get Errc::too_many_waiting.
   std::size_t max_blocked = kUnlimited;
-  // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, lends its slot
-  // meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have begun and
-  // not ended has a bound then. But it is up to the user that not all slots are taken by tasks that
-  // wait for tasks which have not begun: they would wait for ever.
+  // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, gives its
+  // slot back meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have
+  // begun and not ended has a bound then. But it is up to the user that not all slots are taken by
+  // tasks that wait for tasks which have not begun: they would wait for ever.
   bool lend_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
   // A worker that was idle for so long, and for at most twice as long, is retired.
@@ -130,7 +130,7 @@ struct PoolStats {
   std::size_t live = 0;         // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;         // Workers that run a task.
   std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
-  std::size_t lent = 0;         // Tasks that wait on their own pool and have lent their slot.
+  std::size_t lent = 0;         // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;       // Tasks accepted and not started.
   std::size_t blocked = 0;      // Parties parked in submit.

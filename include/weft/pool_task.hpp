@@ -10,9 +10,9 @@
 namespace weft {
 
 // The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
-// Several parties may call ready, wait and cancel at once; get() and the destructor only when no
+// Several callers may call ready, wait and cancel at once; get() and the destructor only when no
 // other call is going on. All calls from fibers and plain threads. A task of the same pool that
-// waits lends its slot, and goes on once it has one again, also if its deadline has passed.
+// waits gives its slot back, and goes on once it has one again, also if its deadline has passed.
 template <class R>
 class PoolTask {
  public:
@@ -64,7 +64,7 @@ class PoolTask {
 };
 
 // A case of a select(): ready once the task has ended or was cancelled. Never, for a handle that is
-// not valid. A task of the same pool lends its slot while the select waits.
+// not valid. A task of the same pool gives its slot back while the select waits.
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
   return detail::PoolCase<Handler>(task.job(), std::move(handler));

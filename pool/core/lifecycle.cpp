@@ -24,7 +24,7 @@ PoolCore::PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent)
 
 PoolCore::~PoolCore() {
   nesting_ = nullptr;
-  while (detail::PoolTerms* spare = spares_) {
+  while (detail::TaskAttributes* spare = spares_) {
     spares_ = spare->next;
     spare->job->release_reference();
   }
@@ -55,7 +55,7 @@ std::error_code PoolCore::reserve_queue() noexcept {
 
 void PoolCore::close(Close mode) noexcept {
   // While it is open: workers may have to be started for what is queued.
-  if (mode == Close::drain) resume();
+  if (mode == Close::drain) end_all_pauses();
   // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
   TaskQueue dropped;
   // A copy: the pool may be gone by the time of the request.
@@ -126,17 +126,44 @@ void PoolCore::resize(std::size_t capacity) noexcept {
 
 void PoolCore::pause() noexcept {
   lock_.lock();
-  if (!state_.closed) state_.paused = true;
+  if (!state_.closed) state_.paused = state_.is_pause_wanted = true;
   lock_.unlock();
 }
 
 void PoolCore::resume() noexcept {
-  Effects effects;
   lock_.lock();
-  if (!state_.paused) {
+  if (!std::exchange(state_.is_pause_wanted, false) || state_.pause_holders > 0) {
     lock_.unlock();
     return;
   }
+  end_pause();
+}
+
+std::uint64_t PoolCore::hold_pause() noexcept {
+  lock_.lock();
+  const std::uint64_t number = state_.hold_pause();
+  lock_.unlock();
+  return number;
+}
+
+void PoolCore::release_pause(std::uint64_t number) noexcept {
+  lock_.lock();
+  if (state_.release_pause(number)) return end_pause();
+  lock_.unlock();
+}
+
+// Before a drain.
+void PoolCore::end_all_pauses() noexcept {
+  lock_.lock();
+  state_.is_pause_wanted = false;
+  state_.pause_holders = 0;
+  ++state_.open_number;
+  if (state_.paused) return end_pause();
+  lock_.unlock();
+}
+
+void PoolCore::end_pause() noexcept {
+  Effects effects;
   state_.end_pause(effects);
   lock_.unlock();
   effects.perform();

@@ -7,8 +7,8 @@
 #include <span>
 #include <stop_token>
 #include <system_error>
+#include <weft/detail/attributed_job.hpp>
 #include <weft/detail/spin_lock.hpp>
-#include <weft/detail/termed_job.hpp>
 #include <weft/pool.hpp>
 
 #include "pool/core/nesting.hpp"
@@ -59,7 +59,7 @@ class PoolCore {
   // Notes when an item is submitted, if that is measured and nobody has noted it yet.
   void stamp(detail::PoolItem& item) const noexcept;
   // A job for a submit with options. Throws std::bad_alloc.
-  [[nodiscard]] detail::TermedTask& take_spare_task();
+  [[nodiscard]] detail::AttributedTask& take_spare_task();
 
   // --- lifecycle.cpp: the pool as a whole ---
 
@@ -70,6 +70,9 @@ class PoolCore {
   [[nodiscard]] bool reopen();
   void resize(std::size_t capacity) noexcept;
   void pause() noexcept;
+  // A pause that lasts until it is released by its number, or the pool is closed.
+  [[nodiscard]] std::uint64_t hold_pause() noexcept;
+  void release_pause(std::uint64_t number) noexcept;
   void resume() noexcept;
   // The caller is no task of the pool.
   [[nodiscard]] bool wait_idle_until(const Until& until) noexcept;
@@ -139,7 +142,7 @@ class PoolCore {
   // The same in parts. Returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept;
   // True if the pool keeps the job for another task.
-  [[nodiscard]] bool end_attributes(detail::PoolTerms& attributes) noexcept;
+  [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept;
   void end_slots(const Worker& self, std::size_t weight) noexcept;
   // What left a job whose handle was dropped.
   void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
@@ -166,6 +169,8 @@ class PoolCore {
 
   // lifecycle.cpp
   [[nodiscard]] std::error_code reserve_queue() noexcept;
+  void end_all_pauses() noexcept;
+  void end_pause() noexcept;  // Requires the lock, and releases it.
   void lock_with_parents() noexcept;
   void unlock_with_parents() noexcept;
 
@@ -178,7 +183,7 @@ class PoolCore {
 
   alignas(64) detail::SpinLock lock_;  // Guards the rest.
   PoolState state_;
-  detail::PoolTerms* spares_ = nullptr;  // Of jobs for later submits with options.
+  detail::TaskAttributes* spares_ = nullptr;  // Of jobs for later submits with options.
   std::size_t spare_count_ = 0;
   std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
 };

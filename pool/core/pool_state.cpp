@@ -66,6 +66,7 @@ bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept
     waiters.blocked.erase(*submitter);
     if (!detail::WaitList::try_claim(*submitter)) continue;
     --waiters.blocked_count;
+    if (submitter->waker) --waiters.parked;
     if (instead_of_queue != nullptr) {
       accept_weight(1);
       *instead_of_queue = std::move(item);
@@ -216,9 +217,13 @@ void PoolState::lower_limit() noexcept {
 void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept {
   closed = true;
   set_limit(workers.limit());
+  is_pause_wanted = false;
+  pause_holders = 0;
+  ++open_number;
   if (paused) end_pause(effects);
   while (Submitter* submitter = waiters.blocked.claim_front()) {  // Not granted: it is closed.
     --waiters.blocked_count;
+    --waiters.parked;
     ++counters.rejected;
     effects.wake(*submitter);
   }

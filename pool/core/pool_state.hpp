@@ -4,16 +4,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task_attributes.hpp>
 #include <weft/pool_options.hpp>
 
+#include "pool/core/background_fiber.hpp"
 #include "pool/core/counters.hpp"
 #include "pool/core/effects.hpp"
 #include "pool/core/slots.hpp"
 #include "pool/core/waiters.hpp"
 #include "pool/core/worker_set.hpp"
 #include "pool/queue/task_queue.hpp"
-#include "pool/core/background_fiber.hpp"
 
 namespace weft::pool {
 
@@ -100,7 +100,8 @@ struct PoolState {
   }
   [[nodiscard]] bool is_idle() const noexcept { return is_still() && queue.empty(); }
   [[nodiscard]] bool is_joined() const noexcept {
-    return closed && users + in_callers == 0 && queue.empty();
+    // A submitter that gives up comes back to the lock.
+    return closed && users + in_callers + waiters.parked == 0 && queue.empty();
   }
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
@@ -174,6 +175,17 @@ struct PoolState {
     slots.resize(capacity);
     set_limit(workers.limit());
   }
+  // A pause that lasts until it is ended by its number, or 0 if the pool is closed.
+  [[nodiscard]] std::uint64_t hold_pause() noexcept {
+    if (closed) return 0;
+    paused = true;
+    ++pause_holders;
+    return open_number;
+  }
+  // Whether that was the last reason for the pause.
+  [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
+    return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
+  }
   // Those who wait for the tasks to end are told that it was in vain.
   void end_pause(Effects& effects) noexcept {
     paused = false;
@@ -217,14 +229,17 @@ struct PoolState {
   TaskQueue queue;
   bool closed = false;
   bool paused = false;
-  bool is_stopped = false;  // Stop has been, or is being, requested of all tasks.
-  bool closing = false;     // From before the sub-pools are closed.
+  bool is_pause_wanted = false;  // By pause(), until resume().
+  bool is_stopped = false;       // Stop has been, or is being, requested of all tasks.
+  bool closing = false;          // From before the sub-pools are closed.
   const bool is_sub_pool;
   std::size_t raise_at = SIZE_MAX;  // A load above it is too high for the limit of workers.
   WorkerSet workers;
   Waiters waiters;
   std::size_t in_callers = 0;  // Tasks that run in submit().
   std::size_t users = 0;
+  std::size_t pause_holders = 0;   // PauseScopes.
+  std::uint64_t open_number = 1;   // A close ends the pauses of its time.
   std::size_t drains_blocked = 0;  // Drain tasks that wait for room in the parent.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;

@@ -61,7 +61,7 @@ void PoolCore::end_task(Worker& self, PoolItem& item) noexcept {
   std::size_t weight = 1;
   self.freed_more = false;
   if (item.job != nullptr) [[unlikely]] {
-    self.freed_more = item.job->terms() != nullptr;
+    self.freed_more = item.job->attributes() != nullptr;
     weight = end_job(*std::exchange(item.job, nullptr), self);
   }
   end_slots(self, weight);
@@ -75,7 +75,7 @@ void PoolCore::end_slots(const Worker& self, std::size_t weight) noexcept {
 
 std::size_t PoolCore::end_job(detail::PoolJob& job, Worker& self) noexcept {
   std::size_t weight = 1;
-  if (detail::PoolTerms* const attributes = job.terms()) {
+  if (detail::TaskAttributes* const attributes = job.attributes()) {
     weight = attributes->weight;
     if (end_attributes(*attributes)) return weight;
   }
@@ -91,7 +91,7 @@ std::size_t PoolCore::end_job(detail::PoolJob& job, Worker& self) noexcept {
   return weight;
 }
 
-bool PoolCore::end_attributes(detail::PoolTerms& attributes) noexcept {
+bool PoolCore::end_attributes(detail::TaskAttributes& attributes) noexcept {
   if (attributes.key.is_set()) {
     state_.queue.pass_on_key(attributes);
     state_.release_key(attributes.key);

@@ -29,8 +29,10 @@ bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::Sp
 }  // namespace
 
 PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
-  if (item.empty()) [[unlikely]]
-    return {Errc::empty_task};
+  if (item.empty()) [[unlikely]] {
+    lock_.lock();
+    return {refuse(Errc::empty_task)};
+  }
   if (timings_ != nullptr) [[unlikely]]
     stamp(item);
   if (TaskQueue::attributes_of(item) != nullptr) [[unlikely]] {
@@ -119,6 +121,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   self.slot = &item;
   self.waits_behind_key = state_.queue.would_be_held_up(item);
   ++state_.waiters.blocked_count;
+  ++state_.waiters.parked;
   const auto* attributes = TaskQueue::attributes_of(item);
   const Until limit = attributes == nullptr ? until : until.but_before(attributes->deadline);
   const auto winner =
@@ -129,10 +132,14 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   }
   lock_.lock();
   --state_.waiters.blocked_count;
+  --state_.waiters.parked;
+  ++state_.users;  // A pool that is closed and joined meanwhile waits for its last access.
   ++state_.counters.rejected;
   // Those behind one that was too heavy may fit, and those who came later with its key.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
+  lock_.lock();
+  leave();
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
@@ -212,16 +219,16 @@ void PoolCore::stamp(PoolItem& item) const noexcept {
   }
 }
 
-detail::TermedTask& PoolCore::take_spare_task() {
+detail::AttributedTask& PoolCore::take_spare_task() {
   lock_.lock();
-  detail::PoolTerms* const spare = spares_;
+  detail::TaskAttributes* const spare = spares_;
   if (spare != nullptr) {
     spares_ = spare->next;
     --spare_count_;
   }
   lock_.unlock();
-  if (spare == nullptr) return *new detail::TermedTask(root_);
-  return static_cast<detail::TermedTask&>(*spare->job);
+  if (spare == nullptr) return *new detail::AttributedTask(root_);
+  return static_cast<detail::AttributedTask&>(*spare->job);
 }
 
 }  // namespace weft::pool

@@ -74,8 +74,9 @@ class BlockedSubmitters {
     return submitter.waits_behind_key ? behind_keys_ : for_room_;
   }
   [[nodiscard]] static bool has_key(const detail::Waiter& waiter, const TaskKey& key) noexcept {
-    const auto* terms = TaskQueue::attributes_of(static_cast<const Submitter&>(waiter).item());
-    return terms != nullptr && terms->key.is_set() && terms->key.hash() == key.hash();
+    const auto* attributes = TaskQueue::attributes_of(static_cast<const Submitter&>(waiter).item());
+    return attributes != nullptr && attributes->key.is_set() &&
+           attributes->key.hash() == key.hash();
   }
   static void move(Submitter& submitter, detail::WaitList& from, detail::WaitList& to,
                    bool waits_behind_key) noexcept {
@@ -94,7 +95,8 @@ class BlockedSubmitters {
 // All of them. A plain value; its owner has the lock.
 struct Waiters {
   BlockedSubmitters blocked;
-  std::size_t blocked_count = 0;  // Without those who have given up and have yet to say so.
+  std::size_t blocked_count = 0;  // With those who have given up and have yet to say so.
+  std::size_t parked = 0;         // Of them, without sub-pools.
   detail::WaitList reacquiring;   // Tasks that want their slots back.
   detail::WaitList idle;          // Until no task is queued or runs.
   detail::WaitList still;         // Until no task runs, while the pool is paused.

@@ -6,8 +6,8 @@
 // to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds. A task
 // with a weight gives back, and takes again, as many slots. While it waits for them no task starts,
 // and they are not offered to newcomers: or else light tasks could keep it waiting for ever.
+#include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/slot_loan.hpp>
 
 #include "pool/core/pool_core.hpp"
 #include "pool/nested/worker_registry.hpp"
@@ -36,14 +36,14 @@ pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
 
 }  // namespace
 
-SlotLoan::SlotLoan(const pool::PoolCore* root) noexcept : lender_(slots_of_caller(root)) {
-  for_each_slot(lender_, [](pool::PoolCore& core, std::size_t weight) {  //
+BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept : slots_(slots_of_caller(root)) {
+  for_each_slot(slots_, [](pool::PoolCore& core, std::size_t weight) {  //
     core.release_slots(weight);
   });
 }
 
-SlotLoan::~SlotLoan() {
-  for_each_slot(lender_, [](pool::PoolCore& core, std::size_t weight) {  //
+BlockingScope::~BlockingScope() {
+  for_each_slot(slots_, [](pool::PoolCore& core, std::size_t weight) {  //
     core.reacquire_slots(weight);
   });
 }
@@ -53,7 +53,7 @@ bool PoolJob::wait_until(const Until& until) noexcept {
   const bool over_already = ready();
   lock_.unlock();
   if (over_already) return true;
-  const SlotLoan loan(core_);
+  const BlockingScope scope(root_);
   lock_.lock();
   if (ready()) {
     lock_.unlock();

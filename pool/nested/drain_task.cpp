@@ -123,9 +123,9 @@ class Drain {
       finished_->drop_outcome();
       lock_from_root(core_);
     }
-    if (finished_ != nullptr && finished_->terms() != nullptr) {
-      weight = finished_->terms()->weight;
-      if (core_.end_attributes(*finished_->terms())) finished_ = nullptr;
+    if (finished_ != nullptr && finished_->attributes() != nullptr) {
+      weight = finished_->attributes()->weight;
+      if (core_.end_attributes(*finished_->attributes())) finished_ = nullptr;
     }
     core_.end_slots(self_, weight);
   }

@@ -9,6 +9,12 @@
 namespace weft::pool {
 namespace {
 
+// What a fiber, or thread, is known by.
+const void* key_of(const detail::Waker& caller) noexcept {
+  if (caller.is_thread()) return caller.thread();
+  return caller.fiber();
+}
+
 // A hash table of all workers of the process, keyed by fiber. It never grows, so that looking up
 // needs no more than one short lock; with a million workers a list has 250 entries, which only a
 // call that is about to park walks through.
@@ -28,7 +34,7 @@ Bucket& bucket_of(const void* fiber) noexcept {
 }  // namespace
 
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot) noexcept
-    : fiber_(detail::current().target()),
+    : fiber_(key_of(detail::current())),
       core_(core),
       running_(running),
       slot_(slot),
@@ -50,11 +56,11 @@ Registration::~Registration() {
 }
 
 Registration* Registration::of_caller() noexcept {
-  const detail::Waker caller = detail::current();
-  Bucket& bucket = bucket_of(caller.target());
+  const void* const caller = key_of(detail::current());
+  Bucket& bucket = bucket_of(caller);
   bucket.lock.lock();
   Registration* entry = bucket.first;  // The newest ones come first.
-  while (entry != nullptr && entry->fiber_ != caller.target()) entry = entry->next_;
+  while (entry != nullptr && entry->fiber_ != caller) entry = entry->next_;
   bucket.lock.unlock();
   return entry;
 }

@@ -11,42 +11,43 @@ constexpr std::uint64_t kSpread = 0x9e3779b97f4a7c15;
 
 }  // namespace
 
-KeyTable::Terms*& KeyTable::bucket_of(const TaskKey& key) const noexcept {
+KeyTable::Attributes*& KeyTable::bucket_of(const TaskKey& key) const noexcept {
   const std::uint64_t spread = (key.hash() * kSpread) >> 32;
   return buckets_.first[static_cast<std::size_t>(spread) & (buckets_.count - 1)];
 }
 
-KeyTable::Terms* KeyTable::find(const TaskKey& key) const noexcept {
+KeyTable::Attributes* KeyTable::find(const TaskKey& key) const noexcept {
   if (size_ == 0) return nullptr;
-  Terms* terms = bucket_of(key);
-  while (terms != nullptr && terms->key.hash() != key.hash()) terms = terms->next_in_bucket;
-  return terms;
+  Attributes* attributes = bucket_of(key);
+  while (attributes != nullptr && attributes->key.hash() != key.hash())
+    attributes = attributes->next_in_bucket;
+  return attributes;
 }
 
-void KeyTable::insert(Terms& terms) noexcept {
-  Terms*& bucket = bucket_of(terms.key);
-  terms.next_in_bucket = std::exchange(bucket, &terms);
+void KeyTable::insert(Attributes& attributes) noexcept {
+  Attributes*& bucket = bucket_of(attributes.key);
+  attributes.next_in_bucket = std::exchange(bucket, &attributes);
   ++size_;
 }
 
-KeyTable::Terms*& KeyTable::link_to(const Terms& terms) noexcept {
-  Terms** link = &bucket_of(terms.key);
-  while (*link != &terms) link = &(*link)->next_in_bucket;
+KeyTable::Attributes*& KeyTable::link_to(const Attributes& attributes) noexcept {
+  Attributes** link = &bucket_of(attributes.key);
+  while (*link != &attributes) link = &(*link)->next_in_bucket;
   return *link;
 }
 
-void KeyTable::erase(Terms& terms) noexcept {
-  link_to(terms) = terms.next_in_bucket;
+void KeyTable::erase(Attributes& attributes) noexcept {
+  link_to(attributes) = attributes.next_in_bucket;
   --size_;
 }
 
-void KeyTable::replace(Terms& terms, Terms& heir) noexcept {
-  link_to(terms) = &heir;
-  heir.next_in_bucket = terms.next_in_bucket;
+void KeyTable::replace(Attributes& attributes, Attributes& heir) noexcept {
+  link_to(attributes) = &heir;
+  heir.next_in_bucket = attributes.next_in_bucket;
 }
 
 KeyTable::Buckets KeyTable::make_buckets(std::size_t count) noexcept {
-  std::unique_ptr<Terms*[]> first(new (std::nothrow) Terms*[count]());
+  std::unique_ptr<Attributes*[]> first(new (std::nothrow) Attributes*[count]());
   if (first == nullptr) return {};
   return {std::move(first), count};
 }
@@ -55,10 +56,10 @@ KeyTable::Buckets KeyTable::adopt(Buckets buckets) noexcept {
   if (buckets.count <= buckets_.count) return buckets;
   std::swap(buckets_, buckets);
   for (std::size_t i = 0; i < buckets.count; ++i) {
-    for (Terms* terms = buckets.first[i]; terms != nullptr;) {
-      Terms*& bucket = bucket_of(terms->key);
-      Terms* const next = std::exchange(terms->next_in_bucket, bucket);
-      bucket = std::exchange(terms, next);
+    for (Attributes* attributes = buckets.first[i]; attributes != nullptr;) {
+      Attributes*& bucket = bucket_of(attributes->key);
+      Attributes* const next = std::exchange(attributes->next_in_bucket, bucket);
+      bucket = std::exchange(attributes, next);
     }
   }
   return buckets;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task_attributes.hpp>
 
 namespace weft::pool {
 
@@ -13,20 +13,20 @@ namespace weft::pool {
 // Guarded by its owner's lock.
 class KeyTable {
  public:
-  using Terms = detail::PoolTerms;
+  using Attributes = detail::TaskAttributes;
   // A power of two of them.
   struct Buckets {
-    std::unique_ptr<Terms*[]> first;
+    std::unique_ptr<Attributes*[]> first;
     std::size_t count = 0;
   };
 
   // Null: nobody holds the key.
-  [[nodiscard]] Terms* find(const TaskKey& key) const noexcept;
+  [[nodiscard]] Attributes* find(const TaskKey& key) const noexcept;
   // Requires has_buckets(), and that nobody holds the key.
-  void insert(Terms& terms) noexcept;
-  void erase(Terms& terms) noexcept;
+  void insert(Attributes& attributes) noexcept;
+  void erase(Attributes& attributes) noexcept;
   // `heir` holds the key instead.
-  void replace(Terms& terms, Terms& heir) noexcept;
+  void replace(Attributes& attributes, Attributes& heir) noexcept;
 
   [[nodiscard]] bool has_buckets() const noexcept { return buckets_.count > 0; }
   // Chains become long: more buckets would be better.
@@ -42,9 +42,9 @@ class KeyTable {
  private:
   static constexpr std::size_t kFirstCount = 64;
 
-  [[nodiscard]] Terms*& bucket_of(const TaskKey& key) const noexcept;
-  // The link that refers to `terms`.
-  [[nodiscard]] Terms*& link_to(const Terms& terms) noexcept;
+  [[nodiscard]] Attributes*& bucket_of(const TaskKey& key) const noexcept;
+  // The link that refers to `attributes`.
+  [[nodiscard]] Attributes*& link_to(const Attributes& attributes) noexcept;
 
   Buckets buckets_;
   std::size_t size_ = 0;

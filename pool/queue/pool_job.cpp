@@ -1,5 +1,5 @@
 // A task that somebody waits for, or that has attributes: its states and its end.
-#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task_attributes.hpp>
 #include <weft/pool.hpp>
 
 namespace weft::detail {

@@ -1,5 +1,5 @@
 // What a pool does with a job; and its stop requests, its deadline, its timeout, if it has any.
-#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task_attributes.hpp>
 
 #include <exception>
 #include <stdexcept>
@@ -31,15 +31,15 @@ class AlarmedJob {
 
 }  // namespace
 
-void PoolTerms::CancelJob::operator()() const noexcept { (void)job->cancel(); }
+void TaskAttributes::CancelJob::operator()() const noexcept { (void)job->cancel(); }
 
-void PoolTerms::disarm() noexcept {
+void TaskAttributes::disarm() noexcept {
   if (alarm == nullptr) return;
   (void)cancel_alarm(*alarm);
   alarm.reset();
 }
 
-void PoolTerms::set(const SubmitOptions& options, bool takes_stop) {
+void TaskAttributes::set(const SubmitOptions& options, bool takes_stop) {
   if (options.weight < 1) {
     throw std::invalid_argument("weft::SubmitOptions: weight must be at least 1");
   }
@@ -59,7 +59,7 @@ void PoolTerms::set(const SubmitOptions& options, bool takes_stop) {
 
 std::error_code PoolJob::over_before_start() const noexcept {
   // Asked first: the alarm may have dropped the job already.
-  if (terms_->deadline.passed()) return Errc::timed_out;
+  if (attributes_->deadline.passed()) return Errc::timed_out;
   // Relaxed: a number that is compared, nothing is read through it.
   if (state_.load(relaxed) != kPending) return Errc::cancelled;
   return {};
@@ -67,26 +67,27 @@ std::error_code PoolJob::over_before_start() const noexcept {
 
 template <class Action>
 void PoolJob::set_alarm_for(Deadline deadline, Action action) {
-  terms_->disarm();
+  attributes_->disarm();
   // Relaxed: who has a reference may make another.
   references_.fetch_add(1, relaxed);
-  terms_->alarm = AlarmHandle(set_alarm(deadline, Task(AlarmedJob<Action>(*this, action))));
+  attributes_->alarm = AlarmHandle(set_alarm(deadline, Task(AlarmedJob<Action>(*this, action))));
 }
 
 void PoolJob::watch_deadline() {
-  if (terms_->deadline.is_never()) return;
-  set_alarm_for(terms_->deadline, [](PoolJob& job) { (void)job.drop(Errc::timed_out); });
+  if (attributes_->deadline.is_never()) return;
+  set_alarm_for(attributes_->deadline, [](PoolJob& job) { (void)job.drop(Errc::timed_out); });
 }
 
-PoolJob::Outcome PoolJob::execute_on_terms() noexcept {
-  PoolTerms& terms = *terms_;
-  if (terms.deadline.passed()) (void)drop(Errc::timed_out);
+PoolJob::Outcome PoolJob::execute_attributed() noexcept {
+  TaskAttributes& attributes = *attributes_;
+  if (attributes.deadline.passed()) (void)drop(Errc::timed_out);
   Outcome outcome = Outcome::cancelled;
   if (claim(kRunning)) {
     outcome = Outcome::failed;
     try {
-      if (terms.timeout != kNever) {
-        set_alarm_for(Deadline::after(terms.timeout), [](PoolJob& job) { job.request_stop(); });
+      if (attributes.timeout != kNever) {
+        set_alarm_for(Deadline::after(attributes.timeout),
+                      [](PoolJob& job) { job.request_stop(); });
       }
       if (invoke()) outcome = Outcome::completed;
     } catch (...) {
@@ -95,21 +96,21 @@ PoolJob::Outcome PoolJob::execute_on_terms() noexcept {
     }
   }
   // Nothing of the user's is called on behalf of this job once it has ended.
-  terms.disarm();
-  terms.stop.remove();
+  attributes.disarm();
+  attributes.stop.remove();
   return outcome;
 }
 
 PoolJob::Outcome PoolJob::execute() noexcept {
-  if (terms_ != nullptr) [[unlikely]]
-    return execute_on_terms();
+  if (attributes_ != nullptr) [[unlikely]]
+    return execute_attributed();
   if (!claim(kRunning)) return Outcome::cancelled;
   return invoke() ? Outcome::completed : Outcome::failed;
 }
 
 void PoolJob::abandon() noexcept {
   const Kind kind = kind_;
-  if (terms_ != nullptr) terms_->disarm();
+  if (attributes_ != nullptr) attributes_->disarm();
   (void)cancel();
   if (kind != Kind::on_stack) release_reference();
 }

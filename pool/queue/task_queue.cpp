@@ -8,42 +8,44 @@ using detail::PoolItem;
 
 // ---- AttributesList
 
-void AttributesList::push_back(Terms& terms) noexcept {
-  terms.next = nullptr;
-  terms.previous = last_;
-  (last_ == nullptr ? first_ : last_->next) = &terms;
-  last_ = &terms;
+void AttributesList::push_back(Attributes& attributes) noexcept {
+  attributes.next = nullptr;
+  attributes.previous = last_;
+  (last_ == nullptr ? first_ : last_->next) = &attributes;
+  last_ = &attributes;
 }
 
-void AttributesList::erase(Terms& terms) noexcept {
-  (terms.previous == nullptr ? first_ : terms.previous->next) = terms.next;
-  (terms.next == nullptr ? last_ : terms.next->previous) = terms.previous;
+void AttributesList::erase(Attributes& attributes) noexcept {
+  (attributes.previous == nullptr ? first_ : attributes.previous->next) = attributes.next;
+  (attributes.next == nullptr ? last_ : attributes.next->previous) = attributes.previous;
 }
 
 // ---- PriorityLevel
 
-void PriorityLevel::insert(Terms& terms) noexcept {
-  const Terms* const last = list_.back();
-  if (last == nullptr || last->number < terms.number) return list_.push_back(terms);
-  terms.next = nullptr;
-  terms.previous = nullptr;
-  terms.rank = 1;
-  late_ = merged(late_, &terms);
+void PriorityLevel::insert(Attributes& attributes) noexcept {
+  const Attributes* const last = list_.back();
+  if (last == nullptr || last->number < attributes.number) return list_.push_back(attributes);
+  attributes.next = nullptr;
+  attributes.previous = nullptr;
+  attributes.rank = 1;
+  late_ = merged(late_, &attributes);
 }
 
 void PriorityLevel::pop_front() noexcept {
-  Terms& first = *front();
+  Attributes& first = *front();
   if (&first != late_) return list_.erase(first);
   late_ = merged(first.next, first.previous);
 }
 
 // Recurses down the ways to the right, which are logarithms long.
-PriorityLevel::Terms* PriorityLevel::merged(Terms* left, Terms* right) noexcept {
+PriorityLevel::Attributes* PriorityLevel::merged(Attributes* left, Attributes* right) noexcept {
   if (left == nullptr) return right;
   if (right == nullptr) return left;
   if (right->number < left->number) std::swap(left, right);
   left->previous = merged(left->previous, right);
-  const auto rank_of = [](const Terms* terms) { return terms == nullptr ? 0 : terms->rank; };
+  const auto rank_of = [](const Attributes* attributes) {
+    return attributes == nullptr ? 0 : attributes->rank;
+  };
   if (rank_of(left->next) < rank_of(left->previous)) std::swap(left->next, left->previous);
   left->rank = rank_of(left->previous) + 1;
   return left;
@@ -51,26 +53,26 @@ PriorityLevel::Terms* PriorityLevel::merged(Terms* left, Terms* right) noexcept 
 
 // ---- Coming in
 
-void TaskQueue::push_terms(Terms& terms) noexcept {
-  terms.number = ++accepted_;
-  terms.plain_before = plain_.pushed();
-  terms.next_of_key = nullptr;
-  terms.last_of_key = nullptr;
-  Terms* const holder = terms.key.is_set() ? keys_.find(terms.key) : nullptr;
+void TaskQueue::push_attributed(Attributes& attributes) noexcept {
+  attributes.number = ++accepted_;
+  attributes.plain_before = plain_.pushed();
+  attributes.next_of_key = nullptr;
+  attributes.last_of_key = nullptr;
+  Attributes* const holder = attributes.key.is_set() ? keys_.find(attributes.key) : nullptr;
   if (holder != nullptr) {
-    Terms* const last = std::exchange(holder->last_of_key, &terms);
-    (last == nullptr ? holder : last)->next_of_key = &terms;
-    held_up_.push_back(terms);
+    Attributes* const last = std::exchange(holder->last_of_key, &attributes);
+    (last == nullptr ? holder : last)->next_of_key = &attributes;
+    held_up_.push_back(attributes);
     ++held_up_size_;
-    held_up_weight_ += terms.weight;
+    held_up_weight_ += attributes.weight;
     return;
   }
-  if (terms.key.is_set()) keys_.insert(terms);
-  list(terms);
+  if (attributes.key.is_set()) keys_.insert(attributes);
+  list(attributes);
 }
 
-void TaskQueue::list(Terms& terms) noexcept {
-  levels_[static_cast<std::size_t>(terms.priority)].insert(terms);
+void TaskQueue::list(Attributes& attributes) noexcept {
+  levels_[static_cast<std::size_t>(attributes.priority)].insert(attributes);
   ++listed_;
 }
 
@@ -101,14 +103,14 @@ std::size_t TaskQueue::next_level() const noexcept {
   return highest;
 }
 
-TaskQueue::Terms* TaskQueue::first_of(std::size_t level) const noexcept {
-  Terms* const first = levels_[level].front();
+TaskQueue::Attributes* TaskQueue::first_of(std::size_t level) const noexcept {
+  Attributes* const first = levels_[level].front();
   if (level != kNormal || (first != nullptr && is_older_than_plain(*first))) return first;
   return nullptr;
 }
 
 std::size_t TaskQueue::weight_of_next_listed() const noexcept {
-  const Terms* first = first_of(next_level());
+  const Attributes* first = first_of(next_level());
   return first == nullptr ? 1 : first->weight;
 }
 
@@ -118,29 +120,29 @@ void TaskQueue::pop_listed(PoolItem& item) noexcept {
   for (std::size_t lower = level + 1; lower < kLevels; ++lower) {
     if (has_tasks(lower)) ++passed_over_[lower];
   }
-  Terms* const first = first_of(level);
+  Attributes* const first = first_of(level);
   if (first == nullptr) return plain_.pop(item);
   unlist(*first);
   item.job = first->job;
   item.submitted_at = first->submitted_at;
 }
 
-void TaskQueue::unlist(Terms& terms) noexcept {
-  levels_[static_cast<std::size_t>(terms.priority)].pop_front();
+void TaskQueue::unlist(Attributes& attributes) noexcept {
+  levels_[static_cast<std::size_t>(attributes.priority)].pop_front();
   --listed_;
 }
 
-TaskQueue::Terms* TaskQueue::oldest_with_terms() const noexcept {
-  Terms* oldest = held_up_.front();
+TaskQueue::Attributes* TaskQueue::oldest_attributed() const noexcept {
+  Attributes* oldest = held_up_.front();
   for (const PriorityLevel& level : levels_) {
-    Terms* const first = level.front();
+    Attributes* const first = level.front();
     if (first != nullptr && (oldest == nullptr || first->number < oldest->number)) oldest = first;
   }
   return oldest != nullptr && is_older_than_plain(*oldest) ? oldest : nullptr;
 }
 
 void TaskQueue::pop_oldest(PoolItem& item) noexcept {
-  Terms* const oldest = oldest_with_terms();
+  Attributes* const oldest = oldest_attributed();
   if (oldest == nullptr) return plain_.pop(item);
   if (oldest == held_up_.front()) {
     take_held_up(*oldest);
@@ -152,46 +154,47 @@ void TaskQueue::pop_oldest(PoolItem& item) noexcept {
 }
 
 void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
-  Terms& oldest = *held_up_.front();
+  Attributes& oldest = *held_up_.front();
   take_held_up(oldest);
   item.job = oldest.job;
 }
 
 // One that was held up is no longer.
-void TaskQueue::release(Terms& terms) noexcept {
-  held_up_.erase(terms);
+void TaskQueue::release(Attributes& attributes) noexcept {
+  held_up_.erase(attributes);
   --held_up_size_;
-  held_up_weight_ -= terms.weight;
+  held_up_weight_ -= attributes.weight;
 }
 
 // The oldest of all that are held up is the first in the chain of its key.
-void TaskQueue::take_held_up(Terms& terms) noexcept {
-  Terms& holder = *keys_.find(terms.key);
-  holder.next_of_key = terms.next_of_key;
-  if (holder.last_of_key == &terms) holder.last_of_key = nullptr;
-  release(terms);
+void TaskQueue::take_held_up(Attributes& attributes) noexcept {
+  Attributes& holder = *keys_.find(attributes.key);
+  holder.next_of_key = attributes.next_of_key;
+  if (holder.last_of_key == &attributes) holder.last_of_key = nullptr;
+  release(attributes);
 }
 
-void TaskQueue::pass_on_key(Terms& terms) noexcept {
-  Terms* const heir = terms.next_of_key;
-  if (heir == nullptr) return keys_.erase(terms);
-  heir->last_of_key = terms.last_of_key == heir ? nullptr : terms.last_of_key;
-  keys_.replace(terms, *heir);
+void TaskQueue::pass_on_key(Attributes& attributes) noexcept {
+  Attributes* const heir = attributes.next_of_key;
+  if (heir == nullptr) return keys_.erase(attributes);
+  heir->last_of_key = attributes.last_of_key == heir ? nullptr : attributes.last_of_key;
+  keys_.replace(attributes, *heir);
   release(*heir);
   list(*heir);
 }
 
 void TaskQueue::move_all_to(TaskQueue& other) noexcept {
-  for (Terms* terms = held_up_.front(); terms != nullptr; terms = terms->next) {
-    Terms& holder = *keys_.find(terms->key);
+  for (Attributes* attributes = held_up_.front(); attributes != nullptr;
+       attributes = attributes->next) {
+    Attributes& holder = *keys_.find(attributes->key);
     holder.next_of_key = nullptr;
     holder.last_of_key = nullptr;
   }
   for (std::size_t i = 0; i < kLevels; ++i) {
-    while (Terms* terms = levels_[i].front()) {
+    while (Attributes* attributes = levels_[i].front()) {
       levels_[i].pop_front();
-      if (terms->key.is_set()) keys_.erase(*terms);
-      other.levels_[i].insert(*terms);
+      if (attributes->key.is_set()) keys_.erase(*attributes);
+      other.levels_[i].insert(*attributes);
     }
   }
   plain_.swap(other.plain_);
@@ -204,14 +207,14 @@ void TaskQueue::move_all_to(TaskQueue& other) noexcept {
 
 TaskQueue::~TaskQueue() {
   for (PriorityLevel& level : levels_) {
-    while (Terms* terms = level.front()) {
+    while (Attributes* attributes = level.front()) {
       level.pop_front();
-      const PoolItem dropped(*terms->job);
+      const PoolItem dropped(*attributes->job);
     }
   }
-  while (Terms* terms = held_up_.front()) {
-    held_up_.erase(*terms);
-    const PoolItem dropped(*terms->job);
+  while (Attributes* attributes = held_up_.front()) {
+    held_up_.erase(*attributes);
+    const PoolItem dropped(*attributes->job);
   }
 }
 

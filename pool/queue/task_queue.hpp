@@ -6,31 +6,31 @@
 #include <cstdint>
 #include <memory>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/pool_terms.hpp>
+#include <weft/detail/task_attributes.hpp>
 
 #include "pool/queue/key_table.hpp"
 #include "pool/queue/segment_queue.hpp"
 
 namespace weft::pool {
 
-// Tasks with terms in the order in which they came, from which any can be taken. The links are in
-// the terms.
+// Tasks with attributes in the order in which they came, from which any can be taken. The links are
+// in the attributes.
 class AttributesList {
  public:
-  using Terms = detail::PoolTerms;
+  using Attributes = detail::TaskAttributes;
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  [[nodiscard]] Terms* front() const noexcept { return first_; }
-  [[nodiscard]] Terms* back() const noexcept { return last_; }
-  void push_back(Terms& terms) noexcept;
-  void erase(Terms& terms) noexcept;
+  [[nodiscard]] Attributes* front() const noexcept { return first_; }
+  [[nodiscard]] Attributes* back() const noexcept { return last_; }
+  void push_back(Attributes& attributes) noexcept;
+  void erase(Attributes& attributes) noexcept;
 
  private:
-  Terms* first_ = nullptr;
-  Terms* last_ = nullptr;
+  Attributes* first_ = nullptr;
+  Attributes* last_ = nullptr;
 };
 
-// Tasks with terms by the order in which they were accepted, from which the first is taken.
+// Tasks with attributes by the order in which they were accepted, from which the first is taken.
 //
 // Most come in that order, and stand in a list. One whose key was busy comes late: those stand in a
 // leftist heap, whose links are those of a list (left is `next`, right is `previous`). So a task
@@ -40,38 +40,39 @@ class AttributesList {
 //   I2  rank is the length of the way down to the right, which is no longer than that to the left.
 class PriorityLevel {
  public:
-  using Terms = detail::PoolTerms;
+  using Attributes = detail::TaskAttributes;
 
   [[nodiscard]] bool empty() const noexcept { return late_ == nullptr && list_.empty(); }
   // The oldest; null if there is none.
-  [[nodiscard]] Terms* front() const noexcept {
-    Terms* const first = list_.front();
+  [[nodiscard]] Attributes* front() const noexcept {
+    Attributes* const first = list_.front();
     return late_ == nullptr || (first != nullptr && first->number < late_->number) ? first : late_;
   }
-  void insert(Terms& terms) noexcept;
+  void insert(Attributes& attributes) noexcept;
   // Requires that it is not empty.
   void pop_front() noexcept;
 
  private:
-  [[nodiscard]] static Terms* merged(Terms* left, Terms* right) noexcept;
+  [[nodiscard]] static Attributes* merged(Attributes* left, Attributes* right) noexcept;
 
   AttributesList list_;
-  Terms* late_ = nullptr;
+  Attributes* late_ = nullptr;
 };
 
-// Plain tasks wait in a queue of items; those with terms in lists, one for each priority, or in a
-// list of those that a task of the same key holds up. Plain tasks are of normal priority, and
+// Plain tasks wait in a queue of items; those with attributes in lists, one for each priority, or
+// in a list of those that a task of the same key holds up. Plain tasks are of normal priority, and
 // are ordered with the others of that priority by when they were accepted.
 // Guarded by its owner's lock.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key,
 //   which
 //       is in a list above, or runs. When that one ends, or is dropped, the next takes over.
-//   I2  plain_ behaves as SegmentQueue says; a task with terms needs no room anywhere, but for the
+//   I2  plain_ behaves as SegmentQueue says; a task with attributes needs no room anywhere, but for
+//   the
 //       first buckets of keys_.
 class TaskQueue {
  public:
-  using Terms = detail::PoolTerms;
+  using Attributes = detail::TaskAttributes;
 
   TaskQueue() noexcept = default;
   TaskQueue(const TaskQueue&) = delete;
@@ -94,8 +95,8 @@ class TaskQueue {
   }
   // Whether another task holds the key of `item`.
   [[nodiscard]] bool would_be_held_up(const detail::PoolItem& item) const noexcept {
-    const Terms* terms = attributes_of(item);
-    return terms != nullptr && is_held(terms->key);
+    const Attributes* attributes = attributes_of(item);
+    return attributes != nullptr && is_held(attributes->key);
   }
   [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
     return key.is_set() && keys_.find(key) != nullptr;
@@ -104,32 +105,32 @@ class TaskQueue {
   [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
 
   // Null for a plain task.
-  [[nodiscard]] static Terms* attributes_of(const detail::PoolItem& item) noexcept {
-    return item.job == nullptr ? nullptr : item.job->terms();
+  [[nodiscard]] static Attributes* attributes_of(const detail::PoolItem& item) noexcept {
+    return item.job == nullptr ? nullptr : item.job->attributes();
   }
   [[nodiscard]] static std::size_t weight_of(const detail::PoolItem& item) noexcept {
-    const Terms* terms = attributes_of(item);
-    return terms == nullptr ? 1 : terms->weight;
+    const Attributes* attributes = attributes_of(item);
+    return attributes == nullptr ? 1 : attributes->weight;
   }
   [[nodiscard]] static bool has_key(const detail::PoolItem& item) noexcept {
-    const Terms* terms = attributes_of(item);
-    return terms != nullptr && terms->key.is_set();
+    const Attributes* attributes = attributes_of(item);
+    return attributes != nullptr && attributes->key.is_set();
   }
 
   // Whether push(item) is possible now, without an allocation.
   [[nodiscard]] bool has_room_for(const detail::PoolItem& item) const noexcept {
-    const Terms* terms = attributes_of(item);
-    if (terms == nullptr) [[likely]]
+    const Attributes* attributes = attributes_of(item);
+    if (attributes == nullptr) [[likely]]
       return plain_.has_room();
-    return !terms->key.is_set() || !keys_.is_crowded();
+    return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
   // Whether it will be, at the latest when all that is there has been popped, if nothing else is
   // pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
-    const Terms* terms = attributes_of(item);
-    if (terms == nullptr) return plain_.each_pop_makes_room();
-    return !terms->key.is_set() || keys_.has_buckets();
+    const Attributes* attributes = attributes_of(item);
+    if (attributes == nullptr) return plain_.each_pop_makes_room();
+    return !attributes->key.is_set() || keys_.has_buckets();
   }
   // As has_room_for(), of an item of which one of the two was true once.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
@@ -138,14 +139,14 @@ class TaskQueue {
   // Whether push(item) will be possible after pop_oldest().
   [[nodiscard]] bool can_replace_oldest(const detail::PoolItem& item) const noexcept {
     if (attributes_of(item) != nullptr) return has_room_for(item);
-    return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_with_terms() == nullptr);
+    return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
   }
   // Requires can_push().
   void push(detail::PoolItem&& item) noexcept {
-    if (Terms* terms = attributes_of(item)) [[unlikely]] {
+    if (Attributes* attributes = attributes_of(item)) [[unlikely]] {
       item.job = nullptr;
-      terms->submitted_at = item.submitted_at;
-      push_terms(*terms);
+      attributes->submitted_at = item.submitted_at;
+      push_attributed(*attributes);
     } else {
       plain_.push(std::move(item));
     }
@@ -170,7 +171,7 @@ class TaskQueue {
   // The same, of those that others hold up. Requires one.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
   // A task with a key has ended or will never run: the next of that key may start.
-  void pass_on_key(Terms& terms) noexcept;
+  void pass_on_key(Attributes& attributes) noexcept;
 
   // Moves all tasks to `other`, which is empty. Those that hold a key go on to hold it.
   void move_all_to(TaskQueue& other) noexcept;
@@ -206,20 +207,20 @@ class TaskQueue {
   }
   [[nodiscard]] std::size_t next_level() const noexcept;
   // The first of a level with tasks; null if it is a plain one.
-  [[nodiscard]] Terms* first_of(std::size_t level) const noexcept;
-  [[nodiscard]] bool is_older_than_plain(const Terms& terms) const noexcept {
-    return plain_.empty() || terms.plain_before <= plain_.popped();
+  [[nodiscard]] Attributes* first_of(std::size_t level) const noexcept;
+  [[nodiscard]] bool is_older_than_plain(const Attributes& attributes) const noexcept {
+    return plain_.empty() || attributes.plain_before <= plain_.popped();
   }
-  void push_terms(Terms& terms) noexcept;
-  void list(Terms& terms) noexcept;
+  void push_attributed(Attributes& attributes) noexcept;
+  void list(Attributes& attributes) noexcept;
   // The first of its level.
-  void unlist(Terms& terms) noexcept;
-  void release(Terms& terms) noexcept;
+  void unlist(Attributes& attributes) noexcept;
+  void release(Attributes& attributes) noexcept;
   [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
   void pop_listed(detail::PoolItem& item) noexcept;
-  void take_held_up(Terms& terms) noexcept;
+  void take_held_up(Attributes& attributes) noexcept;
   // Null if the oldest is a plain task, or there is none.
-  [[nodiscard]] Terms* oldest_with_terms() const noexcept;
+  [[nodiscard]] Attributes* oldest_attributed() const noexcept;
 
   SegmentQueue plain_;
   std::size_t listed_ = 0;
@@ -229,7 +230,7 @@ class TaskQueue {
   std::array<unsigned, kLevels> passed_over_{};
   AttributesList held_up_;
   KeyTable keys_;
-  std::uint64_t accepted_ = 0;  // Tasks with terms.
+  std::uint64_t accepted_ = 0;  // Tasks with attributes.
 };
 
 }  // namespace weft::pool

@@ -1,19 +1,29 @@
-// pool/pool_job.cpp: a job runs once or is dropped, and not both, whoever asks for what; who waits
-// is told, sees the outcome, and may leave at once: with the stack that the job was on, or as the
-// last one who knows of it.
-#include "pool/pool_job.cpp"
+// pool/queue/pool_job.cpp, task_attributes.cpp and the wait for a job: a job runs once or is
+// dropped, and not both, whoever asks for what; who waits is told, sees the outcome, and may leave
+// at once: with the stack that the job was on, or as the last one who knows of it.
+#include "pool/queue/pool_job.cpp"
+#include "pool/queue/task_attributes.cpp"
 
 #include <optional>
 
 #include "base/error.cpp"
 #include "tests/model/model_waist.hpp"
 
-// What pool_job.cpp calls, in short: no task of the model runs on a pool, and none has terms.
+// What these call, in short: no task of the model runs on a pool, and none has attributes.
 namespace weft::detail {
-SlotLoan::SlotLoan(const pool::PoolCore* /*family*/) noexcept : lender_(nullptr) {}
-SlotLoan::~SlotLoan() = default;
-void PoolTerms::disarm() noexcept {}
-PoolJob::Outcome PoolJob::execute_on_terms() noexcept { return Outcome::failed; }
+Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
+bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }
+void release_alarm(Alarm& /*alarm*/) noexcept {}
+// As nested/blocking_scope.cpp, without the scope.
+bool PoolJob::wait_until(const Until& until) noexcept {
+  lock_.lock();
+  if (ready()) {
+    lock_.unlock();
+    return true;
+  }
+  Waiter self;
+  return wait_in_until(waiters_, lock_, self, WaitReason::pool_wait, until) == Claim::kNotifier;
+}
 }  // namespace weft::detail
 
 namespace {
@@ -77,7 +87,9 @@ class Job final : public PoolJob {
 void end(Job& job) {
   if (perhaps()) return job.abandon();
   if (fault == kRunsWithoutAsking) job.run_without_asking();
-  job.settle(job.execute());
+  const PoolJob::Settled settled = job.settle(job.execute());
+  weft::detail::wake_chain(settled.waiters);
+  if (settled.is_last) job.release_reference();
 }
 
 // A party waits for the end of `job`, in one or two tries.

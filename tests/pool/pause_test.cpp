@@ -1,5 +1,6 @@
 // No task starts while a pool is paused.
 #include <atomic>
+#include <memory>
 #include <stop_token>
 #include <system_error>
 #include <thread>
@@ -296,6 +297,39 @@ FIBER_TEST_CASE("pauses race with submitters, and nothing starts in a pause or i
     CHECK(ran.load() == accepted.load());
     CHECK(balanced(pool.stats()));
   }
+}
+
+FIBER_TEST_CASE("pauses of several last until each has ended its own") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 4});
+  std::atomic<int> ran{0};
+  {
+    const PauseScope first(pool);
+    {
+      const PauseScope second(pool);
+      CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+      pool.pause();
+      pool.resume();  // Ends no other's.
+    }
+    CHECK(pool.is_paused());
+    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    CHECK(ran.load() == 0);
+  }
+  CHECK(!pool.is_paused());
+  pool.wait_idle();
+  CHECK(ran.load() == 1);
+}
+
+FIBER_TEST_CASE("a close ends all pauses, and a scope of before ends none of after") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 4});
+  auto before = std::make_unique<PauseScope>(pool);
+  CHECK(!pool.submit([] {}));
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(pool.stats().completed == 1);
+  pool.reopen();
+  const PauseScope after(pool);
+  before.reset();
+  CHECK(pool.is_paused());
 }
 
 TEST_SUITE_END();

@@ -7,7 +7,7 @@
 #include <map>
 #include <memory>
 #include <vector>
-#include <weft/detail/termed_job.hpp>
+#include <weft/detail/attributed_job.hpp>
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
@@ -15,16 +15,16 @@
 namespace {
 
 using namespace weft;
+using detail::AttributedTask;
 using detail::PoolItem;
-using detail::PoolTerms;
-using detail::TermedTask;
+using detail::TaskAttributes;
 using pool::TaskQueue;
 
 // Never followed.
 alignas(std::max_align_t) unsigned char no_pool[1];
 
 PoolItem item_with(const SubmitOptions& options) {
-  auto* task = new TermedTask(reinterpret_cast<const pool::PoolCore&>(no_pool));
+  auto* task = new AttributedTask(reinterpret_cast<const pool::PoolCore&>(no_pool));
   PoolItem item(*task);
   task->set(options, {}, [] {});
   return item;
@@ -46,8 +46,8 @@ void push(TaskQueue& queue, const SubmitOptions& options) {
 void run_next(TaskQueue& queue) {
   PoolItem item;
   queue.pop(item);
-  PoolTerms* const terms = TaskQueue::attributes_of(item);
-  if (terms != nullptr && terms->key.is_set()) queue.pass_on_key(*terms);
+  TaskAttributes* const attributes = TaskQueue::attributes_of(item);
+  if (attributes != nullptr && attributes->key.is_set()) queue.pass_on_key(*attributes);
 }
 
 // How long `held` tasks of a busy key take that stand before `others`.
@@ -94,11 +94,11 @@ TEST_CASE("tasks of many keys leave in the order of acceptance, each after the o
       if (queue.startable() > 0 && running.size() < 4) {
         auto item = std::make_unique<PoolItem>();
         queue.pop(*item);
-        const PoolTerms& terms = *TaskQueue::attributes_of(*item);
-        CHECK(terms.number > last_of_key[terms.key.hash()]);
-        last_of_key[terms.key.hash()] = terms.number;
+        const TaskAttributes& attributes = *TaskQueue::attributes_of(*item);
+        CHECK(attributes.number > last_of_key[attributes.key.hash()]);
+        last_of_key[attributes.key.hash()] = attributes.number;
         for (const auto& other : running) {
-          CHECK(TaskQueue::attributes_of(*other)->key.hash() != terms.key.hash());
+          CHECK(TaskQueue::attributes_of(*other)->key.hash() != attributes.key.hash());
         }
         running.push_back(std::move(item));
       }

@@ -12,9 +12,9 @@
 #include <typeinfo>
 #include <utility>
 #include <variant>
+#include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/select_case.hpp>
-#include <weft/detail/slot_loan.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waiter.hpp>
@@ -28,7 +28,7 @@ class PoolCore;
 
 namespace detail {
 
-struct PoolTerms;
+struct TaskAttributes;
 
 // A task may take the token that asks it to stop; as with std::jthread, it is given one if it can.
 template <class F>
@@ -45,10 +45,9 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// One call whose outcome somebody waits for, or that has terms. It lives on the heap, counted, when
-// a PoolTask refers to it; on the waiting stack in FiberPool::run(); and is the pool's alone, and
-// used again, when it was submitted with SubmitOptions.
-// Invariants
+// One call whose outcome somebody waits for, or that has attributes. It lives on the heap, counted,
+// when a PoolTask refers to it; on the waiting stack in FiberPool::run(); and is the pool's alone,
+// and used again, when it was submitted with SubmitOptions. Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
 //       Who ends kPending alone touches callable and outcome, until the end is published.
 //   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
@@ -63,8 +62,11 @@ class PoolJob {
   enum class Outcome : std::uint8_t { completed, failed, cancelled };
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched };
 
-  PoolJob(const pool::PoolCore& core, Kind kind, PoolTerms* terms = nullptr) noexcept
-      : core_(&core), terms_(terms), kind_(kind), references_(kind == Kind::on_heap ? 2 : 1) {}
+  PoolJob(const pool::PoolCore& root, Kind kind, TaskAttributes* attributes = nullptr) noexcept
+      : root_(&root),
+        attributes_(attributes),
+        kind_(kind),
+        references_(kind == Kind::on_heap ? 2 : 1) {}
 
   // By the pool: runs the callable unless it has been cancelled.
   [[nodiscard]] Outcome execute() noexcept;
@@ -97,17 +99,17 @@ class PoolJob {
   // By the pool, after execute(): it may be used for another call, since nobody knows of it.
   [[nodiscard]] bool make_reusable() noexcept;
   // Null for a job that asks for nothing.
-  [[nodiscard]] PoolTerms* terms() const noexcept { return terms_; }
+  [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
   // Why the job, which has not been accepted yet, need not be; empty if it should.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
   // By who waits.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // For a select: what guards the list; and what a SlotLoan around its wait is made with.
+  // For a select: what guards the list; and what a BlockingScope around the wait is made with.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
-  [[nodiscard]] const pool::PoolCore* core() const noexcept { return core_; }
+  [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
   // True if the callable will never run. If it runs, and takes a token, it is asked to stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
@@ -133,14 +135,14 @@ class PoolJob {
   // False if it is the only one.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
-  [[nodiscard]] Outcome execute_on_terms() noexcept;
+  [[nodiscard]] Outcome execute_attributed() noexcept;
   // Keeps an exception as the outcome without the callable having been called.
   virtual void fail(std::exception_ptr exception) noexcept = 0;
   template <class Action>
   void set_alarm_for(Deadline deadline, Action action);
 
-  const pool::PoolCore* const core_;  // Its family; compared, never followed: it may be gone.
-  PoolTerms* const terms_;
+  const pool::PoolCore* const root_;  // Compared, never followed: it may be gone.
+  TaskAttributes* const attributes_;
   const Kind kind_;
   Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.
   Atomic<std::uint32_t> state_{kPending};
@@ -165,12 +167,14 @@ class PoolCase final : public SelectCase {
   bool attempt() noexcept override { return job_->ready(); }
   bool is_ready() noexcept override { return job_->ready(); }
   bool conclude() noexcept override { return true; }
-  bool lend() noexcept override { return job_ != nullptr && loan_.emplace(job_->core()).is_made(); }
-  void reclaim() noexcept override { loan_.reset(); }
+  bool lend() noexcept override {
+    return job_ != nullptr && scope_.emplace(job_->root()).is_made();
+  }
+  void reclaim() noexcept override { scope_.reset(); }
 
   PoolJob* const job_;
   Handler handler_;
-  std::optional<SlotLoan> loan_;
+  std::optional<BlockingScope> scope_;
 };
 
 // The outcome of a job: a value, or the exception that ended it.
@@ -256,8 +260,8 @@ class PoolCall : public PoolOutcome<R> {
  public:
   template <class G>
   PoolCall(const pool::PoolCore& core, PoolJob::Kind kind, std::stop_token stop_of_pool,
-           G&& callable, PoolTerms* terms = nullptr)
-      : PoolOutcome<R>(core, kind, terms),
+           G&& callable, TaskAttributes* attributes = nullptr)
+      : PoolOutcome<R>(core, kind, attributes),
         callable_(std::in_place, std::forward<G>(callable)),
         stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
 

@@ -7,23 +7,23 @@
 #include <utility>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/pool_terms.hpp>
 #include <weft/detail/task.hpp>
+#include <weft/detail/task_attributes.hpp>
 
 namespace weft::detail {
 
-// A submitted task with terms, which nobody waits for. Pools keep some for the next submit.
-class TermedTask final : public PoolJob {
+// A submitted task with attributes, which nobody waits for. Pools keep some for the next submit.
+class AttributedTask final : public PoolJob {
  public:
-  explicit TermedTask(const pool::PoolCore& core) noexcept
-      : PoolJob(core, Kind::unwatched, &terms_), terms_(*this) {}
+  explicit AttributedTask(const pool::PoolCore& core) noexcept
+      : PoolJob(core, Kind::unwatched, &attributes_), attributes_(*this) {}
 
   // Throws std::invalid_argument that names the field, and what moving the callable in throws.
   template <class F>
   void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
     using Callable = std::decay_t<F>;
     constexpr bool takes_stop = kTakesStop<Callable&>;
-    terms_.set(options, takes_stop);
+    attributes_.set(options, takes_stop);
     const bool has_own = takes_stop && (options.stop.stop_possible() || options.timeout != kNever);
     stop_ = PoolStop(std::move(of_pool), has_own);
     if constexpr (takes_stop) {
@@ -31,14 +31,14 @@ class TermedTask final : public PoolJob {
     } else {
       task_ = Task(std::forward<F>(callable));
     }
-    terms_.listen(options.stop);
+    attributes_.listen(options.stop);
   }
   [[nodiscard]] Thrown take_exception() noexcept override {
     return {std::exchange(exception_, nullptr), task_.type_hint()};
   }
 
  private:
-  ~TermedTask() override = default;
+  ~AttributedTask() override = default;
 
   [[nodiscard]] bool invoke() noexcept override {
     WEFT_TRY {
@@ -57,25 +57,25 @@ class TermedTask final : public PoolJob {
   Task task_;
   PoolStop stop_{{}, false};
   std::exception_ptr exception_;
-  PoolTerms terms_;  // Ends first: its stop registration refers to the rest.
+  TaskAttributes attributes_;  // Ends first: its stop registration refers to the rest.
 };
 
-// A task with terms and a handle.
+// A task with attributes and a handle.
 template <class F, class R>
-class TermedCall final : public PoolCall<F, R> {
+class AttributedCall final : public PoolCall<F, R> {
  public:
   template <class G>
-  TermedCall(const pool::PoolCore& core, const SubmitOptions& options, std::stop_token stop_of_pool,
-             G&& callable)
+  AttributedCall(const pool::PoolCore& core, const SubmitOptions& options,
+                 std::stop_token stop_of_pool, G&& callable)
       : PoolCall<F, R>(core, PoolJob::Kind::on_heap, std::move(stop_of_pool),
-                       std::forward<G>(callable), &terms_),
-        terms_(*this) {
-    terms_.set(options, kTakesStop<F&>);
-    terms_.listen(options.stop);
+                       std::forward<G>(callable), &attributes_),
+        attributes_(*this) {
+    attributes_.set(options, kTakesStop<F&>);
+    attributes_.listen(options.stop);
   }
 
  private:
-  PoolTerms terms_;
+  TaskAttributes attributes_;
 };
 
 }  // namespace weft::detail

@@ -1,0 +1,36 @@
+// Giving the slot of a pool back around a wait.
+#pragma once
+
+namespace weft {
+
+class FiberPool;
+
+namespace pool {
+class PoolCore;
+class Registration;
+}  // namespace pool
+
+namespace detail {
+
+// By a caller that is about to park. While it lives, the slot of the caller's task is released, if
+// that runs in a pool of `root`, the outermost of the pools around it; with those of the pools
+// between. Destroyed, it waits for the slots again. The root is compared and not followed, so it
+// may be gone if the answer is no. Null: nothing happens. (ForkJoinPool's ManagedBlocker.)
+class BlockingScope {
+ public:
+  explicit BlockingScope(const pool::PoolCore* root) noexcept;
+  // Around a wait for a task of `pool`, unless that is null.
+  explicit BlockingScope(const FiberPool* pool) noexcept;
+  ~BlockingScope();
+  BlockingScope(const BlockingScope&) = delete;
+  BlockingScope& operator=(const BlockingScope&) = delete;
+
+  // Whether there was anything to release.
+  [[nodiscard]] bool is_made() const noexcept { return slots_ != nullptr; }
+
+ private:
+  pool::Registration* const slots_;
+};
+
+}  // namespace detail
+}  // namespace weft

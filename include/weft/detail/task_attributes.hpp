@@ -1,0 +1,60 @@
+// What a task with SubmitOptions has that others have not.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <weft/deadline.hpp>
+#include <weft/detail/alarm.hpp>
+#include <weft/detail/stop_registration.hpp>
+#include <weft/submit_options.hpp>
+
+namespace weft::detail {
+
+class PoolJob;
+
+// Part of a job. The attributes are constant from the submit on; the links belong to the pool's
+// backlog and are guarded by the pool's lock; the rest is touched by one caller at a time: who
+// submits, then who runs or drops the job.
+struct TaskAttributes {
+  struct CancelJob {
+    PoolJob* job;
+    void operator()() const noexcept;
+  };
+
+  explicit TaskAttributes(PoolJob& its_job) noexcept : job(&its_job) {}
+  TaskAttributes(const TaskAttributes&) = delete;
+  TaskAttributes& operator=(const TaskAttributes&) = delete;
+
+  // Throws std::invalid_argument that names the field.
+  void set(const SubmitOptions& options, bool takes_stop);
+  // From now on a request drops the job, or stops it.
+  void listen(const std::stop_token& token) noexcept {
+    if (token.stop_possible()) stop.add(token, CancelJob{job});
+  }
+  // Not by a caller that is told of the alarm: by who submits, or by who runs or drops the job.
+  void disarm() noexcept;
+
+  PoolJob* const job;
+  Priority priority = Priority::normal;
+  TaskKey key;
+  std::size_t weight = 1;
+  Deadline deadline = Deadline::never();
+  std::chrono::nanoseconds timeout = kNever;
+
+  std::int64_t submitted_at = 0;       // As PoolItem's, while it is queued.
+  std::uint64_t number = 0;            // The order of acceptance among tasks with attributes.
+  std::uint64_t plain_before = 0;      // The tasks without attributes that were accepted before it.
+  TaskAttributes* next = nullptr;      // In the list of those that may start, or that are held up.
+  TaskAttributes* previous = nullptr;  //
+  TaskAttributes* next_of_key = nullptr;  // The one that this one holds up.
+  TaskAttributes* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
+  unsigned rank = 0;                      // In a heap of tasks that come late; see TermsList.
+  TaskAttributes* next_in_bucket = nullptr;
+
+  StopRegistration<CancelJob> stop;
+  AlarmHandle alarm;  // First for the deadline, then for the timeout.
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,46 @@
+// A submitter whose deadline had passed came back to a pool that was closed, joined and destroyed
+// meanwhile.
+#include <chrono>
+#include <memory>
+#include <system_error>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace weft;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("regress/pool_destroyed_after_timeout");
+
+FIBER_TEST_CASE("a pool may be destroyed while submitters give up") {
+  const int rounds = 400 / test::kSlowdown;
+  for (int round = 0; round < rounds; ++round) {
+    Event hold;
+    auto pool = std::make_unique<FiberPool>(PoolOptions{.capacity = 1});
+    CHECK(!pool->submit([&] { hold.wait(); }));
+    std::vector<JoinHandle<void>> submitters;
+    FiberPool* const of_submitters = pool.get();
+    for (int i = 0; i < 4; ++i) {
+      submitters.push_back(spawn([of_submitters, i] {
+        const std::error_code error =
+            of_submitters->submit_for(std::chrono::microseconds(20 * i), [] {});
+        CHECK((error == Errc::timed_out || error == Errc::closed));
+      }));
+    }
+    while (pool->stats().blocked + pool->stats().rejected < 4) this_fiber::yield();
+    hold.set();
+    pool->close(Close::discard);
+    pool.reset();
+    for (auto& submitter : submitters) submitter.join();
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,59 @@
+// A task that OnFull::caller_runs ran in its caller waited for itself, where others are told so.
+#include <system_error>
+#include <weft/event.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace weft;
+
+TEST_SUITE_BEGIN("regress/pool_waits_in_caller");
+
+void check_refused(FiberPool& pool) {
+  CHECK_THROWS_AS(pool.wait_idle(), std::system_error);
+  CHECK_THROWS_AS(pool.join(), std::system_error);
+  CHECK_THROWS_AS((void)pool.wait_paused(), std::system_error);
+  CHECK_THROWS_AS((void)pool.wait_for_completed(100), std::system_error);
+}
+
+FIBER_TEST_CASE("a task in its caller cannot wait for its own pool, either") {
+  Event hold;
+  FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
+  CHECK(!pool.submit([&] { hold.wait(); }));
+  bool ran = false;
+  CHECK(!pool.submit([&] {
+    check_refused(pool);
+    ran = true;
+  }));
+  CHECK(ran);
+  hold.set();
+  pool.wait_idle();  // The caller itself can, afterwards.
+}
+
+THREAD_TEST_CASE("nor can it on a thread") {
+  Event hold;
+  FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
+  CHECK(!pool.submit([&] { hold.wait(); }));
+  CHECK(!pool.submit([&] { check_refused(pool); }));
+  hold.set();
+  pool.wait_idle();
+  (void)runtime;
+}
+
+FIBER_TEST_CASE("in a worker of another pool it gives that one's slot back while it waits for it") {
+  FiberPool outer({.capacity = 1, .queue_capacity = 10});
+  Event hold;
+  FiberPool inner({.capacity = 1, .on_full = OnFull::caller_runs});
+  CHECK(!inner.submit([&] { hold.wait(); }));
+  int result = 0;
+  outer.run([&] { CHECK(!inner.submit([&] { result = outer.run([] { return 7; }); })); });
+  CHECK(result == 7);
+  hold.set();
+  inner.wait_idle();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
