@@ -4,6 +4,7 @@
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
 
