@@ -106,7 +106,10 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
   }
   // What is in the ring its owner will soon get to, unless it is stuck or has nothing else.
   if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_overflow(victim.queue_, true));
-  if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, wanted));
+  if (taken == 0) {
+    const auto most = static_cast<std::size_t>(wanted);
+    taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, most));
+  }
   if (taken == 0) return;
   counters_.steals.add_one();
   if (scheduler_.idle().wants_wake_hint()) wake_for_work();
