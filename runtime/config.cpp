@@ -91,7 +91,11 @@ void report_stall(const scheduler::Stall& stall) {
       !next.compare_exchange_strong(due, now + 1'000'000'000, detail::relaxed, detail::relaxed)) {
     return;
   }
-  write_to_stderr(describe_stall(stall) + "\n");
+  try {
+    write_to_stderr(describe_stall(stall) + "\n");
+  } catch (const std::bad_alloc&) {
+    // The monitor has better to do than to end the process; the stall is counted all the same.
+  }
 }
 
 scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
