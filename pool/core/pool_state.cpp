@@ -53,7 +53,7 @@ Submitter* PoolState::next_blocked() noexcept {
       !lacks_place_behind_key(behind_key->item())) {
     first = behind_key;
   }
-  if (first == nullptr || !slots.has_room(TaskQueue::weight_of(first->item()))) return nullptr;
+  if (first == nullptr || !has_room(TaskQueue::weight_of(first->item()))) return nullptr;
   return first;
 }
 

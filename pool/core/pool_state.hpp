@@ -39,10 +39,13 @@ struct PoolState {
 
   // Whether a newcomer cannot be accepted now: there is no room, or somebody was first.
   [[nodiscard]] bool must_wait(const detail::PoolItem& item, std::size_t weight) const noexcept {
-    if (!slots.has_room(weight) || !waiters.blocked.nobody_waits_for_room()) return true;
+    if (!has_room(weight) || !waiters.blocked.nobody_waits_for_room()) return true;
     if (item.job == nullptr || !queue.would_be_held_up(item)) [[likely]]
       return false;
     return !waiters.blocked.empty() || lacks_place_behind_key(item);
+  }
+  [[nodiscard]] bool has_room(std::size_t weight) const noexcept {
+    return slots.has_room(weight, queue.held_up_weight());
   }
   [[nodiscard]] bool lacks_place_behind_key(const detail::PoolItem& item) const noexcept {
     return queue.would_be_held_up(item) &&
@@ -210,7 +213,7 @@ struct PoolState {
   }
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && drains_blocked == 0 && workers.live() < slots.capacity() &&
-           slots.has_room(weight);
+           has_room(weight);
   }
   // Whether a task is queued, or sub-pools of its own wait for room with theirs.
   [[nodiscard]] bool has_accepted() noexcept;

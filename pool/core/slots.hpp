@@ -35,13 +35,16 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Whether a task of that weight can be accepted.
-  [[nodiscard]] bool has_room(std::size_t weight = 1) const noexcept {
-    return has_room_beside(load_, weight);
+  // Whether a task of that weight can be accepted. One that became too heavy by a resize can if
+  // nothing is there that will end or start before it: all of the load is `held_up` by keys, whose
+  // holders may be waiting behind it.
+  [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
+    return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
+  [[nodiscard]] bool has_room() const noexcept { return load_ < bound_; }
   // Whether it could be if nothing were queued.
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
-    return has_room_beside(used(), weight);
+    return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
   // Whether one that another task of its key holds up can be, besides, if those that are held up
   // weigh `held_up`: they take places of the queue, and none of a slot.
@@ -104,9 +107,6 @@ class Slots {
   // Written so that no weight overflows.
   [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
     return whole - std::min(whole, part);
-  }
-  [[nodiscard]] bool has_room_beside(std::size_t load, std::size_t weight) const noexcept {
-    return weight <= left_of(bound_, load) || (weight > 1 && load == 0);
   }
   [[nodiscard]] std::size_t whole_bound() const noexcept {
     return queue_capacity_ > kUnlimited - capacity_ ? kUnlimited : capacity_ + queue_capacity_;

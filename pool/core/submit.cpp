@@ -162,7 +162,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
     if (accept_if_room(item, error) != Verdict::full) return error;
   }
   state_.drop_oldest(dropped, item);
-  while (weight > 1 && (!state_.slots.has_room(weight) || state_.lacks_place_behind_key(item))) {
+  while (weight > 1 && (!state_.has_room(weight) || state_.lacks_place_behind_key(item))) {
     dropped_before.push_back(std::move(dropped));
     state_.drop_oldest(dropped, item);
   }

@@ -24,8 +24,8 @@ TEST_CASE("room is the capacity and the queue, for weights as for single tasks")
   CHECK(!slots.has_room());
   CHECK(slots.available() == 0);
   slots.drop(2);
-  CHECK(slots.has_room(2));
-  CHECK(!slots.has_room(3));
+  CHECK(slots.has_room(2, 0));
+  CHECK(!slots.has_room(3, 0));
 }
 
 TEST_CASE("a task that is too heavy by now runs alone") {
@@ -37,16 +37,24 @@ TEST_CASE("a task that is too heavy by now runs alone") {
   CHECK(!slots.has_room());
   slots.end(4);
   CHECK(slots.load() == 0);
-  CHECK(slots.has_room(4));
+  CHECK(slots.has_room(4, 0));
+}
+
+TEST_CASE("what a key holds up keeps no task out that is too heavy by now") {
+  Slots slots(4, 3);
+  slots.accept(3);
+  slots.resize(2);
+  CHECK(!slots.has_room(3, 2));
+  CHECK(slots.has_room(3, 3));
 }
 
 TEST_CASE("no weight overflows") {
   Slots slots(kUnlimited, kUnlimited);
   slots.accept(SIZE_MAX / 2 + 1);
   slots.start(SIZE_MAX / 2 + 1);
-  CHECK(!slots.has_room(SIZE_MAX / 2 + 1));
+  CHECK(!slots.has_room(SIZE_MAX / 2 + 1, 0));
   CHECK(!slots.can_start(SIZE_MAX / 2 + 1));
-  CHECK(slots.has_room(1));
+  CHECK(slots.has_room(1, 0));
 }
 
 TEST_CASE("what a key holds up takes places of the queue, and none of a slot") {
@@ -98,7 +106,7 @@ TEST_CASE("whatever happens, what runs stays within the capacity, and the books 
     };
     for (int step = 0; step < 300; ++step) {
       const std::size_t weight = 1 + random.below(capacity);
-      if (random.one_in(2) && slots.has_room(weight)) {
+      if (random.one_in(2) && slots.has_room(weight, 0)) {
         slots.accept(weight);
         queued.push_back(weight);
       }

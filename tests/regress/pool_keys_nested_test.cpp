@@ -65,6 +65,27 @@ FIBER_TEST_CASE("who waits behind a key lets those pass who need no more than a 
   CHECK(pool.stats().completed == 13);
 }
 
+// It waited for room that tasks of a key had, whose holder waited behind it.
+FIBER_TEST_CASE("a task that became too heavy is not kept out by what a key holds up") {
+  FiberPool pool({.capacity = 4, .queue_capacity = 3});
+  Event others_end, holder_goes_on;
+  CHECK(!pool.submit({.key = 1}, [&] {
+    holder_goes_on.wait();
+    CHECK(pool.run([] { return 1; }) == 1);
+  }));
+  for (int i = 0; i < 2; ++i) CHECK(!pool.submit([&] { others_end.wait(); }));
+  for (int i = 0; i < 3; ++i) CHECK(!pool.submit({.key = 1}, [] {}));
+  auto heavy = spawn([&] { CHECK(!pool.submit({.weight = 3}, [] {})); });
+  while (pool.stats().blocked == 0) this_fiber::yield();
+  pool.resize(2);
+  others_end.set();
+  while (pool.stats().completed < 2) this_fiber::yield();
+  holder_goes_on.set();
+  heavy.join();
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 8);
+}
+
 FIBER_TEST_CASE("who gives up behind a key leaves its turn to the next of that key") {
   FiberPool pool({.capacity = 2});
   Event hold;
