@@ -53,7 +53,6 @@ void submit_and_queue() {
 }
 void submit_or_refuse() { submit({.capacity = 2, .on_full = weft::OnFull::reject}); }
 void submit_or_run() { submit({.capacity = 2, .on_full = weft::OnFull::caller_runs}); }
-void submit_to_shards() { submit({.capacity = 4, .queue_capacity = 100, .shards = 2}); }
 void submit_prestarted() {
   submit(
       {.capacity = 3, .min_workers = 2, .prestart = true, .prealloc = true, .queue_capacity = 30});
@@ -61,7 +60,7 @@ void submit_prestarted() {
 
 TEST_CASE("a task is accepted and runs, or is refused: every allocation") {
   for (const auto scenario : {&submit_and_block, &submit_and_queue, &submit_or_refuse,
-                              &submit_or_run, &submit_to_shards, &submit_prestarted}) {
+                              &submit_or_run, &submit_prestarted}) {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
   }
 }
