@@ -9,6 +9,7 @@
 #include "runtime/dump.hpp"
 #include "runtime/dump_signal.hpp"
 #include "runtime/process_exit.hpp"
+#include "runtime/stats.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -61,29 +62,7 @@ bool Runtime::wait_idle_until(Deadline deadline) {
 
 unsigned Runtime::workers() const noexcept { return scheduler_->options().workers; }
 
-RuntimeStats Runtime::stats() const noexcept {
-  RuntimeStats stats;
-  stats.workers = workers();
-  for (const auto& worker : scheduler_->workers()) {
-    const scheduler::WorkerCounters& counters = worker->counters();
-    stats.finished += counters.finished.get();
-    stats.switches += counters.switches.get();
-    stats.steals += counters.steals.get();
-    stats.worker_sleeps += counters.sleeps.get();
-    stats.worker_wakeups += worker->wakeups();
-  }
-  stats.stalls_blocked = scheduler_->monitor().blocked_stalls();
-  stats.stalls_busy = scheduler_->monitor().busy_stalls();
-  stats.spare_workers = scheduler_->spares_at_work();
-  stats.spawned = scheduler_->spawned();
-  stats.live = stats.spawned - stats.finished;
-  const auto stacks = scheduler_->stacks().space().counts();
-  stats.stacks_carved = stacks.carved;
-  stats.stacks_resident = stacks.carved - stacks.cold;
-  stats.record_bytes = scheduler_->fibers().bytes();
-  stats.blocking_threads = scheduler_->blocking().size_hint();
-  return stats;
-}
+RuntimeStats Runtime::stats() const noexcept { return runtime::stats_of(*scheduler_); }
 
 void Runtime::dump(std::ostream& out) const {
   out << runtime::dump(*scheduler_, Deadline::never());

@@ -41,6 +41,7 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
 // others the newest chain.
 void LocalQueue::spill() noexcept {
   const Section section(*this);
+  spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
   RunQueue::Batch batch;
   const std::uint32_t count = ring_.take_half(batch);
   Chain started;

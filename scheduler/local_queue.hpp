@@ -128,6 +128,8 @@ class LocalQueue {
   [[nodiscard]] const fibers::Fiber* next_hint() const noexcept {
     return next_.load(detail::relaxed);
   }
+  // How often the ring was full.
+  [[nodiscard]] std::uint64_t spills() const noexcept { return spills_.load(detail::relaxed); }
   // Without the next fiber.
   [[nodiscard]] std::size_t size_hint() const noexcept {
     return ring_.size_hint() + waiting_.size_hint() +
@@ -183,6 +185,7 @@ class LocalQueue {
   detail::Atomic<bool> open_;
   ReadyList waiting_;
   OverflowQueue unstarted_;
+  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: written by the owner, statistics.
 };
 
 }  // namespace weft::scheduler

@@ -29,7 +29,10 @@ constexpr std::int64_t kRest = 500'000'000;
 }  // namespace
 
 Monitor::Monitor(Scheduler& scheduler, const MonitorOptions& options)
-    : scheduler_(scheduler), options_(options), sights_(scheduler.most_workers()) {}
+    : scheduler_(scheduler),
+      options_(options),
+      sights_(scheduler.most_workers()),
+      longest_runs_(scheduler.most_workers()) {}
 
 void Monitor::start() {
   if (!options_.enabled) return;
@@ -96,6 +99,8 @@ void Monitor::look_at(Worker& worker, Sight& sight, std::int64_t now, std::int64
     return;
   }
   verdict.long_runs = true;
+  detail::Atomic<std::int64_t>& longest = longest_runs_[worker.index()];
+  if (now - sight.since > longest.load(relaxed)) longest.store(now - sight.since, relaxed);
   if (now - sight.since >= options_.turn.count()) worker.end_turn();
   judge(worker, sight, now, elapsed);
   if (!sight.is_stuck) {

@@ -80,6 +80,11 @@ class Monitor {
   [[nodiscard]] std::uint64_t busy_stalls() const noexcept {
     return busy_stalls_.load(detail::relaxed);
   }
+  // The longest that a fiber has run on a worker without a switch, in nanoseconds; seen by samples,
+  // so to within 10 ms, and 0 without a monitor. Relaxed: statistics.
+  [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
+    return longest_runs_[worker].load(detail::relaxed);
+  }
 
  private:
   // What was seen of a worker.
@@ -113,6 +118,7 @@ class Monitor {
   Scheduler& scheduler_;
   const MonitorOptions options_;
   std::vector<Sight> sights_;
+  std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // Of each worker.
   detail::Atomic<std::uint32_t> asleep_{0};
   detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.
   detail::Atomic<std::uint64_t> blocked_stalls_{0};

@@ -99,6 +99,8 @@ void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* cal
   queue_.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
+  if (watching_) [[unlikely]]
+    note_ready(fiber);
   queue_.push_new(fiber);
   announce_work();
 }
@@ -121,12 +123,16 @@ void Worker::announce_timer() noexcept {
 
 void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
+  if (watching_) [[unlikely]]
+    note_ready(fiber);
   queue_.put_next(fiber);
   announce_work();
 }
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
+  if (watching_) [[unlikely]]
+    note_ready(fiber);
   queue_.push_last(fiber);
   announce_work();
 }
@@ -164,6 +170,9 @@ void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   counters_.switches.add_one();
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
+  if (watching_) [[unlikely]]
+    note_switch(from.fiber == nullptr ? Departure::ended : Departure::left,
+                to == nullptr ? nullptr : next);
   if (to == nullptr) {
     handed_over_ = next;
     current_.store(nullptr, relaxed);
@@ -245,6 +254,8 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);
+    if (worker.watching_) [[unlikely]]
+      worker.note_switch(Departure::ended, next);
     worker.current_.store(next, relaxed);
     next->state.store(FiberState::running, relaxed);
     worker.counters_.switches.add_one();
@@ -301,6 +312,8 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
   below.fiber = &guest;
   worker->bind(guest, here);
+  if (worker->watching_) [[unlikely]]
+    worker->note_switch(Departure::hosts, &guest);
   worker->current_.store(&guest, relaxed);
   guest.state.store(FiberState::running, relaxed);
   fibers::happens_after(&guest);
@@ -312,6 +325,8 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   worker = current_worker();
   worker->retire(guest);
   below.fiber = &host;
+  if (worker->watching_) [[unlikely]]
+    worker->note_switch(Departure::ended, &host);
   *worker->thread_.exceptions = below.exceptions;
   worker->current_.store(&host, relaxed);
   host.state.store(FiberState::running, relaxed);

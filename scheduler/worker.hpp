@@ -16,6 +16,7 @@
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
 #include "scheduler/local_queue.hpp"
+#include "scheduler/sampler.hpp"
 #include "scheduler/timers.hpp"
 
 namespace weft::scheduler {
@@ -28,9 +29,10 @@ class Scheduler;
 //            counted as finished was counted as spawned before.
 class Counter {
  public:
-  void add_one() noexcept {
+  void add_one() noexcept { add(1); }
+  void add(std::uint64_t more) noexcept {
     // Relaxed load: the worker is the only writer.
-    value_.store(value_.load(detail::relaxed) + 1, detail::release);  // [count]
+    value_.store(value_.load(detail::relaxed) + more, detail::release);  // [count]
   }
   [[nodiscard]] std::uint64_t get() const noexcept {
     return value_.load(detail::acquire);  // [count]
@@ -46,6 +48,9 @@ struct WorkerCounters {
   Counter switches;
   Counter steals;
   Counter sleeps;
+  Counter polls;        // Looks at descriptors, and sleeps with an eye on them.
+  Counter timers;       // Waits that the clock has ended.
+  Counter parked_time;  // Nanoseconds asleep, or at rest, but for what lasts still.
 };
 
 // Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
@@ -104,6 +109,17 @@ class Worker {
   [[nodiscard]] unsigned index() const noexcept { return index_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
+  [[nodiscard]] std::uint64_t overflows() const noexcept { return queue_.spills(); }
+  [[nodiscard]] std::size_t queued_hint() const noexcept {
+    return queue_.size_hint() + (queue_.next_hint() != nullptr ? 1 : 0);
+  }
+  // How long its thread has been there, and for how much of that it was asleep or at rest.
+  struct Times {
+    std::int64_t life = 0;
+    std::int64_t parked = 0;
+  };
+  [[nodiscard]] Times times(std::int64_t now) const noexcept;
+  [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
   // The fiber that runs here, or null. Relaxed: for the monitor, perhaps stale.
   [[nodiscard]] const fibers::Fiber* current_hint() const noexcept {
     return current_.load(detail::relaxed);
@@ -184,13 +200,24 @@ class Worker {
   [[gnu::noinline]] void wake_for_work() noexcept;
   void announce_timer() noexcept;
 
+  // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
+  // branch on watching_, and no more.
+  enum class Departure : std::uint8_t { ended, left, hosts };
+  [[gnu::cold]] void note_ready(const fibers::Fiber& fiber) noexcept;
+  // The running fiber goes, and `next` is here, or the idle stack if it is null.
+  [[gnu::cold]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
+  void note_stolen(Worker& victim) noexcept;
+  void begin_watching(std::int64_t now) noexcept;
+  template <class Wait>
+  auto while_parked(Wait wait) noexcept;
+
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
   void look_around() noexcept;
   void allot_decisions(std::int64_t now) noexcept;
   [[nodiscard]] bool take_injected() noexcept;
   void run_events(std::int64_t now) noexcept;
-  void wake_sleepers(fibers::Fiber* first) noexcept;
+  std::size_t wake_sleepers(fibers::Fiber* first) noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
@@ -215,6 +242,9 @@ class Worker {
   //              are asleep, loads (acquire): what it has left to others is visible.
   detail::Atomic<bool> resting_{false};
   detail::Atomic<int> processor_clock_{0};
+  // Nanoseconds; 0: never, and not asleep. Relaxed: statistics.
+  detail::Atomic<std::int64_t> born_{0};
+  detail::Atomic<std::int64_t> parked_since_{0};
 
   alignas(base::kCacheLine) detail::Turn turn_;
   // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
@@ -224,6 +254,7 @@ class Worker {
   const std::uint8_t default_size_class_;
   bool searching_ = false;
   bool look_due_ = false;
+  bool watching_ = false;      // Somebody wants to know what runs here: note_...().
   bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};
@@ -242,6 +273,7 @@ class Worker {
   base::Random random_;
   std::vector<Look> looks_;
   WorkerCounters counters_;
+  Sampler sampler_;
 };
 
 }  // namespace weft::scheduler

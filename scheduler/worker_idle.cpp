@@ -60,6 +60,7 @@ constexpr std::int64_t kPollInterval = 20'000;
 }  // namespace
 
 void Worker::run() noexcept {
+  born_.store(Deadline::now_nanoseconds(), relaxed);
   weft_current_worker = this;
   weft_current_turn = &turn_;
   thread_ = fibers::ThreadState::of_this_thread();
@@ -97,6 +98,8 @@ void Worker::enter(Fiber& fiber) noexcept {
     if (stack == nullptr) return out_of_stacks(fiber);
     bind(fiber, *stack);
   }
+  if (watching_) [[unlikely]]
+    note_switch(Departure::left, &fiber);
   current_.store(&fiber, relaxed);
   fiber.state.store(FiberState::running, relaxed);
   counters_.switches.add_one();
@@ -144,33 +147,41 @@ bool Worker::take_injected() noexcept {
 
 // Timers that are due, and descriptors if it is time to look at them.
 void Worker::run_events(std::int64_t now) noexcept {
+  if (sampler_.is_due(now)) [[unlikely]]
+    begin_watching(now);
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
   if (scheduler_.events().watches_anything() && now - last_poll_ > kPollInterval) {
     last_poll_ = now;
+    counters_.polls.add_one();
     (void)scheduler_.events().wait(Deadline::past());
   }
 }
 
 // A chain of those whose sleep is over.
-void Worker::wake_sleepers(Fiber* first) noexcept {
-  for (Fiber* fiber = first; fiber != nullptr;) {
+std::size_t Worker::wake_sleepers(Fiber* first) noexcept {
+  std::size_t woken = 0;
+  for (Fiber* fiber = first; fiber != nullptr; ++woken) {
     Fiber* following = fiber->next;
     fibers::prefetch(fiber->stack.load(relaxed));
+    counters_.timers.add_one();
     make_ready_last(*fiber);
     fiber = following;
   }
+  return woken;
 }
 
 std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   std::size_t woken = 0;
-  for (Timer* timer = timers.expire(now); timer != nullptr; ++woken) {
+  for (Timer* timer = timers.expire(now); timer != nullptr;) {
     // Read before the wake: the timer stands on the stack of the fiber that goes on then.
     Timer* next = timer->next;
     Fiber& fiber = *timer->waker.fiber();
     if (timer->leads) {
-      wake_sleepers(&fiber);
+      woken += wake_sleepers(&fiber);
     } else {
+      counters_.timers.add_one();
       make_ready_last(fiber);
+      ++woken;
     }
     timer = next;
   }
@@ -200,6 +211,27 @@ bool Worker::has_due_events() const noexcept {
   return false;
 }
 
+// Waits, with the time that it takes counted.
+template <class Wait>
+auto Worker::while_parked(Wait wait) noexcept {
+  struct Count {
+    explicit Count(Worker& parked) noexcept : worker(parked) {
+      worker.parked_since_.store(Deadline::now_nanoseconds(), relaxed);
+    }
+    ~Count() {
+      const std::int64_t since = worker.parked_since_.load(relaxed);
+      worker.counters_.parked_time.add(
+          static_cast<std::uint64_t>(Deadline::now_nanoseconds() - since));
+      worker.parked_since_.store(0, relaxed);
+    }
+    Count(const Count&) = delete;
+    Count& operator=(const Count&) = delete;
+    Worker& worker;
+  };
+  const Count count(*this);
+  return wait();
+}
+
 // The next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
@@ -219,7 +251,7 @@ Fiber* Worker::find_work() noexcept {
     run_events(Deadline::now_nanoseconds());
     if (has_work_hint()) continue;
     Fiber* found = search(*this);
-    if (found == nullptr && !sleep(*this)) return nullptr;
+    if (found == nullptr && !while_parked([this] { return sleep(*this); })) return nullptr;
     // Idle time says nothing about the pace of what comes now.
     allotted_ = kMostDecisions;
     last_look_ = Deadline::now_nanoseconds();
@@ -260,6 +292,7 @@ Deadline Worker::sleep_limit(bool first) noexcept {
 bool Worker::wait_for_events(Deadline deadline) noexcept {
   if (!scheduler_.events().watches_anything()) return parker_.park_until(deadline);
   if (!parker_.begin_elsewhere()) return true;
+  counters_.polls.add_one();
   const std::size_t woken = scheduler_.events().wait(deadline);
   return parker_.end_elsewhere() || woken > 0;
 }
@@ -294,7 +327,9 @@ void Worker::rest() noexcept {
   end_search(*this);
   announce_from_outside(scheduler_);
   resting_.store(true, release);  // [resting]
-  while (is_resting() && !scheduler_.stopping()) (void)parker_.park_until(Deadline::never());
+  while_parked([this] {
+    while (is_resting() && !scheduler_.stopping()) (void)parker_.park_until(Deadline::never());
+  });
 }
 
 void Worker::call_up() noexcept {

@@ -111,7 +111,7 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
     taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, most));
   }
   if (taken == 0) return;
-  counters_.steals.add_one();
+  note_stolen(victim);
   if (scheduler_.idle().wants_wake_hint()) wake_for_work();
 }
 
@@ -124,7 +124,7 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
     Worker& victim = *workers[next];
     if (&victim == this) continue;
     if (steal_from(victim, looks_[next], now) != 0) {
-      counters_.steals.add_one();
+      note_stolen(victim);
       return queue_.pop();
     }
   }

@@ -18,6 +18,7 @@
 #include <weft/histogram.hpp>
 #include <weft/io.hpp>
 #include <weft/latch.hpp>
+#include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/dial.hpp>

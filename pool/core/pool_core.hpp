@@ -11,6 +11,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/pool.hpp>
 
+#include "pool/core/listing.hpp"
 #include "pool/core/nesting.hpp"
 #include "pool/core/pool_state.hpp"
 #include "pool/core/timing_book.hpp"
@@ -186,6 +187,7 @@ class PoolCore {
   detail::TaskAttributes* spares_ = nullptr;  // Of jobs for later submits with options.
   std::size_t spare_count_ = 0;
   std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
+  const Listing listing_{*this};  // Ends first.
 };
 
 }  // namespace weft::pool

@@ -1,0 +1,12 @@
+// The pools of a process that have a name.
+#pragma once
+
+#include <vector>
+#include <weft/metrics.hpp>
+
+namespace weft::detail {
+
+// Appends a reading of each. From fibers and plain threads; never parks. Throws std::bad_alloc.
+void read_named_pools(std::vector<metrics::PoolMetrics>& readings);
+
+}  // namespace weft::detail

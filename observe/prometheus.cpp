@@ -1,0 +1,268 @@
+// Metrics in the text format of Prometheus.
+#include <array>
+#include <cstdio>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <weft/metrics.hpp>
+
+namespace weft::metrics {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+std::string seconds(nanoseconds duration) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "%.9g",
+                      static_cast<double>(duration.count()) / 1e9);
+  return text.data();
+}
+
+// `name="value",`, with what the format wants escaped.
+std::string label(std::string_view name, std::string_view value) {
+  std::string text(name);
+  text.append("=\"");
+  for (const char character : value) {
+    if (character == '\\' || character == '"') text.push_back('\\');
+    if (character == '\n') {
+      text.append("\\n");
+    } else {
+      text.push_back(character);
+    }
+  }
+  return text.append("\",");
+}
+
+// The families of a page: the samples of one name stand together, below its description.
+class Page {
+ public:
+  explicit Page(std::ostream& out) : out_(out) {}
+
+  void family(std::string_view name, std::string_view type, std::string_view help) {
+    name_ = name;
+    out_ << "# HELP " << name << ' ' << help << "\n# TYPE " << name << ' ' << type << '\n';
+  }
+  // `labels` end in a comma each.
+  template <class Number>
+  void sample(std::string_view labels, const Number& number, std::string_view suffix = "") {
+    if (!labels.empty()) labels.remove_suffix(1);
+    out_ << name_ << suffix;
+    if (!labels.empty()) out_ << '{' << labels << '}';
+    out_ << ' ' << number << '\n';
+  }
+
+ private:
+  std::ostream& out_;
+  std::string_view name_;
+};
+
+// One number of each element.
+template <class Element>
+struct Family {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  std::uint64_t (*number)(const Element& element);
+};
+
+constexpr std::array kOfRuntimes = std::to_array<Family<RuntimeMetrics>>({
+    {"weft_workers_count", "gauge", "Worker threads, without spare ones.",
+     [](const RuntimeMetrics& m) { return std::uint64_t{m.stats.workers}; }},
+    {"weft_spare_workers_count", "gauge", "Workers that stand in for stalled ones now.",
+     [](const RuntimeMetrics& m) { return m.stats.spare_workers; }},
+    {"weft_live_fibers_count", "gauge", "Fibers that have been spawned and have not ended.",
+     [](const RuntimeMetrics& m) { return m.stats.live; }},
+    {"weft_fibers_spawned_total", "counter", "Fibers ever spawned.",
+     [](const RuntimeMetrics& m) { return m.stats.spawned; }},
+    {"weft_fibers_finished_total", "counter", "Fibers that have ended.",
+     [](const RuntimeMetrics& m) { return m.stats.finished; }},
+    {"weft_stalls_blocked_total", "counter", "Fibers that kept their worker in a system call.",
+     [](const RuntimeMetrics& m) { return m.stats.stalls_blocked; }},
+    {"weft_stalls_busy_total", "counter", "Fibers that kept their worker by computing.",
+     [](const RuntimeMetrics& m) { return m.stats.stalls_busy; }},
+    {"weft_stacks_count", "gauge", "Stacks that have been set up, in use or not.",
+     [](const RuntimeMetrics& m) { return m.stats.stacks_carved; }},
+    {"weft_stacks_resident_count", "gauge", "Of those, the ones whose memory was not given back.",
+     [](const RuntimeMetrics& m) { return m.stats.stacks_resident; }},
+    {"weft_fiber_records_bytes", "gauge", "Memory of the records of fibers.",
+     [](const RuntimeMetrics& m) { return m.stats.record_bytes; }},
+    {"weft_blocking_threads_count", "gauge", "Threads that make calls of weft::blocking, or could.",
+     [](const RuntimeMetrics& m) { return m.stats.blocking_threads; }},
+});
+
+constexpr std::array kOfWorkers = std::to_array<Family<WorkerMetrics>>({
+    {"weft_worker_switch_count_total", "counter", "Times the worker went on to another fiber.",
+     [](const WorkerMetrics& m) { return m.switches; }},
+    {"weft_worker_steal_count_total", "counter", "Times it took fibers from another worker.",
+     [](const WorkerMetrics& m) { return m.steals; }},
+    {"weft_worker_overflow_count_total", "counter", "Times its queue was full.",
+     [](const WorkerMetrics& m) { return m.overflows; }},
+    {"weft_worker_park_count_total", "counter", "Times it went to sleep.",
+     [](const WorkerMetrics& m) { return m.sleeps; }},
+    {"weft_worker_unpark_count_total", "counter", "Times it was woken for new work.",
+     [](const WorkerMetrics& m) { return m.wakeups; }},
+    {"weft_worker_io_poll_count_total", "counter", "Times it asked the kernel for events.",
+     [](const WorkerMetrics& m) { return m.polls; }},
+    {"weft_worker_timer_count_total", "counter", "Waits that it has ended because time was up.",
+     [](const WorkerMetrics& m) { return m.timers; }},
+    {"weft_worker_local_queue_depth", "gauge", "Fibers that are runnable on the worker.",
+     [](const WorkerMetrics& m) { return std::uint64_t{m.queued}; }},
+});
+
+constexpr std::array kTimesOfWorkers = std::to_array<Family<WorkerMetrics>>({
+    {"weft_worker_busy_duration_seconds_total", "counter", "How long it was awake.",
+     [](const WorkerMetrics& m) { return static_cast<std::uint64_t>(m.busy.count()); }},
+    {"weft_worker_park_duration_seconds_total", "counter", "How long it was asleep.",
+     [](const WorkerMetrics& m) { return static_cast<std::uint64_t>(m.parked.count()); }},
+    {"weft_worker_longest_run_seconds", "gauge", "The longest run of a fiber without a switch.",
+     [](const WorkerMetrics& m) { return static_cast<std::uint64_t>(m.longest_run.count()); }},
+});
+
+constexpr std::array kOfPools = std::to_array<Family<PoolMetrics>>({
+    {"weft_pool_capacity", "gauge", "The most tasks that run at once.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.capacity}; }},
+    {"weft_pool_workers_count", "gauge", "Worker fibers that hold a slot.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.stats.live}; }},
+    {"weft_pool_busy_count", "gauge", "Of those, the ones that run a task.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.stats.busy}; }},
+    {"weft_pool_lent_count", "gauge", "Tasks that wait on the pool and gave their slot back.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.stats.lent}; }},
+    {"weft_pool_queue_depth", "gauge", "Tasks accepted and not started.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.stats.queued}; }},
+    {"weft_pool_blocked_count", "gauge", "Callers that wait for room.",
+     [](const PoolMetrics& m) { return std::uint64_t{m.stats.blocked}; }},
+    {"weft_pool_submitted_total", "counter", "Tasks ever accepted.",
+     [](const PoolMetrics& m) { return m.stats.submitted; }},
+    {"weft_pool_completed_total", "counter", "Tasks that returned.",
+     [](const PoolMetrics& m) { return m.stats.completed; }},
+    {"weft_pool_failed_total", "counter", "Tasks that threw.",
+     [](const PoolMetrics& m) { return m.stats.failed; }},
+    {"weft_pool_cancelled_total", "counter", "Tasks that were accepted and will never run.",
+     [](const PoolMetrics& m) { return m.stats.cancelled; }},
+    {"weft_pool_rejected_total", "counter", "Refusals, for whatever reason.",
+     [](const PoolMetrics& m) { return m.stats.rejected; }},
+});
+
+// A runtime's own label, which is there only if there are several.
+std::string label_of(const Reading& reading, std::size_t runtime) {
+  return reading.runtimes.size() == 1 ? "" : label("runtime", std::to_string(runtime));
+}
+
+// Pools of one name are told apart by their number, from the second on.
+std::string label_of_pool(const Reading& reading, std::size_t pool) {
+  const std::string& name = reading.pools[pool].name;
+  std::size_t number = 1;
+  for (std::size_t i = 0; i < pool; ++i) number += reading.pools[i].name == name ? 1 : 0;
+  const std::string labels = label("pool", name);
+  return number == 1 ? labels : labels + label("number", std::to_string(number));
+}
+
+template <class Visit>
+void for_each_worker(const Reading& reading, Visit visit) {
+  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+    for (const WorkerMetrics& worker : reading.runtimes[i].workers) {
+      visit(label_of(reading, i) + label("worker", std::to_string(worker.index)), worker);
+    }
+  }
+}
+
+void write_states(Page& page, const Reading& reading) {
+  page.family("weft_fibers", "gauge", "Living fibers by what they do.");
+  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+    const RuntimeMetrics& runtime = reading.runtimes[i];
+    const std::string labels = label_of(reading, i);
+    page.sample(labels + label("state", "runnable"), runtime.runnable);
+    page.sample(labels + label("state", "running"), runtime.running);
+    page.sample(labels + label("state", "hosting"), runtime.hosting);
+    page.sample(labels + label("state", "parked"), runtime.parked_count);
+  }
+  page.family("weft_fibers_parked", "gauge", "Parked fibers by what they wait for.");
+  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+    for (const ParkedFibers& parked : reading.runtimes[i].parked) {
+      page.sample(label_of(reading, i) + label("reason", parked.reason), parked.count);
+    }
+  }
+}
+
+void write_distribution(Page& page, const std::string& labels, const Distribution& distribution) {
+  std::uint64_t sum = 0;
+  for (std::size_t i = 0; i + 1 < Distribution::kBuckets; ++i) {
+    sum += distribution.buckets[i];
+    // From 1 us on; those below have their place in the first one.
+    if (i < 10) continue;
+    const nanoseconds bound((std::int64_t{1} << i) - 1);
+    page.sample(labels + label("le", seconds(bound)), sum, "_bucket");
+  }
+  page.sample(labels + label("le", "+Inf"), distribution.count, "_bucket");
+  page.sample(labels, seconds(distribution.sum), "_sum");
+  page.sample(labels, distribution.count, "_count");
+}
+
+void write_distributions(Page& page, const Reading& reading) {
+  page.family("weft_sched_latencies_seconds", "histogram",
+              "From when a fiber becomes runnable to its next step; sampled.");
+  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+    write_distribution(page, label_of(reading, i), reading.runtimes[i].scheduling_latency);
+  }
+  page.family("weft_run_times_seconds", "histogram",
+              "How long a fiber runs from one switch to the next; sampled.");
+  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+    write_distribution(page, label_of(reading, i), reading.runtimes[i].run_time);
+  }
+}
+
+void write_timings(Page& page, const Reading& reading, std::string_view name, std::string_view help,
+                   const Histogram PoolTimings::*member) {
+  page.family(name, "summary", help);
+  for (std::size_t i = 0; i < reading.pools.size(); ++i) {
+    const PoolMetrics& pool = reading.pools[i];
+    if (!pool.has_timings) continue;
+    const Histogram& histogram = pool.timings.*member;
+    const std::string labels = label_of_pool(reading, i);
+    page.sample(labels + label("quantile", "0.5"), seconds(histogram.percentile(50)));
+    page.sample(labels + label("quantile", "0.9"), seconds(histogram.percentile(90)));
+    page.sample(labels + label("quantile", "0.99"), seconds(histogram.percentile(99)));
+    const auto count = static_cast<std::int64_t>(histogram.count());
+    page.sample(labels, seconds(histogram.mean() * count), "_sum");
+    page.sample(labels, count, "_count");
+  }
+}
+
+}  // namespace
+
+void write_prometheus(std::ostream& out, const Reading& reading) {
+  Page page(out);
+  for (const auto& family : kOfRuntimes) {
+    page.family(family.name, family.type, family.help);
+    for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
+      page.sample(label_of(reading, i), family.number(reading.runtimes[i]));
+    }
+  }
+  write_states(page, reading);
+  for (const auto& family : kOfWorkers) {
+    page.family(family.name, family.type, family.help);
+    for_each_worker(reading, [&](const std::string& labels, const WorkerMetrics& worker) {
+      page.sample(labels, family.number(worker));
+    });
+  }
+  for (const auto& family : kTimesOfWorkers) {
+    page.family(family.name, family.type, family.help);
+    for_each_worker(reading, [&](const std::string& labels, const WorkerMetrics& worker) {
+      page.sample(labels, seconds(nanoseconds(family.number(worker))));
+    });
+  }
+  write_distributions(page, reading);
+  for (const auto& family : kOfPools) {
+    page.family(family.name, family.type, family.help);
+    for (std::size_t i = 0; i < reading.pools.size(); ++i) {
+      page.sample(label_of_pool(reading, i), family.number(reading.pools[i]));
+    }
+  }
+  write_timings(page, reading, "weft_pool_queue_wait_seconds", "From submit to start of a task.",
+                &PoolTimings::queue_wait);
+  write_timings(page, reading, "weft_pool_run_time_seconds", "From start to end of a task.",
+                &PoolTimings::run_time);
+}
+
+}  // namespace weft::metrics

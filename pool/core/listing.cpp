@@ -1,0 +1,57 @@
+#include "pool/core/listing.hpp"
+
+#include <mutex>
+#include <weft/detail/named_pools.hpp>
+
+#include "pool/core/pool_core.hpp"
+
+namespace weft::pool {
+namespace {
+
+struct List {
+  std::mutex mutex;  // Held for short, and over no switch. Guards the next two, and all links.
+  Listing* first = nullptr;
+  Listing* last = nullptr;
+};
+constinit List list;
+
+}  // namespace
+
+Listing::Listing(PoolCore& core) : core_(core), is_listed_(!core.options().name.empty()) {
+  if (!is_listed_) return;
+  const std::lock_guard lock(list.mutex);
+  previous_ = list.last;
+  (previous_ == nullptr ? list.first : previous_->next_) = this;
+  list.last = this;
+}
+
+Listing::~Listing() {
+  if (!is_listed_) return;
+  const std::lock_guard lock(list.mutex);
+  (previous_ == nullptr ? list.first : previous_->next_) = next_;
+  (next_ == nullptr ? list.last : next_->previous_) = previous_;
+}
+
+void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
+  const std::lock_guard lock(list.mutex);
+  for (const Listing* each = list.first; each != nullptr; each = each->next_) visit(each->core_);
+}
+
+}  // namespace weft::pool
+
+namespace weft::detail {
+
+void read_named_pools(std::vector<metrics::PoolMetrics>& readings) {
+  pool::Listing::visit_all([&readings](pool::PoolCore& core) {
+    metrics::PoolMetrics& reading = readings.emplace_back();
+    reading.name = core.options().name;
+    reading.capacity = core.capacity();
+    reading.is_closed = core.is_closed();
+    reading.is_paused = core.is_paused();
+    reading.has_timings = core.options().timings;
+    reading.stats = core.stats();
+    if (reading.has_timings) reading.timings = core.timings();
+  });
+}
+
+}  // namespace weft::detail

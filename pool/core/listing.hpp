@@ -1,0 +1,30 @@
+// The list of all pools that have a name.
+#pragma once
+
+#include <functional>
+
+namespace weft::pool {
+
+class PoolCore;
+
+// A pool's place in the list, for as long as this lives. Its first to end: who reads the list calls
+// the pool. One without a name is not in it.
+class Listing {
+ public:
+  explicit Listing(PoolCore& core);
+  ~Listing();
+  Listing(const Listing&) = delete;
+  Listing& operator=(const Listing&) = delete;
+
+  // Calls `visit` for each pool, in the order of their making; none is destroyed meanwhile, and
+  // none is made. `visit` must not park.
+  static void visit_all(const std::function<void(PoolCore&)>& visit);
+
+ private:
+  PoolCore& core_;
+  bool is_listed_ = false;
+  Listing* next_ = nullptr;
+  Listing* previous_ = nullptr;
+};
+
+}  // namespace weft::pool

@@ -1,0 +1,12 @@
+// The counts of one runtime.
+#pragma once
+
+#include <weft/runtime.hpp>
+
+#include "scheduler/scheduler.hpp"
+
+namespace weft::runtime {
+
+[[nodiscard]] RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept;
+
+}  // namespace weft::runtime

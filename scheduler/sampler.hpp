@@ -1,0 +1,106 @@
+// How long runnable fibers wait, and how long they run: of a few of them.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::fibers {
+struct Fiber;
+}
+
+namespace weft::scheduler {
+
+// Durations, counted by powers of two. Written by one worker, read by anyone; relaxed throughout:
+// statistics.
+class Durations {
+ public:
+  // Bucket i counts those of less than 2^i ns that the buckets before do not count; the last one
+  // all that are left, from four minutes on.
+  static constexpr std::size_t kBuckets = 40;
+
+  void record(std::int64_t nanoseconds) noexcept {
+    const auto value = static_cast<std::uint64_t>(nanoseconds < 0 ? 0 : nanoseconds);
+    const auto bucket = static_cast<std::size_t>(std::bit_width(value));
+    add(counts_[bucket < kBuckets ? bucket : kBuckets - 1], 1);
+    add(sum_, value);
+    if (value > max_.load(detail::relaxed)) max_.store(value, detail::relaxed);
+  }
+  [[nodiscard]] std::uint64_t count(std::size_t bucket) const noexcept {
+    return counts_[bucket].load(detail::relaxed);
+  }
+  [[nodiscard]] std::uint64_t sum() const noexcept { return sum_.load(detail::relaxed); }
+  [[nodiscard]] std::uint64_t max() const noexcept { return max_.load(detail::relaxed); }
+
+ private:
+  using Number = detail::Atomic<std::uint64_t>;
+  static void add(Number& number, std::uint64_t more) noexcept {
+    number.store(number.load(detail::relaxed) + more, detail::relaxed);
+  }
+
+  std::array<Number, kBuckets> counts_{};
+  Number sum_{0};
+  Number max_{0};
+};
+
+// Follows one fiber at a time, about a thousand a second: the next one that the worker makes
+// runnable, until it runs, and then until it leaves the worker. So the hot paths have one branch
+// on a byte of the worker's own, and no clock is read in between.
+// If another worker may have stolen the fiber, that one follows it, too. Whoever sees it run first
+// wins the sample. Owner: the worker, but for pending().
+// Order
+//   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when it became
+//             ready. Whoever wins sets it back (acq_rel), and then only its owner goes on.
+class Sampler {
+ public:
+  // Nanoseconds from the end of one sample to the next.
+  static constexpr std::int64_t kPause = 1'000'000;
+  // A fiber that has not run after so long is followed no more, if there are others to follow.
+  static constexpr std::int64_t kPatience = 10'000'000'000;
+
+  [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
+  [[nodiscard]] bool is_on() const noexcept { return phase_ != Phase::off; }
+  // When is_due().
+  void begin(std::int64_t now) noexcept;
+
+  // While is_on(): a fiber has become runnable here; `next` runs, or null; the one before has left.
+  void ready(const fibers::Fiber& fiber) noexcept {
+    if (phase_ == Phase::armed) follow(fiber);
+  }
+  void run(const fibers::Fiber* next) noexcept {
+    if (phase_ == Phase::running) finish();
+    if (phase_ == Phase::waiting && source_->fiber_.load(detail::relaxed) != followed_) {
+      phase_ = Phase::off;  // Somebody else has seen it run.
+    } else if (phase_ == Phase::waiting && next == followed_) {
+      arrive();
+    }
+  }
+  // Fibers have been stolen from the owner of `victim`. True if one of them is followed here now.
+  [[nodiscard]] bool adopt(Sampler& victim) noexcept;
+
+  // From anywhere.
+  [[nodiscard]] const Durations& latencies() const noexcept { return latencies_; }
+  [[nodiscard]] const Durations& runs() const noexcept { return runs_; }
+
+ private:
+  enum class Phase : std::uint8_t { off, armed, waiting, running };
+
+  void follow(const fibers::Fiber& fiber) noexcept;
+  void arrive() noexcept;
+  void finish() noexcept;
+
+  Phase phase_ = Phase::off;
+  std::int64_t next_ = 0;
+  const fibers::Fiber* followed_ = nullptr;
+  Sampler* source_ = nullptr;  // Whose sample it is. Workers live as long as their scheduler.
+  std::int64_t running_since_ = 0;
+  // The one that has become ready here and has not run, or null.
+  detail::Atomic<const fibers::Fiber*> fiber_{nullptr};
+  detail::Atomic<std::int64_t> ready_since_{0};  // Relaxed: [sample] publishes it.
+  Durations latencies_;
+  Durations runs_;
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,200 @@
+#include <weft/metrics.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+using weft::metrics::Distribution;
+using weft::metrics::Reading;
+using weft::metrics::RuntimeMetrics;
+
+std::uint64_t parked_for(const RuntimeMetrics& runtime, const std::string& reason) {
+  for (const auto& parked : runtime.parked) {
+    if (parked.reason == reason) return parked.count;
+  }
+  return 0;
+}
+
+std::uint64_t sum_of(const Distribution& distribution) {
+  std::uint64_t sum = 0;
+  for (const std::uint64_t count : distribution.buckets) sum += count;
+  return sum;
+}
+
+std::string prometheus(const Reading& reading) {
+  std::ostringstream out;
+  weft::metrics::write_prometheus(out, reading);
+  return out.str();
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("observe/metrics");
+
+FIBER_TEST_CASE("a reading says what fibers wait for, and how many there are") {
+  weft::Event event;
+  weft::WaitGroup waiting;
+  waiting.add(7);
+  for (int i = 0; i < 7; ++i) {
+    weft::go([&] {
+      waiting.done();
+      event.wait();
+    });
+  }
+  waiting.wait();
+  // The last of them may still be on its way from done() to its park.
+  Reading reading = weft::metrics::read();
+  while (parked_for(reading.runtimes.at(0), "event") < 7) {
+    weft::this_fiber::yield();
+    reading = weft::metrics::read();
+  }
+  const RuntimeMetrics& metrics = reading.runtimes.at(0);
+  CHECK(reading.runtimes.size() == 1);
+  CHECK(metrics.is_counted);
+  CHECK(parked_for(metrics, "event") == 7);
+  CHECK(metrics.parked_count == 7);
+  CHECK(metrics.running == 1);
+  CHECK(metrics.stats.live == 8);
+  CHECK(metrics.stats.spawned == metrics.stats.live + metrics.stats.finished);
+  event.set();
+}
+
+FIBER_TEST_CASE("the sums of the workers are those of the runtime") {
+  weft::WaitGroup ended;
+  ended.add(1000);
+  for (int i = 0; i < 1000; ++i) weft::go([&] { ended.done(); });
+  ended.wait();
+  weft::this_fiber::sleep_for(2ms);
+  const Reading reading = weft::metrics::read();
+  const RuntimeMetrics& metrics = reading.runtimes.at(0);
+  CHECK(metrics.workers.size() >= runtime.workers());
+  std::uint64_t spawned = 0;
+  std::uint64_t finished = 0;
+  std::uint64_t timers = 0;
+  for (const auto& worker : metrics.workers) {
+    spawned += worker.spawned;
+    finished += worker.finished;
+    timers += worker.timers;
+    CHECK(worker.busy >= 0ns);
+    CHECK(worker.parked >= 0ns);
+    CHECK(worker.index < metrics.workers.size());
+  }
+  CHECK(spawned == 1000);  // The main fiber was spawned by a thread.
+  CHECK(finished == metrics.stats.finished);
+  CHECK(timers >= 1);
+}
+
+FIBER_TEST_CASE_WITH("a queue that is too short has overflows", {.workers = {1}}) {
+  weft::WaitGroup ended;
+  ended.add(2000);
+  for (int i = 0; i < 2000; ++i) weft::go([&] { ended.done(); });
+  ended.wait();
+  CHECK(weft::metrics::read().runtimes.at(0).workers.at(0).overflows > 0);
+}
+
+FIBER_TEST_CASE("some fibers are followed from when they are ready until they have run") {
+  RuntimeMetrics metrics;
+  while (metrics.scheduling_latency.count < 3 || metrics.run_time.count < 3) {
+    weft::WaitGroup ended;
+    ended.add(100);
+    for (int i = 0; i < 100; ++i) weft::go([&] { ended.done(); });
+    ended.wait();
+    metrics = weft::metrics::read().runtimes.at(0);
+  }
+  for (const Distribution* each : {&metrics.scheduling_latency, &metrics.run_time}) {
+    CHECK(sum_of(*each) == each->count);
+    CHECK(each->max > 0ns);
+    CHECK(each->percentile(50) <= each->percentile(99));
+    CHECK(each->percentile(100) <= each->max);
+    CHECK(each->sum >= each->max);
+  }
+}
+
+THREAD_TEST_CASE_WITH("a worker's time is its thread's, asleep or not", {.workers = {2}}) {
+  std::this_thread::sleep_for(20ms);
+  const RuntimeMetrics before = weft::metrics::read().runtimes.at(0);
+  std::this_thread::sleep_for(20ms);
+  const RuntimeMetrics after = weft::metrics::read().runtimes.at(0);
+  for (std::size_t i = 0; i < before.workers.size(); ++i) {
+    const auto life_before = before.workers[i].busy + before.workers[i].parked;
+    CHECK(after.workers[i].busy + after.workers[i].parked >= life_before + 20ms);
+    CHECK(after.workers[i].parked > before.workers[i].parked);
+    CHECK(after.workers[i].is_asleep);
+  }
+  runtime.run([] {});
+}
+
+FIBER_TEST_CASE("a pool with a name is read, and one without is not") {
+  weft::FiberPool without({.capacity = 2});
+  weft::FiberPool pool(
+      {.capacity = 3, .queue_capacity = 4, .timings = true, .name = "mail \"out\""});
+  weft::Event event;
+  for (int i = 0; i < 5; ++i) CHECK(!pool.submit([&] { event.wait(); }));
+  while (weft::metrics::read().pools.at(0).stats.busy < 3) weft::this_fiber::yield();
+  {
+    const Reading reading = weft::metrics::read();
+    REQUIRE(reading.pools.size() == 1);
+    const auto& metrics = reading.pools.front();
+    CHECK(metrics.name == "mail \"out\"");
+    CHECK(metrics.capacity == 3);
+    CHECK(metrics.stats.queued == 2);
+    CHECK(metrics.stats.submitted == 5);
+    CHECK(contains(prometheus(reading), "\nweft_pool_queue_depth{pool=\"mail \\\"out\\\"\"} 2\n"));
+    std::ostringstream json;
+    weft::metrics::write_json(json, reading);
+    CHECK(contains(json.str(), R"({"name":"mail \"out\"","capacity":3,)"));
+  }
+  event.set();
+  pool.wait_idle();
+  CHECK(weft::metrics::read().pools.at(0).timings.run_time.count() == 5);
+}
+
+FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its samples below it",
+                     {.workers = {2}}) {
+  const weft::FiberPool first({.capacity = 1, .name = "same"});
+  const weft::FiberPool second({.capacity = 2, .name = "same"});
+  const std::string page = prometheus(weft::metrics::read());
+  CHECK(contains(page, "\n# TYPE weft_live_fibers_count gauge\nweft_live_fibers_count 1\n"));
+  CHECK(contains(page, "\nweft_worker_steal_count_total{worker=\"1\"} "));
+  CHECK(contains(page, "\nweft_sched_latencies_seconds_bucket{le=\"+Inf\"} "));
+  CHECK(contains(page, "\nweft_pool_capacity{pool=\"same\"} 1\n"));
+  CHECK(contains(page, "\nweft_pool_capacity{pool=\"same\",number=\"2\"} 2\n"));
+  std::istringstream lines(page);
+  std::vector<std::string> families;
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(!line.empty());
+    if (line.starts_with("# TYPE ")) families.push_back(line.substr(7, line.find(' ', 7) - 7));
+    if (line.starts_with('#')) continue;
+    CHECK(line.starts_with(families.back()));
+  }
+  const std::size_t count = families.size();
+  std::ranges::sort(families);
+  families.erase(std::unique(families.begin(), families.end()), families.end());
+  CHECK(families.size() == count);
+}
+
+TEST_CASE("without a runtime and without pools there is nothing to read") {
+  const Reading reading = weft::metrics::read();
+  CHECK(reading.runtimes.empty());
+  CHECK(reading.pools.empty());
+  CHECK(contains(prometheus(reading), "# TYPE weft_workers_count gauge\n"));
+}
+
+TEST_SUITE_END();
