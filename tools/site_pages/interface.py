@@ -1,0 +1,166 @@
+"""Pages of the reference, as Markdown: one for each public header, made of its items."""
+
+import re
+
+from . import reference
+
+# Where a comment goes on to what only readers of the source need.
+INSIDE = re.compile(r"^(Invariants\b|Order$|Order\b.*:|  I1\b)")
+# Sentences that are looked for get a paragraph of their own.
+LOOKED_FOR = re.compile(r"^(Throws|Synchronizes|From fibers|Requires|Always:|Fairness:)")
+NAME = re.compile(r"`[^`]*`|\b(?:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|[A-Za-z]\w*_\w*|[A-Z]\w*[a-z]\w*|\w+(?=\(\)))"
+                  r"(?:\(\))?")
+HEADING = {"class": "", "enum": "", "function": "()", "variable": "", "type": ""}
+
+
+def anchor(item):
+    return re.sub(r"[^A-Za-z0-9_~.-]", "-", item.qualified.removeprefix("weft::").replace("::", "."))
+
+
+def page_of(header):
+    return "api/" + header.removeprefix("weft/").removesuffix(".hpp").replace("/", "_") + ".md"
+
+
+class Links:
+    """From a name in a text to the place that describes it."""
+
+    def __init__(self, items):
+        self.places = {}
+        for item in reference.all_items(items):
+            place = item if item.kind != "value" else None
+            owner = item.scope.rpartition("::")[2]
+            where = (page_of(item.header), anchor(place) if place else
+                     re.sub(r"::", ".", item.scope.removeprefix("weft::")))
+            for name in (item.qualified, item.qualified.removeprefix("weft::"),
+                         f"{owner}::{item.name}"):
+                self.places.setdefault(name, where)
+            if item.scope == "weft" or item.kind in ("class", "enum"):
+                self.places.setdefault(item.name, where)
+
+    def place(self, name, scope):
+        name = name.strip("`").removesuffix("()")
+        for candidate in (f"{scope}::{name}", name):
+            if candidate in self.places:
+                return self.places[candidate]
+        return None
+
+    def marked(self, text, scope, here):
+        """Names become code, and links where they are known."""
+        def replace(match):
+            word = match.group(0)
+            known = self.place(word, scope)
+            bare = word.strip("`")
+            is_code = word.startswith("`") or "_" in bare or "::" in bare or bare.endswith("()")
+            if known is None:
+                return f"`{bare}`" if is_code else word
+            page, target = known
+            page = "" if page == here else page.removeprefix("api/")
+            return f"[`{bare}`]({page}#{target})"
+        parts, last = [], 0
+        for match in NAME.finditer(text):
+            parts += [escaped(text[last:match.start()]), replace(match)]
+            last = match.end()
+        return "".join([*parts, escaped(text[last:])])
+
+
+def escaped(text):
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([*_\[\]\\|`])", r"\\\1", text)
+
+
+def paragraphs(lines):
+    """The comment's paragraphs; after a None those about its inside."""
+    current, inside = [], False
+    for line in [*lines, ""]:
+        begins_inside = not inside and INSIDE.match(line)
+        if not line.strip() or begins_inside or LOOKED_FOR.match(line) or \
+                (inside and re.match(r"\s*(I\d|\[|Order)", line)):
+            if current:
+                yield " ".join(part.strip() for part in current)
+            current = []
+        if begins_inside:
+            inside = True
+            yield None
+        if line.strip():
+            current.append(line)
+
+
+def comment(item, links, here):
+    scope = item.qualified if item.kind == "class" else item.scope
+    out, prefix = [], ""
+    for paragraph in paragraphs(item.text):
+        if paragraph is None:
+            out += ['??? note "Inside"', ""]
+            prefix = "    "
+        else:
+            out += [prefix + links.marked(paragraph, scope, here), ""]
+    return out
+
+
+def siblings_text(item, siblings):
+    """What an uncommented function shares with one beside it."""
+    if item.text or item.kind != "function":
+        return []
+    for ending, said in (("_for", "for so long at most"),):
+        base = item.name.removesuffix(ending)
+        if base != item.name:
+            for other in (f"{base}_until", base):
+                if any(s.name == other and s.text for s in siblings):
+                    return [f"As `{other}()`, {said}.", ""]
+    return []
+
+
+def function_or_type(item, level, links, here, siblings):
+    # Entities: the table of contents does not know strokes before a sign.
+    name = re.sub(r"[^\w ~]", lambda sign: f"&#{ord(sign.group(0))};", item.name)
+    yield f"{'#' * level} {name}{HEADING[item.kind]} {{ #{anchor(item)} }}"
+    yield ""
+    yield "```cpp"
+    for signature in item.signatures:
+        yield signature + ";"
+    yield "```"
+    yield ""
+    yield from comment(item, links, here)
+    yield from siblings_text(item, siblings)
+
+
+def table(items, links, here, what):
+    yield f"| {what} | |"
+    yield "|---|---|"
+    for item in items:
+        scope = item.scope
+        text = " ".join(links.marked(p, scope, here) for p in paragraphs(item.text) if p)
+        code = item.signatures[0].replace("|", "\\|")
+        mark = f'<a id="{anchor(item)}"></a>' if item.kind == "variable" else ""
+        yield f"| {mark}`{code}` | {text} |"
+    yield ""
+
+
+def rendered(item, level, links, here, siblings):
+    yield from function_or_type(item, level, links, here, siblings)
+    if item.kind == "enum":
+        yield from table(item.members, links, here, "value")
+    if item.kind != "class":
+        return
+    fields = [m for m in item.members if m.kind == "variable"]
+    if fields:
+        yield from table(fields, links, here, "member")
+    for member in item.members:
+        if member.kind != "variable":
+            yield from rendered(member, min(level + 1, 5), links, here, item.members)
+
+
+def page(header, items, links, about):
+    """The Markdown of one header."""
+    here = page_of(header)
+    yield f"# &lt;{header}&gt;"
+    yield ""
+    yield links.marked(about, "weft", here)
+    yield ""
+    mine = [item for item in items if item.header == header]
+    loose = [item for item in mine if item.kind == "variable"]
+    if loose:
+        yield from table(loose, links, here, "constant")
+    for item in mine:
+        if item.kind != "variable":
+            yield from rendered(item, 2, links, here, mine)
