@@ -46,6 +46,21 @@ class Visit {
   detail::Atomic<std::uint32_t>& visitors_;
 };
 
+unsigned take_number() noexcept {
+  static detail::Atomic<unsigned> next{0};
+  return next.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
+}
+
+// What plain threads do, for the trace. Before the fiber is published.
+void trace_outside(detail::TraceKind kind, const Fiber& fiber) noexcept {
+  const auto number = [](const void* address) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
+  };
+  TraceEvent event{.kind = kind, .reason = fiber.wait_reason.load(relaxed)};
+  event.words = {number(&fiber), number(fiber.site_hint()), number(fiber.task.type_hint())};
+  trace_from_outside(event);
+}
+
 // A task that names its fiber first. Too large for a record, so names cost an allocation.
 class NamedTask {
  public:
@@ -71,6 +86,7 @@ class NamedTask {
 // later for those that are to stand in for it.
 Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : options_(std::move(options)),
+      number_(take_number()),
       queues_are_open_(options_.workers > 1 ||
                        (options_.monitor.enabled && !base::prepare_barriers())),
       stacks_(&Worker::stack_main),
@@ -229,6 +245,8 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const
   fibers::happens_after(fiber);
   fiber->set_up(std::move(task), size_class, caller);
   spawned_outside_.fetch_add(1, release);  // [outside]
+  if (detail::is_tracing()) [[unlikely]]
+    trace_outside(detail::TraceKind::spawn, *fiber);
   fibers::happens_before(fiber);
   return *fiber;
 }
@@ -242,6 +260,8 @@ void Scheduler::throw_too_many_fibers() const {
 void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
   const Visit visit(visitors_);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  if (detail::is_tracing()) [[unlikely]]
+    trace_outside(detail::TraceKind::ready, fiber);
   inject_queue_.push(fiber);
   announce_from_outside(*this);
 }

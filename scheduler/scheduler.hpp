@@ -132,6 +132,8 @@ class Scheduler {
   [[nodiscard]] bool lets_spare_leave() noexcept;
 
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
+  // Of all that the process has had, from 0.
+  [[nodiscard]] unsigned number() const noexcept { return number_; }
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }
   [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
@@ -161,6 +163,7 @@ class Scheduler {
                                           const void* caller);
 
   const SchedulerOptions options_;
+  const unsigned number_;
   const bool queues_are_open_;
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;

@@ -1,5 +1,6 @@
 #include <weft/this_fiber.hpp>
 
+#include <weft/detail/trace_event.hpp>
 #include <weft/detail/waiter.hpp>
 
 #include "scheduler/check_is_fiber.hpp"
@@ -89,7 +90,11 @@ std::string_view name() noexcept {
 }
 
 void set_name(std::string_view name) noexcept {
-  if (fibers::Stack* stack = current_stack()) stack->name.assign(name);
+  fibers::Stack* stack = current_stack();
+  if (stack == nullptr) return;
+  stack->name.assign(name);
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::name, stack->name.view());
 }
 
 bool is_fiber() noexcept { return current_fiber() != nullptr; }

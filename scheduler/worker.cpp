@@ -100,7 +100,7 @@ void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* cal
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
   if (watching_) [[unlikely]]
-    note_ready(fiber);
+    note_spawn(fiber);
   queue_.push_new(fiber);
   announce_work();
 }

@@ -18,6 +18,7 @@
 #include "scheduler/local_queue.hpp"
 #include "scheduler/sampler.hpp"
 #include "scheduler/timers.hpp"
+#include "scheduler/trace_book.hpp"
 
 namespace weft::scheduler {
 
@@ -120,6 +121,10 @@ class Worker {
   };
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
   [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
+  // By the fiber that runs here: a trace has begun or ended.
+  void watch_now() noexcept;
+  // By whoever runs here, while a trace is recorded.
+  void note_text(detail::TraceKind kind, std::string_view text) noexcept;
   // The fiber that runs here, or null. Relaxed: for the monitor, perhaps stale.
   [[nodiscard]] const fibers::Fiber* current_hint() const noexcept {
     return current_.load(detail::relaxed);
@@ -203,10 +208,14 @@ class Worker {
   // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
   // branch on watching_, and no more.
   enum class Departure : std::uint8_t { ended, left, hosts };
+  [[gnu::cold]] void note_spawn(const fibers::Fiber& fiber) noexcept;
   [[gnu::cold]] void note_ready(const fibers::Fiber& fiber) noexcept;
   // The running fiber goes, and `next` is here, or the idle stack if it is null.
   [[gnu::cold]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
   void note_stolen(Worker& victim) noexcept;
+  void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
+    if (trace_.is_on()) trace_.put(kind, number);
+  }
   void begin_watching(std::int64_t now) noexcept;
   template <class Wait>
   auto while_parked(Wait wait) noexcept;
@@ -274,6 +283,7 @@ class Worker {
   std::vector<Look> looks_;
   WorkerCounters counters_;
   Sampler sampler_;
+  TraceWriter trace_;
 };
 
 }  // namespace weft::scheduler

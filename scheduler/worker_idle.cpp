@@ -147,13 +147,14 @@ bool Worker::take_injected() noexcept {
 
 // Timers that are due, and descriptors if it is time to look at them.
 void Worker::run_events(std::int64_t now) noexcept {
-  if (sampler_.is_due(now)) [[unlikely]]
+  if (sampler_.is_due(now) || detail::is_tracing() != trace_.is_on()) [[unlikely]]
     begin_watching(now);
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
   if (scheduler_.events().watches_anything() && now - last_poll_ > kPollInterval) {
     last_poll_ = now;
     counters_.polls.add_one();
-    (void)scheduler_.events().wait(Deadline::past());
+    const std::size_t woken = scheduler_.events().wait(Deadline::past());
+    if (woken != 0) note(detail::TraceKind::poll, woken);
   }
 }
 
@@ -217,12 +218,14 @@ auto Worker::while_parked(Wait wait) noexcept {
   struct Count {
     explicit Count(Worker& parked) noexcept : worker(parked) {
       worker.parked_since_.store(Deadline::now_nanoseconds(), relaxed);
+      worker.note(detail::TraceKind::sleep);
     }
     ~Count() {
       const std::int64_t since = worker.parked_since_.load(relaxed);
       worker.counters_.parked_time.add(
           static_cast<std::uint64_t>(Deadline::now_nanoseconds() - since));
       worker.parked_since_.store(0, relaxed);
+      worker.note(detail::TraceKind::awake);
     }
     Count(const Count&) = delete;
     Count& operator=(const Count&) = delete;
@@ -294,6 +297,7 @@ bool Worker::wait_for_events(Deadline deadline) noexcept {
   if (!parker_.begin_elsewhere()) return true;
   counters_.polls.add_one();
   const std::size_t woken = scheduler_.events().wait(deadline);
+  if (woken != 0) note(detail::TraceKind::poll, woken);
   return parker_.end_elsewhere() || woken > 0;
 }
 

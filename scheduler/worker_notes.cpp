@@ -1,27 +1,85 @@
 // For those who watch: what a worker notes of what it does.
+#include "scheduler/current_worker.hpp"
+#include "scheduler/scheduler.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
 
 using detail::relaxed;
+using detail::TraceKind;
 using fibers::Fiber;
+using fibers::FiberState;
+
+namespace {
+
+std::uint64_t number_of(const void* address) noexcept {
+  return reinterpret_cast<std::uintptr_t>(address);
+}
+
+// 0 if it has not started, or has ended.
+std::uint64_t id_of(const Fiber& fiber) noexcept {
+  const fibers::Stack* stack = fiber.stack.load(relaxed);
+  return stack == nullptr ? 0 : stack->fiber_id.load(relaxed);
+}
+
+}  // namespace
 
 // At a moment when the worker looks at the clock anyway.
 void Worker::begin_watching(std::int64_t now) noexcept {
-  sampler_.begin(now);
-  watching_ = sampler_.is_on();
+  if (sampler_.is_due(now)) sampler_.begin(now);
+  trace_.look(scheduler_.number(), index_);
+  watching_ = sampler_.is_on() || trace_.is_on();
 }
 
-void Worker::note_ready(const Fiber& fiber) noexcept { sampler_.ready(fiber); }
+void Worker::watch_now() noexcept {
+  trace_.look(scheduler_.number(), index_);
+  watching_ = sampler_.is_on() || trace_.is_on();
+  if (const Fiber* fiber = current_fiber(); fiber != nullptr && trace_.is_on()) {
+    trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
+    // It was given its name before.
+    note_text(TraceKind::name, fiber->stack.load(relaxed)->name.view());
+  }
+}
 
-void Worker::note_switch(Departure, const Fiber* next) noexcept {
+void Worker::note_spawn(const Fiber& fiber) noexcept {
+  sampler_.ready(fiber);
+  if (!trace_.is_on()) return;
+  trace_.put(TraceKind::spawn, number_of(&fiber), number_of(fiber.site_hint()),
+             number_of(fiber.task.type_hint()));
+}
+
+void Worker::note_ready(const Fiber& fiber) noexcept {
+  sampler_.ready(fiber);
+  if (!trace_.is_on()) return;
+  trace_.put(TraceKind::ready, number_of(&fiber), id_of(fiber), 0, fiber.wait_reason.load(relaxed));
+}
+
+void Worker::note_switch(Departure how, const Fiber* next) noexcept {
   sampler_.run(next);
-  watching_ = sampler_.is_on();
+  watching_ = sampler_.is_on() || trace_.is_on();
+  if (!trace_.is_on()) return;
+  if (const Fiber* fiber = current_fiber()) {
+    const TraceKind kind = how == Departure::ended   ? TraceKind::end
+                           : how == Departure::hosts ? TraceKind::host
+                                                     : TraceKind::leave;
+    trace_.put(kind, number_of(fiber), id_of(*fiber), 0, fiber->wait_reason.load(relaxed));
+  }
+  if (next == nullptr) {
+    trace_.put(TraceKind::idle);
+  } else {
+    trace_.put(TraceKind::run, number_of(next), id_of(*next));
+  }
 }
 
 void Worker::note_stolen(Worker& victim) noexcept {
   counters_.steals.add_one();
   if (sampler_.adopt(victim.sampler_)) watching_ = true;
+  note(TraceKind::steal, victim.index_);
+}
+
+void Worker::note_text(TraceKind kind, std::string_view text) noexcept {
+  const Fiber* fiber = current_fiber();
+  if (trace_.is_on()) trace_.put_text(kind, fiber == nullptr ? 0 : id_of(*fiber), text);
 }
 
 Worker::Times Worker::times(std::int64_t now) const noexcept {
@@ -33,3 +91,15 @@ Worker::Times Worker::times(std::int64_t now) const noexcept {
 }
 
 }  // namespace weft::scheduler
+
+namespace weft::detail {
+
+void trace_text(TraceKind kind, std::string_view text) noexcept {
+  if (scheduler::Worker* worker = scheduler::current_worker()) {
+    worker->note_text(kind, text);
+  } else {
+    scheduler::trace_text_from_outside(kind, text);
+  }
+}
+
+}  // namespace weft::detail

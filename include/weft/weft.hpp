@@ -9,6 +9,7 @@
 #include <weft/context.hpp>
 #include <weft/coroutine.hpp>
 #include <weft/deadline.hpp>
+#include <weft/dump.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
@@ -46,5 +47,6 @@
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
+#include <weft/trace.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>

@@ -136,6 +136,10 @@ class PoolCore {
 
   // Without the lock. Runs a task; its outcome and times are the worker's.
   void execute(detail::PoolItem& item, Worker& self) noexcept;
+  void execute_traced(detail::PoolItem& item, Worker& self) noexcept;
+  // Always inlined: of each task's way.
+  [[gnu::always_inline]] inline void execute_untraced(detail::PoolItem& item,
+                                                      Worker& self) noexcept;
   // Requires the lock. A task has ended, whose slot is still counted: its job is settled, and the
   // slot is free. Releases the lock meanwhile if nobody else knows of the job: its end calls what
   // is the user's.

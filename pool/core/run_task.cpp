@@ -1,6 +1,7 @@
 // A task runs, ends, and is reported if it threw.
 #include <exception>
 #include <utility>
+#include <weft/detail/trace_event.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "pool/core/pool_core.hpp"
@@ -46,7 +47,7 @@ Outcome run(const PoolOptions& options, PoolItem& item, std::uint64_t number) no
 
 }  // namespace
 
-void PoolCore::execute(PoolItem& item, Worker& self) noexcept {
+inline void PoolCore::execute_untraced(PoolItem& item, Worker& self) noexcept {
   if (timings_ == nullptr) [[likely]] {
     self.outcome = run(options_, item, self.number);
     return;
@@ -55,6 +56,19 @@ void PoolCore::execute(PoolItem& item, Worker& self) noexcept {
   self.lap.started = Deadline::now_nanoseconds();
   self.outcome = run(options_, item, self.number);
   self.lap.ended = Deadline::now_nanoseconds();
+}
+
+void PoolCore::execute(PoolItem& item, Worker& self) noexcept {
+  if (detail::is_tracing()) [[unlikely]]
+    return execute_traced(item, self);
+  execute_untraced(item, self);
+}
+
+// A trace that begins or ends meanwhile has one of the two.
+void PoolCore::execute_traced(PoolItem& item, Worker& self) noexcept {
+  detail::trace_text(detail::TraceKind::pool_start, options_.name);
+  execute_untraced(item, self);
+  detail::trace_text(detail::TraceKind::pool_end, options_.name);
 }
 
 void PoolCore::end_task(Worker& self, PoolItem& item) noexcept {

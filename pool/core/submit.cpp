@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 #include <vector>
+#include <weft/detail/trace_event.hpp>
 
 #include "pool/core/pool_core.hpp"
 
@@ -96,6 +97,8 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
   state_.accept(item);
   Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
   lock_.unlock();
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
   if (called != nullptr) detail::wake(called->waker);
   return Verdict::accepted;
 }
@@ -210,6 +213,8 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
 std::error_code PoolCore::refuse(std::error_code why) noexcept {
   ++state_.counters.rejected;
   lock_.unlock();
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::pool_refuse, options_.name);
   return why;
 }
 

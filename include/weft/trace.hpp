@@ -1,0 +1,42 @@
+// What fibers and workers do, one after the other, for viewers of traces.
+#pragma once
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <system_error>
+
+// A trace of the process: fibers that are spawned, run, wait and are woken, by whom; workers that
+// steal, sleep and look at descriptors; tasks of pools that have a name. Each worker writes into a
+// ring of its own, which keeps the newest events. docs/watching.md shows one, and what it costs.
+//
+//   weft::trace::start();
+//   ...
+//   weft::trace::stop();
+//   weft::trace::write_file("trace.json");  // For ui.perfetto.dev, or chrome://tracing.
+namespace weft::trace {
+
+struct Options {
+  // How many events are kept of each worker, rounded up to a power of two. One takes 48 bytes; a
+  // fiber that parks and is woken makes three.
+  std::size_t events_per_worker = std::size_t{1} << 16;
+};
+
+// Forgets what there is and begins to record: the calling worker at once, each other one when it
+// looks around next, within a millisecond or two unless a fiber computes there. From fibers and
+// plain threads; never parks. Throws std::bad_alloc. A worker that finds no memory for its ring
+// records nothing.
+void start(const Options& options = {});
+// What has been recorded is kept for write(), even when its runtime has ended. Never parks.
+void stop() noexcept;
+[[nodiscard]] bool is_on() noexcept;
+
+// As JSON, in the format of Chrome's trace events: a track for each worker, a slice for each run of
+// a fiber, an arrow from whoever wakes to the run that follows. May be called while it records.
+// From fibers and plain threads; takes the thread for a while, about a microsecond for each event.
+// Throws std::bad_alloc, and what the stream throws.
+void write(std::ostream& out);
+// Errors: what kept the file from being written.
+[[nodiscard]] std::error_code write_file(const std::string& path);
+
+}  // namespace weft::trace

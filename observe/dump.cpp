@@ -1,0 +1,81 @@
+#include <weft/dump.hpp>
+
+#include <map>
+#include <ostream>
+#include <string>
+#include <unordered_map>
+
+#include "observe/fiber_list.hpp"
+#include "observe/json.hpp"
+#include "observe/stack_photo.hpp"
+#include "runtime/symbols.hpp"
+
+namespace weft::dump {
+
+namespace {
+
+using observe::FiberEntry;
+using observe::JsonWriter;
+
+void write_fiber(JsonWriter& json, const FiberEntry& fiber) {
+  json.begin_object();
+  if (fiber.has_started) json.field("id", fiber.id).field("name", fiber.name);
+  json.field("runtime", fiber.runtime).field("state", fiber.state);
+  if (fiber.reason[0] != '\0') json.field("reason", fiber.reason);
+  if (fiber.type != nullptr) json.field("runs", describe_task(fiber));
+  if (fiber.site != nullptr) json.field("spawned_at", describe_site(fiber));
+  json.end_object();
+}
+
+// Without what means something to the reader of folded stacks.
+std::string as_element(std::string text) {
+  for (char& character : text) {
+    if (character == ';' || character == '\n') character = ',';
+  }
+  return text;
+}
+
+// Addresses repeat, and looking one up takes a while.
+class Names {
+ public:
+  const std::string& of(const void* returns_to) {
+    const auto [place, is_new] = names_.try_emplace(returns_to);
+    if (is_new) {
+      // A call is before the place that it returns to.
+      place->second =
+          as_element(runtime::describe_address(static_cast<const char*>(returns_to) - 1));
+    }
+    return place->second;
+  }
+
+ private:
+  std::unordered_map<const void*, std::string> names_;
+};
+
+}  // namespace
+
+void write_json(std::ostream& out) {
+  observe::call_with_enough_stack([&out] {
+    JsonWriter json(out);
+    json.begin_object().key("fibers").begin_array();
+    for (const FiberEntry& fiber : observe::list_fibers()) write_fiber(json, fiber);
+    json.end_array().end_object().flush();
+  });
+}
+
+void write_folded(std::ostream& out) {
+  observe::call_with_enough_stack([&out] {
+    Names names;
+    std::map<std::string, std::uint64_t> stacks;
+    for (const observe::ParkedStack& stack : observe::photograph_stacks()) {
+      std::string line;
+      for (std::size_t i = stack.returns.size(); i-- > 0;) {
+        line.append(names.of(stack.returns[i])).append(";");
+      }
+      ++stacks[line.append("[").append(stack.reason).append("]")];
+    }
+    for (const auto& [stack, count] : stacks) out << stack << ' ' << count << '\n';
+  });
+}
+
+}  // namespace weft::dump

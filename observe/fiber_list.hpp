@@ -1,0 +1,44 @@
+// All living fibers, as plain values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "scheduler/scheduler.hpp"
+
+namespace weft::observe {
+
+struct FiberEntry {
+  const void* record = nullptr;
+  std::size_t runtime = 0;
+  bool has_started = false;
+  std::uint64_t id = 0;  // 0 if it has not started.
+  std::string name;
+  const char* state = "";   // ready, running, parked, hosting
+  const char* reason = "";  // What it waits for: parked and hosting.
+  const std::type_info* type = nullptr;
+  const void* site = nullptr;  // Where the call that spawned it returns to.
+};
+
+// Of all runtimes. Throws std::bad_alloc, std::system_error.
+[[nodiscard]] std::vector<FiberEntry> list_fibers();
+
+// Those who do the same.
+struct FiberGroup {
+  FiberEntry example;
+  std::uint64_t count = 0;
+};
+// By where they were spawned, what they run and what they wait for; the largest first.
+[[nodiscard]] std::vector<FiberGroup> group_fibers(const std::vector<FiberEntry>& fibers);
+
+// In words; empty where nothing is known.
+[[nodiscard]] std::string describe_task(const FiberEntry& fiber);
+[[nodiscard]] std::string describe_site(const FiberEntry& fiber);
+
+// Describing takes kilobytes of stack, which a fiber may not have: then a thread of its own calls.
+void call_with_enough_stack(const std::function<void()>& call);
+
+}  // namespace weft::observe

@@ -1,0 +1,110 @@
+#include <weft/trace.hpp>
+
+#include <fstream>
+
+#include "observe/fiber_list.hpp"
+#include "observe/json.hpp"
+#include "observe/trace_story.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::trace {
+
+namespace {
+
+using observe::JsonWriter;
+using observe::TraceStory;
+
+// Tracks are threads of one process to the viewers. Times are in microseconds.
+void write_head(JsonWriter& json, std::string_view phase, std::string_view name, std::size_t track,
+                std::int64_t time) {
+  json.begin_object().field("ph", phase).field("name", name).field("pid", 1).field("tid", track);
+  json.key("ts").thousandths(time);
+}
+
+void write_track_name(JsonWriter& json, std::size_t track, const std::string& name) {
+  json.begin_object().field("ph", "M").field("name", "thread_name").field("pid", 1);
+  json.field("tid", track).key("args").begin_object().field("name", name).end_object();
+  json.end_object();
+  json.begin_object().field("ph", "M").field("name", "thread_sort_index").field("pid", 1);
+  json.field("tid", track).key("args").begin_object().field("sort_index", track).end_object();
+  json.end_object();
+}
+
+void write_slice(JsonWriter& json, const observe::Slice& slice) {
+  write_head(json, "X", slice.name, slice.track, slice.start);
+  json.key("dur").thousandths(slice.end - slice.start);
+  json.field("cat", slice.fiber != 0 ? "fiber" : "worker");
+  if (slice.fiber != 0) {
+    json.key("args").begin_object().field("fiber", slice.fiber);
+    if (!slice.outcome.empty()) json.field("then", slice.outcome);
+    json.end_object();
+  }
+  json.end_object();
+}
+
+void write_arrow(JsonWriter& json, const observe::Arrow& arrow, std::size_t id) {
+  write_head(json, "s", "wakes", arrow.from_track, arrow.from);
+  json.field("cat", "wake").field("id", id).end_object();
+  write_head(json, "f", "wakes", arrow.to_track, arrow.to);
+  json.field("cat", "wake").field("id", id).field("bp", "e").end_object();
+}
+
+void write_span(JsonWriter& json, const observe::PoolSpan& span, std::size_t id) {
+  const std::string name = "task of " + span.pool;
+  write_head(json, "b", name, span.from_track, span.start);
+  json.field("cat", "pool").field("id", id).end_object();
+  write_head(json, "e", name, span.to_track, span.end);
+  json.field("cat", "pool").field("id", id).end_object();
+}
+
+}  // namespace
+
+void start(const Options& options) {
+  scheduler::start_tracing(options.events_per_worker);
+  if (scheduler::Worker* worker = scheduler::current_worker()) worker->watch_now();
+}
+
+void stop() noexcept {
+  scheduler::stop_tracing();
+  if (scheduler::Worker* worker = scheduler::current_worker()) worker->watch_now();
+}
+
+bool is_on() noexcept { return detail::is_tracing(); }
+
+namespace {
+
+void write_all(std::ostream& out) {
+  const TraceStory story(scheduler::recording());
+  JsonWriter json(out);
+  json.begin_object().field("displayTimeUnit", "ns");
+  json.key("otherData").begin_object().field("overwritten_events", story.lost).end_object();
+  json.key("traceEvents").begin_array();
+  json.begin_object().field("ph", "M").field("name", "process_name").field("pid", 1);
+  json.key("args").begin_object().field("name", "weft").end_object().end_object();
+  for (std::size_t i = 0; i < story.tracks.size(); ++i) write_track_name(json, i, story.tracks[i]);
+  for (const observe::Slice& slice : story.slices) write_slice(json, slice);
+  for (std::size_t i = 0; i < story.arrows.size(); ++i) write_arrow(json, story.arrows[i], i + 1);
+  for (std::size_t i = 0; i < story.spans.size(); ++i) write_span(json, story.spans[i], i + 1);
+  for (const observe::Mark& mark : story.marks) {
+    write_head(json, "i", mark.name, mark.track, mark.time);
+    json.field("s", "t").end_object();
+  }
+  json.end_array().end_object().flush();
+}
+
+}  // namespace
+
+// Names take kilobytes of stack to unravel.
+void write(std::ostream& out) {
+  observe::call_with_enough_stack([&out] { write_all(out); });
+}
+
+std::error_code write_file(const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (file) write(file);
+  file.close();
+  return file ? std::error_code() : std::make_error_code(std::errc::io_error);
+}
+
+}  // namespace weft::trace

@@ -1,0 +1,101 @@
+// What the events of a trace mean, taken together.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "scheduler/trace_book.hpp"
+
+namespace weft::observe {
+
+// One thing to be shown. Times are in nanoseconds since the start of the trace.
+struct Slice {
+  std::size_t track = 0;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::uint64_t fiber = 0;  // Its id; 0: no fiber, see name.
+  std::string name;
+  std::string outcome;  // What the fiber did then: "parked: mutex".
+};
+
+// From a moment inside one slice to the start of another.
+struct Arrow {
+  std::size_t from_track = 0;
+  std::int64_t from = 0;
+  std::size_t to_track = 0;
+  std::int64_t to = 0;
+};
+
+struct Mark {
+  std::size_t track = 0;
+  std::int64_t time = 0;
+  std::string name;
+};
+
+// A task of a pool, which may be on several tracks.
+struct PoolSpan {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::size_t from_track = 0;
+  std::size_t to_track = 0;
+  std::string pool;
+};
+
+// Reads events in the order of their times, and finds out which belong together.
+class TraceStory {
+ public:
+  explicit TraceStory(const scheduler::Recording& recording);
+
+  std::vector<std::string> tracks;
+  std::vector<Slice> slices;
+  std::vector<Arrow> arrows;
+  std::vector<Mark> marks;
+  std::vector<PoolSpan> spans;
+  std::uint64_t lost = 0;  // Events that had been overwritten.
+
+ private:
+  struct Event {
+    std::int64_t time = 0;
+    std::size_t track = 0;
+    scheduler::TraceEvent what;
+  };
+  // What is known of a fiber's record, which others may have had before.
+  struct Known {
+    std::string label;  // Type of its callable, or where it was spawned.
+    bool is_ready = false;
+    std::size_t ready_track = 0;
+    std::int64_t ready_at = 0;
+  };
+  struct Track {
+    bool is_open = false;
+    Slice slice;
+    bool is_asleep = false;
+    std::int64_t asleep_since = 0;
+    std::int64_t last = 0;  // The end of what is there already.
+  };
+  struct Task {
+    std::size_t track = 0;
+    std::int64_t start = 0;
+    std::string pool;
+  };
+
+  void collect(const scheduler::Recording& recording);
+  void tell(const Event& event);
+  void tell_ready(const Event& event);
+  void tell_pool(const Event& event);
+  void begin_run(const Event& event);
+  void end_run(const Event& event, const std::string& outcome);
+  void mark(const Event& event, std::string name);
+  [[nodiscard]] std::string name_of(std::uint64_t record, std::uint64_t id);
+
+  std::vector<Event> events_;
+  std::vector<Track> open_;
+  std::unordered_map<std::uint64_t, Known> known_;               // By the record's address.
+  std::unordered_map<std::uint32_t, std::string> names_;         // By the fiber's id.
+  std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;  // By the fiber, or the track.
+};
+
+}  // namespace weft::observe

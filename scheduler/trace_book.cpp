@@ -1,0 +1,145 @@
+#include "scheduler/trace_book.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <weft/deadline.hpp>
+
+namespace weft::detail {
+
+constinit Atomic<bool> tracing{false};
+
+}  // namespace weft::detail
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+
+namespace {
+
+constexpr std::size_t kFewestEvents = 64;
+
+struct Book {
+  std::mutex mutex;  // Held for short, and over no switch. Guards all but `number`.
+  // Grows with each start. Relaxed: the mutex publishes what belongs to it.
+  detail::Atomic<std::uint64_t> number{0};
+  std::size_t size = 0;
+  std::uint64_t start_ticks = 0;
+  std::int64_t start_nanoseconds = 0;
+  std::shared_ptr<TraceRing> outside;
+  std::vector<std::shared_ptr<TraceRing>> rings;
+};
+
+// Never destroyed: workers may write until the process ends.
+Book& book() noexcept {
+  static Book& one = *new Book;
+  return one;
+}
+
+std::array<std::uint64_t, TraceEvent::kWords> pack(std::string_view text) noexcept {
+  std::array<std::uint64_t, TraceEvent::kWords> words{};
+  std::memcpy(words.data(), text.data(), std::min(text.size(), TraceEvent::kText));
+  return words;
+}
+
+}  // namespace
+
+void TraceRing::put(const TraceEvent& event) noexcept {
+  const std::uint64_t head = head_.load(relaxed);  // The owner's own.
+  Slot& slot = slots_[head & (size_ - 1)];
+  const std::uint64_t what = static_cast<std::uint64_t>(event.kind) |
+                             std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
+  slot[0].store(event.ticks, release);  // [slot]
+  slot[1].store(what, release);         // [slot]
+  for (std::size_t i = 0; i < TraceEvent::kWords; ++i) {
+    slot[2 + i].store(event.words[i], release);  // [slot]
+  }
+  head_.store(head + 1, release);  // [head]
+}
+
+std::vector<TraceEvent> TraceRing::read() const {
+  const std::uint64_t end = head_.load(acquire);  // [head]
+  const std::uint64_t begin = end > size_ ? end - size_ : 0;
+  std::vector<TraceEvent> events;
+  events.reserve(end - begin);
+  for (std::uint64_t i = begin; i < end; ++i) {
+    const Slot& slot = slots_[i & (size_ - 1)];
+    TraceEvent& event = events.emplace_back();
+    event.ticks = slot[0].load(acquire);               // [slot]
+    const std::uint64_t what = slot[1].load(acquire);  // [slot]
+    event.kind = static_cast<detail::TraceKind>(what & 0xFF);
+    event.reason = static_cast<std::uint8_t>(what >> 8);
+    event.extra = static_cast<std::uint32_t>(what >> 32);
+    for (std::size_t word = 0; word < TraceEvent::kWords; ++word) {
+      event.words[word] = slot[2 + word].load(acquire);  // [slot]
+    }
+  }
+  // What the owner may have been writing over meanwhile (I2).
+  const std::uint64_t head = head_.load(acquire);  // [head]
+  const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
+  const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);
+  events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(lost));
+  return events;
+}
+
+// Memory that cannot be had costs this worker's part of the trace.
+void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
+  is_on_ = detail::is_tracing();
+  if (!is_on_ || recording_ == book().number.load(relaxed)) return;
+  is_on_ = false;
+  try {
+    const std::lock_guard lock(book().mutex);
+    auto ring = std::make_shared<TraceRing>(book().size, runtime, static_cast<int>(worker));
+    book().rings.push_back(ring);
+    ring_ = std::move(ring);
+    recording_ = book().number.load(relaxed);
+    is_on_ = true;
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+void TraceWriter::put_text(detail::TraceKind kind, std::uint64_t fiber,
+                           std::string_view text) noexcept {
+  ring_->put({base::ticks(), kind, 0, static_cast<std::uint32_t>(fiber), pack(text)});
+}
+
+void start_tracing(std::size_t events_per_worker) {
+  const std::size_t size = std::bit_ceil(std::max(events_per_worker, kFewestEvents));
+  const std::lock_guard lock(book().mutex);
+  book().outside = std::make_shared<TraceRing>(size, 0, -1);
+  book().rings.assign(1, book().outside);
+  book().size = size;
+  book().start_ticks = base::ticks();
+  book().start_nanoseconds = Deadline::now_nanoseconds();
+  book().number.fetch_add(1, relaxed);
+  detail::tracing.store(true, relaxed);
+}
+
+void stop_tracing() noexcept { detail::tracing.store(false, relaxed); }
+
+void trace_from_outside(const TraceEvent& event) noexcept {
+  const std::lock_guard lock(book().mutex);
+  if (book().outside == nullptr) return;
+  TraceEvent now = event;
+  now.ticks = base::ticks();
+  book().outside->put(now);
+}
+
+void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept {
+  trace_from_outside({0, kind, 0, 0, pack(text)});
+}
+
+Recording recording() {
+  const std::lock_guard lock(book().mutex);
+  return {{book().start_ticks, base::ticks()},
+          {book().start_nanoseconds, Deadline::now_nanoseconds()},
+          {book().rings.begin(), book().rings.end()}};
+}
+
+}  // namespace weft::scheduler

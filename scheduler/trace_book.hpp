@@ -1,0 +1,104 @@
+// The trace: what happened lately, worker by worker.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+#include <weft/detail/trace_event.hpp>
+
+#include "base/ticks.hpp"
+
+namespace weft::scheduler {
+
+// One thing that happened. `words` are what the kind says.
+struct TraceEvent {
+  static constexpr std::size_t kWords = 4;
+  static constexpr std::size_t kText = kWords * sizeof(std::uint64_t);
+
+  std::uint64_t ticks = 0;
+  detail::TraceKind kind{};
+  std::uint8_t reason = 0;  // A detail::WaitReason.
+  std::uint32_t extra = 0;
+  std::array<std::uint64_t, kWords> words{};
+};
+
+// The newest events of one writer; the oldest are overwritten.
+// Invariants
+//   I1  Only the owner writes; head_ is the number of events ever put, and only grows.
+//   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
+// Order
+//   [slot]  put stores each word (release) -> read loads it (acquire): who sees a word of a later
+//           event sees the head of that time, and drops what it read.
+//   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are there.
+class TraceRing {
+ public:
+  // `size` is a power of two.
+  TraceRing(std::size_t size, unsigned runtime, int worker)
+      : runtime_(runtime), worker_(worker), size_(size), slots_(new Slot[size]) {}
+
+  // Owner only.
+  void put(const TraceEvent& event) noexcept;
+
+  // From anywhere: what is there, the oldest first.
+  [[nodiscard]] std::vector<TraceEvent> read() const;
+  // How many there were, with those that have been overwritten.
+  [[nodiscard]] std::uint64_t count() const noexcept {
+    return head_.load(detail::acquire);  // [head]
+  }
+  [[nodiscard]] unsigned runtime() const noexcept { return runtime_; }
+  // -1: of plain threads, which take turns.
+  [[nodiscard]] int worker() const noexcept { return worker_; }
+
+ private:
+  using Slot = std::array<detail::Atomic<std::uint64_t>, 2 + TraceEvent::kWords>;
+
+  const unsigned runtime_;
+  const int worker_;
+  const std::uint64_t size_;
+  const std::unique_ptr<Slot[]> slots_;
+  detail::Atomic<std::uint64_t> head_{0};
+};
+
+// A worker's access to the trace. Owner: the worker's thread.
+class TraceWriter {
+ public:
+  // When detail::is_tracing() has changed, or might have. `runtime` tells runtimes apart.
+  void look(unsigned runtime, unsigned worker) noexcept;
+  [[nodiscard]] bool is_on() const noexcept { return is_on_; }
+  // When it is on.
+  void put(detail::TraceKind kind, std::uint64_t first = 0, std::uint64_t second = 0,
+           std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
+    ring_->put({base::ticks(), kind, reason, 0, {first, second, third}});
+  }
+  void put_text(detail::TraceKind kind, std::uint64_t fiber, std::string_view text) noexcept;
+
+ private:
+  bool is_on_ = false;
+  std::uint64_t recording_ = 0;  // Which one ring_ belongs to.
+  std::shared_ptr<TraceRing> ring_;
+};
+
+// Of the process. From any thread.
+
+// Forgets what has been recorded and begins anew, with so many events for each worker, rounded up
+// to a power of two. Throws std::bad_alloc.
+void start_tracing(std::size_t events_per_worker);
+void stop_tracing() noexcept;
+// By a plain thread, when detail::is_tracing().
+void trace_from_outside(const TraceEvent& event) noexcept;
+void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
+
+struct Recording {
+  // Two moments by both clocks: at the start, and now.
+  std::array<std::uint64_t, 2> ticks{};
+  std::array<std::int64_t, 2> nanoseconds{};
+  std::vector<std::shared_ptr<const TraceRing>> rings;
+};
+// Throws std::bad_alloc.
+[[nodiscard]] Recording recording();
+
+}  // namespace weft::scheduler

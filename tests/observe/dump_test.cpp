@@ -1,0 +1,76 @@
+#include <weft/dump.hpp>
+
+#include <sstream>
+#include <string>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/metrics.hpp>
+#include <weft/mutex.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+std::string written_by(void (*write)(std::ostream&)) {
+  std::ostringstream out;
+  write(out);
+  return out.str();
+}
+
+void wait_until_parked(std::uint64_t count) {
+  while (weft::metrics::read().runtimes.at(0).parked_count < count) weft::this_fiber::yield();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("observe/dump");
+
+FIBER_TEST_CASE("a dump in JSON has each living fiber, with a name that needs escaping") {
+  weft::Event event;
+  for (int i = 0; i < 300; ++i) weft::go({.name = "a \"b\"\n"}, [&] { event.wait(); });
+  wait_until_parked(300);
+  const std::string text = written_by(&weft::dump::write_json);
+  CHECK(text.starts_with(R"({"fibers":[{)"));
+  CHECK(text.ends_with("}]}"));
+  CHECK(count_of(text, R"("name":"a \"b\"\n","runtime":0,"state":"parked","reason":"event")") ==
+        300);
+  CHECK(count_of(text, R"("state":"running")") == 1);
+  CHECK(count_of(text, R"("spawned_at":")") >= 1);
+  event.set();
+}
+
+FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
+  weft::Event event;
+  weft::Mutex mutex;
+  mutex.lock();
+  for (int i = 0; i < 5; ++i) weft::go([&] { event.wait(); });
+  weft::go([&] {
+    mutex.lock();
+    mutex.unlock();
+  });
+  wait_until_parked(6);
+  const std::string text = written_by(&weft::dump::write_folded);
+  CHECK(count_of(text, "[event] 5\n") == 1);
+  CHECK(count_of(text, "[mutex] 1\n") == 1);
+  CHECK(count_of(text, "\n") == 2);
+  // Calls, but for sanitizers.
+  CHECK((count_of(text, ";") > 6) == !weft::test::kSanitized);
+  event.set();
+  mutex.unlock();
+}
+
+TEST_CASE("without a runtime there are no fibers") {
+  CHECK(written_by(&weft::dump::write_json) == R"({"fibers":[]})");
+  CHECK(written_by(&weft::dump::write_folded).empty());
+}
+
+TEST_SUITE_END();

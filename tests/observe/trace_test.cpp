@@ -1,0 +1,157 @@
+#include <weft/trace.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <weft/channel.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "scheduler/trace_book.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace std::chrono_literals;
+
+namespace {
+
+// A file of the test's own, which it leaves behind only if it fails.
+class TraceFile {
+ public:
+  TraceFile() {
+    char name[] = "/tmp/weft_trace_XXXXXX";
+    const int descriptor = ::mkstemp(name);
+    if (descriptor >= 0) (void)::close(descriptor);
+    path_ = name;
+  }
+  ~TraceFile() { (void)std::remove(path_.c_str()); }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  // Whether tools/check_trace finds it sound, with such events in it.
+  [[nodiscard]] bool is_sound(const std::string& expectations) const {
+    const std::string command =
+        std::string(WEFT_TOOLS "/check_trace ") + path_ + " " + expectations + " 1>&2";
+    return std::system(command.c_str()) == 0;  // NOLINT: no user has a say in it.
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::string text() const {
+    std::ifstream file(path_);
+    std::ostringstream all;
+    all << file.rdbuf();
+    return all.str();
+  }
+
+ private:
+  std::string path_;
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// Some of everything that a trace tells.
+void do_various_things() {
+  weft::FiberPool pool({.capacity = 2, .queue_capacity = 1000, .name = "mail"});
+  weft::Channel<int> channel;
+  weft::Mutex mutex;
+  weft::WaitGroup sent;
+  weft::WaitGroup received;
+  sent.add(20);
+  received.add(1);
+  weft::go({.name = "receiver"}, [&] {
+    while (channel.receive()) {
+    }
+    received.done();
+  });
+  for (int i = 0; i < 20; ++i) {
+    weft::go([&] {
+      mutex.lock();
+      weft::this_fiber::sleep_for(100us);
+      mutex.unlock();
+      (void)channel.send(1);
+      CHECK(!pool.submit([] { weft::this_fiber::yield(); }));
+      sent.done();
+    });
+  }
+  sent.wait();
+  channel.close();
+  received.wait();
+  auto guest = weft::spawn([] { return 1; });
+  CHECK(guest.join() == 1);
+  pool.wait_idle();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("observe/trace");
+
+THREAD_TEST_CASE("a trace is well-formed, and has what happened") {
+  const TraceFile file;
+  runtime.run([] {
+    weft::trace::start();
+    CHECK(weft::trace::is_on());
+    do_various_things();
+    weft::trace::stop();
+  });
+  CHECK(!weft::trace::is_on());
+  CHECK(!weft::trace::write_file(file.path()));
+  CHECK(
+      file.is_sound("--expect receiver --expect wakes --expect 'task of mail' --expect main "
+                    "--expect 'submit: mail' --expect thread_name"));
+}
+
+THREAD_TEST_CASE("a trace may be written while it is recorded, and its rings overflow") {
+  const TraceFile file;
+  weft::trace::start({.events_per_worker = 256});
+  std::thread worker([&runtime] { runtime.run(do_various_things); });
+  for (int i = 0; i < 5; ++i) {
+    CHECK(!weft::trace::write_file(file.path()));
+    CHECK(file.is_sound(""));
+  }
+  worker.join();
+  weft::trace::stop();
+}
+
+TEST_CASE("a trace outlives its runtime, and a new one forgets it") {
+  const TraceFile file;
+  weft::trace::start();
+  weft::run([] { weft::spawn({.name = "who was here"}, [] {}).join(); });
+  weft::trace::stop();
+  CHECK(!weft::trace::write_file(file.path()));
+  CHECK(contains(file.text(), "who was here"));
+  CHECK(file.is_sound("--expect 'who was here'"));
+  weft::trace::start();
+  weft::trace::stop();
+  CHECK(!weft::trace::write_file(file.path()));
+  CHECK(!contains(file.text(), "who was here"));
+  CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::io_error);
+}
+
+TEST_CASE("a ring keeps the newest events, in their order, while its owner writes") {
+  weft::scheduler::TraceRing ring(64, 0, 0);
+  CHECK(ring.read().empty());
+  std::jthread owner([&ring](const std::stop_token& stop) {
+    for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
+      ring.put({i, weft::detail::TraceKind::run, 1, 2, {i, i + 1, i + 2, i + 3}});
+    }
+  });
+  for (int round = 0; round < 2000; ++round) {
+    const auto events = ring.read();
+    CHECK(events.size() <= 64);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const auto& event = events[i];
+      if (i > 0 && event.ticks != events[i - 1].ticks + 1) FAIL_CHECK("out of order");
+      if (event.words[0] != event.ticks || event.words[3] != event.ticks + 3) FAIL_CHECK("torn");
+      if (event.reason != 1 || event.extra != 2) FAIL_CHECK("torn");
+    }
+  }
+}
+
+TEST_SUITE_END();
