@@ -43,17 +43,50 @@ void Connection::serve() noexcept {
     // The watch has taken the edge, so whether there are bytes has to be asked.
     if (use) use->read().set_drained(false);
   }
-  const SessionEnd end = serve_session(*this);
+  SessionEnd end = shake_hands();
+  if (end == SessionEnd::over) {
+    server_.end_connection(*this);
+    return;
+  }
+  if (layer_ != nullptr || !server_.options().secure) end = serve_session(*this);
   if (end == SessionEnd::idle && wait_for_bytes()) return;
+  if (layer_ != nullptr) (void)layer_->shutdown(Deadline::past());
   server_.end_connection(*this);
 }
 
+// Once, where HTTP stands on a layer.
+SessionEnd Connection::shake_hands() {
+  const ServerLayer& secure = server_.options().secure;
+  if (!secure || layer_ != nullptr) return SessionEnd::idle;
+  if (stream_.wait_readable(Deadline::past())) {
+    return must_end() ? SessionEnd::over : SessionEnd::idle;
+  }
+  auto [layer, error] = secure(stream_, Deadline::after(server_.limits().head));
+  if (error) {
+    server_.count_malformed();
+    linger();  // So that the client learns why.
+    return SessionEnd::over;
+  }
+  layer_ = std::move(layer);
+  return SessionEnd::idle;
+}
+
+bool Connection::must_end() const noexcept {
+  const std::chrono::nanoseconds quiet(coarse_now() - active_at());
+  return server_.stopping() || quiet >= server_.limits().idle;
+}
+
 net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadline) {
-  return stream_.read_some(std::as_writable_bytes(room), deadline);
+  const auto bytes = std::as_writable_bytes(room);
+  return layer_ != nullptr ? layer_->read_some(bytes, deadline)
+                           : stream_.read_some(bytes, deadline);
 }
 
 std::error_code Connection::write(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
+  if (layer_ != nullptr) {
+    return layer_->write_all(bytes, Deadline::after(server_.limits().write)).error;
+  }
   // Most answers fit at once, and then no clock is needed.
   const auto [done, error] = stream_.write_some(bytes, Deadline::past());
   if (!error && done == bytes.size()) return {};
@@ -64,11 +97,14 @@ std::error_code Connection::write(std::string_view text) {
 
 void Connection::linger() {
   constexpr std::size_t kMost = 256 * 1024;
-  if (stream_.shutdown(net::Shutdown::write)) return;
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
+  if (layer_ != nullptr) (void)layer_->shutdown(deadline);
+  if (stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
   for (std::size_t dropped = 0; dropped < kMost;) {
-    const auto [count, error] = read(room, deadline);
+    // Not read by the layer: nobody wants to know.
+    const auto [count, error] =
+        stream_.read_some(std::as_writable_bytes(std::span(room)), deadline);
     if (error) return;
     dropped += count;
   }

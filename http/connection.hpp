@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -10,12 +11,14 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/io_watch.hpp>
 #include <weft/detail/waist.hpp>
+#include <weft/http/layer.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
 namespace weft::http {
 
 class ServerCore;
+enum class SessionEnd : std::uint8_t;
 
 // All that there is of a connection on which nothing is asked: its socket, a watch for bytes, and a
 // fiber that has not started, which is a record and no stack.
@@ -42,7 +45,13 @@ class Connection : private detail::IoWatch {
   // take it back. Parks, for a second at most.
   void linger();
 
+  // An edge came without bytes: the server stops, or somebody has found that nothing has been asked
+  // for too long. False: it was a false alarm.
+  [[nodiscard]] bool must_end() const noexcept;
+
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
+  // Null: HTTP is spoken as it is.
+  [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   [[nodiscard]] ServerCore& server() const noexcept { return server_; }
 
   // When a request was last answered, by a coarse clock. By the serving fiber; read by the keeper.
@@ -62,8 +71,10 @@ class Connection : private detail::IoWatch {
   friend class Registry;
   static detail::Waker start_fiber(IoWatch& watch) noexcept;
   void serve() noexcept;
+  [[nodiscard]] SessionEnd shake_hands();
 
   net::TcpStream stream_;
+  std::unique_ptr<Layer> layer_;
   ServerCore& server_;
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;

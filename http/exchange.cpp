@@ -34,7 +34,7 @@ Context& Exchange::context() {
 // Only once nobody reads any more, and not if the next request has come: its bytes would hide it.
 void Exchange::watch_for_hang_up() {
   if (context_ && !hang_up_ && input_.rest().empty()) {
-    hang_up_.emplace(connection_.stream(), *context_);
+    hang_up_.emplace(connection_.stream(), connection_.layer(), *context_);
   }
 }
 

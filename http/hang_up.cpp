@@ -1,5 +1,7 @@
 #include "http/hang_up.hpp"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -28,10 +30,21 @@ enum class Peer : std::uint8_t { silent, talks, gone };
   return Peer::gone;
 }
 
+// Whether the peer has ended its side, whatever it sent before.
+bool has_ended(int descriptor) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
+}
+
 }  // namespace
 
-HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
-    : IoWatch{&HangUpWatch::note_edge}, stream_(stream), context_(context) {
+HangUpWatch::HangUpWatch(net::TcpStream& stream, const Layer* layer, Context& context)
+    : IoWatch{&HangUpWatch::note_edge},
+      stream_(stream),
+      layered_(layer != nullptr),
+      context_(context) {
   fiber_ = detail::spawn_parked(detail::Task([this] { look(); }), detail::WaitReason::readable);
   enter();
 }
@@ -84,6 +97,9 @@ void HangUpWatch::look() noexcept {
     {
       const io::IoUse use(stream_.socket().handle());
       if (use) peer = look_for(use->descriptor());
+      if (use && layered_ && peer == Peer::talks) {
+        peer = has_ended(use->descriptor()) ? Peer::gone : Peer::silent;
+      }
     }
     if (peer == Peer::gone) (void)context_.cancel();
     if (peer != Peer::silent) break;

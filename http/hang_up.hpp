@@ -7,19 +7,21 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/event.hpp>
+#include <weft/http/layer.hpp>
 #include <weft/net/tcp_stream.hpp>
 
 namespace weft::http {
 
 // Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an
 // edge comes. It then looks: at the stream's end it cancels the context; bytes are the next
-// request, and it looks no more, because behind them it cannot see. Invariants
+// request, and it looks no more, because behind them it cannot see. Under a layer, bytes may as
+// well be the peer's good-bye, so there the state of TCP itself is asked for. Invariants
 //   I1  Once over_ is set, under the lock, the watch is not put in again.
 //   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
   // Nobody reads from the stream while it lives. Throws what spawning throws.
-  HangUpWatch(net::TcpStream& stream, Context& context);
+  HangUpWatch(net::TcpStream& stream, const Layer* layer, Context& context);
   // Waits for the fiber.
   ~HangUpWatch();
   HangUpWatch(const HangUpWatch&) = delete;
@@ -32,6 +34,7 @@ class HangUpWatch : private detail::IoWatch {
   void look() noexcept;
 
   net::TcpStream& stream_;
+  const bool layered_;
   Context& context_;
   detail::Waker fiber_;
   detail::SpinLock lock_;

@@ -1,22 +1,23 @@
 #include <weft/http/server.hpp>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <mutex>
+#include <new>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <weft/error.hpp>
 #include <weft/go.hpp>
-#include <weft/this_fiber.hpp>
+#include <weft/net/serve.hpp>
 
 #include "http/connection.hpp"
 #include "http/server_core.hpp"
 
 namespace weft::http {
 
-using detail::acq_rel;
 using detail::relaxed;
 
 namespace {
@@ -53,11 +54,12 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// What a busy moment brings, and a quieter one ends.
-bool passes_by_itself(std::error_code error) noexcept {
-  return error == std::errc::too_many_files_open ||
-         error == std::errc::too_many_files_open_in_system || error == std::errc::no_buffer_space ||
-         error == std::errc::not_enough_memory;
+// There is no descriptor for it but one that is needed elsewhere.
+void turn_away(net::TcpStream stream) noexcept {
+  constexpr std::string_view kAnswer =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+      "Connection: close\r\n\r\n";
+  (void)stream.write_some(std::as_bytes(std::span(kAnswer)), Deadline::past());
 }
 
 }  // namespace
@@ -71,41 +73,74 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
   require(static_cast<bool>(handler_), "the handler is empty");
 }
 
-std::error_code ServerCore::serve(net::TcpListener& listener) {
-  helpers_.add();
-  struct Leave {
-    WaitGroup& helpers;
-    ~Leave() { helpers.done(); }
-  } const leave{helpers_};
-  start_keeper();
-  const std::stop_token stop = stop_.get_token();
-  unsigned failures = 0;
-  while (!stop.stop_requested()) {
-    if (!room_.try_acquire_until(stop)) break;
-    auto [stream, error] = listener.accept(stop);
-    if (!error) {
-      failures = 0;
-      take_in(std::move(stream));
-      continue;
-    }
-    room_.release();
-    if (error == weft::Errc::cancelled || error == weft::Errc::closed) break;
-    if (!passes_by_itself(error)) return error;
-    if (!pause_after(error, failures++)) break;
+// One call of serve(): accepts, and hands connections over.
+class ServerCore::Loop {
+ public:
+  explicit Loop(ServerCore& core) : core_(core), server_(make_options(core)) {
+    core_.helpers_.add();
+    const std::lock_guard guard(core_.loops_lock_);
+    next_ = std::exchange(core_.loops_, this);
   }
-  return {};
-}
+  ~Loop() {
+    {
+      const std::lock_guard guard(core_.loops_lock_);
+      Loop** link = &core_.loops_;
+      while (*link != this) link = &(*link)->next_;
+      *link = next_;
+      add_to(core_.ended_loops_);
+    }
+    core_.helpers_.done();
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
 
-// Longer each time. False if the server stops meanwhile.
-bool ServerCore::pause_after(std::error_code /*error*/, unsigned failures) {
-  pauses_.fetch_add(1, relaxed);  // Relaxed here and in take_in(): only numbers.
-  const auto pause = std::chrono::milliseconds(5) * (1U << std::min(failures, 7U));
-  return !stopped_.wait_until(Deadline::after(pause));
+  std::error_code run(std::span<net::TcpListener> listeners) {
+    return server_.run(listeners, [this](net::Connection& connection) {
+      core_.take_in(std::move(connection.stream()));
+      return net::Next::close;
+    });
+  }
+  void add_to(LoopStats& sum) const noexcept {
+    const net::ServeStats stats = server_.stats();
+    sum.pauses += stats.pauses;
+    sum.turned_away += stats.refused;
+  }
+  [[nodiscard]] const Loop* next() const noexcept { return next_; }
+
+ private:
+  static net::ServeOptions make_options(ServerCore& core) {
+    return {.on_refused = turn_away,
+            // What is to be done with a connection here is no work for a fiber.
+            .run =
+                [](detail::Task&& task) {
+                  task.run();
+                  return std::error_code();
+                },
+            .stop = core.stop_.get_token()};
+  }
+
+  ServerCore& core_;
+  net::Server server_;
+  Loop* next_ = nullptr;  // Guarded by the core's loops_lock_.
+};
+
+std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
+  Loop loop(*this);
+  start_keeper();
+  return loop.run(listeners);
 }
 
 void ServerCore::take_in(net::TcpStream stream) {
-  auto connection = std::make_unique<Connection>(std::move(stream), *this);
-  accepted_.fetch_add(1, relaxed);
+  const std::stop_token stop = stop_.get_token();
+  if (!room_.try_acquire_until(stop)) return;
+  std::unique_ptr<Connection> connection;
+  try {
+    connection = std::make_unique<Connection>(std::move(stream), *this);
+  } catch (const std::bad_alloc&) {
+    room_.release();
+    return;
+  }
+  accepted_.fetch_add(1, relaxed);  // Relaxed: only a number.
   connections_.add();
   registry_.add(*connection, options_.limits.idle);
   Connection& served = *connection.release();
@@ -177,12 +212,19 @@ void ServerCore::report(std::exception_ptr exception) const noexcept {
 }
 
 ServerStats ServerCore::stats() const noexcept {
+  LoopStats loops;
+  {
+    const std::lock_guard guard(loops_lock_);
+    loops = ended_loops_;
+    for (const Loop* each = loops_; each != nullptr; each = each->next()) each->add_to(loops);
+  }
   return {.accepted = accepted_.load(relaxed),
           .connections = registry_.size(),
           .requests = registry_.requests(),
           .refused = refused_.load(relaxed),
           .malformed = malformed_.load(relaxed),
-          .accept_pauses = pauses_.load(relaxed)};
+          .accept_pauses = loops.pauses,
+          .turned_away = loops.turned_away};
 }
 
 Server::Server(Handler handler, ServerOptions options)
@@ -190,7 +232,9 @@ Server::Server(Handler handler, ServerOptions options)
 
 Server::~Server() { (void)shutdown(Deadline::past()); }
 
-std::error_code Server::serve(net::TcpListener& listener) { return core_->serve(listener); }
+std::error_code Server::serve(std::span<net::TcpListener> listeners) {
+  return core_->serve(listeners);
+}
 
 bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
 

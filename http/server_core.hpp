@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <system_error>
 #include <weft/context.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>
 #include <weft/pool.hpp>
@@ -23,7 +25,7 @@ class ServerCore {
  public:
   ServerCore(Handler handler, ServerOptions options);
 
-  std::error_code serve(net::TcpListener& listener);
+  std::error_code serve(std::span<net::TcpListener> listeners);
   bool shutdown(Deadline grace);
   // By the fiber that serves it, or accepted it. Deletes it.
   void end_connection(Connection& connection) noexcept;
@@ -45,10 +47,15 @@ class ServerCore {
   [[nodiscard]] ServerStats stats() const noexcept;
 
  private:
+  class Loop;
+  struct LoopStats {
+    std::uint64_t pauses = 0;
+    std::uint64_t turned_away = 0;
+  };
+
   void take_in(net::TcpStream stream);
   void start_keeper();
   void keep() noexcept;
-  [[nodiscard]] bool pause_after(std::error_code error, unsigned failures);
 
   const Handler handler_;
   const ServerOptions options_;
@@ -57,6 +64,9 @@ class ServerCore {
   Registry registry_;
   WaitGroup connections_;
   WaitGroup helpers_;  // Accept loops and the keeper.
+  mutable detail::SpinLock loops_lock_;
+  Loop* loops_ = nullptr;  // Guarded by loops_lock_, as is the next one.
+  LoopStats ended_loops_;
   Semaphore room_;
   Context scope_;
   std::stop_source stop_;
@@ -66,7 +76,6 @@ class ServerCore {
   detail::Atomic<std::uint64_t> accepted_{0};
   detail::Atomic<std::uint64_t> refused_{0};
   detail::Atomic<std::uint64_t> malformed_{0};
-  detail::Atomic<std::uint64_t> pauses_{0};
 };
 
 }  // namespace weft::http

@@ -94,10 +94,7 @@ Session::Found Session::read_first_bytes() {
     return Found::request;
   }
   if (error != weft::Errc::timed_out || server_.stopping()) return Found::end;
-  if (served_) return Found::nothing;
-  // An edge without bytes: somebody has found that the connection may be idle for too long.
-  const auto quiet = std::chrono::nanoseconds(Connection::coarse_now() - connection_.active_at());
-  return quiet >= server_.limits().idle ? Found::end : Found::nothing;
+  return !served_ && connection_.must_end() ? Found::end : Found::nothing;
 }
 
 Session::Found Session::read_head() {
@@ -219,7 +216,7 @@ void Session::call_handler(Exchange& exchange) noexcept {
 void Session::talk(Exchange& exchange) {
   std::string early(input_.rest());
   try {
-    exchange.talk()(Upgraded{connection_.stream(), early});
+    exchange.talk()(Upgraded{connection_.stream(), early, connection_.layer()});
   } catch (...) {
     server_.report(std::current_exception());
   }

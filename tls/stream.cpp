@@ -23,9 +23,16 @@ constexpr std::size_t kHandshakeStack = 256 * 1024;
 
 }  // namespace
 
-StreamState::StreamState(net::TcpStream stream, std::shared_ptr<ContextState> context,
+StreamState::StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context,
                          std::string name)
-    : stream_(std::move(stream)), context_(std::move(context)), server_name_(std::move(name)) {}
+    : own_(std::move(stream)),
+      stream_(own_),
+      context_(std::move(context)),
+      server_name_(std::move(name)) {}
+
+StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context,
+                         std::string name)
+    : stream_(stream), context_(std::move(context)), server_name_(std::move(name)) {}
 
 // OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
 // that since 1.1, and many a peer just closes.
@@ -194,6 +201,16 @@ net::Result<Stream> Stream::connect(net::TcpStream stream, const Context& contex
                                     const std::string& server_name, const Until& until) {
   return begin(std::make_unique<StreamState>(std::move(stream), context.state(), server_name),
                until);
+}
+
+net::Result<Stream> Stream::accept_on(net::TcpStream& stream, const Context& context,
+                                      const Until& until) {
+  return begin(std::make_unique<StreamState>(stream, context.state(), std::string()), until);
+}
+
+net::Result<Stream> Stream::connect_on(net::TcpStream& stream, const Context& context,
+                                       const std::string& server_name, const Until& until) {
+  return begin(std::make_unique<StreamState>(stream, context.state(), server_name), until);
 }
 
 net::Result<Stream> Stream::begin(std::unique_ptr<StreamState> state, const Until& until) {

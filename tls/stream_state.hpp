@@ -23,7 +23,10 @@ namespace weft::tls {
 //   I2  What is in wire_.out is written by whoever holds write_mutex_, in its order.
 class StreamState {
  public:
-  StreamState(net::TcpStream stream, std::shared_ptr<ContextState> context, std::string name);
+  // Owns the connection.
+  StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context, std::string name);
+  // Borrows it.
+  StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context, std::string name);
   ~StreamState();
 
   [[nodiscard]] std::error_code prepare();
@@ -45,7 +48,8 @@ class StreamState {
   [[nodiscard]] std::error_code flush(const Until& until);
   [[nodiscard]] std::error_code receive(const Until& until);
 
-  net::TcpStream stream_;
+  net::TcpStream own_;  // Empty, if it is borrowed.
+  net::TcpStream& stream_;
   const std::shared_ptr<ContextState> context_;
   const std::string server_name_;  // Of a client.
   Mutex ssl_mutex_;

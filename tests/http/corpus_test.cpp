@@ -1,5 +1,5 @@
 #include "tests/http/corpus.hpp"
-#include "tests/http/http_test.hpp"
+#include "tests/support/http_test.hpp"
 
 namespace weft::test {
 

@@ -3,11 +3,12 @@
 #include <atomic>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "tests/http/http_test.hpp"
+#include "tests/support/http_test.hpp"
 
 namespace weft::test {
 
@@ -157,6 +158,24 @@ FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
   CHECK(first_answer(streams[1]).status == 200);
   streams[0].close();
   CHECK(first_answer(streams[2]).status == 200);
+}
+
+FIBER_TEST_CASE("listeners that share a port are served by one call, and closed by its end") {
+  auto [listeners, error] = net::listen_shared(net::Address::loopback_v4(0), 3);
+  CHECK_FALSE(error);
+  const net::Address address = listeners.front().local_address().value;
+  http::Server server(say_hello);
+  auto loop = spawn([&] { return server.serve(listeners); });
+  for (int i = 0; i < 20; ++i) {
+    auto [stream, refused] = net::TcpStream::connect(address);
+    CHECK_FALSE(refused);
+    send_text(stream, kGet);
+    CHECK(first_answer(stream).body == "hello");
+  }
+  CHECK(server.shutdown(Deadline::never()));
+  CHECK_FALSE(loop.join());
+  CHECK(net::TcpStream::connect(address).error == std::errc::connection_refused);
+  CHECK(server.stats().accepted == 20);
 }
 
 FIBER_TEST_CASE("a request's context ends when its client hangs up") {

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "tests/http/http_test.hpp"
+#include "tests/support/http_test.hpp"
 
 namespace weft::test {
 

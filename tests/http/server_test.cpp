@@ -9,7 +9,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "tests/http/http_test.hpp"
+#include "tests/support/http_test.hpp"
 
 namespace weft::test {
 

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <weft/http/layer.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
@@ -18,6 +19,8 @@ struct Upgraded {
   net::TcpStream& stream;
   // What the client has sent already behind its request. To be read first.
   std::string_view early;
+  // Not null: what lies on the stream. To be read and written instead of it.
+  Layer* layer = nullptr;
 };
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which

@@ -7,8 +7,10 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <system_error>
+#include <weft/http/layer.hpp>
 #include <weft/http/limits.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
@@ -42,8 +44,12 @@ struct ServerOptions {
   // Instead of max_running: handlers run in this pool, which may have other work, too, and which
   // must outlive the server. When it refuses one, the answer is 503.
   FiberPool* pool = nullptr;
-  // The most connections that are open at once; more wait in the listener's backlog.
+  // The most connections that are open at once; more wait in the listener's backlog, but for one,
+  // which has been accepted and waits for its place.
   std::size_t max_connections = kUnlimited;
+  // What the connections speak below HTTP: tls::server_layer(context). Its handshake is made in the
+  // connection's fiber, when the client's first bytes come, in Limits::head. Empty: nothing.
+  ServerLayer secure = {};
   // Called behind each answer, in its fiber. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
   // What a handler has thrown, before it is answered with 500. Empty: one line to stderr.
@@ -58,6 +64,7 @@ struct ServerStats {
   std::uint64_t refused = 0;        // Answered with 503 for want of a slot.
   std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
+  std::uint64_t turned_away = 0;    // Told so at once, for want of descriptors.
 };
 
 class ServerCore;
@@ -75,10 +82,13 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections until shutdown() or the close of the listener, then returns an empty code;
-  // or with the error that will not pass by itself. A lack of descriptors or memory is waited out.
-  // Parks. May be called for several listeners at once, in fibers of one runtime.
-  std::error_code serve(net::TcpListener& listener);
+  // Accepts connections, as net::Server does, until shutdown() or the close of a listener; takes
+  // those that have connected by then, closes the listeners, and returns an empty code; or the
+  // error that will not pass by itself. A lack of descriptors or memory is waited out, and who
+  // waits for long meanwhile is answered with 503. Parks. May be called several times at once, in
+  // fibers of one runtime; listeners that share a port (net::listen_shared) accept independently.
+  std::error_code serve(std::span<net::TcpListener> listeners);
+  std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 
   // No connection is accepted any more; those on which nothing is asked are closed, others as soon
   // as their request is answered. Parks until all are. At the deadline contexts of requests that

@@ -34,6 +34,12 @@ class Stream {
                                     const Until& until = {});
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
+  // The same on a connection that remains the caller's, and outlives the Stream, which does not
+  // close it in the end.
+  static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
+                                       const Until& until = {});
+  static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
+                                        const std::string& server_name, const Until& until = {});
 
   // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.

@@ -1,0 +1,36 @@
+// What may lie between HTTP and TCP: TLS, as a rule.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <weft/net/result.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+// One end of a connection on which bytes are not sent as they are. It stands on a TcpStream that
+// outlives it. weft/tls/http.hpp has those for TLS; weft-http itself knows none. One party reads
+// and one writes at a time. All calls may park; their errors are those of TcpStream's, and more.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  // As TcpStream's: with Deadline::past() they take what is there, and do not wait.
+  virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
+  virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
+                                             const Until& until) = 0;
+  // Tells the peer that nothing more is sent.
+  virtual std::error_code shutdown(const Until& until) = 0;
+};
+
+using NewLayer = net::Result<std::unique_ptr<Layer>>;
+// Shakes hands with a client that has connected, or with the server of this name.
+using ServerLayer = std::function<NewLayer(net::TcpStream& stream, const Until& until)>;
+using ClientLayer =
+    std::function<NewLayer(net::TcpStream& stream, const std::string& host, const Until& until)>;
+
+}  // namespace weft::http

@@ -1,0 +1,53 @@
+// HTTP over TLS: what weft-http is given for it. Needs weft-http and weft-tls.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <weft/http/layer.hpp>
+#include <weft/tls/context.hpp>
+#include <weft/tls/stream.hpp>
+
+namespace weft::tls {
+
+// A Stream as a Layer.
+class HttpLayer final : public http::Layer {
+ public:
+  explicit HttpLayer(Stream stream) noexcept : stream_(std::move(stream)) {}
+
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
+    return stream_.read_some(buffer, until);
+  }
+  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
+    return stream_.write_all(data, until);
+  }
+  std::error_code shutdown(const Until& until) override { return stream_.shutdown(until); }
+  [[nodiscard]] Stream& stream() noexcept { return stream_; }
+
+  static http::NewLayer make(net::Result<Stream> result) {
+    if (result.error) return {.error = result.error};
+    return {.value = std::make_unique<HttpLayer>(std::move(result.value))};
+  }
+
+ private:
+  Stream stream_;
+};
+
+// For http::ServerOptions::secure and http::ClientOptions::secure. The context's ALPN, if it has
+// any, names "http/1.1".
+[[nodiscard]] inline http::ServerLayer server_layer(Context context) {
+  return [context = std::move(context)](net::TcpStream& stream, const Until& until) {
+    return HttpLayer::make(Stream::accept_on(stream, context, until));
+  };
+}
+[[nodiscard]] inline http::ClientLayer client_layer(Context context) {
+  return [context = std::move(context)](net::TcpStream& stream, const std::string& host,
+                                        const Until& until) {
+    return HttpLayer::make(Stream::connect_on(stream, context, host, until));
+  };
+}
+
+}  // namespace weft::tls

@@ -1,0 +1,149 @@
+// HTTP over TLS, from end to end.
+#include <weft/tls/http.hpp>
+
+#include <string>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/net/serve.hpp>
+
+#include "tests/support/http_test.hpp"
+#include "tests/tls/certificates.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+
+struct Secrets {
+  Certificates certificates;
+  tls::Context server;
+  tls::Context client;
+
+  Secrets() {
+    certificates.make("server", "a.test");
+    server = tls::Context::server({.certificate_file = certificates.certificate("server"),
+                                   .key_file = certificates.key("server"),
+                                   .alpn = {"http/1.1"}})
+                 .value;
+    client = tls::Context::client({.authorities_file = certificates.authority()}).value;
+  }
+  [[nodiscard]] http::ServerOptions options() const {
+    http::ServerOptions options;
+    options.secure = tls::server_layer(server);
+    return options;
+  }
+};
+
+tls::Stream connect(const HttpServer& server, const Secrets& secrets) {
+  auto [stream, error] = tls::Stream::connect(server.connect(), secrets.client, "a.test");
+  CHECK_FALSE(error);
+  return std::move(stream);
+}
+
+void send_text(tls::Stream& stream, std::string_view text) {
+  (void)stream.write_all(std::as_bytes(std::span(text)));
+}
+
+std::string receive_text(tls::Stream& stream, std::string_view end) {
+  std::string all;
+  char byte = 0;
+  while (!all.ends_with(end)) {
+    if (stream.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) break;
+    all += byte;
+  }
+  return all;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between") {
+  const Secrets secrets;
+  const HttpServer server(
+      [](http::Request& request, http::Response& response) {
+        (void)response.send(request.path() == "/large" ? std::string(100'000, 'x')
+                                                       : request.read_all().value);
+      },
+      secrets.options());
+  tls::Stream stream = connect(server, secrets);
+  for (int i = 0; i < 5; ++i) {
+    send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
+    CHECK(receive_text(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
+  }
+  send_text(stream, "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  CHECK(receive_text(stream, "never").size() > 100'000);
+  std::byte byte{};
+  // Said good-bye to, and not just cut off.
+  CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+}
+
+FIBER_TEST_CASE("who does not speak TLS is turned away, and holds nobody up") {
+  const Secrets secrets;
+  http::ServerOptions options = secrets.options();
+  options.limits.head = 20ms;
+  HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
+                    options);
+  net::TcpStream plain = server.connect();
+  test::send_text(plain, kGet);
+  CHECK_FALSE(receive_all(plain).starts_with("HTTP"));
+  net::TcpStream slow = server.connect();
+  test::send_text(slow, "\x16\x03\x01");
+  CHECK(receive_all(slow).size() < 16);
+  CHECK(server.server().stats().malformed == 2);
+}
+
+FIBER_TEST_CASE("a context ends when a client of TLS says good-bye") {
+  const Secrets secrets;
+  Event begun;
+  Event ended;
+  const HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        Context& context = request.context();
+        begun.set();
+        Event never;
+        CHECK_FALSE(never.wait_until(context));
+        CHECK(context.error() == Errc::cancelled);
+        ended.set();
+        (void)response.send({});
+      },
+      secrets.options());
+  tls::Stream stream = connect(server, secrets);
+  send_text(stream, kGet);
+  begun.wait();
+  CHECK_FALSE(stream.shutdown());
+  stream.close();
+  ended.wait();
+}
+
+FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
+  const Secrets secrets;
+  Event begun;
+  Event go_on;
+  HttpServer server(
+      [&](http::Request&, http::Response& response) {
+        begun.set();
+        go_on.wait();
+        (void)response.send("done");
+      },
+      secrets.options());
+  std::vector<tls::Stream> idle;
+  for (int i = 0; i < 5; ++i) idle.push_back(connect(server, secrets));
+  net::TcpStream silent = server.connect();  // Has not even begun to shake hands.
+  tls::Stream busy = connect(server, secrets);
+  send_text(busy, kGet);
+  begun.wait();
+  auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
+  std::byte byte{};
+  for (tls::Stream& one : idle) {
+    CHECK(one.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+  }
+  CHECK(receive_all(silent).empty());
+  go_on.set();
+  CHECK(receive_text(busy, "done").find("Connection: close\r\n") != std::string::npos);
+  CHECK(stopped.join());
+}
+
+}  // namespace weft::test
