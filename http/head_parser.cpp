@@ -126,7 +126,12 @@ int parse_response_head(std::string_view text, std::size_t max_headers, Head& he
   head.clear();
   const std::string_view line = text.substr(0, text.find('\r'));
   if (!line.starts_with("HTTP/1.") || line.size() < 12) return 502;
-  if (line[7] != '0' && line[7] != '1') return 502;
+  if ((line[7] != '0' && line[7] != '1') || line[8] != ' ') return 502;
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (line[9] < '1' || !is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11]) ||
+      (line.size() > 12 && line[12] != ' ')) {
+    return 502;
+  }
   head.minor_version = line[7] - '0';
   if (parse(text, HTTP_RESPONSE, max_headers, head) != Outcome::parsed) return 502;
   return apply_response_rules(head);

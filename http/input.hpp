@@ -62,9 +62,9 @@ class Input {
   std::size_t begin_ = 0;
   std::size_t end_ = 0;
   std::size_t capacity_ = kOwn;
+  std::array<char, kOwn> own_;
   char* data_ = own_.data();
   std::unique_ptr<char[]> heap_;
-  std::array<char, kOwn> own_;
 };
 
 }  // namespace weft::http

@@ -161,8 +161,9 @@ FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
 }
 
 FIBER_TEST_CASE("listeners that share a port are served by one call, and closed by its end") {
-  auto [listeners, error] = net::listen_shared(net::Address::loopback_v4(0), 3);
-  CHECK_FALSE(error);
+  auto shared = net::listen_shared(net::Address::loopback_v4(0), 3);
+  CHECK_FALSE(shared.error);
+  std::vector<net::TcpListener>& listeners = shared.value;
   const net::Address address = listeners.front().local_address().value;
   http::Server server(say_hello);
   auto loop = spawn([&] { return server.serve(listeners); });

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 #include <weft/event.hpp>
+#include <weft/http/client.hpp>
+#include <weft/http/error.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/serve.hpp>
 
@@ -144,6 +146,35 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
   go_on.set();
   CHECK(receive_text(busy, "done").find("Connection: close\r\n") != std::string::npos);
   CHECK(stopped.join());
+}
+
+FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody else") {
+  const Secrets secrets;
+  secrets.certificates.make("here", "localhost");
+  const auto context =
+      tls::Context::server({.certificate_file = secrets.certificates.certificate("here"),
+                            .key_file = secrets.certificates.key("here")})
+          .value;
+  HttpServer server(
+      [](http::Request& request, http::Response& response) {
+        if (request.path() == "/down") {
+          response.set_status(302);
+          response.add_header("Location", "http://localhost/");
+        }
+        (void)response.send(std::string(request.host()));
+      },
+      {.secure = tls::server_layer(context)});
+  http::Client client({.secure = tls::client_layer(secrets.client)});
+  const std::string port = std::to_string(server.address().port());
+  for (int i = 0; i < 5; ++i) {
+    auto [reply, error] = client.get("https://localhost:" + port + "/");
+    CHECK_FALSE(error);
+    CHECK(reply.read_all().value == "localhost:" + port);
+  }
+  CHECK(client.stats().connections == 1);
+  CHECK(client.get("https://localhost:" + port + "/down").error == http::Errc::unsupported);
+  CHECK(client.get("https://127.0.0.1:" + port + "/").error.message() ==
+        "certificate verify failed");
 }
 
 }  // namespace weft::test

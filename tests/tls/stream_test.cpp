@@ -75,7 +75,9 @@ struct World {
 
 FIBER_TEST_CASE("bytes go both ways, small and many") {
   const World world;
-  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  TlsPair pair = shake_hands(world.server, world.client, "a.test");
+  auto& client = pair.client;
+  auto& server = pair.server;
   CHECK_FALSE(client.error);
   CHECK_FALSE(server.error);
   CHECK(client.value.version() == "TLSv1.3");

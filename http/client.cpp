@@ -1,0 +1,209 @@
+// Which connection a request takes, and where redirects lead.
+#include <weft/http/client.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <mutex>
+#include <stdexcept>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+#include <weft/net/dial.hpp>
+
+#include "http/client_core.hpp"
+#include "http/reply_state.hpp"
+
+namespace weft::http {
+
+using detail::relaxed;
+
+namespace {
+
+ClientOptions checked(ClientOptions options) {
+  const auto require = [](bool holds, const char* what) {
+    if (!holds) throw std::invalid_argument(std::string("weft::http::Client: ") + what);
+  };
+  require(options.max_per_host >= 1, "max_per_host must be 1 at least");
+  require(options.head_bytes >= 256, "head_bytes must be 256 at least");
+  require(options.connect > std::chrono::nanoseconds(0), "connect must be above 0");
+  return options;
+}
+
+bool may_be_repeated(const Call& call) noexcept {
+  constexpr std::array<std::string_view, 6> kSafe = {"GET",    "HEAD",    "PUT",
+                                                     "DELETE", "OPTIONS", "TRACE"};
+  return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
+}
+
+// The server had closed the connection before it saw the request: nothing has been answered, and
+// what the stream or the layer said is no matter of time.
+bool was_closed(std::error_code error) noexcept {
+  if (error.category() == error_category()) return error == Errc::unexpected_end;
+  return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
+}
+
+bool redirects(int status) noexcept {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+// What is asked at the next place. False: it cannot be asked there.
+bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
+  if (from.scheme == "https" && to.scheme == "http") return false;
+  std::erase_if(call.headers, [&](const auto& header) {
+    const bool secret =
+        equal_tokens(header.first, "authorization") || equal_tokens(header.first, "cookie");
+    return secret && (from.host != to.host || from.port != to.port || from.scheme != to.scheme);
+  });
+  if (status == 307 || status == 308) return !call.body_source;
+  if (call.method != "HEAD") call.method = "GET";
+  call.body.clear();
+  call.body_source = nullptr;
+  std::erase_if(call.headers, [](const auto& header) {
+    return equal_tokens(header.first.substr(0, 8), "content-");
+  });
+  return true;
+}
+
+std::error_code why_over(const Until& until) noexcept {
+  return until.stop_requested() ? weft::Errc::cancelled : weft::Errc::timed_out;
+}
+
+}  // namespace
+
+std::error_code ClientConnection::receive(std::size_t most, const Until& until) {
+  const std::span<char> room = input.make_room(most);
+  if (room.empty()) return Errc::head_too_large;
+  const auto [count, error] = read(std::as_writable_bytes(room), until);
+  if (error == weft::Errc::end_of_stream) return Errc::unexpected_end;
+  if (!error) input.filled(count);
+  return error;
+}
+
+Lease::~Lease() {
+  if (pool_ == nullptr) return;
+  connection_.reset();  // First: who gets the slot may make one.
+  pool_->slots.release();
+}
+
+void Lease::keep() {
+  connection_->idle_since = Deadline::now_nanoseconds();
+  connection_->reused = true;
+  const std::lock_guard guard(pool_->mutex);
+  pool_->idle.push_back(std::move(connection_));
+}
+
+ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(options))) {}
+
+std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
+  constexpr std::size_t kMost = 1024;
+  const std::string key = url.scheme + "://" + url.authority();
+  std::vector<std::shared_ptr<HostPool>> unused;  // Closed without the lock.
+  const std::lock_guard guard(mutex_);
+  if (hosts_.size() >= kMost) {
+    std::erase_if(hosts_, [&](auto& host) {
+      if (host.second.use_count() > 1) return false;
+      unused.push_back(std::move(host.second));
+      return true;
+    });
+  }
+  auto& pool = hosts_[key];
+  if (pool == nullptr) pool = std::make_shared<HostPool>(options_.max_per_host);
+  return pool;
+}
+
+// The one used last; those that nobody has wanted for long are closed.
+std::unique_ptr<ClientConnection> ClientCore::take_idle(HostPool& pool) {
+  std::vector<std::unique_ptr<ClientConnection>> old;
+  const std::lock_guard guard(pool.mutex);
+  const std::int64_t oldest = Deadline::now_nanoseconds() - options_.idle.count();
+  const auto young = std::find_if(pool.idle.begin(), pool.idle.end(),
+                                  [oldest](const auto& each) { return each->idle_since > oldest; });
+  std::move(pool.idle.begin(), young, std::back_inserter(old));
+  pool.idle.erase(pool.idle.begin(), young);
+  if (pool.idle.empty()) return nullptr;
+  auto connection = std::move(pool.idle.back());
+  pool.idle.pop_back();
+  return connection;
+}
+
+net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
+                                                                   const Until& until) {
+  const bool is_secure = url.scheme == "https";
+  if (is_secure && !options_.secure) return {.error = Errc::unsupported};
+  const Until limit = until.but_before(Deadline::after(options_.connect));
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, limit);
+  if (unknown) return {.error = unknown};
+  auto [stream, unreachable] = net::dial(addresses, limit);
+  if (unreachable) return {.error = unreachable};
+  auto connection = std::make_unique<ClientConnection>();
+  connection->stream = std::move(stream);
+  if (is_secure) {
+    auto [layer, refused] = options_.secure(connection->stream, url.host, limit);
+    if (refused) return {.error = refused};
+    connection->layer = std::move(layer);
+  }
+  connections_.fetch_add(1, relaxed);
+  return {.value = std::move(connection)};
+}
+
+net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const Until& until) {
+  const std::string head = make_call_head(url, call);
+  if (head.empty()) return {.error = Errc::malformed};
+  auto pool = pool_of(url);
+  if (!pool->slots.try_acquire_until(until)) return {.error = why_over(until)};
+  Lease lease(pool);
+  for (;;) {
+    lease.set(take_idle(*pool));
+    if (lease && !lease->is_quiet()) continue;
+    if (!lease) {
+      auto [connection, error] = connect(url, until);
+      if (error) return {.error = error};
+      lease.set(std::move(connection));
+    }
+    const bool reused = lease->reused;
+    if (reused) reused_.fetch_add(1, relaxed);
+    auto result = send_by(lease, url, head, call, until);
+    if (!result.error || !reused || !was_closed(result.error) || !may_be_repeated(call)) {
+      return result;
+    }
+    retried_.fetch_add(1, relaxed);
+  }
+}
+
+net::Result<Reply> ClientCore::send(Call call, const Until& until) {
+  auto [url, malformed] = Url::parse(call.url);
+  if (malformed) return {.error = malformed};
+  for (std::size_t count = 0;; ++count) {
+    auto result = send_to(url, call, until);
+    if (result.error || options_.max_redirects == 0 || !redirects(result.value.status())) {
+      return result;
+    }
+    const auto place = result.value.header("location");
+    if (!place) return result;
+    if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
+    auto [next, wrong] = url.resolve(*place);
+    if (wrong) return {.error = wrong};
+    if (!prepare_redirect(result.value.status(), url, next, call)) {
+      return {.error = Errc::unsupported};
+    }
+    result.value.state().discard(until);  // And with the reply its slot is free.
+    url = std::move(next);
+  }
+}
+
+ClientStats ClientCore::stats() const noexcept {
+  return {.connections = connections_.load(relaxed),
+          .reused = reused_.load(relaxed),
+          .retried = retried_.load(relaxed)};
+}
+
+Client::Client(ClientOptions options) : core_(std::make_shared<ClientCore>(std::move(options))) {}
+Client::~Client() = default;
+
+net::Result<Reply> Client::send(const Call& call, const Until& until) {
+  return core_->send(call, until);
+}
+
+ClientStats Client::stats() const noexcept { return core_->stats(); }
+
+}  // namespace weft::http

@@ -1,0 +1,111 @@
+// What a client's requests share: connections.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/detail/atomic.hpp>
+#include <weft/error.hpp>
+#include <weft/http/client.hpp>
+#include <weft/http/layer.hpp>
+#include <weft/http/url.hpp>
+#include <weft/mutex.hpp>
+#include <weft/net/tcp_stream.hpp>
+#include <weft/semaphore.hpp>
+
+#include "http/input.hpp"
+
+namespace weft::http {
+
+// One connection to a server. Used by one party at a time.
+struct ClientConnection {
+  net::TcpStream stream;
+  std::unique_ptr<Layer> layer;  // Null: HTTP is spoken as it is. Ends before the stream.
+  Input input;
+  std::int64_t idle_since = 0;
+  bool reused = false;
+
+  net::Result<std::size_t> read(std::span<std::byte> buffer, const Until& until) {
+    return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
+  }
+  std::error_code write(std::string_view text, const Until& until) {
+    const auto bytes = std::as_bytes(std::span(text));
+    return (layer != nullptr ? layer->write_all(bytes, until) : stream.write_all(bytes, until))
+        .error;
+  }
+  // Fills the input. Errc::unexpected_end at the stream's end; head_too_large beyond `most` bytes.
+  std::error_code receive(std::size_t most, const Until& until);
+  // Nothing has come while it was idle, not even its end.
+  [[nodiscard]] bool is_quiet() {
+    std::byte byte{};
+    return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
+  }
+};
+
+// The connections to one host.
+struct HostPool {
+  explicit HostPool(std::size_t most) : slots(most) {}
+
+  Semaphore slots;
+  Mutex mutex;  // Guards the list.
+  std::vector<std::unique_ptr<ClientConnection>> idle;
+};
+
+// A slot of a host, and the connection that it is for. The slot is given back at the end.
+class Lease {
+ public:
+  Lease() noexcept = default;
+  // The caller has taken a slot.
+  explicit Lease(std::shared_ptr<HostPool> pool) noexcept : pool_(std::move(pool)) {}
+  Lease(Lease&& other) noexcept = default;
+  Lease& operator=(Lease&&) = delete;
+  ~Lease();
+
+  // The connection stays, for the next one who takes a slot.
+  void keep();
+  void drop() noexcept { connection_.reset(); }
+  void set(std::unique_ptr<ClientConnection> connection) noexcept {
+    connection_ = std::move(connection);
+  }
+  [[nodiscard]] ClientConnection* operator->() const noexcept { return connection_.get(); }
+  [[nodiscard]] ClientConnection& operator*() const noexcept { return *connection_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return connection_ != nullptr; }
+
+ private:
+  std::shared_ptr<HostPool> pool_;
+  std::unique_ptr<ClientConnection> connection_;
+};
+
+// The head of a request. Empty: something in the call must not be sent.
+[[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
+
+class ClientCore {
+ public:
+  explicit ClientCore(ClientOptions options);
+
+  net::Result<Reply> send(Call call, const Until& until);
+  [[nodiscard]] ClientStats stats() const noexcept;
+
+ private:
+  net::Result<Reply> send_to(const Url& url, const Call& call, const Until& until);
+  // By the connection of the lease.
+  net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
+                             const Call& call, const Until& until);
+  [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
+  [[nodiscard]] std::unique_ptr<ClientConnection> take_idle(HostPool& pool);
+  net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);
+
+  const ClientOptions options_;
+  Mutex mutex_;  // Guards the map.
+  std::map<std::string, std::shared_ptr<HostPool>> hosts_;
+  // Relaxed, all of them: only numbers.
+  detail::Atomic<std::uint64_t> connections_{0};
+  detail::Atomic<std::uint64_t> reused_{0};
+  detail::Atomic<std::uint64_t> retried_{0};
+};
+
+}  // namespace weft::http

@@ -1,0 +1,57 @@
+// An answer, as a client reads it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <weft/http/client.hpp>
+
+#include "http/chunk_decoder.hpp"
+#include "http/client_core.hpp"
+#include "http/head_parser.hpp"
+
+namespace weft::http {
+
+// Invariants
+//   I1  The texts of head_ are in text_, which does not change once it has been parsed.
+//   I2  lease_ has a connection until the body is over, or has failed for good.
+class Reply::State {
+ public:
+  State(Url url, const ClientOptions& options) noexcept
+      : url_(std::move(url)), head_bytes_(options.head_bytes), body_bytes_(options.body_bytes) {}
+
+  // False: it is no proper head.
+  [[nodiscard]] bool parse(std::string text);
+  // Behind parse(): the body is what comes by this connection next.
+  void begin_body(Lease&& lease, bool answers_head);
+
+  [[nodiscard]] const Head& head() const noexcept { return head_; }
+  [[nodiscard]] const Url& url() const noexcept { return url_; }
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::string> read_all(const Until& until);
+  // Reads what is left of a body that nobody wants, if that is little, so that the connection
+  // stays.
+  void discard(const Until& until);
+  [[nodiscard]] std::span<const Header> trailers() const noexcept {
+    return decoder_ ? decoder_->trailers() : std::span<const Header>();
+  }
+
+ private:
+  net::Result<std::size_t> read_plain(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::size_t> end_body();
+  net::Result<std::size_t> fail(std::error_code error);
+
+  const Url url_;
+  const std::size_t head_bytes_;
+  const std::uint64_t body_bytes_;
+  std::string text_;
+  Head head_;
+  std::optional<Lease> lease_;
+  std::optional<ChunkDecoder> decoder_;
+  std::uint64_t left_ = 0;  // Of a body of known length.
+  bool over_ = false;
+  std::error_code error_;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,134 @@
+// An HTTP/1.1 client.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/http/header.hpp>
+#include <weft/http/layer.hpp>
+#include <weft/http/url.hpp>
+#include <weft/net/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+struct ClientOptions {
+  // The most connections to one host and port, those that are idle included. A request for which
+  // there is none waits.
+  std::size_t max_per_host = 16;
+  // A connection that has been idle for longer is not used any more.
+  std::chrono::nanoseconds idle = std::chrono::seconds(30);
+  // For the name, the connection and the handshake together.
+  std::chrono::nanoseconds connect = std::chrono::seconds(10);
+  // The head of an answer. Trailers may be so large once more.
+  std::size_t head_bytes = 64 * 1024;
+  // What Reply::read_all() takes.
+  std::uint64_t body_bytes = 64 * 1024 * 1024;
+  // 0: answers that redirect are returned as they are.
+  std::size_t max_redirects = 10;
+  // What https is spoken with: tls::client_layer(context). Empty: https is Errc::unsupported.
+  ClientLayer secure = {};
+};
+
+// What is asked for.
+struct Call {
+  std::string method = "GET";
+  std::string url;
+  // Without Host, Connection, Content-Length and Transfer-Encoding, which are the client's.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  std::string body = {};
+  // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
+  // chunks. Another error ends the call. Called once: such a call is not repeated, nor redirected
+  // with its body.
+  std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
+};
+
+// An answer: the head is there, the body comes as it is read. Move-only; used by one party at a
+// time. Its connection returns to the client when the body has been read to its end, and is closed
+// if the reply is destroyed before.
+class Reply {
+ public:
+  // Empty; of no use.
+  Reply() noexcept;
+  Reply(Reply&& other) noexcept;
+  Reply& operator=(Reply&& other) noexcept;
+  ~Reply();
+
+  [[nodiscard]] int status() const noexcept;
+  // In the order in which they came; valid as long as the reply.
+  [[nodiscard]] std::span<const Header> headers() const noexcept;
+  // The first one of this name.
+  [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
+  // Where it came from in the end, behind all redirects.
+  [[nodiscard]] const Url& url() const noexcept;
+  // Known before the body is read, unless it comes in chunks or up to the stream's end.
+  [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
+
+  // Reads what there is of the body, at least one byte. Parks. At its end:
+  // weft::Errc::end_of_stream. Other errors: weft::Errc::timed_out, cancelled (it may be tried
+  // again); Errc::malformed, unexpected_end; the stream's.
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  // All of it. After an error `value` is what came before; Errc::body_too_large is one.
+  net::Result<std::string> read_all(const Until& until = {});
+  // What came behind the last chunk; empty before the body's end has been read.
+  [[nodiscard]] std::span<const Header> trailers() const noexcept;
+
+  class State;  // Of no use to others, as are the next two.
+  explicit Reply(std::unique_ptr<State> state) noexcept;
+  [[nodiscard]] State& state() const noexcept { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
+
+// Sums since the beginning. May be stale when they are returned.
+struct ClientStats {
+  std::uint64_t connections = 0;  // Made.
+  std::uint64_t reused = 0;       // Requests that found one.
+  std::uint64_t retried = 0;      // Of those, the ones whose connection turned out to be closed.
+};
+
+class ClientCore;
+
+// Asks servers, by connections that are kept for the next request. No proxies, no cookies, no
+// caches. From fibers and plain threads of one runtime, any number at a time; it must not outlive
+// the runtime.
+class Client {
+ public:
+  // Throws std::invalid_argument that names the option.
+  explicit Client(ClientOptions options = {});
+  // Closes what is idle. Replies may live on.
+  ~Client();
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  // Sends the request and returns when the head of the answer is there; also of 404 and the like.
+  // Parks: for a connection, if max_per_host are in use, and for the server. `until` ends all of
+  // that. Redirects are followed: 303 by GET, 301 and 302 too, unless it was a HEAD; 307 and 308
+  // with method and body. Authorization and Cookie do not go to another host, and nothing goes from
+  // https to http. A request that may be repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is, when
+  // a connection that was kept turns out to be closed.
+  // Errors: weft::Errc::timed_out, cancelled; Errc::malformed (a URL, a header, an answer),
+  // unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(), the layer and the
+  // stream have.
+  net::Result<Reply> send(const Call& call, const Until& until = {});
+  net::Result<Reply> get(std::string url, const Until& until = {}) {
+    return send({.url = std::move(url)}, until);
+  }
+
+  [[nodiscard]] ClientStats stats() const noexcept;
+
+ private:
+  const std::shared_ptr<ClientCore> core_;
+};
+
+}  // namespace weft::http

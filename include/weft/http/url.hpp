@@ -1,0 +1,32 @@
+// Where something is found in the web.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <weft/net/result.hpp>
+
+namespace weft::http {
+
+// An absolute URL of http or https, taken apart. A plain value.
+struct Url {
+  std::string scheme = "http";  // Or "https".
+  std::string host;             // "example.org", "127.0.0.1", "::1"; in small letters.
+  std::uint16_t port = 80;
+  std::string target = "/";  // The path and the query, as they are asked for; no fragment.
+
+  // "https://example.org:8443/a?b#c". Errors: Errc::unsupported for another scheme, Errc::malformed
+  // for everything else; a user and a password are refused, too, and so are bytes that would have
+  // to be coded.
+  static net::Result<Url> parse(std::string_view text);
+  // What a link, or a redirect, at this place leads to: "https://a/b", "//a/b", "/b", "b", "?c".
+  [[nodiscard]] net::Result<Url> resolve(std::string_view reference) const;
+
+  // "example.org", "example.org:8080", "[::1]"; without the scheme's own port.
+  [[nodiscard]] std::string authority() const;
+  [[nodiscard]] std::string to_string() const { return scheme + "://" + authority() + target; }
+
+  friend bool operator==(const Url& left, const Url& right) = default;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,285 @@
+#include <weft/http/client.hpp>
+
+#include <array>
+#include <atomic>
+#include <stop_token>
+#include <string>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/event.hpp>
+#include <weft/http/error.hpp>
+#include <weft/http/router.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::string url_of(const HttpServer& server, std::string_view path) {
+  return "http://" + server.address().to_string() + std::string(path);
+}
+
+// Answers each connection with the next of `answers`, whatever it is asked, and ends it.
+class Script {
+ public:
+  explicit Script(std::vector<std::string> answers)
+      : answers_(std::move(answers)),
+        listener_(net::TcpListener::listen(net::Address::loopback_v4(0)).value),
+        url_("http://" + listener_.local_address().value.to_string() + "/"),
+        fiber_(spawn([this] { run(); })) {}
+  [[nodiscard]] const std::string& url() const { return url_; }
+  void join() { fiber_.join(); }
+
+ private:
+  void run() {
+    for (const std::string& answer : answers_) {
+      net::TcpStream stream = listener_.accept().value;
+      // '|' is where the next request is waited for.
+      std::string_view rest = answer;
+      while (!rest.empty()) {
+        (void)receive_until(stream, "\r\n\r\n");
+        const std::size_t end = std::min(rest.find('|'), rest.size());
+        send_text(stream, rest.substr(0, end));
+        rest.remove_prefix(std::min(end + 1, rest.size()));
+        if (rest.empty() && answer.back() == '|') (void)receive_until(stream, "\r\n\r\n");
+      }
+    }
+  }
+
+  const std::vector<std::string> answers_;
+  net::TcpListener listener_;
+  const std::string url_;
+  JoinHandle<void> fiber_;
+};
+
+const std::string kGood = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+}  // namespace
+
+FIBER_TEST_CASE("a client asks again by the connection it has") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    response.add_header("X-Path", request.path());
+    (void)response.send(request.read_all().value);
+  });
+  http::Client client;
+  for (int i = 0; i < 20; ++i) {
+    http::Call call{.method = "POST", .url = url_of(server, "/" + std::to_string(i))};
+    call.body = std::string(static_cast<std::size_t>(i * 1000), 'x');
+    auto [reply, error] = client.send(call);
+    CHECK_FALSE(error);
+    CHECK(reply.status() == 200);
+    CHECK(reply.header("x-path") == "/" + std::to_string(i));
+    CHECK(reply.content_length() == call.body.size());
+    CHECK(reply.read_all().value == call.body);
+  }
+  CHECK(client.stats().connections == 1);
+  CHECK(client.stats().reused == 19);
+}
+
+FIBER_TEST_CASE("a client never has more connections to a host than it may") {
+  std::atomic<int> running{0};
+  HttpServer server([&](http::Request&, http::Response& response) {
+    CHECK(++running <= 3);
+    this_fiber::yield();
+    --running;
+    (void)response.send("x");
+  });
+  http::Client client({.max_per_host = 3});
+  WaitGroup all;
+  for (int i = 0; i < 30; ++i) {
+    all.go([&] {
+      auto [reply, error] = client.get(url_of(server, "/"));
+      CHECK_FALSE(error);
+      CHECK(reply.read_all().value == "x");
+    });
+  }
+  all.wait();
+  CHECK(client.stats().connections <= 3);
+  CHECK(server.server().stats().accepted <= 3);
+  // Bodies that nobody reads hold their slots.
+  std::vector<http::Reply> held;
+  for (int i = 0; i < 3; ++i) held.push_back(client.get(url_of(server, "/")).value);
+  CHECK(client.get(url_of(server, "/"), Deadline::after(5ms)).error == Errc::timed_out);
+  held.pop_back();
+  CHECK_FALSE(client.get(url_of(server, "/")).error);
+}
+
+FIBER_TEST_CASE("bodies go in chunks both ways, with trailers") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    CHECK_FALSE(request.content_length());
+    std::array<std::byte, 100> part;
+    for (;;) {
+      const auto [count, error] = request.read_some(part);
+      if (error) break;
+      (void)response.write(std::span(part).first(count));
+    }
+  });
+  http::Client client;
+  int left = 50;
+  http::Call call{.method = "PUT", .url = url_of(server, "/")};
+  call.body_source = [&](std::span<std::byte> room) -> net::Result<std::size_t> {
+    if (left == 0) return {.error = Errc::end_of_stream};
+    const std::size_t size =
+        std::min<std::size_t>(static_cast<std::size_t>(left--) * 7, room.size());
+    std::fill_n(room.begin(), size, std::byte{'y'});
+    return {.value = size};
+  };
+  auto [reply, error] = client.send(call);
+  CHECK_FALSE(error);
+  CHECK_FALSE(reply.content_length());
+  CHECK(reply.read_all().value == std::string(7 * 50 * 51 / 2, 'y'));
+  Script script(
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\nA: b\r\n\r\n"});
+  auto chunked = client.get(script.url()).value;
+  CHECK(chunked.read_all().value == "abc");
+  CHECK(chunked.trailers().size() == 1);
+}
+
+FIBER_TEST_CASE("redirects are followed as far as they may be") {
+  http::Router router;
+  const auto to = [](int status, std::string place) {
+    return [status, place](http::Request&, http::Response& response) {
+      response.set_status(status);
+      response.add_header("Location", place);
+      (void)response.send("elsewhere");
+    };
+  };
+  const auto echo = [](http::Request& request, http::Response& response) {
+    (void)response.send(std::string(request.method()) + " " + std::string(request.target()) + " " +
+                        request.read_all().value +
+                        std::string(request.header("authorization").value_or("-")));
+  };
+  router.post("/301", to(301, "end?x")).post("/303", to(303, "/end")).post("/307", to(307, "/end"));
+  router.get("/loop", to(302, "/loop")).get("/end", echo).post("/end", echo);
+  router.get("/odd", to(302, "mailto:a")).get("/300", to(300, "/end"));
+  const HttpServer server(router);
+  http::Router leaving;
+  leaving.get("/away", to(302, url_of(server, "/end")));
+  const HttpServer other(leaving);
+  http::Client client({.max_per_host = 1});
+  const auto ask = [&](std::string method, const std::string& url) {
+    auto [reply, error] = client.send({.method = std::move(method),
+                                       .url = url,
+                                       .headers = {{"Authorization", "secret"}},
+                                       .body = "body "});
+    return error ? error.message() : reply.read_all().value;
+  };
+  CHECK(ask("POST", url_of(server, "/301")) == "GET /end?x secret");
+  CHECK(ask("POST", url_of(server, "/303")) == "GET /end secret");
+  CHECK(ask("POST", url_of(server, "/307")) == "POST /end body secret");
+  CHECK(ask("GET", url_of(server, "/300")) == "elsewhere");
+  CHECK(client.get(url_of(other, "/away")).value.url().to_string() == url_of(server, "/end"));
+  CHECK(ask("GET", url_of(other, "/away")) == "GET /end -");
+  CHECK(client.get(url_of(server, "/loop")).error == http::Errc::too_many_redirects);
+  CHECK(client.get(url_of(server, "/odd")).error == http::Errc::unsupported);
+  http::Client stays({.max_redirects = 0});
+  CHECK(stays.get(url_of(server, "/loop")).value.status() == 302);
+}
+
+FIBER_TEST_CASE("a connection that is found closed is replaced, if the request may be repeated") {
+  Script script({kGood + "|", kGood + "|", kGood});
+  http::Client client;
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  // The server reads this one, and closes without an answer.
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  CHECK(client.stats().retried == 1);
+  CHECK(client.send({.method = "POST", .url = script.url()}).error == http::Errc::unexpected_end);
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  script.join();
+}
+
+FIBER_TEST_CASE("answers that cannot be trusted are errors") {
+  const std::vector<std::string> answers = {
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
+      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+      "HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok",
+      "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
+      "HTTP/2.0 200 OK\r\n\r\n",
+      "HTTP/1.1 99 OK\r\n\r\n",
+      "ICY 200 OK\r\n\r\n",
+      "<html>\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Le",
+  };
+  Script script(answers);
+  http::Client client;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    CHECK(client.get(script.url()).error == http::Errc::malformed);
+  }
+  script.join();
+  Script bodies({"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcX",
+                 "HTTP/1.1 200 OK\r\n\r\nup to the end",
+                 "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n01234567890"});
+  http::Client strict({.body_bytes = 10});
+  CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::unexpected_end);
+  CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::unexpected_end);
+  CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::malformed);
+  CHECK(client.get(bodies.url()).value.read_all().value == "up to the end");
+  CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
+}
+
+FIBER_TEST_CASE("answers without a body, and those before the answer, are understood") {
+  Script script(
+      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
+       "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"
+       "\r\n|HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n|" +
+           kGood});
+  http::Client client;
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  CHECK(client.get(script.url()).value.status() == 204);
+  CHECK(client.get(script.url()).value.read_all().value.empty());
+  auto head = client.send({.method = "HEAD", .url = script.url()}).value;
+  CHECK(head.content_length() == 9);
+  CHECK(head.read_all().value.empty());
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  CHECK(client.stats().connections == 2);
+}
+
+FIBER_TEST_CASE("what would split a request is not sent") {
+  http::Client client;
+  const std::string url = "http://127.0.0.1:9/";
+  CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error == http::Errc::malformed);
+  CHECK(client.get(url + " HTTP/1.1\r\nA: b").error == http::Errc::malformed);
+  CHECK(client.get("https://127.0.0.1:9/").error == http::Errc::unsupported);
+  const HttpServer server(
+      [](http::Request&, http::Response& response) { (void)response.send({}); });
+  for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
+           {"A", "b\r\nC: d"}, {"A b", "c"}, {"Host", "b"}, {"Transfer-Encoding", "chunked"}}) {
+    CHECK(client.send({.url = url_of(server, "/"), .headers = {{name, value}}}).error ==
+          http::Errc::malformed);
+  }
+}
+
+FIBER_TEST_CASE("a deadline and a stop request end a call and the reading of its body") {
+  Event never;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    if (request.path() == "/body") (void)response.write("part");
+    (void)never.wait_until(request.context());
+  });
+  http::Client client;
+  CHECK(client.get(url_of(server, "/"), Deadline::after(5ms)).error == Errc::timed_out);
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto stopper = spawn([&] { source.request_stop(); });
+  CHECK(client.get(url_of(server, "/"), token).error == Errc::cancelled);
+  auto [reply, error] = client.get(url_of(server, "/body"));
+  CHECK_FALSE(error);
+  const auto [body, over] = reply.read_all(Deadline::after(5ms));
+  CHECK(over == Errc::timed_out);
+  CHECK(body == "part");
+}
+
+FIBER_TEST_CASE("plain threads ask, too") {
+  const HttpServer server(
+      [](http::Request&, http::Response& response) { (void)response.send("x"); });
+  http::Client client;
+  blocking([&] { CHECK(client.get(url_of(server, "/")).value.read_all().value == "x"); });
+}
+
+}  // namespace weft::test

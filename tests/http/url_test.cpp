@@ -1,0 +1,105 @@
+#include <weft/http/url.hpp>
+
+#include <string>
+#include <string_view>
+#include <weft/http/error.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+TEST_CASE("http/url: URLs are taken apart, and put together as they were meant") {
+  struct Case {
+    std::string_view text;
+    std::string_view whole;  // Empty: refused.
+  };
+  constexpr Case kCases[] = {
+      {"http://a", "http://a/"},
+      {"HTTP://Example.ORG:80/A?b=C#d", "http://example.org/A?b=C"},
+      {"https://a:443", "https://a/"},
+      {"https://a:8443?x", "https://a:8443/?x"},
+      {"http://a:/b", "http://a/b"},
+      {"http://[::1]:81/", "http://[::1]:81/"},
+      {"http://127.0.0.1:8080/%20?a%0d", "http://127.0.0.1:8080/%20?a%0d"},
+      {"http://a#b", "http://a/"},
+      {"", ""},
+      {"a/b", ""},
+      {"//a/b", ""},
+      {"http:/a", ""},
+      {"http://", ""},
+      {"http:///a", ""},
+      {"ftp://a", ""},
+      {"http://u:p@a/", ""},
+      {"http://a:0/", ""},
+      {"http://a:65536/", ""},
+      {"http://a:8o/", ""},
+      {"http://a:-1/", ""},
+      {"http://a b/", ""},
+      {"http://a/b c", ""},
+      {"http://a/\r\nHost: b", ""},
+      {"http://a\r\n/", ""},
+      {"http://a/\x7f", ""},
+      {"http://a/\xc3\xa4", ""},
+      {"http://[::1/", ""},
+      {"http://[a]/", ""},
+      {"http://[::1]x/", ""},
+      {"http://a\\b/", ""},
+  };
+  for (const Case& each : kCases) {
+    CAPTURE(each.text);
+    const auto [url, error] = http::Url::parse(each.text);
+    CHECK((error ? std::string() : url.to_string()) == each.whole);
+    // What has been written is read as the same.
+    if (!error) CHECK(http::Url::parse(url.to_string()).value == url);
+  }
+  CHECK(http::Url::parse("ftp://a").error == http::Errc::unsupported);
+  CHECK(http::Url::parse("http://a b").error == http::Errc::malformed);
+}
+
+TEST_CASE("http/url: references are resolved as RFC 3986 says") {
+  const auto base = http::Url::parse("http://a/b/c/d;p?q").value;
+  struct Case {
+    std::string_view reference;
+    std::string_view whole;
+  };
+  constexpr Case kCases[] = {
+      {"g", "http://a/b/c/g"},
+      {"./g", "http://a/b/c/g"},
+      {"g/", "http://a/b/c/g/"},
+      {"/g", "http://a/g"},
+      {"//g", "http://g/"},
+      {"?y", "http://a/b/c/d;p?y"},
+      {"g?y", "http://a/b/c/g?y"},
+      {"#s", "http://a/b/c/d;p?q"},
+      {"g#s", "http://a/b/c/g"},
+      {";x", "http://a/b/c/;x"},
+      {"", "http://a/b/c/d;p?q"},
+      {".", "http://a/b/c/"},
+      {"./", "http://a/b/c/"},
+      {"..", "http://a/b/"},
+      {"../g", "http://a/b/g"},
+      {"../..", "http://a/"},
+      {"../../g", "http://a/g"},
+      {"../../../g", "http://a/g"},
+      {"/./g", "http://a/g"},
+      {"/../g", "http://a/g"},
+      {"g.", "http://a/b/c/g."},
+      {"..g", "http://a/b/c/..g"},
+      {"./../g", "http://a/b/g"},
+      {"g/./h", "http://a/b/c/g/h"},
+      {"g;x=1/../y", "http://a/b/c/y"},
+      {"g?y/../x", "http://a/b/c/g?y/../x"},
+      {"https://b:1/c", "https://b:1/c"},
+      {"mailto:a", ""},
+      {"javascript:x", ""},
+      {"g h", ""},
+      {"//", ""},
+  };
+  for (const Case& each : kCases) {
+    CAPTURE(each.reference);
+    const auto [url, error] = base.resolve(each.reference);
+    CHECK((error ? std::string() : url.to_string()) == each.whole);
+  }
+}
+
+}  // namespace weft::test
