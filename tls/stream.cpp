@@ -52,10 +52,13 @@ std::error_code StreamState::prepare() {
     return {};
   }
   SSL_set_connect_state(ssl_.get());
-  if (SSL_set1_host(ssl_.get(), server_name_.c_str()) != 1 ||
-      // As the macro SSL_set_tlsext_host_name does, but for its casts.
-      SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-               const_cast<char*>(server_name_.c_str())) != 1) {
+  // An address is looked for among the certificate's addresses, and is no name to ask for.
+  const bool is_address =
+      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), server_name_.c_str()) == 1;
+  if (!is_address && (SSL_set1_host(ssl_.get(), server_name_.c_str()) != 1 ||
+                      // As the macro SSL_set_tlsext_host_name does, but for its casts.
+                      SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                               const_cast<char*>(server_name_.c_str())) != 1)) {
     return take_error();
   }
   if (const SessionPtr session = context_->take_session(server_name_)) {
@@ -103,7 +106,10 @@ std::error_code StreamState::flush(const Until& until) {
       if (sending_.empty()) return {};
     }
     const auto [done, error] = stream_.write_all(std::as_bytes(std::span(sending_)), until);
-    sending_.erase(0, done);
+    {
+      const std::lock_guard guard(ssl_mutex_);
+      sending_.erase(0, done);
+    }
     if (error) return error;
   }
 }

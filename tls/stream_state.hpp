@@ -55,7 +55,8 @@ class StreamState {
   Mutex ssl_mutex_;
   Mutex write_mutex_;
   Wire wire_;
-  std::string sending_;  // Guarded by write_mutex_: taken from wire_.out, and not written yet.
+  // Taken from wire_.out, and not written yet. Changed with both mutexes, read with either.
+  std::string sending_;
   SslPtr ssl_;
 };
 

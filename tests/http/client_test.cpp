@@ -60,6 +60,8 @@ const std::string kGood = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 }  // namespace
 
+TEST_SUITE_BEGIN("http/client");
+
 FIBER_TEST_CASE("a client asks again by the connection it has") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     response.add_header("X-Path", request.path());
@@ -281,5 +283,7 @@ FIBER_TEST_CASE("plain threads ask, too") {
   http::Client client;
   blocking([&] { CHECK(client.get(url_of(server, "/")).value.read_all().value == "x"); });
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

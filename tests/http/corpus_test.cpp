@@ -53,6 +53,8 @@ void check_case(const CorpusCase& wanted, const std::vector<Answer>& answers) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("http/corpus");
+
 TEST_CASE("the table of requests has at least 300 that must be refused") {
   std::size_t refused = 0;
   for (const CorpusCase& one : read_corpus()) refused += one.statuses.back() >= 400 ? 1 : 0;
@@ -85,5 +87,7 @@ FIBER_TEST_CASE("an answer is the same when the request comes in two parts") {
     check_case(one, answers);
   }
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

@@ -32,6 +32,8 @@ Answer first_answer(net::TcpStream& stream) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("http/limits");
+
 FIBER_TEST_CASE("a head that does not end is answered with 408") {
   http::ServerOptions options;
   options.limits.head = 20ms;
@@ -314,5 +316,7 @@ FIBER_TEST_CASE("requests that come while the server stops are answered or not b
     CHECK(answered == handled);
   }
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

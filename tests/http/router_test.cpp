@@ -28,6 +28,8 @@ std::string get(const HttpServer& server, std::string_view path, std::string_vie
 
 }  // namespace
 
+TEST_SUITE_BEGIN("http/router");
+
 FIBER_TEST_CASE("a router finds handlers and parameters") {
   http::Router router;
   router.get("/", say("root"))
@@ -103,5 +105,7 @@ FIBER_TEST_CASE("patterns that mean nothing are refused") {
   CHECK_THROWS_AS(router.get("/{b}", say("x")), std::invalid_argument);
   CHECK_THROWS_AS(router.get("/x", nullptr), std::invalid_argument);
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

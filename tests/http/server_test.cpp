@@ -37,6 +37,8 @@ Answer ask_once(net::TcpStream& stream, std::string_view request) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("http/server");
+
 FIBER_TEST_CASE("many requests go over one connection, one after the other") {
   HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
@@ -309,5 +311,7 @@ FIBER_TEST_CASE("impossible options are named") {
   CHECK(message_of(options).find("max_running") != std::string::npos);
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

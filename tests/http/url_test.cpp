@@ -8,7 +8,9 @@
 
 namespace weft::test {
 
-TEST_CASE("http/url: URLs are taken apart, and put together as they were meant") {
+TEST_SUITE_BEGIN("http/url");
+
+TEST_CASE("URLs are taken apart, and put together as they were meant") {
   struct Case {
     std::string_view text;
     std::string_view whole;  // Empty: refused.
@@ -56,7 +58,7 @@ TEST_CASE("http/url: URLs are taken apart, and put together as they were meant")
   CHECK(http::Url::parse("http://a b").error == http::Errc::malformed);
 }
 
-TEST_CASE("http/url: references are resolved as RFC 3986 says") {
+TEST_CASE("references are resolved as RFC 3986 says") {
   const auto base = http::Url::parse("http://a/b/c/d;p?q").value;
   struct Case {
     std::string_view reference;
@@ -101,5 +103,7 @@ TEST_CASE("http/url: references are resolved as RFC 3986 says") {
     CHECK((error ? std::string() : url.to_string()) == each.whole);
   }
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

@@ -30,7 +30,9 @@ X509* make_certificate(const std::string& subject, const std::string& host, EVP_
                              reinterpret_cast<const unsigned char*>(subject.c_str()), -1, -1, 0);
   X509_set_issuer_name(certificate,
                        X509_get_subject_name(issuer != nullptr ? issuer : certificate));
-  const std::string value = issuer == nullptr ? "critical,CA:TRUE" : "DNS:" + host;
+  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+  const std::string value =
+      issuer == nullptr ? "critical,CA:TRUE" : (is_address ? "IP:" : "DNS:") + host;
   X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
       nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name,
       value.c_str());

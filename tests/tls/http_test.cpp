@@ -62,6 +62,8 @@ std::string receive_text(tls::Stream& stream, std::string_view end) {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("tls/http");
+
 FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between") {
   const Secrets secrets;
   const HttpServer server(
@@ -150,7 +152,7 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
 
 FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody else") {
   const Secrets secrets;
-  secrets.certificates.make("here", "localhost");
+  secrets.certificates.make("here", "127.0.0.1");
   const auto context =
       tls::Context::server({.certificate_file = secrets.certificates.certificate("here"),
                             .key_file = secrets.certificates.key("here")})
@@ -159,7 +161,7 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody
       [](http::Request& request, http::Response& response) {
         if (request.path() == "/down") {
           response.set_status(302);
-          response.add_header("Location", "http://localhost/");
+          response.add_header("Location", "http://127.0.0.1/");
         }
         (void)response.send(std::string(request.host()));
       },
@@ -167,14 +169,17 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody
   http::Client client({.secure = tls::client_layer(secrets.client)});
   const std::string port = std::to_string(server.address().port());
   for (int i = 0; i < 5; ++i) {
-    auto [reply, error] = client.get("https://localhost:" + port + "/");
+    auto [reply, error] = client.get("https://127.0.0.1:" + port + "/");
     CHECK_FALSE(error);
-    CHECK(reply.read_all().value == "localhost:" + port);
+    CHECK(reply.read_all().value == "127.0.0.1:" + port);
   }
   CHECK(client.stats().connections == 1);
-  CHECK(client.get("https://localhost:" + port + "/down").error == http::Errc::unsupported);
-  CHECK(client.get("https://127.0.0.1:" + port + "/").error.message() ==
+  CHECK(client.get("https://127.0.0.1:" + port + "/down").error == http::Errc::unsupported);
+  http::Client stranger({.secure = tls::client_layer(tls::Context::client().value)});
+  CHECK(stranger.get("https://127.0.0.1:" + port + "/").error.message() ==
         "certificate verify failed");
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

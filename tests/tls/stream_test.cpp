@@ -73,6 +73,8 @@ struct World {
 
 }  // namespace
 
+TEST_SUITE_BEGIN("tls/stream");
+
 FIBER_TEST_CASE("bytes go both ways, small and many") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
@@ -207,5 +209,7 @@ FIBER_TEST_CASE("files that are missing are named by an error") {
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
   CHECK(error.category() == tls::openssl_category());
 }
+
+TEST_SUITE_END();
 
 }  // namespace weft::test

@@ -29,7 +29,8 @@ class Stream {
 
   // The handshake, as the server or the client of a connection. Parks; it runs on a stack that is
   // large enough for it, whatever the caller's is. `server_name` is what the server's certificate
-  // must be for. Errors: openssl_category(), Errc::truncated, those of TcpStream.
+  // must be for, a name or an IP address. Errors: openssl_category(), Errc::truncated, those of
+  // TcpStream.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
