@@ -142,7 +142,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
     if (refused) return {.error = refused};
     connection->layer = std::move(layer);
   }
-  connections_.fetch_add(1, relaxed);
+  connections_.fetch_add(1, relaxed);  // Relaxed here and below: only numbers.
   return {.value = std::move(connection)};
 }
 
