@@ -23,7 +23,7 @@
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
-#include <weft/net/tcp_listener.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/pacer.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
@@ -36,6 +36,7 @@ namespace {
 
 using weft::Deadline;
 using weft::net::Address;
+using weft::net::ByteStream;
 using weft::net::TcpListener;
 using weft::net::TcpStream;
 
@@ -86,24 +87,17 @@ class Server {
 
  private:
   void serve() {
-    for (;;) {
-      auto [stream, error] = listener_.accept();
-      if (error == weft::Errc::closed) return;
-      if (error) {
-        // Out of descriptors, most likely: connections that end will give some back.
-        weft::this_fiber::sleep_for(std::chrono::milliseconds(10));
-        continue;
-      }
-      // Shared, because a callable is moved from even if the pool refuses it.
-      auto connection = std::make_shared<TcpStream>(std::move(stream));
-      if (!pool_.submit([this, connection] { handle(*connection); })) continue;
-      // To read and to answer is little work, but a client may be slow. A connection that is
-      // refused here, too, is closed with the last copy of it.
+    // To read and to answer is little work, but a client may be slow. A connection that is refused
+    // here, too, is closed with the last copy of it.
+    const auto refuse = [this](ByteStream stream) {
+      auto connection = std::make_shared<ByteStream>(std::move(stream));
       (void)refusals_.submit([connection] { answer(*connection, kBusy); });
-    }
+    };
+    check(weft::net::serve(listener_, {.on_refused = refuse, .run = weft::net::in_pool(pool_)},
+                           [this](ByteStream& connection) { handle(connection); }));
   }
 
-  void handle(TcpStream& connection) {
+  void handle(ByteStream& connection) {
     const std::size_t at_once = ++at_once_;
     std::size_t most = most_at_once_;
     while (most < at_once && !most_at_once_.compare_exchange_weak(most, at_once)) {
@@ -114,7 +108,7 @@ class Server {
   }
 
   // Reads what was asked first: a connection that is closed with unread bytes is reset.
-  static void answer(TcpStream& connection, std::string_view text) {
+  static void answer(ByteStream& connection, std::string_view text) {
     const Deadline patience = Deadline::after(std::chrono::seconds(10));
     std::array<std::byte, kRequest.size()> request;
     if (connection.read_exactly(request, patience).error) return;

@@ -55,7 +55,7 @@ std::uint64_t permits(std::size_t most) noexcept {
 }
 
 // There is no descriptor for it but one that is needed elsewhere.
-void turn_away(net::TcpStream stream) noexcept {
+void turn_away(net::ByteStream stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
       "Connection: close\r\n\r\n";

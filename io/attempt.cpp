@@ -2,9 +2,44 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
+#include <ctime>
+
 namespace weft::io {
+
+namespace {
+
+sigset_t pipe_signal() noexcept {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGPIPE);
+  return signals;
+}
+
+}  // namespace
+
+[[gnu::noinline]] NoPipeSignal::NoPipeSignal() noexcept {
+  const sigset_t signals = pipe_signal();
+  sigset_t pending;
+  ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+  ::sigpending(&pending);
+  was_pending_ = sigismember(&pending, SIGPIPE) != 0;
+}
+
+[[gnu::noinline]] NoPipeSignal::~NoPipeSignal() {
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+[[gnu::noinline]] CallResult NoPipeSignal::note(CallResult result) noexcept {
+  if (result.error == EPIPE && !was_pending_) {
+    const sigset_t signals = pipe_signal();
+    const timespec now{};
+    (void)::sigtimedwait(&signals, nullptr, &now);
+  }
+  return result;
+}
 
 [[gnu::noinline]] short ready_now(int descriptor, short events) noexcept {
   pollfd state{descriptor, events, 0};

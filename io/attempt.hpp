@@ -1,6 +1,8 @@
 // Trying a system call, waiting, and trying again.
 #pragma once
 
+#include <signal.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -35,6 +37,23 @@ CallResult result_of(Call call) noexcept {
     if (error != EINTR) return {0, error};
   }
 }
+
+// For system calls that cannot be told to leave the signal out: without a reader the system sends
+// SIGPIPE besides the error. It goes to the thread that writes, so it can be kept back there, and
+// taken away. For a scope without a switch.
+class NoPipeSignal {
+ public:
+  NoPipeSignal() noexcept;
+  ~NoPipeSignal();
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+  // What the call returned, in the scope.
+  CallResult note(CallResult result) noexcept;
+
+ private:
+  sigset_t before_;
+  bool was_pending_ = false;
+};
 
 // Which of poll()'s `events` are so now; with an error or a hang-up, in which no call waits, or if
 // poll() fails, all of them.

@@ -135,7 +135,7 @@ bool IoDirection::take_edge() noexcept {
 bool IoDirection::worth_trying() noexcept {
   // Remembered, as the caller may have to give up before it tries.
   if (take_edge()) set_drained(false);
-  return !drained_.load(relaxed) || hung_up_.load(relaxed);
+  return !drained_.load(relaxed) || always_worth_trying_.load(relaxed);
 }
 
 bool IoDirection::notify() noexcept {

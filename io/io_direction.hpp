@@ -68,10 +68,12 @@ class IoDirection {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // The peer is gone or half gone: from now on it is always worth trying. By the poller.
-  void set_hung_up() noexcept {
+  // From now on it is always worth trying: the peer is gone or half gone, or a short read does not
+  // mean that there is no more. By the poller, or the maker of the descriptor.
+  void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
-    if (!hung_up_.load(detail::relaxed)) hung_up_.store(true, detail::relaxed);
+    if (!always_worth_trying_.load(detail::relaxed))
+      always_worth_trying_.store(true, detail::relaxed);
   }
   // Brings the waiter, if there is one, near this processor: it will be delivered to soon.
   void prefetch_waiter() const noexcept {
@@ -83,7 +85,7 @@ class IoDirection {
     // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
     drained_.store(false, detail::relaxed);
-    hung_up_.store(false, detail::relaxed);
+    always_worth_trying_.store(false, detail::relaxed);
     word_.store(kIdle, detail::relaxed);
   }
 
@@ -104,7 +106,7 @@ class IoDirection {
   detail::Atomic<std::uintptr_t> word_{kIdle};
   detail::Atomic<std::int64_t> deadline_{Deadline::never().nanoseconds()};
   detail::Atomic<bool> drained_{false};
-  detail::Atomic<bool> hung_up_{false};
+  detail::Atomic<bool> always_worth_trying_{false};
 };
 
 }  // namespace weft::io

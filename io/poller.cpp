@@ -63,8 +63,8 @@ void IoHandle::disown() noexcept {
 std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) noexcept {
   if (generation_.load(relaxed) != generation) return 0;  // Meant for an earlier descriptor.
   if ((events & kHangUpEvents) != 0) {
-    read_.set_hung_up();
-    write_.set_hung_up();
+    read_.set_always_worth_trying();
+    write_.set_always_worth_trying();
   }
   std::size_t woken = 0;
   if ((events & kReadEvents) != 0 && read_.notify()) ++woken;

@@ -1,14 +1,11 @@
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <ctime>
 #include <weft/io.hpp>
 
 #include "io/attempt.hpp"
@@ -35,24 +32,9 @@ Ready ready_for(int descriptor, Ready what) noexcept {
   return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
 }
 
-// Without a reader the system sends SIGPIPE besides the error. It goes to the thread that writes,
-// so it can be kept back there, and taken away.
 [[gnu::noinline]] CallResult write_quietly(int descriptor, std::span<const std::byte> data) {
-  sigset_t pipe_signal;
-  sigset_t before;
-  sigset_t pending;
-  sigemptyset(&pipe_signal);
-  sigaddset(&pipe_signal, SIGPIPE);
-  ::pthread_sigmask(SIG_BLOCK, &pipe_signal, &before);
-  ::sigpending(&pending);
-  const CallResult result =
-      result_of([=] { return ::write(descriptor, data.data(), data.size()); });
-  if (result.error == EPIPE && sigismember(&pending, SIGPIPE) == 0) {
-    const timespec now{};
-    (void)::sigtimedwait(&pipe_signal, nullptr, &now);
-  }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return result;
+  NoPipeSignal quiet;
+  return quiet.note(result_of([=] { return ::write(descriptor, data.data(), data.size()); }));
 }
 
 [[gnu::noinline]] CallResult read_from(int descriptor, std::span<std::byte> buffer) noexcept {

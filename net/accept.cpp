@@ -30,7 +30,7 @@ bool concerns_one_connection(int error) noexcept {
 
 }  // namespace
 
-Result<TcpStream> accept_once(io::IoHandle& listener, const Until& until) noexcept {
+Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept {
   const auto attempt = [descriptor = listener.descriptor()]() noexcept {
     for (;;) {
       const CallResult result = accept_from(descriptor);
@@ -42,8 +42,21 @@ Result<TcpStream> accept_once(io::IoHandle& listener, const Until& until) noexce
   const auto [descriptor, error] =
       attempt_until(direction, detail::WaitReason::readable, until, true, attempt);
   if (error) return {.error = error};
-  auto [socket, refused] = adopt(listener.poller(), static_cast<int>(descriptor));
-  return {.value = TcpStream(std::move(socket)), .error = refused};
+  return adopt(listener.poller(), static_cast<int>(descriptor));
+}
+
+Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept {
+  const io::IoUse use(listener.handle());
+  if (!use) return {.error = Errc::closed};
+  for (Pauses pauses;;) {
+    Result<Socket> result = accept_once(*use, until);
+    if (!passes_by_itself(result.error) || until.is_over()) return result;
+    // Ended early by the next connection, which is no worse.
+    const Deadline pause = Deadline::after(pauses.next());
+    const io::WaitOutcome outcome =
+        use->read().wait(until.but_before(pause), detail::WaitReason::readable);
+    if (outcome == io::WaitOutcome::closed) return {.error = Errc::closed};
+  }
 }
 
 bool passes_by_itself(std::error_code error) noexcept {

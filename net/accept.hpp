@@ -5,7 +5,7 @@
 #include <chrono>
 #include <system_error>
 #include <weft/net/result.hpp>
-#include <weft/net/tcp_stream.hpp>
+#include <weft/net/socket.hpp>
 #include <weft/until.hpp>
 
 #include "io/poller.hpp"
@@ -14,7 +14,9 @@ namespace weft::net {
 
 // The next connection of a listener, whose handle the caller has entered. Parks. What concerns the
 // connection that was next, and not the listener, is passed over; what the system lacks is not.
-Result<TcpStream> accept_once(io::IoHandle& listener, const Until& until) noexcept;
+Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
+// The same for a listener that may be closed; what passes by itself is waited out.
+Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
 // The system lacks descriptors or memory: others may give some back.
 [[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;

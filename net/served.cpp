@@ -10,7 +10,7 @@ namespace weft::net {
 using detail::relaxed;
 
 std::error_code Connection::wait_readable(const Until& until) {
-  const io::IoUse use(stream_.socket().handle());
+  const io::IoUse use(bytes().socket().handle());
   if (!use) return Errc::closed;
   io::IoDirection& direction = use->read();
   for (bool tries = direction.worth_trying();; tries = true) {
@@ -44,11 +44,11 @@ void Server::Core::finish(Served& connection) noexcept {
 
 void Server::Core::refuse(Served& connection) noexcept {
   refused_.fetch_add(1, relaxed);
-  give_away(std::move(connection.stream));
+  give_away(std::move(connection.bytes()));
   finish(connection);
 }
 
-void Server::Core::give_away(TcpStream&& stream) noexcept {
+void Server::Core::give_away(ByteStream&& stream) noexcept {
   if (options_.on_refused) options_.on_refused(std::move(stream));
 }
 
@@ -72,7 +72,7 @@ void Server::Core::serve(Served& connection) {
 }
 
 Server::Core::Idle Server::Core::become_idle(Served& connection) {
-  const io::IoUse use(connection.stream.socket().handle());
+  const io::IoUse use(connection.handle());
   if (!use) return Idle::over;
   io::IoDirection& direction = use->read();
   if (direction.worth_trying() && is_readable(use->descriptor())) {
@@ -101,7 +101,7 @@ void Server::Core::resume(Served& connection) {
   connection.idle_since.store(0, relaxed);
   const bool expired = connection.expired.load(relaxed);
   bool serves = false;
-  if (const io::IoUse use(connection.stream.socket().handle()); use) {
+  if (const io::IoUse use(connection.handle()); use) {
     // Told to end? But a request that has come is not lost.
     const bool ends = expired || draining_.load(detail::acquire);  // [draining]
     serves = !ends || is_readable(use->descriptor());

@@ -44,7 +44,7 @@ void Server::Core::for_each(Visit visit) {
   }
 }
 
-void Server::Core::begin(TcpStream&& stream) {
+void Server::Core::begin(Connection::AnyStream&& stream) {
   const std::uint64_t number = accepted_.fetch_add(1, relaxed);
   Shard& shard = shards_[number % shards_.size()];
   auto* connection = new (std::nothrow) Served(*this, std::move(stream), shard);
@@ -76,13 +76,13 @@ void Server::Core::begin(TcpStream&& stream) {
 }
 
 // With a place for it, if places are limited.
-Result<TcpStream> Server::Core::next_connection(TcpListener& listener, const Until& until) {
+Result<Socket> Server::Core::next_connection(const AnyListener& listener, const Until& until) {
   const bool limited = options_.max_connections != 0;
   const bool waits = limited && options_.at_limit == AtLimit::wait;
   if (waits && !slots_.try_acquire_until(until)) return {.error = Errc::cancelled};
   for (;;) {
     const io::IoUse use(listener.socket().handle());
-    Result<TcpStream> result;
+    Result<Socket> result;
     result.error = Errc::closed;
     if (use) result = accept_once(*use, until);
     if (result.error) {
@@ -93,19 +93,19 @@ Result<TcpStream> Server::Core::next_connection(TcpListener& listener, const Unt
     accepted_.fetch_add(1, relaxed);
     refused_.fetch_add(1, relaxed);
     ended_.fetch_add(1, relaxed);
-    give_away(std::move(result.value));
+    give_away(ByteStream(std::move(result.value)));
   }
 }
 
-std::error_code Server::Core::accept_from(TcpListener& listener) {
+std::error_code Server::Core::accept_from(const AnyListener& listener) {
   const std::stop_token token = drain_.get_token();
   Pauses pauses;
   ReserveDescriptor reserve;
   for (;;) {
-    auto [stream, error] = next_connection(listener, token);
+    auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      begin(std::move(stream));
+      begin(listener.to_stream(std::move(socket)));
     } else if (passes_by_itself(error)) {
       if (!wait_out(listener, error, pauses, reserve)) break;
     } else if (error == Errc::cancelled || error == Errc::closed) {
@@ -118,16 +118,16 @@ std::error_code Server::Core::accept_from(TcpListener& listener) {
   drain();
   // Whoever has connected before the end is served.
   for (;;) {
-    auto [stream, error] = next_connection(listener, Deadline::past());
+    auto [socket, error] = next_connection(listener, Deadline::past());
     if (error) break;
-    begin(std::move(stream));
+    begin(listener.to_stream(std::move(socket)));
   }
   listener.close();
   return {};
 }
 
 // False: the server drains.
-bool Server::Core::wait_out(TcpListener& listener, std::error_code error, Pauses& pauses,
+bool Server::Core::wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
                             ReserveDescriptor& reserve) {
   pauses_.fetch_add(1, relaxed);
   const bool lacks_descriptors =
@@ -138,26 +138,26 @@ bool Server::Core::wait_out(TcpListener& listener, std::error_code error, Pauses
   return this_fiber::sleep_for(pauses.next(), token);
 }
 
-void Server::Core::refuse_waiting(TcpListener& listener, ReserveDescriptor& reserve) {
+void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve) {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost; ++i) {
     reserve.take();
     const io::IoUse use(listener.socket().handle());
     if (!use || !reserve.give()) return;
-    auto [stream, error] = accept_once(*use, Deadline::past());
+    auto [socket, error] = accept_once(*use, Deadline::past());
     if (!error) {
       accepted_.fetch_add(1, relaxed);
       refused_.fetch_add(1, relaxed);
       ended_.fetch_add(1, relaxed);
-      give_away(std::move(stream));
-      stream = {};
+      give_away(ByteStream(std::move(socket)));
+      socket = {};
     }
     reserve.take();
     if (error) return;
   }
 }
 
-std::error_code Server::Core::run(std::span<TcpListener> listeners, Handler handler) {
+std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handler handler) {
   handler_ = std::move(handler);
   std::vector<JoinHandle<std::error_code>> others;
   std::error_code first;
@@ -170,7 +170,7 @@ std::error_code Server::Core::run(std::span<TcpListener> listeners, Handler hand
     };
     const Drain drain_at_the_end{*this};
     if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
-    for (TcpListener& listener : listeners.subspan(listeners.empty() ? 0 : 1)) {
+    for (const AnyListener& listener : listeners.subspan(listeners.empty() ? 0 : 1)) {
       others.push_back(spawn([this, &listener] { return accept_from(listener); }));
     }
     if (!listeners.empty()) first = accept_from(listeners.front());
@@ -186,14 +186,14 @@ std::error_code Server::Core::run(std::span<TcpListener> listeners, Handler hand
 void Server::Core::end_connections() {
   draining_.store(true, release);  // [draining]
   const auto wake_idle = [](Served& each) {
-    const io::IoUse use(each.stream.socket().handle());
+    const io::IoUse use(each.handle());
     if (use) (void)use->read().notify();
   };
   for_each(wake_idle);
   if (!open_.wait_until(Deadline::after(options_.grace))) {
     for_each([this](Served& each) {
       closed_late_.fetch_add(1, relaxed);
-      each.stream.close();
+      each.bytes().close();
     });
     open_.wait();
   }
@@ -210,7 +210,7 @@ void Server::Core::sweep() {
       const std::int64_t since = each.idle_since.load(relaxed);
       if (since == 0 || since > oldest) return;
       each.expired.store(true, relaxed);
-      const io::IoUse use(each.stream.socket().handle());
+      const io::IoUse use(each.handle());
       if (use) (void)use->read().notify();
     });
   }
@@ -231,7 +231,7 @@ ServeStats Server::Core::stats() const noexcept {
 Server::Server(ServeOptions options) : core_(std::make_unique<Core>(std::move(options))) {}
 Server::~Server() = default;
 
-std::error_code Server::run(std::span<TcpListener> listeners, Handler handler) {
+std::error_code Server::run(std::span<const AnyListener> listeners, Handler handler) {
   return core_->run(listeners, std::move(handler));
 }
 void Server::drain() noexcept { core_->drain(); }

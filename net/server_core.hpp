@@ -35,7 +35,7 @@ class Server::Core {
         slots_(options_.max_connections),
         stop_(options_.stop, [this] { drain(); }) {}
 
-  std::error_code run(std::span<TcpListener> listeners, Handler handler);
+  std::error_code run(std::span<const AnyListener> listeners, Handler handler);
   void drain() noexcept { (void)drain_.request_stop(); }
   [[nodiscard]] bool is_draining() const noexcept { return drain_.stop_requested(); }
   [[nodiscard]] ServeStats stats() const noexcept;
@@ -51,13 +51,13 @@ class Server::Core {
  private:
   enum class Idle : std::uint8_t { readable, parked, over };
 
-  [[nodiscard]] std::error_code accept_from(TcpListener& listener);
-  [[nodiscard]] Result<TcpStream> next_connection(TcpListener& listener, const Until& until);
-  void begin(TcpStream&& stream);
-  [[nodiscard]] bool wait_out(TcpListener& listener, std::error_code error, Pauses& pauses,
+  [[nodiscard]] std::error_code accept_from(const AnyListener& listener);
+  [[nodiscard]] Result<Socket> next_connection(const AnyListener& listener, const Until& until);
+  void begin(Connection::AnyStream&& stream);
+  [[nodiscard]] bool wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
                               ReserveDescriptor& reserve);
-  void refuse_waiting(TcpListener& listener, ReserveDescriptor& reserve);
-  void give_away(TcpStream&& stream) noexcept;
+  void refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve);
+  void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
   template <class Visit>
   void for_each(Visit visit);
@@ -84,14 +84,19 @@ class Server::Core {
 // One connection. While it is idle, it stands in its socket's direction as a watch, with a fiber
 // that has not begun as the one to wake.
 struct Served : detail::IoWatch {
-  Served(Server::Core& server, TcpStream&& connected, Shard& home) noexcept
+  Served(Server::Core& server, Connection::AnyStream&& connected, Shard& home) noexcept
       : IoWatch{[](IoWatch& watch) noexcept { return static_cast<Served&>(watch).waker; }},
         core(server),
         stream(std::move(connected)),
         shard(home) {}
 
+  [[nodiscard]] ByteStream& bytes() noexcept {
+    return std::visit([](auto& each) -> ByteStream& { return each; }, stream);
+  }
+  [[nodiscard]] io::IoHandle* handle() noexcept { return bytes().socket().handle(); }
+
   Server::Core& core;
-  TcpStream stream;
+  Connection::AnyStream stream;
   Shard& shard;
   Served* next = nullptr;  // Guarded by the shard's mutex, as is the next one.
   Served* previous = nullptr;

@@ -1,11 +1,12 @@
 #include "net/system_calls.hpp"
 
-#include <netinet/in.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEFT_SANITIZED
@@ -22,31 +23,40 @@ using io::result_of;
 
 namespace {
 
-const sockaddr* system_form(const Address& address) noexcept {
-  return static_cast<const sockaddr*>(address.system_data());
+const sockaddr* pointer_to(SystemAddress address) noexcept {
+  return static_cast<const sockaddr*>(address.data);
 }
 
 template <class Call>
-Result<Address> address_from(Call call) noexcept {
-  sockaddr_storage storage{};
-  socklen_t size = sizeof storage;
-  const CallResult result =
-      result_of([&] { return call(reinterpret_cast<sockaddr*>(&storage), &size); });
-  if (result.error != 0) return {.error = result.code()};
-  return Address::from_system(&storage, size);
+Result<SystemName> name_from(Call call) noexcept {
+  Result<SystemName> name;
+  const CallResult result = result_of(
+      [&] { return call(reinterpret_cast<sockaddr*>(&name.value.data), &name.value.size); });
+  name.error = result.error == 0 ? std::error_code{} : result.code();
+  return name;
 }
 
 }  // namespace
 
-[[gnu::noinline]] CallResult open_tcp(const Address& address) noexcept {
-  const int family = address.is_v6() ? AF_INET6 : AF_INET;
-  return result_of(
-      [=] { return ::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP); });
+int SystemAddress::family() const noexcept {
+  sa_family_t family = AF_UNSPEC;
+  std::memcpy(&family, data, sizeof family);
+  return family;
 }
 
-[[gnu::noinline]] CallResult bind_to(int descriptor, const Address& address) noexcept {
+[[gnu::noinline]] CallResult open_socket(int family, int type) noexcept {
+  return result_of([=] { return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
+}
+
+[[gnu::noinline]] CallResult open_pair(std::array<int, 2>& ends) noexcept {
   return result_of([&] {
-    return ::bind(descriptor, system_form(address), static_cast<socklen_t>(address.system_size()));
+    return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data());
+  });
+}
+
+[[gnu::noinline]] CallResult bind_to(int descriptor, SystemAddress address) noexcept {
+  return result_of([=] {
+    return ::bind(descriptor, pointer_to(address), static_cast<socklen_t>(address.size));
   });
 }
 
@@ -59,10 +69,9 @@ Result<Address> address_from(Call call) noexcept {
       [=] { return ::accept4(descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
 }
 
-[[gnu::noinline]] CallResult connect_to(int descriptor, const Address& address) noexcept {
-  return result_of([&] {
-    return ::connect(descriptor, system_form(address),
-                     static_cast<socklen_t>(address.system_size()));
+[[gnu::noinline]] CallResult connect_to(int descriptor, SystemAddress address) noexcept {
+  return result_of([=] {
+    return ::connect(descriptor, pointer_to(address), static_cast<socklen_t>(address.size));
   });
 }
 
@@ -95,21 +104,67 @@ Result<Address> address_from(Call call) noexcept {
 
 #endif
 
+[[gnu::noinline]] CallResult receive_message(int descriptor, msghdr& message) noexcept {
+  return result_of([&] { return ::recvmsg(descriptor, &message, MSG_CMSG_CLOEXEC); });
+}
+
+[[gnu::noinline]] CallResult send_message(int descriptor, const msghdr& message) noexcept {
+  return result_of([&] { return ::sendmsg(descriptor, &message, MSG_NOSIGNAL); });
+}
+
+[[gnu::noinline]] CallResult receive_messages(int descriptor,
+                                              std::span<mmsghdr> messages) noexcept {
+  return result_of([=] {
+    return ::recvmmsg(descriptor, messages.data(), static_cast<unsigned>(messages.size()), 0,
+                      nullptr);
+  });
+}
+
+[[gnu::noinline]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept {
+  return result_of([=] {
+    return ::sendmmsg(descriptor, messages.data(), static_cast<unsigned>(messages.size()),
+                      MSG_NOSIGNAL);
+  });
+}
+
+[[gnu::noinline]] CallResult send_from_file(int descriptor, int file, std::uint64_t offset,
+                                            std::size_t size) noexcept {
+  io::NoPipeSignal quiet;
+  return quiet.note(result_of([=] {
+    auto position = static_cast<off_t>(offset);
+    return ::sendfile(descriptor, file, &position, size);
+  }));
+}
+
 [[gnu::noinline]] CallResult shut_down(int descriptor, int how) noexcept {
   return result_of([=] { return ::shutdown(descriptor, how); });
 }
 
-[[gnu::noinline]] CallResult set_option(int descriptor, int level, int name, int value) noexcept {
-  return result_of([&] { return ::setsockopt(descriptor, level, name, &value, sizeof value); });
+[[gnu::noinline]] CallResult set_option(int descriptor, int level, int name,
+                                        std::span<const std::byte> value) noexcept {
+  return result_of([=] {
+    return ::setsockopt(descriptor, level, name, value.data(),
+                        static_cast<socklen_t>(value.size()));
+  });
 }
 
-[[gnu::noinline]] Result<Address> name_of(int descriptor) noexcept {
-  return address_from(
+CallResult set_option(int descriptor, int level, int name, int value) noexcept {
+  return set_option(descriptor, level, name, std::as_bytes(std::span(&value, 1)));
+}
+
+[[gnu::noinline]] CallResult get_option(int descriptor, int level, int name,
+                                        std::span<std::byte> value) noexcept {
+  auto size = static_cast<socklen_t>(value.size());
+  return result_of([&] { return ::getsockopt(descriptor, level, name, value.data(), &size); });
+}
+
+[[gnu::noinline]] Result<SystemName> name_of(int descriptor) noexcept {
+  return name_from(
       [=](sockaddr* name, socklen_t* size) { return ::getsockname(descriptor, name, size); });
 }
 
-[[gnu::noinline]] Result<Address> peer_of(int descriptor) noexcept {
-  return address_from(
+[[gnu::noinline]] Result<SystemName> peer_of(int descriptor) noexcept {
+  return name_from(
       [=](sockaddr* name, socklen_t* size) { return ::getpeername(descriptor, name, size); });
 }
 

@@ -1,11 +1,14 @@
 // The system calls of sockets, with errors as values.
 #pragma once
 
+#include <sys/socket.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <system_error>
-#include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
 
 #include "io/attempt.hpp"
 
@@ -17,18 +20,49 @@ using io::is_readable;
 using io::is_writable;
 using io::set_non_blocking;
 
+// An address in the system's form, whatever its family.
+struct SystemAddress {
+  const void* data = nullptr;
+  std::size_t size = 0;
+
+  [[nodiscard]] int family() const noexcept;
+};
+template <class Where>
+[[nodiscard]] SystemAddress system_form(const Where& address) noexcept {
+  return {address.system_data(), address.system_size()};
+}
+// One that the system told.
+struct SystemName {
+  sockaddr_storage data{};
+  socklen_t size = sizeof data;
+};
+
 // None of these is ever inlined: a compiler may remember the address of errno, and the caller may
 // be on another thread after it has waited. Calls that a signal interrupted are repeated.
-[[nodiscard]] CallResult open_tcp(const Address& address) noexcept;
-[[nodiscard]] CallResult bind_to(int descriptor, const Address& address) noexcept;
+// Sockets are non-blocking and close-on-exec from the beginning.
+[[nodiscard]] CallResult open_socket(int family, int type) noexcept;
+[[nodiscard]] CallResult open_pair(std::array<int, 2>& ends) noexcept;
+[[nodiscard]] CallResult bind_to(int descriptor, SystemAddress address) noexcept;
 [[nodiscard]] CallResult start_listening(int descriptor, int backlog) noexcept;
 [[nodiscard]] CallResult accept_from(int descriptor) noexcept;
-[[nodiscard]] CallResult connect_to(int descriptor, const Address& address) noexcept;
+[[nodiscard]] CallResult connect_to(int descriptor, SystemAddress address) noexcept;
 [[nodiscard]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept;
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
+[[nodiscard]] CallResult receive_message(int descriptor, msghdr& message) noexcept;
+[[nodiscard]] CallResult send_message(int descriptor, const msghdr& message) noexcept;
+// As many as there are, or fit; how many.
+[[nodiscard]] CallResult receive_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
+[[nodiscard]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
+// From the file at `offset`.
+[[nodiscard]] CallResult send_from_file(int descriptor, int file, std::uint64_t offset,
+                                        std::size_t size) noexcept;
 [[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;
+[[nodiscard]] CallResult set_option(int descriptor, int level, int name,
+                                    std::span<const std::byte> value) noexcept;
 [[nodiscard]] CallResult set_option(int descriptor, int level, int name, int value) noexcept;
-Result<Address> name_of(int descriptor) noexcept;
-Result<Address> peer_of(int descriptor) noexcept;
+[[nodiscard]] CallResult get_option(int descriptor, int level, int name,
+                                    std::span<std::byte> value) noexcept;
+Result<SystemName> name_of(int descriptor) noexcept;
+Result<SystemName> peer_of(int descriptor) noexcept;
 
 }  // namespace weft::net

@@ -19,7 +19,11 @@ CallResult prepare(int descriptor, const Address& address, const ListenOptions& 
   }
   // Accepted sockets inherit it, which saves a system call for each.
   if (result.error == 0) result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  if (result.error == 0) result = bind_to(descriptor, address);
+  // Not known everywhere, and nobody needs it.
+  if (options.fast_open_queue > 0) {
+    (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open_queue);
+  }
+  if (result.error == 0) result = bind_to(descriptor, system_form(address));
   if (result.error == 0) result = start_listening(descriptor, options.backlog);
   return result;
 }
@@ -27,38 +31,19 @@ CallResult prepare(int descriptor, const Address& address, const ListenOptions& 
 }  // namespace
 
 Result<TcpListener> TcpListener::listen(const Address& address, const ListenOptions& options) {
-  const auto [poller, no_poller] = find_poller();
-  if (no_poller) return {.error = no_poller};
-  const CallResult opened = open_tcp(address);
-  if (opened.error != 0) return {.error = opened.code()};
-  const int descriptor = static_cast<int>(opened.value);
-  const CallResult prepared = prepare(descriptor, address, options);
-  if (prepared.error != 0) {
-    close_descriptor(descriptor);
-    return {.error = prepared.code()};
-  }
-  auto [socket, refused] = adopt(*poller, descriptor);
-  return {.value = TcpListener(std::move(socket)), .error = refused};
+  auto [socket, error] =
+      make_socket(system_form(address).family(), SOCK_STREAM,
+                  [&](int descriptor) { return prepare(descriptor, address, options); });
+  return {.value = TcpListener(std::move(socket)), .error = error};
 }
 
 Result<TcpStream> TcpListener::accept(const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  for (Pauses pauses;;) {
-    Result<TcpStream> result = accept_once(*use, until);
-    if (!passes_by_itself(result.error) || until.is_over()) return result;
-    // Ended early by the next connection, which is no worse.
-    const Deadline pause = Deadline::after(pauses.next());
-    const io::WaitOutcome outcome =
-        use->read().wait(until.but_before(pause), detail::WaitReason::readable);
-    if (outcome == io::WaitOutcome::closed) return {.error = Errc::closed};
-  }
+  auto [socket, error] = accept_patiently(socket_, until);
+  return {.value = TcpStream(std::move(socket)), .error = error};
 }
 
 Result<Address> TcpListener::local_address() const noexcept {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  return name_of(use->descriptor());
+  return address_of<Address>(socket_, &name_of);
 }
 
 }  // namespace weft::net

@@ -16,7 +16,7 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
                                   const Until& until) noexcept {
   const io::IoUse use(socket.handle());
   const auto attempt = [&]() noexcept {
-    CallResult result = connect_to(use->descriptor(), address);
+    CallResult result = connect_to(use->descriptor(), system_form(address));
     // Asked again, the kernel says how far it is: that is certain, where an edge is a hint.
     if (result.error == EALREADY || result.error == EINPROGRESS) result.error = EAGAIN;
     if (result.error == EISCONN) result.error = 0;
@@ -27,161 +27,80 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
 
 // A port of the ephemeral range that nobody listens on may be given to the connecting socket
 // itself, which TCP then connects to itself. Nobody is there: that is a refusal.
-std::error_code refuse_self(int descriptor, const Address& address) noexcept {
-  const Result<Address> local = name_of(descriptor);
+std::error_code refuse_self(const Socket& socket, const Address& address) noexcept {
+  const Result<Address> local = address_of<Address>(socket, &name_of);
   if (local && local.value == address) return std::make_error_code(std::errc::connection_refused);
   return local.error;
 }
 
-// One read, for a caller that has entered the handle.
-Result<std::size_t> read_once(io::IoHandle& handle, std::span<std::byte> buffer,
-                              const Until& until) noexcept {
-  io::IoDirection& direction = handle.read();
-  const auto [count, error] =
-      attempt_until(direction, detail::WaitReason::readable, until, direction.worth_trying(),
-                    [&]() noexcept { return receive(handle.descriptor(), buffer); });
-  if (error) return {.error = error};
-  if (count == 0) return {.error = Errc::end_of_stream};
-  const auto bytes = static_cast<std::size_t>(count);
-  // A short read has emptied the socket; what comes later makes an edge.
-  direction.set_drained(bytes < buffer.size());
-  return {.value = bytes};
-}
-
-Result<std::size_t> write_once(io::IoHandle& handle, std::span<const std::byte> data,
-                               const Until& until) noexcept {
-  // Edges are not forgotten first, as there is one with almost every event: a stale one costs an
-  // attempt in the rare case that the socket is full.
-  const auto [count, error] =
-      attempt_until(handle.write(), detail::WaitReason::writable, until, true,
-                    [&]() noexcept { return send(handle.descriptor(), data); });
-  return {.value = static_cast<std::size_t>(count), .error = error};
+// Makes the socket what `options` say, before it connects.
+CallResult prepare(int descriptor, const ConnectOptions& options) noexcept {
+  CallResult result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
+  // Not known everywhere, and nobody needs it.
+  if (options.fast_open) (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1);
+  if (result.error == 0 && options.local) {
+    result = bind_to(descriptor, system_form(*options.local));
+  }
+  return result;
 }
 
 }  // namespace
 
-Result<TcpStream> TcpStream::connect(const Address& address, const Until& until) {
-  const auto [poller, no_poller] = find_poller();
-  if (no_poller) return {.error = no_poller};
-  const CallResult opened = open_tcp(address);
-  if (opened.error != 0) return {.error = opened.code()};
-  const int descriptor = static_cast<int>(opened.value);
-  CallResult started = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  if (started.error == 0) started = connect_to(descriptor, address);
-  // A signal may have come after the connection was begun; asked again, the kernel says so.
-  if (started.error == EALREADY) started.error = EINPROGRESS;
-  if (started.error != 0 && started.error != EINPROGRESS) {
-    close_descriptor(descriptor);
-    return {.error = started.code()};
-  }
-  // Registered only now: a socket that has not been told to connect counts as hung up.
-  auto [socket, refused] = net::adopt(*poller, descriptor);
-  if (refused) return {.error = refused};
+Result<TcpStream> TcpStream::connect(const Address& address, const Until& until,
+                                     const ConnectOptions& options) {
+  CallResult started;
+  // Registered only when begun: a socket that has not been told to connect counts as hung up.
+  auto [socket, error] =
+      make_socket(system_form(address).family(), SOCK_STREAM, [&](int descriptor) {
+        const CallResult prepared = prepare(descriptor, options);
+        if (prepared.error != 0) return prepared;
+        started = connect_to(descriptor, system_form(address));
+        // A signal may have come after the connection was begun; asked again, the kernel says so.
+        if (started.error == EALREADY) started.error = EINPROGRESS;
+        return started.error == EINPROGRESS ? CallResult{} : started;
+      });
+  if (error) return {.error = error};
   if (started.error == EINPROGRESS) {
-    if (const auto error = finish_connecting(socket, address, until)) return {.error = error};
+    if (const auto failed = finish_connecting(socket, address, until)) return {.error = failed};
   }
-  if (const auto error = refuse_self(descriptor, address)) return {.error = error};
+  if (const auto failed = refuse_self(socket, address)) return {.error = failed};
   return {.value = TcpStream(std::move(socket))};
 }
 
 Result<TcpStream> TcpStream::adopt(int descriptor) {
-  const auto [poller, no_poller] = find_poller();
-  if (no_poller) return {.error = no_poller};
-  const CallResult prepared = set_non_blocking(descriptor);
-  if (prepared.error != 0) return {.error = prepared.code()};
-  io::IoHandle* handle = nullptr;
-  const std::error_code refused = poller->add(descriptor, handle);
-  return {.value = TcpStream(Socket(handle)), .error = refused};
-}
-
-std::error_code TcpStream::wait_readable(const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return Errc::closed;
-  io::IoDirection& direction = use->read();
-  const auto attempt = [descriptor = use->descriptor()]() noexcept {
-    return CallResult{0, is_readable(descriptor) ? 0 : EAGAIN};
-  };
-  const std::error_code error = attempt_until(direction, detail::WaitReason::readable, until,
-                                              direction.worth_trying(), attempt)
-                                    .error;
-  // The wait may have used up the edge that the next read would look for.
-  if (!error) direction.set_drained(false);
-  return error;
-}
-
-Result<std::size_t> TcpStream::read_some(std::span<std::byte> buffer, const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  if (buffer.empty()) return {};
-  return read_once(*use, buffer, until);
-}
-
-Result<std::size_t> TcpStream::read_exactly(std::span<std::byte> buffer, const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  std::size_t done = 0;
-  while (done < buffer.size()) {
-    const auto [count, error] = read_once(*use, buffer.subspan(done), until);
-    if (error) return {.value = done, .error = error};
-    done += count;
-  }
-  return {.value = done};
-}
-
-Result<std::size_t> TcpStream::write_some(std::span<const std::byte> data, const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  if (data.empty()) return {};
-  return write_once(*use, data, until);
-}
-
-Result<std::size_t> TcpStream::write_all(std::span<const std::byte> data, const Until& until) {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  std::size_t done = 0;
-  while (done < data.size()) {
-    const auto [count, error] = write_once(*use, data.subspan(done), until);
-    if (error) return {.value = done, .error = error};
-    done += count;
-  }
-  return {.value = done};
-}
-
-void TcpStream::set_read_deadline(Deadline deadline) noexcept {
-  const io::IoUse use(socket_.handle());
-  if (use) use->read().set_deadline(deadline);
-}
-
-void TcpStream::set_write_deadline(Deadline deadline) noexcept {
-  const io::IoUse use(socket_.handle());
-  if (use) use->write().set_deadline(deadline);
-}
-
-std::error_code TcpStream::shutdown(Shutdown direction) noexcept {
-  const io::IoUse use(socket_.handle());
-  if (!use) return Errc::closed;
-  int how = SHUT_RDWR;
-  if (direction == Shutdown::read) how = SHUT_RD;
-  if (direction == Shutdown::write) how = SHUT_WR;
-  return shut_down(use->descriptor(), how).code();
+  auto [socket, error] = adopt_foreign(descriptor);
+  return {.value = TcpStream(std::move(socket)), .error = error};
 }
 
 std::error_code TcpStream::set_no_delay(bool no_delay) noexcept {
-  const io::IoUse use(socket_.handle());
-  if (!use) return Errc::closed;
-  return set_option(use->descriptor(), IPPROTO_TCP, TCP_NODELAY, no_delay ? 1 : 0).code();
+  return set_option_of(socket_, IPPROTO_TCP, TCP_NODELAY, no_delay ? 1 : 0);
+}
+
+std::error_code TcpStream::set_keep_alive(const std::optional<KeepAlive>& options) noexcept {
+  if (!options) return set_option_of(socket_, SOL_SOCKET, SO_KEEPALIVE, 0);
+  const auto seconds = [](std::chrono::seconds time) { return static_cast<int>(time.count()); };
+  std::error_code error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPIDLE, seconds(options->idle));
+  if (!error)
+    error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPINTVL, seconds(options->interval));
+  if (!error) error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPCNT, options->probes);
+  if (!error) error = set_option_of(socket_, SOL_SOCKET, SO_KEEPALIVE, 1);
+  return error;
+}
+
+std::error_code TcpStream::set_reset_on_close(bool resets) noexcept {
+  const linger option{.l_onoff = resets ? 1 : 0, .l_linger = 0};
+  return set_option_of(socket_, SOL_SOCKET, SO_LINGER, option);
+}
+
+std::error_code TcpStream::set_user_timeout(std::chrono::milliseconds time) noexcept {
+  return set_option_of(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.count()));
 }
 
 Result<Address> TcpStream::local_address() const noexcept {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  return name_of(use->descriptor());
+  return address_of<Address>(socket_, &name_of);
 }
-
 Result<Address> TcpStream::peer_address() const noexcept {
-  const io::IoUse use(socket_.handle());
-  if (!use) return {.error = Errc::closed};
-  return peer_of(use->descriptor());
+  return address_of<Address>(socket_, &peer_of);
 }
 
 }  // namespace weft::net

@@ -43,7 +43,7 @@ struct Pair {
   return std::as_bytes(std::span(text));
 }
 
-[[nodiscard]] inline std::string read_text(net::TcpStream& stream, std::size_t size) {
+[[nodiscard]] inline std::string read_text(net::ByteStream& stream, std::size_t size) {
   std::string text(size, '\0');
   const auto [count, error] = stream.read_exactly(std::as_writable_bytes(std::span(text)));
   text.resize(count);
@@ -51,7 +51,7 @@ struct Pair {
 }
 
 // Sends back what comes, until the peer has finished. The number of bytes.
-inline std::size_t echo(net::TcpStream& stream) {
+inline std::size_t echo(net::ByteStream& stream) {
   std::byte buffer[4096];
   std::size_t total = 0;
   for (;;) {
@@ -63,10 +63,9 @@ inline std::size_t echo(net::TcpStream& stream) {
 }
 
 // So small that a sender soon has to wait.
-inline void shrink_buffers(const net::TcpStream& stream, int size = 4096) {
-  const int descriptor = stream.socket().descriptor();
-  CHECK(::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &size, sizeof size) == 0);
-  CHECK(::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, sizeof size) == 0);
+inline void shrink_buffers(net::ByteStream& stream, int size = 4096) {
+  CHECK(!stream.set_send_buffer(size));
+  CHECK(!stream.set_receive_buffer(size));
 }
 
 // Sets the soft limit of open descriptors for a scope.

@@ -14,7 +14,7 @@
 #include <weft/latch.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "tests/net/loopback.hpp"
+#include "tests/net/serving.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -29,73 +29,6 @@ using net::TcpListener;
 using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/serve");
-
-namespace {
-
-// A server in a fiber of its own.
-class Serving {
- public:
-  template <class H>
-  Serving(ServeOptions options, H handler)
-      : server_(std::move(options)), listener_(listen_anywhere()) {
-    address_ = listener_.local_address().value;
-    running_ = spawn([this, handler = net::to_handler(std::move(handler))]() mutable {
-      return server_.run(std::span(&listener_, 1), std::move(handler));
-    });
-  }
-  ~Serving() {
-    server_.drain();
-    if (running_.joinable()) CHECK(running_.join() == std::error_code{});
-  }
-  Serving(const Serving&) = delete;
-  Serving& operator=(const Serving&) = delete;
-  Server* operator->() noexcept { return &server_; }
-  [[nodiscard]] TcpStream connect() const {
-    auto [stream, error] = TcpStream::connect(address_);
-    CHECK(error == std::error_code{});
-    return std::move(stream);
-  }
-  [[nodiscard]] const net::Address& address() const noexcept { return address_; }
-  // Drains it, and waits for its end.
-  std::error_code end() {
-    server_.drain();
-    return running_.join();
-  }
-
- private:
-  Server server_;
-  TcpListener listener_;
-  net::Address address_;
-  JoinHandle<std::error_code> running_;
-};
-
-// Whether the peer has closed, without another byte.
-bool has_ended(TcpStream& stream) {
-  std::array<std::byte, 8> buffer;
-  const std::error_code error = stream.read_some(buffer).error;
-  return error == Errc::end_of_stream || error == std::errc::connection_reset;
-}
-
-std::string ask(TcpStream& stream, std::string_view request) {
-  CHECK(!stream.write_all(bytes(request)).error);
-  return read_text(stream, request.size());
-}
-
-// Answers one request of at most 64 bytes, and waits for the next one without a fiber.
-Next answer_one(Connection& connection) {
-  std::array<std::byte, 64> buffer;
-  const auto [count, error] = connection.stream().read_some(buffer);
-  if (error || connection.stream().write_all(std::span(buffer).first(count)).error) {
-    return Next::close;
-  }
-  return Next::idle;
-}
-
-void wait_for(const std::function<bool()>& condition) {
-  while (!condition()) this_fiber::sleep_for(1ms);
-}
-
-}  // namespace
 
 FIBER_TEST_CASE("each connection is served, until the server drains") {
   Serving serving({}, [](TcpStream& stream) { (void)echo(stream); });
@@ -240,7 +173,7 @@ FIBER_TEST_CASE("at the limit connections are refused where that is asked for") 
       {.max_connections = 2,
        .at_limit = AtLimit::refuse,
        .on_refused =
-           [](TcpStream stream) { (void)stream.write_all(bytes("busy"), Deadline::past()); }},
+           [](net::ByteStream stream) { (void)stream.write_all(bytes("busy"), Deadline::past()); }},
       [](TcpStream& stream) { (void)echo(stream); });
   TcpStream first = serving.connect();
   TcpStream second = serving.connect();
@@ -256,7 +189,7 @@ FIBER_TEST_CASE("a pool serves connections, and what it refuses is refused") {
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject});
   Serving serving(
       {.on_refused =
-           [](TcpStream stream) { (void)stream.write_all(bytes("full"), Deadline::past()); },
+           [](net::ByteStream stream) { (void)stream.write_all(bytes("full"), Deadline::past()); },
        .run = net::in_pool(pool)},
       [](TcpStream& stream) { (void)echo(stream); });
   TcpStream first = serving.connect();
@@ -269,6 +202,55 @@ FIBER_TEST_CASE("a pool serves connections, and what it refuses is refused") {
   second.close();
   CHECK(serving.end() == std::error_code{});
   CHECK(serving->stats().refused == 1);
+}
+
+FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
+  TcpListener over_tcp = listen_anywhere();
+  auto [over_unix, error] = net::UnixListener::listen(net::UnixAddress());
+  REQUIRE(error == std::error_code{});
+  Server server({.grace = 1h});
+  const std::array<net::AnyListener, 2> all{over_tcp, over_unix};
+  auto running = spawn([&] {
+    return server.run(all, [](Connection& connection) {
+      std::array<std::byte, 4> buffer;
+      if (connection.bytes().read_exactly(buffer).error) return Next::close;
+      if (connection.is_unix()) {
+        CHECK(connection.unix_stream().peer_credentials().value.process == ::getpid());
+      }
+      const std::string_view answer = connection.is_unix() ? "unix" : "tcp!";
+      return connection.bytes().write_all(bytes(answer)).error ? Next::close : Next::idle;
+    });
+  });
+  auto [client, refused] = TcpStream::connect(over_tcp.local_address().value);
+  CHECK(refused == std::error_code{});
+  auto [local, failed] = net::UnixStream::connect(over_unix.local_address().value);
+  CHECK(failed == std::error_code{});
+  for (int round = 0; round < 5; ++round) {
+    CHECK(!client.write_all(bytes("ping")).error);
+    CHECK(read_text(client, 4) == "tcp!");
+    CHECK(!local.write_all(bytes("ping")).error);
+    CHECK(read_text(local, 4) == "unix");
+  }
+  server.drain();
+  CHECK(running.join() == std::error_code{});
+  CHECK(server.stats().accepted == 2);
+  CHECK(server.stats().closed_late == 0);
+}
+
+FIBER_TEST_CASE("a Unix listener is served as TCP's is, and at once") {
+  auto [listener, error] = net::UnixListener::listen(net::UnixAddress());
+  REQUIRE(error == std::error_code{});
+  const net::UnixAddress address = listener.local_address().value;
+  auto running = spawn([&served = listener] {
+    return net::serve(served, [](net::UnixStream& stream) { (void)echo(stream); });
+  });
+  auto [stream, refused] = net::UnixStream::connect(address);
+  CHECK(refused == std::error_code{});
+  CHECK(!stream.write_all(bytes("local")).error);
+  CHECK(read_text(stream, 5) == "local");
+  stream.close();
+  listener.close();
+  CHECK(running.join() == std::error_code{});
 }
 
 FIBER_TEST_CASE("listeners that share a port serve together") {

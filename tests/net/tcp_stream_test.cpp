@@ -310,9 +310,9 @@ FIBER_TEST_CASE_WITH("a reader that always finds something lets others run",
   // A thread of its own keeps the stream full, and a byte is read at a time: there is always more,
   // so the reader never has to wait.
   std::atomic<bool> other_ran{false};
-  std::thread writer([&] {
+  std::thread writer([&other_ran, &from = client] {
     const std::vector<std::byte> much(10'000);
-    while (!other_ran.load()) CHECK(!client.write_all(much).error);
+    while (!other_ran.load()) CHECK(!from.write_all(much).error);
   });
   std::array<std::byte, 1> buffer;
   CHECK(server.read_some(buffer).value == 1);

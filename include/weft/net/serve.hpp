@@ -12,11 +12,14 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/net/unix_listener.hpp>
+#include <weft/net/unix_stream.hpp>
 #include <weft/pool.hpp>
 #include <weft/until.hpp>
 
@@ -36,21 +39,57 @@ enum class Next : std::uint8_t {
 //               that the drain leaves in each connection brings it to one that waits.
 class Connection {
  public:
-  Connection(TcpStream& stream, const detail::Atomic<bool>& draining) noexcept
+  // What a connection is made of.
+  using AnyStream = std::variant<TcpStream, UnixStream>;
+
+  Connection(AnyStream& stream, const detail::Atomic<bool>& draining) noexcept
       : stream_(stream), draining_(draining) {}
 
-  [[nodiscard]] TcpStream& stream() noexcept { return stream_; }
+  // The stream, whatever carries it.
+  [[nodiscard]] ByteStream& bytes() noexcept {
+    return std::visit([](auto& stream) -> ByteStream& { return stream; }, stream_);
+  }
+  // The stream as TCP's, or a Unix socket's: throws std::bad_variant_access if a listener of the
+  // other kind accepted it.
+  [[nodiscard]] TcpStream& stream() { return std::get<TcpStream>(stream_); }
+  [[nodiscard]] UnixStream& unix_stream() { return std::get<UnixStream>(stream_); }
+  [[nodiscard]] bool is_unix() const noexcept {
+    return std::holds_alternative<UnixStream>(stream_);
+  }
   // The server is about to end: finish what has been begun, and return.
   [[nodiscard]] bool is_draining() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
-  // As TcpStream::wait_readable(), between two requests: a drain ends it with Errc::cancelled,
+  // As ByteStream::wait_readable(), between two requests: a drain ends it with Errc::cancelled,
   // unless the next request has come.
   [[nodiscard]] std::error_code wait_readable(const Until& until = {});
 
  private:
-  TcpStream& stream_;
+  AnyStream& stream_;
   const detail::Atomic<bool>& draining_;
+};
+
+// A listener of either kind, by reference.
+class AnyListener {
+ public:
+  AnyListener(TcpListener& listener) noexcept : listener_(&listener) {}   // NOLINT: on purpose.
+  AnyListener(UnixListener& listener) noexcept : listener_(&listener) {}  // NOLINT: on purpose.
+
+  [[nodiscard]] const Socket& socket() const noexcept {
+    return std::visit([](auto* listener) -> const Socket& { return listener->socket(); },
+                      listener_);
+  }
+  void close() const noexcept {
+    std::visit([](auto* listener) { listener->close(); }, listener_);
+  }
+  // What a connection that was accepted becomes.
+  [[nodiscard]] Connection::AnyStream to_stream(Socket&& socket) const noexcept {
+    if (std::holds_alternative<TcpListener*>(listener_)) return TcpStream(std::move(socket));
+    return UnixStream(std::move(socket));
+  }
+
+ private:
+  std::variant<TcpListener*, UnixListener*> listener_;
 };
 
 // What happens to connections beyond ServeOptions::max_connections.
@@ -66,7 +105,7 @@ struct ServeOptions {
   // Gets connections that are not served: an answer to write, say, before it is closed. It is
   // called by the fiber that accepts, or by the one that gave the connection up, and must neither
   // wait nor throw; it may move the stream into a fiber. Empty: they are closed.
-  std::function<void(TcpStream)> on_refused = {};
+  std::function<void(ByteStream)> on_refused = {};
   // Starts what serves a connection; see in_pool(). What is destroyed without having been run
   // counts as refused. Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
   std::function<std::error_code(detail::Task&&)> run = {};
@@ -119,7 +158,13 @@ class Server {
   // closes what is left, and returns when every handler has. Once. Several listeners that share a
   // port (ListenOptions::reuse_port) accept independently of each other.
   // From fibers and plain threads; parks. Errors: what ended a listener but a close.
-  std::error_code run(std::span<TcpListener> listeners, Handler handler);
+  std::error_code run(std::span<const AnyListener> listeners, Handler handler);
+  std::error_code run(std::span<TcpListener> listeners, Handler handler) {
+    return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
+  }
+  std::error_code run(std::span<UnixListener> listeners, Handler handler) {
+    return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
+  }
   // Returns at once. From any thread, any number of times, also before run().
   void drain() noexcept;
   [[nodiscard]] bool is_draining() const noexcept;
@@ -138,27 +183,35 @@ template <class H>
     return Server::Handler([handler = std::move(handler)](Connection& connection) mutable {
       if constexpr (std::invocable<H&, Connection&>) {
         handler(connection);
-      } else {
+      } else if constexpr (std::invocable<H&, ByteStream&>) {
+        handler(connection.bytes());
+      } else if constexpr (std::invocable<H&, TcpStream&>) {
         handler(connection.stream());
+      } else {
+        handler(connection.unix_stream());
       }
       return Next::close;
     });
   }
 }
 
-// A Server in one call: `handler` takes a TcpStream&, or a Connection& if it wants to know of the
-// drain, and may return a Next then. It is called for several connections at once. Ends, and
-// returns, as Server::run(); the drain begins with ServeOptions::stop or listener.close().
-template <class H>
-std::error_code serve(std::span<TcpListener> listeners, ServeOptions options, H handler) {
+template <class T>
+concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
+
+// A Server in one call: `handler` takes the stream (a ByteStream&, TcpStream&, UnixStream&), or a
+// Connection& if it wants to know of the drain, and may return a Next then. It is called for
+// several connections at once. Ends, and returns, as Server::run(); the drain begins with
+// ServeOptions::stop or listener.close().
+template <Listener L, class H>
+std::error_code serve(std::span<L> listeners, ServeOptions options, H handler) {
   return Server(std::move(options)).run(listeners, to_handler(std::move(handler)));
 }
-template <class H>
-std::error_code serve(TcpListener& listener, ServeOptions options, H handler) {
+template <Listener L, class H>
+std::error_code serve(L& listener, ServeOptions options, H handler) {
   return serve(std::span(&listener, 1), std::move(options), std::move(handler));
 }
-template <class H>
-std::error_code serve(TcpListener& listener, H handler) {
+template <Listener L, class H>
+std::error_code serve(L& listener, H handler) {
   return serve(listener, ServeOptions{}, std::move(handler));
 }
 

@@ -16,6 +16,10 @@ struct ListenOptions {
   bool reuse_address = true;
   // Several listeners share the port, and the system spreads connections over them.
   bool reuse_port = false;
+  // Clients that may be waiting to be accepted by TCP Fast Open, with bytes that came together with
+  // their requests for connections; 0: none. Such bytes may come twice, so only for protocols where
+  // that does no harm. Nothing where the system does not know it (net.ipv4.tcp_fastopen).
+  int fast_open_queue = 0;
 };
 
 // A listening socket. Move-only; closes in the destructor. It must not outlive its runtime.

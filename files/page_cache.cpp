@@ -1,0 +1,73 @@
+#include "files/page_cache.hpp"
+
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+#include <weft/blocking_group.hpp>
+#include <weft/descriptor.hpp>
+#include <weft/files.hpp>
+
+namespace weft::files {
+
+using io::result_of;
+
+namespace {
+
+CallResult or_would_wait(CallResult result) noexcept {
+  // Of a file system that cannot say; of a kernel that does not know the call; of a sandbox.
+  if (result.error == EOPNOTSUPP || result.error == ENOSYS || result.error == EPERM) {
+    result.error = EAGAIN;
+  }
+  return result;
+}
+
+}  // namespace
+
+[[gnu::noinline]] CallResult read_now(int file, std::span<std::byte> buffer,
+                                      std::uint64_t offset) noexcept {
+  const iovec piece{buffer.data(), buffer.size()};
+  return or_would_wait(result_of(
+      [&] { return ::preadv2(file, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT); }));
+}
+
+[[gnu::noinline]] CallResult write_now(int file, std::span<const std::byte> data,
+                                       std::uint64_t offset) noexcept {
+  // The system does not write to what it writes.
+  const iovec piece{const_cast<std::byte*>(data.data()), data.size()};
+  return or_would_wait(result_of(
+      [&] { return ::pwritev2(file, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT); }));
+}
+
+bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
+  std::array<std::byte, 1> probe;
+  if (size == 0 || read_now(file, probe, offset).would_wait()) return size == 0;
+  return !read_now(file, probe, offset + size - 1).would_wait();
+}
+
+[[gnu::noinline]] std::error_code bring_in(int file, std::uint64_t offset, std::size_t size,
+                                           const Until& until) {
+  const CallResult copied = result_of([=] { return ::fcntl(file, F_DUPFD_CLOEXEC, 0); });
+  if (copied.error != 0) return copied.code();
+  auto read_it = [own = Descriptor(static_cast<int>(copied.value)), offset, size] {
+    // Read and dropped: what is only asked for (readahead) may not be there yet.
+    const auto scratch = std::make_unique_for_overwrite<std::byte[]>(size);
+    for (std::size_t done = 0; done < size;) {
+      const CallResult result = result_of([&] {
+        return ::pread(own.get(), scratch.get(), size - done, static_cast<off_t>(offset + done));
+      });
+      if (result.error != 0) return result.code();
+      if (result.value == 0) break;
+      done += static_cast<std::size_t>(result.value);
+    }
+    return std::error_code{};
+  };
+  auto [failed, error] = file_group().run(std::move(read_it), until);
+  return error ? error : failed;
+}
+
+}  // namespace weft::files

@@ -1,0 +1,29 @@
+// What the system holds of files in its memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <system_error>
+#include <weft/until.hpp>
+
+#include "io/attempt.hpp"
+
+namespace weft::files {
+
+using io::CallResult;
+
+// Reads, or writes, what needs no waiting; EAGAIN if nothing does, or the file system cannot tell.
+[[nodiscard]] CallResult read_now(int file, std::span<std::byte> buffer,
+                                  std::uint64_t offset) noexcept;
+[[nodiscard]] CallResult write_now(int file, std::span<const std::byte> data,
+                                   std::uint64_t offset) noexcept;
+
+// Whether the system holds this part of a file, as far as its first and last byte tell. True beyond
+// the end of the file.
+[[nodiscard]] bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept;
+// Makes it so, on a thread of file_group(). Parks. The descriptor may be closed meanwhile.
+[[nodiscard]] std::error_code bring_in(int file, std::uint64_t offset, std::size_t size,
+                                       const Until& until);
+
+}  // namespace weft::files

@@ -1,0 +1,112 @@
+// Messages without connections: UDP, and Unix datagrams.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <weft/net/address.hpp>
+#include <weft/net/result.hpp>
+#include <weft/net/socket.hpp>
+#include <weft/net/unix_address.hpp>
+#include <weft/until.hpp>
+
+namespace weft::net {
+
+// What is known of a datagram that has been received.
+template <class Where>
+struct Received {
+  std::size_t size = 0;  // Of what is in the buffer.
+  Where from = {};
+  bool truncated = false;  // It was larger than the buffer, and the rest is lost.
+};
+
+// One of several that are received together: the caller fills in the buffer.
+template <class Where>
+struct DatagramSlot {
+  std::span<std::byte> buffer;
+  Received<Where> received = {};
+};
+// One of several that are sent together.
+template <class Where>
+struct Outgoing {
+  std::span<const std::byte> data;
+  Where to = {};  // Not looked at by a connected socket.
+};
+
+// A socket that sends and receives datagrams, each whole or not at all: UdpSocket or
+// UnixDatagramSocket. It may be connected to one peer, which saves the system looking for the way
+// each time: then it receives from nobody else, and is told when nobody listens there
+// (connection_refused, by a later call). Move-only; closes in the destructor. It must not outlive
+// its runtime.
+// One caller receives and one sends at a time, and these may be two; close() may come from anybody
+// at any time while the object exists. Calls park the fiber, or block the plain thread, until the
+// kernel lets them go on, and try before they wait. Errors of all calls that may wait:
+// Errc::timed_out, cancelled, closed; the system's (message_size, ...).
+template <class Where>
+class DatagramSocket {
+ public:
+  DatagramSocket() noexcept = default;
+
+  // Receives what is sent to `address`; UDP: port 0 asks the system for a free one. Errors:
+  // Errc::no_runtime, or the system's. Never parks, as the next four.
+  static Result<DatagramSocket> bind(const Where& address);
+  // A socket that can only send until it is bound otherwise, to peers of the family of `like`.
+  static Result<DatagramSocket> open(const Where& like);
+  // As open(), and connected to `peer`. Its own address is the system's choice; a Unix socket has
+  // none, so that its peer cannot answer.
+  static Result<DatagramSocket> connected(const Where& peer);
+  // Connects this socket, or changes its peer.
+  [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
+  // Takes over a socket of somebody else's making, and makes it non-blocking; after an error it
+  // remains the caller's.
+  static Result<DatagramSocket> adopt(int descriptor);
+
+  // The next datagram. One of zero bytes is one.
+  Result<Received<Where>> receive(std::span<std::byte> buffer, const Until& until = {});
+  // As many as there are, at least one, by one system call (recvmmsg): fills the first slots, at
+  // most 64, and returns how many.
+  Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots, const Until& until = {});
+
+  // Sends one datagram to `to`, or, connected, to the peer. UDP drops what a receiver has no room
+  // for; a Unix socket waits for it, and if it is not connected, by looking again after pauses of
+  // up to 50 ms, as the system has no better way.
+  [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
+                                        const Until& until = {});
+  [[nodiscard]] std::error_code send(std::span<const std::byte> data, const Until& until = {});
+  // Sends all, in their order, up to 64 by each system call (sendmmsg). After an error, the first
+  // `value` of them have been sent. send_batch() wants a connected socket and takes no addresses.
+  Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
+                                    const Until& until = {});
+  Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
+                                 const Until& until = {});
+
+  Result<Where> local_address() const noexcept;
+  Result<Where> peer_address() const noexcept;
+  // As those of ByteStream: what is kept until it is sent, or received; more is dropped.
+  [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
+  [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
+  // UDP: whether datagrams may go to broadcast addresses.
+  [[nodiscard]] std::error_code set_broadcast(
+      bool allowed) noexcept requires std::same_as<Where, Address>;
+
+  void close() noexcept { socket_.close(); }
+  [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  [[nodiscard]] int release() noexcept { return socket_.release(); }
+  [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
+  [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
+
+ private:
+  explicit DatagramSocket(Socket socket) noexcept : socket_(std::move(socket)) {}
+
+  Socket socket_;
+};
+
+using UdpSocket = DatagramSocket<Address>;
+using UnixDatagramSocket = DatagramSocket<UnixAddress>;
+
+extern template class DatagramSocket<Address>;
+extern template class DatagramSocket<UnixAddress>;
+
+}  // namespace weft::net

@@ -1,0 +1,48 @@
+// Waiting for connections within this machine.
+#pragma once
+
+#include <utility>
+#include <weft/net/result.hpp>
+#include <weft/net/socket.hpp>
+#include <weft/net/unix_address.hpp>
+#include <weft/net/unix_stream.hpp>
+#include <weft/until.hpp>
+
+namespace weft::net {
+
+struct UnixListenOptions {
+  // Connections that may wait to be accepted; the system caps it (net.core.somaxconn).
+  int backlog = 4096;
+  // A socket file that is there already, but that nobody listens on, is removed first: its server
+  // has ended without removing it.
+  bool replace_stale = true;
+};
+
+// A listening Unix socket. Move-only; closes in the destructor, but leaves its file: it might be
+// the next server's by then. It must not outlive its runtime.
+// One caller accepts at a time; close() may come from anybody at any time while the object exists.
+class UnixListener {
+ public:
+  UnixListener() noexcept = default;
+
+  // Errors: Errc::no_runtime from a plain thread without one; address_in_use: somebody listens
+  // there, or what has that name is no socket; or the system's. Never parks.
+  static Result<UnixListener> listen(const UnixAddress& address,
+                                     const UnixListenOptions& options = {});
+
+  // The next connection. All that TcpListener::accept() says holds.
+  Result<UnixStream> accept(const Until& until = {});
+
+  Result<UnixAddress> local_address() const noexcept;
+  // Ends an accept() that waits with Errc::closed.
+  void close() noexcept { socket_.close(); }
+  [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
+
+ private:
+  explicit UnixListener(Socket socket) noexcept : socket_(std::move(socket)) {}
+
+  Socket socket_;
+};
+
+}  // namespace weft::net

@@ -1,0 +1,194 @@
+#include <weft/files.hpp>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/latch.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using files::Access;
+using files::File;
+using files::Kind;
+
+TEST_SUITE_BEGIN("files/files");
+
+namespace {
+
+class Folder {
+ public:
+  Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string operator/(std::string_view name) const {
+    return path_ + '/' + std::string(name);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/weft_files_XXXXXX";
+};
+
+std::string some_text(std::size_t size) {
+  std::string text(size, ' ');
+  for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i * 7 % 25);
+  return text;
+}
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+std::string read_through(const File& opened) {
+  File file = opened;
+  std::string text(file.size().value, '\0');
+  CHECK(file.read_exactly(std::as_writable_bytes(std::span(text)), 0).value == text.size());
+  return text;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("what is written is read, whole, and in parts at any place") {
+  const Folder folder;
+  const std::string text = some_text(3'000'000);
+  CHECK(!files::write_file(folder / "whole", text));
+  CHECK(files::read_file(folder / "whole").value == text);
+  CHECK(files::read_file(folder / "whole", {}, text.size()).value == text);
+  CHECK(files::read_file(folder / "whole", {}, text.size() - 1).error == std::errc::file_too_large);
+  CHECK(!files::write_file(folder / "whole", "short"));
+  CHECK(files::read_file(folder / "whole").value == "short");
+  auto [file, error] = File::open(folder / "parts", {.access = Access::read_write, .create = true});
+  CHECK(error == std::error_code{});
+  CHECK(file.write_all(bytes(text), 100).value == text.size());
+  CHECK(file.write_all(bytes("begin"), 0).value == 5);
+  CHECK(!file.sync());
+  CHECK(file.size().value == 100 + text.size());
+  CHECK(read_through(file) == "begin" + std::string(95, '\0') + text);
+  std::array<std::byte, 8> buffer;
+  CHECK(file.read_some(buffer, 100 + text.size()).error == Errc::end_of_stream);
+  CHECK(file.read_exactly(buffer, 97 + text.size()).value == 3);
+  CHECK(file.read_some({}, 0).value == 0);
+  // Files of the system's own, which have no size.
+  CHECK(files::read_file("/proc/self/stat").value.starts_with(std::to_string(::getpid())));
+}
+
+FIBER_TEST_CASE("a file is replaced whole, with its rights, and nothing is left beside it") {
+  const Folder folder;
+  CHECK(!files::replace_file(folder / "config", "first"));
+  CHECK(::chmod((folder / "config").c_str(), 0600) == 0);
+  auto [old, error] = File::open(folder / "config");
+  CHECK(error == std::error_code{});
+  CHECK(!files::replace_file(folder / "config", "second"));
+  CHECK(read_through(old) == "first");
+  CHECK(files::read_file(folder / "config").value == "second");
+  struct stat found {};
+  CHECK(::stat((folder / "config").c_str(), &found) == 0);
+  CHECK((found.st_mode & 0777) == 0600);
+  CHECK(files::list_directory(folder.path()).value.size() == 1);
+  CHECK(files::replace_file(folder / "no/such", "x") == std::errc::no_such_file_or_directory);
+}
+
+FIBER_TEST_CASE("what cannot be opened is said, and what is no file is refused without waiting") {
+  const Folder folder;
+  CHECK(File::open(folder / "nothing").error == std::errc::no_such_file_or_directory);
+  CHECK(files::read_file(folder / "nothing").error == std::errc::no_such_file_or_directory);
+  CHECK(File::open(folder.path()).error == std::errc::is_a_directory);
+  CHECK(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  CHECK(File::open(folder / "pipe").error == std::errc::operation_not_supported);
+  CHECK(!files::write_file(folder / "there", "x"));
+  CHECK(File::open(folder / "there", {.access = Access::write, .create = true, .exclusive = true})
+            .error == std::errc::file_exists);
+  CHECK(!File::open(folder / "there", {.access = Access::write, .truncate = true}).error);
+  CHECK(files::read_file(folder / "there").value.empty());
+  std::array<std::byte, 1> buffer;
+  CHECK(File().read_some(buffer, 0).error == Errc::closed);
+  CHECK(File().size().error == Errc::closed);
+}
+
+FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory needs none") {
+  const Folder folder;
+  CHECK(!files::write_file(folder / "file", "in memory"));
+  auto [file, error] = File::open(folder / "file");
+  CHECK(error == std::error_code{});
+  const bool is_immediate = [&file = file] {
+    const std::uint64_t before = files::file_group().stats().finished;
+    CHECK(read_through(file) == "in memory");
+    return files::file_group().stats().finished == before;
+  }();
+  // All threads are taken.
+  Event goes_on;
+  Latch taken(16);
+  std::vector<JoinHandle<void>> takers;
+  for (int i = 0; i < 16; ++i) {
+    takers.push_back(spawn([&] {
+      CHECK(!files::file_group()
+                 .run([&taken, &goes_on] {
+                   taken.count_down();
+                   goes_on.wait();
+                 })
+                 .error);
+    }));
+  }
+  taken.wait();
+  CHECK(files::write_file(folder / "file", "late", Deadline::after(1ms)) == Errc::timed_out);
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK(files::list_directory(folder.path(), stop.get_token()).error == Errc::cancelled);
+  files::Walk walk(folder.path());
+  CHECK(walk.next(Deadline::past()).error == Errc::timed_out);
+  // Not every file system can tell what it has in memory.
+  if (is_immediate) CHECK(read_through(file) == "in memory");
+  goes_on.set();
+  for (auto& taker : takers) taker.join();
+  CHECK(walk.next().value->path == folder / "file");
+  CHECK(files::read_file(folder / "file").value == "in memory");
+}
+
+FIBER_TEST_CASE("a walk tells all that is below a directory, in order, and follows no links") {
+  const Folder folder;
+  std::filesystem::create_directories(folder / "b/inner");
+  std::filesystem::create_directories(folder / "skipped");
+  for (const char* name : {"a", "b/2", "b/1", "b/inner/x", "c", "skipped/y"}) {
+    CHECK(!files::write_file(folder / name, name));
+  }
+  std::filesystem::create_directory_symlink(folder / "b", folder / "link");
+  files::Walk walk(folder.path());
+  std::vector<std::string> seen;
+  for (;;) {
+    auto [entry, error] = walk.next();
+    CHECK(error == std::error_code{});
+    if (!entry) break;
+    seen.push_back(entry->path.substr(folder.path().size() + 1));
+    if (seen.back() == "skipped") walk.skip();
+    CHECK((entry->kind == Kind::symbolic_link) == (seen.back() == "link"));
+    CHECK((entry->kind == Kind::directory) ==
+          (seen.back() == "b" || seen.back() == "b/inner" || seen.back() == "skipped"));
+  }
+  CHECK(seen == std::vector<std::string>{"a", "b", "b/1", "b/2", "b/inner", "b/inner/x", "c",
+                                         "link", "skipped"});
+  CHECK(!walk.next().value);
+  files::Walk nowhere(folder / "none");
+  const auto [entry, error] = nowhere.next();
+  CHECK(error == std::errc::no_such_file_or_directory);
+  CHECK(entry->path == folder / "none");
+  CHECK(!nowhere.next().value);
+}
+
+TEST_CASE("plain threads use files without a runtime") {
+  const test::TestGuard guard("plain threads use files without a runtime");
+  const Folder folder;
+  CHECK(!files::write_file(folder / "plain", "thread"));
+  CHECK(files::read_file(folder / "plain").value == "thread");
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,88 @@
+// A server in the same process, and what its clients and handlers do.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <weft/go.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/net/loopback.hpp"
+
+namespace weft::test {
+
+using net::Connection;
+using net::Next;
+using net::ServeOptions;
+using net::Server;
+using net::TcpListener;
+using net::TcpStream;
+
+// A server in a fiber of its own.
+class Serving {
+ public:
+  template <class H>
+  Serving(ServeOptions options, H handler)
+      : server_(std::move(options)), listener_(listen_anywhere()) {
+    address_ = listener_.local_address().value;
+    running_ = spawn([this, handler = net::to_handler(std::move(handler))]() mutable {
+      return server_.run(std::span(&listener_, 1), std::move(handler));
+    });
+  }
+  ~Serving() {
+    server_.drain();
+    if (running_.joinable()) CHECK(running_.join() == std::error_code{});
+  }
+  Serving(const Serving&) = delete;
+  Serving& operator=(const Serving&) = delete;
+  Server* operator->() noexcept { return &server_; }
+  [[nodiscard]] TcpStream connect() const {
+    auto [stream, error] = TcpStream::connect(address_);
+    CHECK(error == std::error_code{});
+    return std::move(stream);
+  }
+  [[nodiscard]] const net::Address& address() const noexcept { return address_; }
+  // Drains it, and waits for its end.
+  std::error_code end() {
+    server_.drain();
+    return running_.join();
+  }
+
+ private:
+  Server server_;
+  TcpListener listener_;
+  net::Address address_;
+  JoinHandle<std::error_code> running_;
+};
+
+// Whether the peer has closed, without another byte.
+inline bool has_ended(TcpStream& stream) {
+  std::array<std::byte, 8> buffer;
+  const std::error_code error = stream.read_some(buffer).error;
+  return error == Errc::end_of_stream || error == std::errc::connection_reset;
+}
+
+inline std::string ask(TcpStream& stream, std::string_view request) {
+  CHECK(!stream.write_all(bytes(request)).error);
+  return read_text(stream, request.size());
+}
+
+// Answers one request of at most 64 bytes, and waits for the next one without a fiber.
+inline Next answer_one(Connection& connection) {
+  std::array<std::byte, 64> buffer;
+  const auto [count, error] = connection.stream().read_some(buffer);
+  if (error || connection.stream().write_all(std::span(buffer).first(count)).error) {
+    return Next::close;
+  }
+  return Next::idle;
+}
+
+inline void wait_for(const std::function<bool()>& condition) {
+  while (!condition()) this_fiber::sleep_for(std::chrono::milliseconds(1));
+}
+
+}  // namespace weft::test
