@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <stdexcept>
+#include <string>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
@@ -34,14 +35,17 @@ void Exchange::set_status(int status) noexcept {
 
 void Exchange::add_header(std::string_view name, std::string_view value) {
   if (!is_token(name) || !is_value(value) || is_ours(name)) {
-    throw std::invalid_argument("weft::http::Response::add_header: " + std::string(name));
+    throw std::invalid_argument("weft::http::Response::add_header: '" + std::string(name) +
+                                "' must be a token with a value on one line, and none of the "
+                                "headers that the server writes itself");
   }
   if (started()) return;
   if (equal_tokens(name, "content-length")) {
     std::uint64_t length = 0;
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (error != std::errc() || end != value.data() + value.size()) {
-      throw std::invalid_argument("weft::http::Response::add_header: Content-Length");
+      throw std::invalid_argument("weft::http::Response::add_header: Content-Length = '" +
+                                  std::string(value) + "', must be a number of bytes");
     }
     promise_ = length;
     return;  // Written with the head, once.

@@ -12,11 +12,11 @@ class Category final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<Errc>(code)) {
       case Errc::malformed:
-        return "malformed message";
+        return "malformed message: it breaks the rules of HTTP/1.1";
       case Errc::body_too_large:
-        return "the body is too large";
+        return "the body is too large: above Limits::body_bytes";
       case Errc::head_too_large:
-        return "the head is too large";
+        return "the head is too large: above Limits::head_bytes, target_bytes or headers";
       case Errc::unexpected_end:
         return "the stream ended within a message";
       case Errc::already_started:

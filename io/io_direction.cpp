@@ -14,7 +14,8 @@ using detail::release;
 namespace {
 
 constexpr const char* kTwoWaiters =
-    "two parties wait for the same direction of one descriptor: one may read and one may write";
+    "two parties wait for the same direction of one descriptor: one may read and one may write; "
+    "let one fiber do either, or hold a weft::Mutex over it";
 
 }  // namespace
 

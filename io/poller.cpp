@@ -89,7 +89,9 @@ Poller::Poller() {
 }
 
 Poller::~Poller() {
-  WEFT_CHECK(!watches_anything(), "a socket outlives the runtime that it belongs to");
+  WEFT_CHECK(!watches_anything(),
+             "a socket outlives the runtime that it belongs to: destroy or release() streams, "
+             "listeners and watches before it");
   ::close(interrupt_);
   ::close(epoll_);
   for (auto& slab : slabs_) delete[] slab.load(acquire);  // [slab]

@@ -36,14 +36,17 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* p
   return core;
 }
 
-[[noreturn]] void refuse_wait(const char* why) {
+[[noreturn]] void refuse_wait(const std::string& why) {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
-                          std::string("weft::FiberPool: ") + why);
+                          "weft::FiberPool: " + why);
 }
 
 // A task that waited for its pool to be idle or joined would wait for itself.
 void refuse_own_tasks(const pool::PoolCore& core) {
-  if (pool::called_from_worker_of(&core)) refuse_wait("a task cannot wait for its own pool");
+  if (pool::called_from_worker_of(&core)) {
+    refuse_wait("a task cannot wait for its own pool '" + core.options().name +
+                "' to be done, since it is a part of that; join what it has submitted instead");
+  }
 }
 
 // Does what `when_full` says, and waits for room until `until` at most.
@@ -124,9 +127,13 @@ std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
 detail::AttributedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
 
 void FiberPool::resize(std::size_t capacity) {
-  if (capacity == 0) throw std::invalid_argument("weft::FiberPool: capacity must be at least 1");
+  if (capacity == 0)
+    throw std::invalid_argument(
+        "weft::FiberPool: resize to a capacity of 0, must be at least 1; pause() lets "
+        "nothing start");
   if (capacity == kUnlimited && core_->options().grow.kind() == GrowPolicy::Kind::eager) {
-    throw std::invalid_argument("weft::FiberPool: capacity must be limited with grow: eager");
+    throw std::invalid_argument(
+        "weft::FiberPool: resize to kUnlimited, must be limited with grow: eager");
   }
   core_->resize(capacity);
 }

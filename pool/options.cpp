@@ -9,12 +9,34 @@ namespace {
 constexpr std::size_t kMaxStackSize = std::size_t{16} << 20;
 constexpr std::size_t kMaxPrealloc = std::size_t{1} << 20;
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(std::string("weft::PoolOptions: ") + what);
-}
+// Says which option of which pool was refused, and what it would have to be.
+struct Requirements {
+  const PoolOptions& options;
+
+  void operator()(bool holds, const char* what) const {
+    if (holds) return;
+    std::string sentence("weft::PoolOptions");
+    if (!options.name.empty()) sentence.append(" of '").append(options.name).append("'");
+    throw std::invalid_argument(sentence.append(": ").append(what));
+  }
+  void at_least(std::size_t value, std::size_t least, const char* what) const {
+    if (value < least) number(value, what, ", must be at least ", least);
+  }
+  void at_most(std::size_t value, std::size_t most, const char* what) const {
+    if (value > most) number(value, what, ", must be at most ", most);
+  }
+
+ private:
+  void number(std::size_t value, const char* what, const char* bound, std::size_t limit) const {
+    std::string sentence(what);
+    sentence.append(" = ").append(std::to_string(value)).append(bound);
+    (*this)(false, sentence.append(std::to_string(limit)).c_str());
+  }
+};
 
 // What belongs to the workers, which are the parent's.
 void check_sub_pool(const PoolOptions& options) {
+  const Requirements require{options};
   require(options.min_workers == 0, "min_workers must be 0 with a parent");
   require(options.stack_size == 0, "stack_size must be 0 with a parent");
   require(options.idle_timeout == PoolOptions{}.idle_timeout,
@@ -24,6 +46,7 @@ void check_sub_pool(const PoolOptions& options) {
 }
 
 void check_growth(const PoolOptions& options) {
+  const Requirements require{options};
   require(options.grow.kind() != GrowPolicy::Kind::eager || options.capacity != kUnlimited,
           "grow: eager needs a limited capacity");
   if (options.grow.kind() != GrowPolicy::Kind::load_factor) return;
@@ -37,9 +60,10 @@ void check_growth(const PoolOptions& options) {
 }  // namespace
 
 PoolOptions checked(PoolOptions options) {
+  const Requirements require{options};
   check_growth(options);
-  require(options.capacity >= 1, "capacity must be at least 1");
-  require(options.min_workers <= options.capacity, "min_workers must be at most capacity");
+  require.at_least(options.capacity, 1, "capacity");
+  require.at_most(options.min_workers, options.capacity, "min_workers");
   require(!options.prestart || options.min_workers >= 1,
           "prestart needs min_workers of at least 1");
   require(options.max_blocked >= 1, "max_blocked must be at least 1; on_full can reject instead");
@@ -53,7 +77,7 @@ PoolOptions checked(PoolOptions options) {
   require(options.on_tick.period.count() > 0, "on_tick's period must be above 0");
   require(options.on_tick.period == kNever || options.on_tick.call,
           "on_tick has a period and nothing to call");
-  require(options.stack_size <= kMaxStackSize, "stack_size must be at most 16 MiB");
+  require.at_most(options.stack_size, kMaxStackSize, "stack_size");
   if (options.parent != nullptr) check_sub_pool(options);
   return options;
 }

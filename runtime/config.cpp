@@ -17,10 +17,11 @@ namespace weft::runtime {
 namespace {
 
 // Appended piece by piece: g++ 12 warns falsely about sums of strings (its bug 105651).
-[[noreturn]] void refuse(const char* option, const std::string& value, std::size_t most) {
+[[noreturn]] void refuse(const char* option, const std::string& value, std::size_t most,
+                         const char* least = "0, which leaves it to the runtime,") {
   std::string what(option);
-  what.append(" = ").append(value).append(", must be a number, at most ");
-  what.append(std::to_string(most));
+  what.append(" = ").append(value).append(", must be a number from ").append(least);
+  what.append(" to ").append(std::to_string(most));
   throw std::invalid_argument(what);
 }
 
@@ -31,7 +32,7 @@ unsigned parse_workers(const char* text) {
   const char* end = text + std::strlen(text);
   const auto [stop, error] = std::from_chars(text, end, workers);
   if (error != std::errc{} || stop != end || workers == 0 || workers > kMaxWorkers) {
-    refuse("WEFT_WORKERS", text, kMaxWorkers);
+    refuse("the environment's WEFT_WORKERS", text, kMaxWorkers, "1");
   }
   return workers;
 }
@@ -98,17 +99,23 @@ void report_stall(const scheduler::Stall& stall) {
   }
 }
 
+[[noreturn]] void refuse_time(const char* option, std::chrono::nanoseconds time) {
+  std::string what(option);
+  what.append(" = ").append(std::to_string(time.count())).append(" ns, must be at least 1 ms");
+  throw std::invalid_argument(what);
+}
+
 scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   constexpr auto kShortest = std::chrono::milliseconds(1);
   if (options.turn < kShortest) {
-    throw std::invalid_argument("RuntimeOptions::turn is below 1 ms, the least");
+    refuse_time("RuntimeOptions::turn", options.turn);
   }
   if (options.stall < kShortest) {
-    throw std::invalid_argument("RuntimeOptions::stall is below 1 ms, the least");
+    refuse_time("RuntimeOptions::stall", options.stall);
   }
   if (options.max_spare_workers > kMaxWorkers) {
     refuse("RuntimeOptions::max_spare_workers", std::to_string(options.max_spare_workers),
-           kMaxWorkers);
+           kMaxWorkers, "0");
   }
   scheduler::MonitorOptions monitor{options.monitor, options.turn, options.stall,
                                     options.max_spare_workers};
@@ -130,10 +137,10 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 
 scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
   if (options.max_fibers == 0) {
-    throw std::invalid_argument("RuntimeOptions::max_fibers = 0, at least 1");
+    throw std::invalid_argument("RuntimeOptions::max_fibers = 0, must be at least 1");
   }
   if (options.max_blocking_threads == 0) {
-    throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, at least 1");
+    throw std::invalid_argument("RuntimeOptions::max_blocking_threads = 0, must be at least 1");
   }
   return {resolve_workers(options.workers),
           resolve_size_class(options.stack_size),

@@ -28,7 +28,8 @@ namespace {
 
 void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
   WEFT_CHECK(!scheduler.lost_in_fork(),
-             "a Runtime was used in the child of a fork, which has none of its workers");
+             "a Runtime was used in the child of a fork, which has none of its workers: make one "
+             "there, or call exec");
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ Runtime::~Runtime() {
     return;
   }
   WEFT_CHECK(!scheduler_->runs_on_this_thread(),
-             "a Runtime was destroyed by one of its own fibers, which it would wait for");
+             "a Runtime was destroyed by one of its own fibers, which it would wait for: let the "
+             "thread that made it destroy it");
   scheduler_->retire();
 }
 

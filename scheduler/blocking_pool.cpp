@@ -40,7 +40,10 @@ void BlockingPool::expect() {
   const std::lock_guard lock(mutex_);
   if (!helpers_.empty()) return;  // I2: the call is made later than it might have been.
   --owed_;
-  throw std::system_error(refused, "weft::blocking: there is no helper thread, and no new one");
+  throw std::system_error(
+      refused,
+      "weft::blocking: there is no helper thread, and the system refuses a new one; "
+      "its limit of threads or of memory has been met");
 }
 
 std::error_code BlockingPool::start_helper() noexcept {

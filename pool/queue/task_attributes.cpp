@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/task.hpp>
@@ -41,14 +42,17 @@ void TaskAttributes::disarm() noexcept {
 
 void TaskAttributes::set(const SubmitOptions& options, bool takes_stop) {
   if (options.weight < 1) {
-    throw std::invalid_argument("weft::SubmitOptions: weight must be at least 1");
+    throw std::invalid_argument("weft::SubmitOptions: weight = " + std::to_string(options.weight) +
+                                ", must be at least 1");
   }
   if (options.timeout <= options.timeout.zero()) {
-    throw std::invalid_argument("weft::SubmitOptions: timeout must be above 0");
+    throw std::invalid_argument("weft::SubmitOptions: timeout = " +
+                                std::to_string(options.timeout.count()) + " ns, must be above 0");
   }
   if (options.timeout != kNever && !takes_stop) {
     throw std::invalid_argument(
-        "weft::SubmitOptions: timeout needs a task that takes a std::stop_token");
+        "weft::SubmitOptions: a timeout asks the task to stop, so the task must take a "
+        "std::stop_token");
   }
   priority = options.priority;
   key = options.key;
