@@ -34,7 +34,7 @@ void pooled_batches(benchmark::State& state) {
     options.queue_capacity = static_cast<std::size_t>(state.range(1));
     FiberPool pool(options);
     batches(state, [&pool, &state](auto task) {
-      if (pool.submit(std::move(task))) state.SkipWithError("the pool refused a task");
+      if (!pool.submit(std::move(task))) state.SkipWithError("the pool refused a task");
     });
   });
 }
@@ -58,7 +58,7 @@ void start_and_end(benchmark::State& state) {
   in_fiber(state, [&] {
     for (auto _ : state) {
       FiberPool pool;
-      if (pool.submit([] {})) state.SkipWithError("the pool refused a task");
+      if (!pool.submit([] {})) state.SkipWithError("the pool refused a task");
     }
   });
 }

@@ -25,7 +25,7 @@ class Runner {
   void submit(F&& task) {
     if (pool_ == nullptr) {
       go(std::forward<F>(task));
-    } else if (const auto error = pool_->submit(std::forward<F>(task))) {
+    } else if (const std::error_code error = pool_->submit(std::forward<F>(task))) {
       throw std::system_error(error);
     }
   }

@@ -146,7 +146,7 @@ Metrics sharded_sleeps(const Request& request) {
     };
     if (pools == nullptr) {
       go(task);
-    } else if (const auto error = pools->submit(task)) {
+    } else if (const std::error_code error = pools->submit(task)) {
       throw std::system_error(error);
     }
   }

@@ -143,9 +143,7 @@ class Crawl {
 
   template <class Task>
   void submit(const weft::SubmitOptions& options, Task task) {
-    if (const auto refused = pool_.submit(options, std::move(task))) {
-      throw std::system_error(refused);
-    }
+    pool_.go(options, std::move(task));
   }
 
   void read_rules(Host& host) {

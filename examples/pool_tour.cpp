@@ -65,7 +65,7 @@ Number with_a_bulk(const Options& options) {
   const auto task = [&sum](Number i) { return [&sum, i] { sum += i; }; };
   std::vector<decltype(task(0))> tasks;
   for (Number i = 0; i < options.tasks; ++i) tasks.push_back(task(i));
-  const Number accepted = pool.submit_bulk(tasks);
+  const Number accepted = pool.submit_bulk(tasks).value;
   if (accepted != options.tasks) throw std::logic_error("a task was refused");
   pool.wait_idle();
   return sum;

@@ -44,7 +44,7 @@ struct Pooled {
   template <class F>
   void operator()(F&& task) {
     // The pool parks the submitter when it is full, so a refusal means that it is out of order.
-    if (const auto refused = pool.submit(std::forward<F>(task))) throw std::system_error(refused);
+    pool.go(std::forward<F>(task));
   }
   weft::FiberPool& pool;
 };

@@ -1,5 +1,4 @@
 #include <memory>
-#include <span>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
@@ -32,7 +31,7 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* parent) {
   auto core = std::make_unique<pool::PoolCore>(pool::checked(std::move(options)), kBodies, parent);
-  core->set_nesting(std::make_unique<pool::Family>(*core));
+  core->set_nesting(std::make_unique<pool::PoolNesting>(*core));
   return core;
 }
 
@@ -47,21 +46,6 @@ void refuse_own_tasks(const pool::PoolCore& core) {
     refuse_wait("a task cannot wait for its own pool '" + core.options().name +
                 "' to be done, since it is a part of that; join what it has submitted instead");
   }
-}
-
-// Does what `when_full` says, and waits for room until `until` at most.
-std::error_code submit_item(pool::PoolCore& core, detail::PoolItem& item, OnFull when_full,
-                            const Until& until) {
-  const pool::PoolCore::Answer answer = core.submit(item, when_full);
-  if (answer.next == pool::PoolCore::Next::nothing) [[likely]]
-    return answer.error;
-  if (answer.next == pool::PoolCore::Next::block) {
-    const detail::BlockingScope scope(&core.root());
-    return core.submit_blocking(item, until);
-  }
-  const pool::Registration registration(core, item, pool::Registration::Slot::none);
-  core.run_in_caller(item, answer.number);
-  return {};
 }
 
 }  // namespace
@@ -98,33 +82,6 @@ FiberPool::~FiberPool() {
   close(Close::drain);
   join();
 }
-
-std::error_code FiberPool::enqueue(detail::PoolItem item, const Until& until) {
-  return submit_item(*core_, item, core_->options().on_full, until);
-}
-std::error_code FiberPool::try_enqueue(detail::PoolItem item) {
-  return submit_item(*core_, item, OnFull::reject, {});
-}
-std::error_code FiberPool::enqueue_until(detail::PoolItem item, const Until& until) {
-  return submit_item(*core_, item, OnFull::block, until);
-}
-
-std::size_t FiberPool::enqueue_bulk(detail::PoolBatch& batch) {
-  const std::span<detail::PoolItem> items = batch.items();
-  for (detail::PoolItem& item : items) core_->stamp(item);
-  std::size_t accepted = 0;
-  for (;;) {
-    // One that needs more than a place in the queue goes the way of a single one.
-    accepted += core_->push_some(items.subspan(accepted));
-    if (accepted == items.size()) break;
-    if (submit_item(*core_, items[accepted], core_->options().on_full, {})) break;
-    ++accepted;
-  }
-  batch.clear();
-  return accepted;
-}
-
-detail::AttributedTask& FiberPool::take_spare_task() { return core_->take_spare_task(); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)

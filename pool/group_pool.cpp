@@ -8,18 +8,23 @@
 namespace weft {
 
 detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
+  using Room = PoolEntry::Room;
   // A member of the group is a Task already, and goes into the pool's item as it is.
+  static constexpr auto kHandOver = [](FiberPool& pool, Task& task, Room room,
+                                       const Until& until) -> Accepted {
+    PoolItem item(std::in_place, std::move(task));
+    const Accepted accepted = pool.entry().hand_over(item, room, until);
+    if (!accepted) task = std::move(item.task);
+    return accepted;
+  };
   static constexpr GroupPool::Calls kCalls{
       .submit = [](FiberPool& pool,
-                   Task&& task) { return pool.enqueue(PoolItem(std::in_place, std::move(task))); },
-      .try_submit =
-          [](FiberPool& pool, Task&& task) {
-            return pool.try_enqueue(PoolItem(std::in_place, std::move(task)));
-          },
-      .submit_until =
-          [](FiberPool& pool, const Until& until, Task&& task) {
-            return pool.enqueue_until(PoolItem(std::in_place, std::move(task)), until);
-          },
+                   Task& task) { return kHandOver(pool, task, Room::as_configured, {}); },
+      .try_submit = [](FiberPool& pool,
+                       Task& task) { return kHandOver(pool, task, Room::now, {}); },
+      .submit_until = [](FiberPool& pool, const Until& until,
+                         Task& task) { return kHandOver(pool, task, Room::awaited, until); },
+      .capacity = [](const FiberPool& pool) noexcept { return pool.capacity(); },
       .wait_without_slot =
           [](FiberPool& pool, bool (*wait)(void*) noexcept, void* argument) noexcept {
             const BlockingScope scope(&pool);

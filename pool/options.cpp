@@ -43,6 +43,7 @@ void check_sub_pool(const PoolOptions& options) {
           "idle_timeout cannot be set with a parent");
   require(options.grow.kind() == GrowPolicy::Kind::on_demand,
           "grow must be on_demand with a parent");
+  require(options.wake_order == WakeOrder::lifo, "wake_order cannot be set with a parent");
 }
 
 void check_growth(const PoolOptions& options) {
@@ -67,6 +68,8 @@ PoolOptions checked(PoolOptions options) {
   require(!options.prestart || options.min_workers >= 1,
           "prestart needs min_workers of at least 1");
   require(options.max_blocked >= 1, "max_blocked must be at least 1; on_full can reject instead");
+  require(options.max_blocked == kUnlimited || options.on_full != OnFull::reject,
+          "max_blocked cannot be set with OnFull::reject");
   require(options.on_full != OnFull::drop_oldest || options.queue_capacity >= 1,
           "queue_capacity must be at least 1 with OnFull::drop_oldest");
   require(options.idle_timeout.count() > 0, "idle_timeout must be above 0; kNever keeps workers");

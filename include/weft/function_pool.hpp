@@ -1,13 +1,10 @@
 // A pool of fibers that all run the same function.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <stop_token>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <weft/detail/exceptions.hpp>
@@ -54,20 +51,18 @@ class FunctionPool {
 
  public:
   // What process_until() returns: the result, if there was one in time.
-  using InTime = std::conditional_t<std::is_void_v<Out>, bool, std::optional<Out>>;
+  using InTime = detail::InTime<Out>;
 
   // Throws what FiberPool's does, and std::invalid_argument for an empty function.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
-        waits_for_room_(options.on_full == OnFull::block),
         pool_(std::move(options)) {}
   template <class Make>
   requires detail::FunctionFor<std::invoke_result_t<Make&>, In, Out>
   explicit FunctionPool(PerWorker<Make> workers, PoolOptions options = {})
       : function_(std::make_unique<detail::FunctionPerWorker<Make, In, Out>>(
             checked(std::move(workers.make_)))),
-        waits_for_room_(options.on_full == OnFull::block),
         pool_(with_own_workers(std::move(options))) {}
   // close(Close::drain), then join().
   ~FunctionPool() {
@@ -77,59 +72,91 @@ class FunctionPool {
   FunctionPool(const FunctionPool&) = delete;
   FunctionPool& operator=(const FunctionPool&) = delete;
 
-  // Calls the function with `argument` on a worker, some time; the result is dropped. Does what
-  // on_full says when there is no room. An argument is moved from even if it is refused.
-  [[nodiscard]] std::error_code invoke(In argument) {
-    const detail::Submitting scope(function_->objects());
-    return pool_.submit(Call{this, std::move(argument)});
+  // Each does what the function of FiberPool does that is called so (submit() for invoke(), run()
+  // for process()), with a task that calls the function with `argument`. An argument that is
+  // refused is where it was before, as it was, unless moving it may throw.
+  template <detail::ArgumentFor<In> A = In>
+  Accepted invoke(A&& argument) {
+    return offer<Call>(std::forward<A>(argument),
+                       [&](auto& call) { return pool_.submit(std::move(call)); });
   }
-  // Never parks.
-  [[nodiscard]] std::error_code try_invoke(In argument) {
-    const detail::Submitting scope(function_->objects());
-    return pool_.try_submit(Call{this, std::move(argument)});
+  template <detail::ArgumentFor<In> A = In>
+  Accepted invoke(const SubmitOptions& options, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.submit(options, std::move(call)); });
   }
-  // Parks for room until the deadline at most, whatever on_full says.
-  [[nodiscard]] std::error_code invoke_until(const Until& until, In argument) {
-    const detail::Submitting scope(function_->objects());
-    return pool_.submit_until(until, Call{this, std::move(argument)});
+  template <detail::ArgumentFor<In> A = In>
+  Accepted try_invoke(A&& argument) {
+    return offer<Call>(std::forward<A>(argument),
+                       [&](auto& call) { return pool_.try_submit(std::move(call)); });
   }
-  template <class Rep, class Period>
-  [[nodiscard]] std::error_code invoke_for(std::chrono::duration<Rep, Period> duration,
-                                           In argument) {
-    return invoke_until(Deadline::after(duration), std::move(argument));
+  template <detail::ArgumentFor<In> A = In>
+  Accepted try_invoke(const SubmitOptions& options, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.try_submit(options, std::move(call)); });
   }
-
-  // Calls the function on a worker and waits for its result, or throws its exception. As
-  // FiberPool::run(), also in what it throws for a call that was refused or dropped.
-  Out process(In argument) {
-    const detail::Submitting scope(function_->objects());
-    Call call{this, std::move(argument)};
-    return pool_.run(call);
+  template <detail::ArgumentFor<In> A = In>
+  Accepted invoke_until(const Until& until, A&& argument) {
+    return offer<Call>(std::forward<A>(argument),
+                       [&](auto& call) { return pool_.submit_until(until, std::move(call)); });
   }
-  // With a handle for the result; as FiberPool::async().
-  [[nodiscard]] PoolTask<Out> async(In argument) {
-    const detail::Submitting scope(function_->objects());
-    if (function_->takes_stop()) return pool_.async(StoppableCall{this, std::move(argument)});
-    return pool_.async(Call{this, std::move(argument)});
+  template <detail::ArgumentFor<In> A = In>
+  Accepted invoke_until(const Until& until, const SubmitOptions& options, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.submit_until(until, options, std::move(call)); });
   }
-
-  // As process(), but `until` may end both waits, that for room (if on_full is OnFull::block) and
-  // that for the result. Then an empty optional is returned, or false if Out is void; the function
-  // is not called if it has not been yet, and else its stop_token is told: it keeps its worker
-  // until it returns. Takes one allocation.
-  [[nodiscard]] InTime process_until(const Until& until, In argument) {
-    if (until.is_never()) return process_in_time(std::move(argument));
-    auto call = std::make_shared<detail::TimedCall<In, Out>>(std::move(argument));
-    const std::error_code error = submit_timed(until, TimedTask(this, call));
-    if (error == Errc::timed_out || error == Errc::cancelled) return {};
-    if (error) WEFT_THROW(std::system_error(error));
-    const detail::BlockingScope scope(&pool_);
-    if (!call->wait_until(until)) return {};
-    return call->take();
+  template <detail::ArgumentFor<In> A = In>
+  Out process(A&& argument) {
+    return offer<Call>(std::forward<A>(argument), [&](Call& call) { return pool_.run(call); });
   }
-  template <class Rep, class Period>
-  [[nodiscard]] InTime process_for(std::chrono::duration<Rep, Period> duration, In argument) {
-    return process_until(Deadline::after(duration), std::move(argument));
+  template <detail::ArgumentFor<In> A = In>
+  Out process(const SubmitOptions& options, A&& argument) {
+    return async(options, std::forward<A>(argument)).get();
+  }
+  // An empty optional, or false if Out is void, if `until` came first: the function is not called
+  // if it has not been yet, and else its stop_token is told, and it keeps its worker until it
+  // returns.
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.run_until(until, std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] InTime process_until(const Until& until, const SubmitOptions& options,
+                                     A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.run_until(until, options, std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] PoolTask<Out> async(A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.async(std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] PoolTask<Out> async(const SubmitOptions& options, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.async(options, std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] PoolTask<Out> async_until(const Until& until, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.async_until(until, std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  [[nodiscard]] PoolTask<Out> async_until(const Until& until, const SubmitOptions& options,
+                                          A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.async_until(until, options, std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  Result<PoolTask<Out>> try_async(A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.try_async(std::move(call)); });
+  }
+  template <detail::ArgumentFor<In> A = In>
+  Result<PoolTask<Out>> try_async(const SubmitOptions& options, A&& argument) {
+    return start(std::forward<A>(argument),
+                 [&](auto& call) { return pool_.try_async(options, std::move(call)); });
   }
 
   // The pool underneath: its size, its pauses, its numbers, its end.
@@ -163,26 +190,21 @@ class FunctionPool {
     }
   };
 
-  // Tells who waits, also if it is dropped without having run.
-  class TimedTask {
-   public:
-    TimedTask(FunctionPool* pool, std::shared_ptr<detail::TimedCall<In, Out>> call) noexcept
-        : pool_(pool), call_(std::move(call)) {}
-    TimedTask(TimedTask&&) noexcept = default;
-    TimedTask& operator=(TimedTask&&) = delete;
-    ~TimedTask() {
-      if (call_ != nullptr) call_->drop();
-    }
-    void operator()() {
-      const auto call = std::exchange(call_, nullptr);
-      if (call->is_given_up()) return;
-      call->run(*pool_->function_, pool_->token_for_call());
-    }
-
-   private:
-    FunctionPool* pool_;
-    std::shared_ptr<detail::TimedCall<In, Out>> call_;
-  };
+  // Passes a call on to `use`, which may refuse it: its argument goes back then. One that was
+  // accepted has been moved from, here as there.
+  template <class C, class A, class Use>
+  auto offer(A&& argument, Use use) {
+    const detail::Submitting scope(function_->objects());
+    C call{this, In(std::forward<A>(argument))};
+    const detail::GiveBack<A, In> on_exit{argument, call.argument};
+    return use(call);
+  }
+  // The same, with a call that can be asked to stop if the function can.
+  template <class A, class Use>
+  auto start(A&& argument, Use use) {
+    if (function_->takes_stop()) return offer<StoppableCall>(std::forward<A>(argument), use);
+    return offer<Call>(std::forward<A>(argument), use);
+  }
 
   template <class F>
   static F&& checked(F&& function) {
@@ -194,22 +216,8 @@ class FunctionPool {
     WEFT_THROW(
         std::invalid_argument("weft::FunctionPool: parent has the workers, not per_worker()"));
   }
-  InTime process_in_time(In argument) {
-    if constexpr (std::is_void_v<Out>) {
-      process(std::move(argument));
-      return true;
-    } else {
-      return process(std::move(argument));
-    }
-  }
-  std::error_code submit_timed(const Until& until, TimedTask task) {
-    const detail::Submitting scope(function_->objects());
-    return waits_for_room_ ? pool_.submit_until(until, std::move(task))
-                           : pool_.submit(std::move(task));
-  }
 
   const std::unique_ptr<Function> function_;
-  const bool waits_for_room_;
   FiberPool pool_;  // Ends first: its tasks call the function.
 };
 

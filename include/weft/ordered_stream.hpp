@@ -2,14 +2,21 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
-#include <mutex>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <system_error>
 #include <type_traits>
 #include <utility>
+#include <weft/accepted.hpp>
 #include <weft/channel.hpp>
 #include <weft/context.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/give_back.hpp>
+#include <weft/detail/group_pool.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/task_group.hpp>
@@ -22,9 +29,12 @@ namespace weft {
 // When a task or the sink throws, the stream's context is cancelled, so that the others can stop
 // early. Results from before the task that threw are still delivered, later ones are dropped, and
 // finish() throws the exception; that of the earliest task, if there are several.
-// submit() and finish() are called by one caller, fiber or plain thread. Synchronizes: a submit
-// with the start of its task, the task's end with the sink's call, the sink with the return of
-// finish().
+// Made with a FiberPool, its tasks are tasks of that pool, which must outlive it; the sink is not.
+// A task that the pool accepted and then dropped, at a close(Close::discard), counts as one that
+// threw std::errc::operation_canceled. A task of the pool that waits for the stream gives its slot
+// back meanwhile. submit() and finish() are called by one caller, fiber or plain thread.
+// Synchronizes: a submit with the start of its task, the task's end with the sink's call, the sink
+// with the return of finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
@@ -33,48 +43,62 @@ class OrderedStream {
   // Throws std::invalid_argument for a limit of 0, and what go() throws.
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink)
-      : places_(checked(limit)),
-        in_order_(limit),
-        deliverer_(weft::spawn([this, sink = std::move(sink)]() mutable { deliver(sink); })) {}
+      : OrderedStream(detail::GroupPool(), limit, std::move(sink)) {}
+  template <std::invocable<R> Sink>
+  OrderedStream(FiberPool& pool, std::size_t limit, Sink sink)
+      : OrderedStream(detail::group_pool(pool), limit, std::move(sink)) {}
   // Drops what has not been delivered, and waits for what runs.
   ~OrderedStream() {
     // Relaxed: how soon the sink hears of it does not matter.
     is_abandoned_.store(true, detail::relaxed);
     context_.cancel();
     in_order_.close();
+    if (pool_ && deliverer_.joinable()) (void)wait_for_deliverer({});
   }
   OrderedStream(const OrderedStream&) = delete;
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes nothing, a std::stop_token, or the stream's Context&. Parks while
-  // `limit` others are under way. False, and nothing is started, once a task or the sink has
-  // thrown. Throws as go().
+  // `limit` others are under way; then, in a pool, does what its on_full says. Refused
+  // (Errc::cancelled) once a task or the sink has thrown, and as by FiberPool::submit(); what is
+  // refused is where it was before, as it was. Throws as go().
   template <class F>
-  bool submit(F&& task) {
+  Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
-  // False also when `until` ended the wait.
+  // Refused (Errc::timed_out, cancelled) also when `until` ended the wait.
   template <class F>
-  bool submit_until(const Until& until, F&& task) {
-    if (!places_.try_acquire_until(until)) return false;
-    if (context_.is_over()) {
-      places_.release();
-      return false;
+  Accepted submit_until(const Until& until, F&& task) {
+    const auto acquire = [&]() noexcept { return places_.try_acquire_until(until); };
+    if (!places_.try_acquire() && !pool_.wait_without_slot(acquire)) {
+      return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
     }
+    Place place(places_);
+    if (context_.is_over()) return Errc::cancelled;
+    Pending pending;
+    if (!pool_) {
+      pending.handle = weft::spawn(Running<std::decay_t<F>>{context_, std::forward<F>(task)});
+    } else if (const Accepted accepted = submit_to_pool(until, pending, std::forward<F>(task));
+               !accepted) {
+      return accepted;
+    }
+    place.keep();
     // There are as many places in the channel as permits: it does not park.
-    return in_order_.send(spawn(std::forward<F>(task)));
+    (void)in_order_.send(std::move(pending));
+    return {};
   }
 
   // Parks until every result has been delivered; throws the first exception. Nothing can be
   // submitted afterwards.
   void finish() {
     in_order_.close();
+    (void)wait_for_deliverer({});
     deliverer_.join();
   }
   // The same, without an exception: false when `until` ended the wait. finish() must follow.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
-    return deliverer_.wait_until(until);
+    return wait_for_deliverer(until);
   }
 
   [[nodiscard]] Context& context() noexcept { return context_; }
@@ -85,32 +109,109 @@ class OrderedStream {
     WEFT_THROW(std::invalid_argument("weft::OrderedStream: limit = 0, at least 1"));
   }
 
+  // One of the places, given back unless it is kept.
+  class Place {
+   public:
+    explicit Place(Semaphore& places) noexcept : places_(&places) {}
+    ~Place() {
+      if (places_ != nullptr) places_->release();
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+    void keep() noexcept { places_ = nullptr; }
+
+   private:
+    Semaphore* places_;
+  };
+
   template <class F>
-  JoinHandle<R> spawn(F&& task) {
-    WEFT_TRY {
-      return weft::spawn([this, task = std::forward<F>(task)]() mutable -> R {
-        WEFT_TRY { return detail::invoke_in(context_, task); }
-        WEFT_CATCH_ALL {
-          context_.cancel(std::current_exception());
-          WEFT_RETHROW;
-        }
-      });
+  struct Running {
+    using Shown = F;
+    Context& context;
+    F task;
+    R operator()() {
+      WEFT_TRY { return detail::invoke_in(context, task); }
+      WEFT_CATCH_ALL {
+        context.cancel(std::current_exception());
+        WEFT_RETHROW;
+      }
     }
-    WEFT_CATCH_ALL {
-      places_.release();
-      WEFT_RETHROW;
+  };
+
+  // What becomes of a task of a pool, which may be dropped.
+  struct Outcome {
+    std::optional<R> value;
+    std::exception_ptr exception;
+    Event ended;
+  };
+  template <class F>
+  struct Member {
+    using Shown = F;
+    Running<F> running;
+    std::shared_ptr<Outcome> outcome;
+
+    Member(Running<F> its_running, std::shared_ptr<Outcome> its_outcome)
+        : running(std::move(its_running)), outcome(std::move(its_outcome)) {}
+    Member(Member&&) = default;
+    Member& operator=(Member&&) = delete;
+    ~Member() {
+      if (outcome == nullptr) return;
+      const auto dropped = std::make_error_code(std::errc::operation_canceled);
+      outcome->exception = std::make_exception_ptr(std::system_error(dropped));
+      outcome->ended.set();
     }
+    void operator()() {
+      const std::shared_ptr<Outcome> result = std::exchange(outcome, nullptr);
+      WEFT_TRY { result->value.emplace(running()); }
+      WEFT_CATCH_ALL { result->exception = std::current_exception(); }
+      result->ended.set();
+    }
+  };
+  // A task of the stream: a fiber, or a task of its pool.
+  struct Pending {
+    JoinHandle<R> handle;
+    std::shared_ptr<Outcome> outcome;
+
+    void wait() { outcome == nullptr ? (void)handle.wait_until({}) : outcome->ended.wait(); }
+    R get() {
+      if (outcome == nullptr) return handle.join();
+      outcome->ended.wait();
+      if (outcome->exception) std::rethrow_exception(outcome->exception);
+      return std::move(*outcome->value);
+    }
+  };
+
+  template <class Sink>
+  OrderedStream(detail::GroupPool pool, std::size_t limit, Sink sink)
+      : pool_(pool),
+        places_(checked(limit)),
+        in_order_(limit),
+        deliverer_(weft::spawn([this, sink = std::move(sink)]() mutable { deliver(sink); })) {}
+
+  template <class F>
+  Accepted submit_to_pool(const Until& until, Pending& pending, F&& task) {
+    using MemberOf = Member<std::decay_t<F>>;
+    pending.outcome = std::make_shared<Outcome>();
+    detail::Task member(
+        MemberOf(Running<std::decay_t<F>>{context_, std::forward<F>(task)}, pending.outcome));
+    const Accepted accepted =
+        until.is_never() ? pool_.submit(member) : pool_.submit_until(until, member);
+    if (!accepted) detail::give_back<F>(task, member.callable<MemberOf>().running.task);
+    return accepted;
+  }
+  bool wait_for_deliverer(const Until& until) {
+    return pool_.wait_without_slot([&]() noexcept { return deliverer_.wait_until(until); });
   }
 
   template <class Sink>
   void deliver(Sink& sink) {
     std::exception_ptr first;
-    for (JoinHandle<R>& handle : in_order_) {
+    for (Pending& pending : in_order_) {
       WEFT_TRY {
         if (first || is_abandoned_.load(detail::relaxed)) {
-          (void)handle.wait_until({});
+          pending.wait();
         } else {
-          R result = handle.join();
+          R result = pending.get();
           if (!is_abandoned_.load(detail::relaxed)) std::invoke(sink, std::move(result));
         }
       }
@@ -123,10 +224,11 @@ class OrderedStream {
     if (first) std::rethrow_exception(first);
   }
 
+  const detail::GroupPool pool_;  // None: a fiber for each task.
   Context context_;
   detail::Atomic<bool> is_abandoned_{false};
   Semaphore places_;
-  Channel<JoinHandle<R>> in_order_;
+  Channel<Pending> in_order_;
   JoinHandle<void> deliverer_;  // Ends first: its destructor waits.
 };
 

@@ -15,7 +15,7 @@ namespace weft {
 
 struct ParallelOptions {
   // The most steps that are under way at once. 0: as many as the runtime has workers, which suits
-  // steps that compute; steps that wait want more.
+  // steps that compute, while steps that wait want more; in a pool, as many as its capacity.
   std::size_t concurrency = 0;
   // Elements that a fiber takes at a time, one after the other. 0: an eighth of a fiber's fair
   // share, so that the last ones to finish are not far behind, and 1 if `concurrency` is given.
@@ -24,18 +24,19 @@ struct ParallelOptions {
 
 namespace detail {
 
-// Hands out the numbers below `count` in runs of `grain`, to `fibers` fibers. Untyped in the
+// Hands out the numbers below `count` in runs of `grain`, to several fibers. Untyped in the
 // elements, so that one loop serves all.
 template <class Step>
-void run_in_parallel(std::size_t count, const ParallelOptions& options, Step step) {
+void run_in_parallel(GroupPool pool, std::size_t count, const ParallelOptions& options, Step step) {
   if (count == 0) return;
-  const std::size_t most = options.concurrency != 0 ? options.concurrency : concurrency();
+  std::size_t most = options.concurrency;
+  if (most == 0) most = pool ? pool.capacity() : concurrency();
   std::size_t grain = options.grain;
   if (grain == 0) grain = options.concurrency != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  TaskGroup group;
+  TaskGroup group(pool);
   const auto work = [&](Context& context) {
     // Relaxed: every number is handed out once; the group orders the rest.
     for (std::size_t run = next.fetch_add(1, relaxed); run < runs && !context.is_over();
@@ -45,13 +46,46 @@ void run_in_parallel(std::size_t count, const ParallelOptions& options, Step ste
       done.fetch_add(1, relaxed);
     }
   };
-  for (std::size_t fiber = 0; fiber < std::min(most, runs); ++fiber) {
-    group.spawn([&work](Context& context) { work(context); });
+  const auto call_work = [&work](Context& context) { work(context); };
+  group.spawn(call_work);
+  // Those that are under way do all the work if a pool refuses others.
+  for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
+    if (!group.spawn_or_refuse(call_work)) break;
   }
+  group.wait();
+  if (done.load(relaxed) == runs) return;  // Whatever a pool may have dropped.
   group.join();
   // Without an exception only the end of the caller's context leaves anything out.
-  if (done.load(relaxed) < runs) group.context().throw_if_over();
+  group.context().throw_if_over();
 }
+
+template <class Range, class Step>
+[[nodiscard]] auto results_of(GroupPool pool, Range& range, Step& step,
+                              const ParallelOptions& options) {
+  using Result =
+      std::remove_cvref_t<std::invoke_result_t<Step&, std::ranges::range_reference_t<Range>>>;
+  const auto first = std::ranges::begin(range);
+  std::vector<std::optional<Result>> places(std::ranges::size(range));
+  run_in_parallel(pool, places.size(), options, [&](std::size_t i) {
+    places[i].emplace(
+        std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]));
+  });
+  std::vector<Result> results;
+  results.reserve(places.size());
+  for (std::optional<Result>& place : places) results.push_back(std::move(*place));
+  return results;
+}
+
+template <class Range, class Step>
+void call_for_each(GroupPool pool, Range& range, Step& step, const ParallelOptions& options) {
+  const auto first = std::ranges::begin(range);
+  run_in_parallel(pool, std::ranges::size(range), options, [&](std::size_t i) {
+    std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]);
+  });
+}
+
+template <class Range>
+concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::sized_range<Range>;
 
 }  // namespace detail
 
@@ -60,31 +94,27 @@ void run_in_parallel(std::size_t count, const ParallelOptions& options, Step ste
 // is thrown here; elements that nobody has begun are left out then. They are, too, when the
 // caller's own context ends (see context.hpp): then its cause is thrown, or std::system_error with
 // its error. From fibers and plain threads (which need a Runtime). Throws also what go() throws.
-template <std::ranges::random_access_range Range, class Step>
-requires std::ranges::sized_range<Range>
+template <detail::IndexedRange Range, class Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
-  const auto first = std::ranges::begin(range);
-  detail::run_in_parallel(std::ranges::size(range), options, [&](std::size_t i) {
-    std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]);
-  });
+  detail::call_for_each({}, range, step, options);
+}
+// The same, by tasks of `pool`. The first is submitted as on_full says, and throws
+// std::system_error with the pool's code if it is refused; if others are, there are fewer. A task
+// of the pool gives its slot back while it waits for the loop.
+template <detail::IndexedRange Range, class Step>
+void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
+  detail::call_for_each(detail::group_pool(pool), range, step, options);
 }
 
-// The same, with the results of all calls, in the order of the elements.
-template <std::ranges::random_access_range Range, class Step>
-requires std::ranges::sized_range<Range>
+// The same as for_each(), with the results of all calls, in the order of the elements.
+template <detail::IndexedRange Range, class Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
-  using Result =
-      std::remove_cvref_t<std::invoke_result_t<Step&, std::ranges::range_reference_t<Range>>>;
-  const auto first = std::ranges::begin(range);
-  std::vector<std::optional<Result>> places(std::ranges::size(range));
-  detail::run_in_parallel(places.size(), options, [&](std::size_t i) {
-    places[i].emplace(
-        std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]));
-  });
-  std::vector<Result> results;
-  results.reserve(places.size());
-  for (std::optional<Result>& place : places) results.push_back(std::move(*place));
-  return results;
+  return detail::results_of({}, range, step, options);
+}
+template <detail::IndexedRange Range, class Step>
+[[nodiscard]] auto transform(FiberPool& pool, Range&& range, Step step,
+                             const ParallelOptions& options = {}) {
+  return detail::results_of(detail::group_pool(pool), range, step, options);
 }
 
 }  // namespace weft

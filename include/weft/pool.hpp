@@ -12,17 +12,18 @@
 #include <system_error>
 #include <type_traits>
 #include <utility>
-#include <weft/detail/attributed_job.hpp>
+#include <weft/accepted.hpp>
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
-#include <weft/detail/pool_batch.hpp>
+#include <weft/detail/pool_entry.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/pool_options.hpp>
 #include <weft/pool_task.hpp>
 #include <weft/pool_timings.hpp>
+#include <weft/result.hpp>
 #include <weft/submit_options.hpp>
 
 namespace weft {
@@ -34,8 +35,7 @@ namespace weft {
 // from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused,
 // wait_for_completed and join throw std::system_error (std::errc::resource_deadlock_would_occur)
 // inside a task, which they would wait for. A task that waits on its own pool, in submit(), run()
-// or a PoolTask, gives its slot back meanwhile, so that nested waits never run out of slots. A
-// callable is moved from even if it is refused.
+// or a PoolTask, gives its slot back meanwhile, so that nested waits never run out of slots.
 //
 // A task that can be called with a std::stop_token gets one, in every form of submission; stop is
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
@@ -50,109 +50,118 @@ class FiberPool {
   // close(Close::drain), then join().
   ~FiberPool();
 
-  // The submit functions return an empty code when the task was accepted, else: closed, full,
-  // timed_out, too_many_waiting, empty_task, or what kept a worker from being started
-  // (no_runtime, too_many_fibers, std::errc::not_enough_memory). They throw only what building
-  // the task from `callable` throws, and std::bad_alloc for one of more than 32 bytes, which is
-  // kept as by go(). This one does what on_full says when there is no room.
+  // The handle of a task.
+  template <class F>
+  using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
+
+  // Ways in. Each hands one callable over, or a range of them, to be run once; each may be told
+  // SubmitOptions first, and those that wait take an Until before them:
+  //   submit        does what on_full says when there is no room
+  //   try_submit    never parks
+  //   submit_until  parks for room until the limit at most, whatever on_full says
+  //   go            submit(), where a refusal is an exception
+  //   submit_bulk   submit() for each of a range, in order
+  //   async         submit(), with a handle for the result; run: and waits for it
+  //
+  // A refusal is: closed, full, timed_out, cancelled, too_many_waiting, empty_task, too_heavy, or
+  // what kept a worker from being started (no_runtime, too_many_fibers,
+  // std::errc::not_enough_memory). The callable is then where it was before, as it was, unless
+  // moving it may throw. They throw only what building the task from it throws, std::bad_alloc for
+  // one of more than 32 bytes, which is kept as by go(); and with options std::invalid_argument
+  // that names the field. Options take an allocation only for the first tasks, and for a stop token
+  // or a timeout. The wait for room ends with the limit of the call, or with the task's own
+  // deadline or stop request, whichever comes first.
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit(F&& callable) {
-    return enqueue(item_of(std::forward<F>(callable)));
+  Accepted submit(F&& callable) {
+    return entry().hand_over(Room::as_configured, {}, std::forward<F>(callable));
   }
-  // Never parks.
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code try_submit(F&& callable) {
-    return try_enqueue(item_of(std::forward<F>(callable)));
+  Accepted submit(const SubmitOptions& options, F&& callable) {
+    return entry().hand_over(options, Room::as_configured, {}, std::forward<F>(callable));
   }
-  // Parks for room until the deadline at most, whatever on_full says.
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit_until(const Until& until, F&& callable) {
-    return enqueue_until(item_of(std::forward<F>(callable)), until);
+  Accepted try_submit(F&& callable) {
+    return entry().hand_over(Room::now, {}, std::forward<F>(callable));
   }
-  template <class Rep, class Period, detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit_for(std::chrono::duration<Rep, Period> duration,
-                                           F&& callable) {
-    return submit_until(Deadline::after(duration), std::forward<F>(callable));
+  template <detail::PoolCallable F>
+  Accepted try_submit(const SubmitOptions& options, F&& callable) {
+    return entry().hand_over(options, Room::now, {}, std::forward<F>(callable));
+  }
+  template <detail::PoolCallable F>
+  Accepted submit_until(const Until& until, F&& callable) {
+    return entry().hand_over(Room::awaited, until, std::forward<F>(callable));
+  }
+  template <detail::PoolCallable F>
+  Accepted submit_until(const Until& until, const SubmitOptions& options, F&& callable) {
+    return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
+  }
+  // For callers to whom a refusal would be a mistake: throws std::system_error with its code.
+  template <detail::PoolCallable F>
+  void go(F&& callable) {
+    check(submit(std::forward<F>(callable)));
+  }
+  template <detail::PoolCallable F>
+  void go(const SubmitOptions& options, F&& callable) {
+    check(submit(options, std::forward<F>(callable)));
   }
 
-  // Submits callables one after the other, as submit() does, but up to 16 under one hold of the
-  // pool's lock; copies them, and moves those of a container that is moved in,
-  // or that come from move iterators. Returns how many were accepted: it stops at the first that
-  // was refused, and up to 15 behind it may have been moved from. If making a task throws, some of
-  // those before it may have been accepted.
+  // Without options, up to 16 tasks are submitted under one hold of the pool's lock. Callables are
+  // copied; those of a container that is moved in, or that come from move iterators, are moved, and
+  // given back from the first that was refused on. `value` is how many were accepted, in order;
+  // `error` says why it stopped. If making a task throws, some of those before it may have been
+  // accepted.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
-  requires detail::PoolCallable<std::iter_value_t<Iterator>>
-  [[nodiscard]] std::size_t submit_bulk(Iterator first, End last) {
-    std::size_t accepted = 0;
-    while (first != last) {
-      detail::PoolBatch batch;
-      for (; first != last && !batch.full(); ++first) {
-        batch.add([&] { return item_of(*first); });
-      }
-      const std::size_t size = batch.items().size();
-      const std::size_t of_batch = enqueue_bulk(batch);
-      accepted += of_batch;
-      if (of_batch < size) break;
-    }
-    return accepted;
+  requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
+      Iterator first, End last) {
+    return entry().hand_over_all(std::move(first), std::move(last), Room::as_configured, {});
   }
-  template <std::ranges::input_range Range>
-  requires detail::PoolCallable<std::ranges::range_value_t<Range>>
-  [[nodiscard]] std::size_t submit_bulk(Range&& callables) {
-    auto first = std::ranges::begin(callables);
-    auto last = std::ranges::end(callables);
-    if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::view<std::decay_t<Range>>) {
-      return submit_bulk(std::move(first), std::move(last));
-    } else {
-      return submit_bulk(std::move_iterator(std::move(first)), std::move_sentinel(std::move(last)));
-    }
+  template <detail::RangeOfTasks Range>
+  Result<std::size_t> submit_bulk(Range&& callables) {
+    return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
+  }
+  template <detail::RangeOfTasks Range>
+  Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
+    return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
+  }
+  // Each of them has these options.
+  template <detail::RangeOfTasks Range>
+  Result<std::size_t> submit_bulk(const SubmitOptions& options, Range&& callables) {
+    return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {}, options);
+  }
+  template <detail::RangeOfTasks Range>
+  Result<std::size_t> submit_bulk_until(const Until& until, const SubmitOptions& options,
+                                        Range&& callables) {
+    return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until, options);
   }
 
-  // The same with what the task asks for. They throw std::invalid_argument that names the field,
-  // too, and take an allocation only for the first tasks, and for a stop token or a timeout. Errc:
-  // too_heavy; cancelled and timed_out if the task is over before it could begin.
+  // Throws std::system_error with the code of a refusal, and std::bad_alloc.
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit(const SubmitOptions& options, F&& callable) {
-    return enqueue(item_of(options, std::forward<F>(callable)), options.stop);
+  [[nodiscard]] TaskOf<F> async(F&& callable) {
+    return detail::started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code try_submit(const SubmitOptions& options, F&& callable) {
-    return try_enqueue(item_of(options, std::forward<F>(callable)));
+  [[nodiscard]] TaskOf<F> async(const SubmitOptions& options, F&& callable) {
+    return detail::started(
+        entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
+  }
+  // As submit_until(): the limit is that of the wait for room.
+  template <detail::PoolCallable F>
+  [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
+    return detail::started(entry().start(Room::awaited, until, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit_until(const Until& until, const SubmitOptions& options,
-                                             F&& callable) {
-    const Until limit = until.token() != nullptr ? until : Until(until.deadline(), options.stop);
-    return enqueue_until(item_of(options, std::forward<F>(callable)), limit);
+  [[nodiscard]] TaskOf<F> async_until(const Until& until, const SubmitOptions& options,
+                                      F&& callable) {
+    return detail::started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
-
-  // As submit(), with a handle for the result. Throws std::system_error with the code that
-  // submit() would have returned, and std::bad_alloc.
+  // As try_submit(): the handle is valid if there is no error.
   template <detail::PoolCallable F>
-  [[nodiscard]] auto async(F&& callable) -> PoolTask<detail::PoolResult<std::decay_t<F>&>> {
-    using Result = detail::PoolResult<std::decay_t<F>&>;
-    using Call = detail::PoolCall<std::decay_t<F>, Result>;
-    if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    auto* job = new Call(root(), detail::PoolJob::Kind::on_heap, token_for<std::decay_t<F>&>(),
-                         std::forward<F>(callable));
-    PoolTask<Result> task(job);
-    check(enqueue(detail::PoolItem(*job)));
-    return task;
+  Result<TaskOf<F>> try_async(F&& callable) {
+    return entry().start(Room::now, {}, std::forward<F>(callable));
   }
-
   template <detail::PoolCallable F>
-  [[nodiscard]] auto async(const SubmitOptions& options, F&& callable)
-      -> PoolTask<detail::PoolResult<std::decay_t<F>&>> {
-    using Callable = std::decay_t<F>;
-    using Result = detail::PoolResult<Callable&>;
-    if (detail::is_empty_callable<Callable>(callable)) check(Errc::empty_task);
-    auto* job = new detail::AttributedCall<Callable, Result>(
-        root(), options, token_for<Callable&>(), std::forward<F>(callable));
-    PoolTask<Result> task(job);
-    detail::PoolItem item(*job);
-    job->watch_deadline();
-    check(enqueue(std::move(item), options.stop));
-    return task;
+  Result<TaskOf<F>> try_async(const SubmitOptions& options, F&& callable) {
+    return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
   // Runs `callable` on a worker and waits for its result, or throws its exception. Refusals are
@@ -160,29 +169,33 @@ class FiberPool {
   // allocation of its own.
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
-    if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    detail::PoolCall<F&, detail::PoolResult<F&>> job(root(), detail::PoolJob::Kind::on_stack,
-                                                     token_for<F&>(), callable);
-    check(enqueue(detail::PoolItem(job)));
-    (void)job.wait_until({});
-    return job.take();
+    return entry().run(callable);
   }
-
   // Takes an allocation.
   template <detail::PoolCallable F>
   auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
     return async(options, std::ref(callable)).get();
   }
+  // The same, but `until` may end the wait for room, where on_full says that there is one, and that
+  // for the result. Then nothing is returned, or false for a task without a result: the task never
+  // runs if it has not begun, and else is asked to stop and runs on alone. So it has a callable of
+  // its own, in an allocation.
+  template <detail::PoolCallable F>
+  [[nodiscard]] auto run_until(const Until& until, F&& callable) {
+    return detail::in_time(until,
+                           entry().start(Room::as_configured, until, std::forward<F>(callable)));
+  }
+  template <detail::PoolCallable F>
+  [[nodiscard]] auto run_until(const Until& until, const SubmitOptions& options, F&& callable) {
+    return detail::in_time(
+        until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
+  }
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
   void wait_idle() { (void)wait_idle_until({}); }
   // False when the time was up first.
   [[nodiscard]] bool wait_idle_until(const Until& until);
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
-    return wait_idle_until(Deadline::after(duration));
-  }
 
   // Parks until so many tasks have returned or thrown since the pool was made; those that were
   // dropped do not count. So a caller that has had 100 tasks accepted, and is the only one, waits
@@ -190,11 +203,6 @@ class FiberPool {
   // False when `until` ended the wait, and as soon as the pool is closed and nothing of it is
   // left, because the number is not reached then.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for_completed_for(std::uint64_t count,
-                                            std::chrono::duration<Rep, Period> duration) {
-    return wait_for_completed(count, Deadline::after(duration));
-  }
 
   // From the return of this call on no task starts; those that run go on, and tasks are accepted as
   // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has
@@ -209,10 +217,6 @@ class FiberPool {
   bool wait_paused() { return wait_paused_until({}); }
   // False also when the time was up first.
   [[nodiscard]] bool wait_paused_until(const Until& until);
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_paused_for(std::chrono::duration<Rep, Period> duration) {
-    return wait_paused_until(Deadline::after(duration));
-  }
 
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
   // now, surplus busy ones after their task. Tasks accepted before stay accepted. With a capacity
@@ -231,10 +235,6 @@ class FiberPool {
   void join() { (void)join_until({}); }
   // False when the time was up first.
   [[nodiscard]] bool join_until(const Until& until);
-  template <class Rep, class Period>
-  [[nodiscard]] bool join_for(std::chrono::duration<Rep, Period> duration) {
-    return join_until(Deadline::after(duration));
-  }
   [[nodiscard]] bool is_closed() const noexcept;
   // What tasks that take a token are given: for what they start elsewhere. A new one after a
   // close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
@@ -249,47 +249,17 @@ class FiberPool {
   [[nodiscard]] PoolTimings timings() const noexcept;
 
  private:
+  using Room = detail::PoolEntry::Room;
   friend class detail::BlockingScope;
   friend detail::GroupPool detail::group_pool(FiberPool& pool) noexcept;
   friend class PauseScope;
 
   // The outermost of the pools around this one, or itself.
   [[nodiscard]] const pool::PoolCore& root() const noexcept;
-  [[nodiscard]] std::error_code enqueue(detail::PoolItem item, const Until& until = {});
-  [[nodiscard]] std::error_code try_enqueue(detail::PoolItem item);
-  [[nodiscard]] std::size_t enqueue_bulk(detail::PoolBatch& batch);
-  [[nodiscard]] std::error_code enqueue_until(detail::PoolItem item, const Until& until);
-  static void check(std::error_code error) {
-    if (error) WEFT_THROW(std::system_error(error));
+  [[nodiscard]] detail::PoolEntry entry() const noexcept { return detail::PoolEntry(*core_); }
+  static void check(const Accepted& accepted) {
+    if (!accepted) WEFT_THROW(std::system_error(accepted.error()));
   }
-  // Of no use to a callable that does not take it.
-  template <class F>
-  [[nodiscard]] std::stop_token token_for() const noexcept {
-    if constexpr (detail::kTakesStop<F>) return stop_token();
-    return {};
-  }
-  template <class F>
-  [[nodiscard]] detail::PoolItem item_of(F&& callable) {
-    using Callable = std::decay_t<F>;
-    if constexpr (!detail::kTakesStop<Callable&>) {
-      return detail::PoolItem(std::in_place, std::forward<F>(callable));
-    } else {
-      if (detail::is_empty_callable<Callable>(callable)) return {};
-      return detail::PoolItem(
-          std::in_place, detail::StoppableTask<Callable>{std::forward<F>(callable), stop_token()});
-    }
-  }
-
-  template <class F>
-  [[nodiscard]] detail::PoolItem item_of(const SubmitOptions& options, F&& callable) {
-    using Callable = std::decay_t<F>;
-    if (detail::is_empty_callable<Callable>(callable)) return {};
-    detail::AttributedTask& task = take_spare_task();
-    detail::PoolItem item(task);  // Frees it if it cannot be set.
-    task.set(options, token_for<Callable&>(), std::forward<F>(callable));
-    return item;
-  }
-  [[nodiscard]] detail::AttributedTask& take_spare_task();
   template <class Wait>
   [[nodiscard]] bool wait_within_scope(const Until& until, Wait wait) const;
 

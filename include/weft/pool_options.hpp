@@ -84,7 +84,8 @@ struct PoolOptions {
   // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The most callers that may be parked in submit at once; more get Errc::too_many_waiting.
+  // The most callers that may be parked in submit at once; more get Errc::too_many_waiting. Not
+  // with OnFull::reject.
   std::size_t max_blocked = kUnlimited;
   // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, gives its
   // slot back meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have
@@ -115,8 +116,8 @@ struct PoolOptions {
   std::stop_token stop = {};
   // Makes it a sub-pool of this one, which must outlive it: its tasks run in the parent's slots, on
   // the parent's workers, never more than `capacity` of them and never more than the parent has
-  // room for. It has no workers of its own; so min_workers, prestart, idle_timeout and stack_size
-  // must be left as they are.
+  // room for. It has no workers of its own; so min_workers, prestart, idle_timeout, wake_order,
+  // grow and stack_size must be left as they are.
   FiberPool* parent = nullptr;
   // As SpawnOptions::stack_size, for every worker.
   std::size_t stack_size = 0;

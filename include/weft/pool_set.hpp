@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 #include <weft/detail/atomic.hpp>
 #include <weft/pool.hpp>
@@ -57,11 +56,11 @@ class PoolSet {
   }
   // As those of FiberPool, with the next pool.
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit(F&& callable) {
+  Accepted submit(F&& callable) {
     return next().submit(std::forward<F>(callable));
   }
   template <detail::PoolCallable F>
-  [[nodiscard]] std::error_code submit(const SubmitOptions& options, F&& callable) {
+  Accepted submit(const SubmitOptions& options, F&& callable) {
     return next().submit(options, std::forward<F>(callable));
   }
 

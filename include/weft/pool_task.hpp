@@ -1,13 +1,16 @@
 // The handle of a task of a pool.
 #pragma once
 
-#include <chrono>
 #include <concepts>
 #include <utility>
 #include <weft/detail/pool_job.hpp>
 #include <weft/until.hpp>
 
 namespace weft {
+
+namespace detail {
+class PoolEntry;
+}  // namespace detail
 
 // The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
 // Several callers may call ready, wait and cancel at once; get() and the destructor only when no
@@ -37,10 +40,6 @@ class PoolTask {
   [[nodiscard]] bool wait_until(const Until& until) const noexcept {
     return job_->wait_until(until);
   }
-  template <class Rep, class Period>
-  [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) const noexcept {
-    return wait_until(Deadline::after(duration));
-  }
   // Waits, then returns the task's result, or throws its exception; if it was cancelled,
   // std::system_error (std::errc::operation_canceled). The handle is invalid afterwards.
   R get() {
@@ -57,7 +56,7 @@ class PoolTask {
   [[nodiscard]] detail::PoolJob* job() const noexcept { return job_; }
 
  private:
-  friend class FiberPool;
+  friend class detail::PoolEntry;
   explicit PoolTask(detail::PoolOutcome<R>* job) noexcept : job_(job) {}
 
   detail::PoolOutcome<R>* job_ = nullptr;

@@ -14,9 +14,12 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weft/accepted.hpp>
 #include <weft/context.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/give_back.hpp>
 #include <weft/detail/group_pool.hpp>
+#include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/semaphore.hpp>
@@ -66,9 +69,9 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // that the pool refuses throws std::system_error with the pool's code, and counts for nothing. A
 // task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
 // throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
-// pool that waits for the group lends its slot. A slot may be in use for a moment after join(), as
-// the last task is on its way out.
-// Synchronizes: spawn() with the start of the task, the end of each task with the return of join().
+// pool that waits for the group gives its slot back meanwhile. A slot may be in use for a moment
+// after join(), as the last task is on its way out. Synchronizes: spawn() with the start of the
+// task, the end of each task with the return of join().
 class TaskGroup {
  public:
   // Its context is a child of the caller's own, if that has one. Throws std::invalid_argument for a
@@ -81,6 +84,9 @@ class TaskGroup {
   // Its tasks are tasks of `pool`, which must outlive it; its context is as of the first one.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
+  // For what is built of groups: with a pool, or with none.
+  explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
+      : TaskGroup(pool, this_fiber::context(), options) {}
   // Cancels what still runs, and waits for it. Exceptions that nobody joined for are dropped.
   ~TaskGroup() {
     context_.cancel();
@@ -92,44 +98,49 @@ class TaskGroup {
   // Starts a task. Parks while `limit` others run, first come, first served; then, in a pool, does
   // what its on_full says. A task of the group that starts another at the limit would wait for its
   // own place: it runs the new one itself instead, before this call returns. Throws as go(), or as
-  // FiberPool::async(); nothing has been started then.
+  // FiberPool::go(); nothing has been started then, and a task that is refused is where it was
+  // before, as it was.
   template <class F>
   void spawn(F&& task) {
+    const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
+    if (accepted) return;
+    WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
+  }
+  // The same, but a refusal of the pool is returned.
+  template <class F>
+  Accepted spawn_or_refuse(F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
-      if (runs_in_own_task()) return run(task);
+      if (runs_in_own_task()) {
+        run(task);
+        return {};
+      }
       pool_.wait_without_slot([this]() noexcept {
         permits_.acquire();
         return true;
       });
     }
-    auto member = admit(std::forward<F>(task));
-    if (!pool_) return go(std::move(member));
-    Booking booking(*this);
-    if (const std::error_code error = pool_.submit(std::move(member))) {
-      WEFT_THROW(std::system_error(error, "weft::TaskGroup::spawn: refused by its pool"));
-    }
-    booking.accept();
+    return admit(std::forward<F>(task),
+                 [this](detail::Task& member) { return pool_.submit(member); });
   }
-  // False when `limit` tasks run, or the pool is full. Never parks.
+  // Never parks. Refused (Errc::full) when `limit` tasks run; and as by FiberPool::try_submit().
   template <class F>
-  [[nodiscard]] bool try_spawn(F&& task) {
-    if (is_limited() && !permits_.try_acquire()) return false;
-    auto member = admit(std::forward<F>(task));
-    if (pool_) return submit([&] { return pool_.try_submit(std::move(member)); });
-    go(std::move(member));
-    return true;
+  Accepted try_spawn(F&& task) {
+    if (is_limited() && !permits_.try_acquire()) return Errc::full;
+    return admit(std::forward<F>(task),
+                 [this](detail::Task& member) { return pool_.try_submit(member); });
   }
-  // False when `until` ended the wait for a place, also for one in the pool.
+  // Refused (Errc::timed_out, cancelled) when `until` ended the wait for a place, also for one in
+  // the pool; and as by FiberPool::submit_until().
   template <class F>
-  [[nodiscard]] bool spawn_until(const Until& until, F&& task) {
+  Accepted spawn_until(const Until& until, F&& task) {
     if (is_limited() && !permits_.try_acquire()) {
       const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
-      if (!pool_.wait_without_slot(acquire)) return false;
+      if (!pool_.wait_without_slot(acquire)) {
+        return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+      }
     }
-    auto member = admit(std::forward<F>(task));
-    if (pool_) return submit([&] { return pool_.submit_until(until, std::move(member)); });
-    go(std::move(member));
-    return true;
+    return admit(std::forward<F>(task),
+                 [&](detail::Task& member) { return pool_.submit_until(until, member); });
   }
 
   // Parks until every task has ended, then throws the first exception, if there was one.
@@ -196,6 +207,8 @@ class TaskGroup {
     ~Member() {
       if (place_.group != nullptr && task_) place_.group->count_unrun();
     }
+    // Requires that it has not run.
+    [[nodiscard]] F& task() noexcept { return *task_; }
     [[nodiscard]] const void* family() const noexcept { return &place_.group->running_; }
     void operator()() {
       place_.group->run(*task_);
@@ -231,22 +244,23 @@ class TaskGroup {
         permits_(options.limit),
         context_(parent, options.deadline) {}
 
-  // With a permit, which goes with the member.
-  template <class F>
-  [[nodiscard]] Member<std::decay_t<F>> admit(F&& task) {
-    return Member<std::decay_t<F>>(*this, std::forward<F>(task));
-  }
-  // False when there was no room, or none in time.
-  template <class Submit>
-  [[nodiscard]] bool submit(Submit submit_member) {
-    Booking booking(*this);
-    const std::error_code error = submit_member();
-    if (!error) {
-      booking.accept();
-      return true;
+  // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
+  template <class F, class Submit>
+  Accepted admit(F&& task, Submit submit) {
+    using MemberOf = Member<std::decay_t<F>>;
+    if (!pool_) {
+      go(MemberOf(*this, std::forward<F>(task)));
+      return {};
     }
-    if (error == Errc::full || error == Errc::timed_out || error == Errc::cancelled) return false;
-    WEFT_THROW(std::system_error(error, "weft::TaskGroup: refused by its pool"));
+    detail::Task member(MemberOf(*this, std::forward<F>(task)));
+    Booking booking(*this);
+    const Accepted accepted = submit(member);
+    if (accepted) {
+      booking.accept();
+    } else {
+      detail::give_back<F>(task, member.callable<MemberOf>().task());
+    }
+    return accepted;
   }
   void count_unrun() noexcept {
     if (pool_) dropped_.fetch_add(1, detail::relaxed);

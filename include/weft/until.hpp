@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <stop_token>
+#include <utility>
 #include <weft/deadline.hpp>
 
 namespace weft {
@@ -14,9 +15,13 @@ namespace weft {
 //   mutex.try_lock_until(token);
 //   stream.read_some(buffer, {Deadline::after(1s), token});
 //
+//   task.wait_until(50ms);
+//
 // A call that need not wait succeeds, whatever its Until says: a stop request, like a deadline
-// that has passed, ends waits and nothing else. It is never used up: it ends each later wait too.
-// A type for parameters: it refers to the stop_token, which must live as long as the call.
+// that has passed, ends waits and nothing else. It is never used up: it ends each later wait too,
+// and a duration counts from when the Until is made.
+// A type for parameters: it holds a stop_token that is moved in, as source.get_token() is, and
+// refers to any other, which must live as long as the call.
 class Until {
  public:
   // Nothing ends the wait but what is waited for.
@@ -25,13 +30,22 @@ class Until {
   template <class Clock, class Duration>
   Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
       : deadline_(Deadline::at(time)) {}
+  template <class Rep, class Period>
+  Until(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: as above.
+      : deadline_(Deadline::after(duration)) {}
   Until(const std::stop_token& token) noexcept : token_(&token) {}  // NOLINT: as above.
   Until(Deadline deadline, const std::stop_token& token) noexcept
       : deadline_(deadline), token_(&token) {}
+  Until(std::stop_token&& token) noexcept : held_(std::move(token)) {}  // NOLINT: as above.
+  Until(Deadline deadline, std::stop_token&& token) noexcept
+      : deadline_(deadline), held_(std::move(token)) {}
 
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // Null: no stop request is looked for.
-  [[nodiscard]] const std::stop_token* token() const noexcept { return token_; }
+  [[nodiscard]] const std::stop_token* token() const noexcept {
+    if (token_ != nullptr) return token_;
+    return held_.stop_possible() ? &held_ : nullptr;
+  }
   // The same, but until `other` at the latest.
   [[nodiscard]] Until but_before(Deadline other) const noexcept {
     Until earlier = *this;
@@ -40,10 +54,10 @@ class Until {
   }
 
   [[nodiscard]] bool stop_requested() const noexcept {
-    return token_ != nullptr && token_->stop_requested();
+    return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
   [[nodiscard]] bool can_be_stopped() const noexcept {
-    return token_ != nullptr && token_->stop_possible();
+    return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }
   // Nothing can end the wait early.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
@@ -53,6 +67,7 @@ class Until {
  private:
   Deadline deadline_ = Deadline::never();
   const std::stop_token* token_ = nullptr;
+  std::stop_token held_;
 };
 
 }  // namespace weft

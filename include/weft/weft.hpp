@@ -1,6 +1,7 @@
 // Everything that weft offers.
 #pragma once
 
+#include <weft/accepted.hpp>
 #include <weft/barrier.hpp>
 #include <weft/blocking.hpp>
 #include <weft/blocking_group.hpp>

@@ -61,7 +61,7 @@ void PoolCore::close(Close mode) noexcept {
   // A copy: the pool may be gone by the time of the request.
   std::stop_source running(std::nostopstate);
   Effects effects;
-  nesting_->lock_with_sub_pools_closed(mode);
+  lock_with_sub_pools_closed(mode);
   detail::WaitList sub_pools = nesting_->take_waiting_sub_pools(mode);
   state_.close(mode, dropped, effects);
   while (Waiter* sub_pool = sub_pools.front()) {
@@ -92,19 +92,19 @@ void PoolCore::close(Close mode) noexcept {
 }
 
 void PoolCore::lock_with_parents() noexcept {
-  if (state_.is_sub_pool) nesting_->lock_parents();
+  if (parent_ != nullptr) nesting_->lock_parents();
   lock_.lock();
 }
 
 void PoolCore::unlock_with_parents() noexcept {
   lock_.unlock();
-  if (state_.is_sub_pool) nesting_->unlock_parents();
+  if (parent_ != nullptr) nesting_->unlock_parents();
 }
 
 bool PoolCore::reopen() {
   std::stop_source unused;
   lock_with_parents();
-  if (state_.is_sub_pool && nesting_->parent_is_closing()) {
+  if (parent_ != nullptr && nesting_->parent_is_closing()) {
     unlock_with_parents();
     return false;
   }
@@ -237,7 +237,7 @@ std::size_t PoolCore::available() noexcept {
   lock_.lock();
   const std::size_t free = state_.slots.available();
   lock_.unlock();
-  return state_.is_sub_pool ? std::min(free, nesting_->available_in_parents()) : free;
+  return parent_ != nullptr ? std::min(free, nesting_->available_in_parents()) : free;
 }
 
 bool PoolCore::is_closed() noexcept {

@@ -1,7 +1,6 @@
 #include "pool/core/listing.hpp"
 
 #include <mutex>
-#include <weft/detail/named_pools.hpp>
 
 #include "pool/core/pool_core.hpp"
 
@@ -38,20 +37,3 @@ void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
 }
 
 }  // namespace weft::pool
-
-namespace weft::detail {
-
-void read_named_pools(std::vector<metrics::PoolMetrics>& readings) {
-  pool::Listing::visit_all([&readings](pool::PoolCore& core) {
-    metrics::PoolMetrics& reading = readings.emplace_back();
-    reading.name = core.options().name;
-    reading.capacity = core.capacity();
-    reading.is_closed = core.is_closed();
-    reading.is_paused = core.is_paused();
-    reading.has_timings = core.options().timings;
-    reading.stats = core.stats();
-    if (reading.has_timings) reading.timings = core.timings();
-  });
-}
-
-}  // namespace weft::detail

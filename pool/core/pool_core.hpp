@@ -9,6 +9,7 @@
 #include <system_error>
 #include <weft/detail/attributed_job.hpp>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/pool.hpp>
 
 #include "pool/core/listing.hpp"
@@ -46,13 +47,14 @@ class PoolCore {
   // run_in_caller(), which it has been counted for.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
-    std::error_code error = {};
+    Accepted accepted = {};
     Next next = Next::nothing;
     std::uint64_t number = 0;  // As in TaskInfo.
   };
   // `when_full` says what is done when there is no room.
-  [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
-  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
+  [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full) WEFT_NOT_ANALYZED;
+  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item,
+                                                const Until& until) WEFT_NOT_ANALYZED;
   void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
   // Accepts as many of the first items as need nothing but a push, under one hold of the lock.
   // Returns how many; items have no attributes.
@@ -107,30 +109,33 @@ class PoolCore {
 
   // --- For nested/ and services/, which have the lock in their hands ---
 
-  void lock() noexcept { lock_.lock(); }
-  void unlock() noexcept { lock_.unlock(); }
+  [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
+  void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
+  void unlock() noexcept WEFT_RELEASES(lock_) { lock_.unlock(); }
   // Requires the lock.
-  [[nodiscard]] PoolState& state() noexcept { return state_; }
+  [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
   // Requires the lock, and releases it. Brings tasks, workers, blocked submitters and those who
   // want slots back together after a change that was not a finished task. What must not be done
   // under the lock is done without it, and all is looked at again.
-  void match_up() noexcept;
+  void match_up() noexcept WEFT_RELEASES(lock_);
   // Requires the lock. Full: it is still held. Else it is released, and `error` tells why the item
-  // was refused.
-  [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item, std::error_code& error) noexcept;
+  // was refused. The analysis knows no such end, nor follows those who go by it.
+  [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item,
+                                       std::error_code& error) noexcept WEFT_NOT_ANALYZED;
   // Requires the lock; releases it meanwhile. Makes room for `item` in the queue's memory. False
   // when there is none.
-  [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept;
+  [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // Requires the lock; releases it meanwhile. Tasks may have been accepted in reliance on a worker
   // that could not be started. If no other lives, the caller runs them in its place.
-  void run_stranded_tasks() noexcept;
+  void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // Requires the lock; releases it meanwhile. Starts a background fiber as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
-                                                 BackgroundFiber::Body body) noexcept;
+                                                 BackgroundFiber::Body body) noexcept
+      WEFT_REQUIRES(lock_);
   // Requires the lock; releases it while the caller, a background fiber, sleeps.
-  void sleep(BackgroundFiber& fiber, Deadline until) noexcept;
+  void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
   // The last access of a user to the pool: releases the lock, which it requires.
-  void leave() noexcept;
+  void leave() noexcept WEFT_RELEASES(lock_);
 
   // --- run_task.cpp ---
 
@@ -143,41 +148,48 @@ class PoolCore {
   // Requires the lock. A task has ended, whose slot is still counted: its job is settled, and the
   // slot is free. Releases the lock meanwhile if nobody else knows of the job: its end calls what
   // is the user's.
-  void end_task(Worker& self, detail::PoolItem& item) noexcept;
+  void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // The same in parts. Returns the task's weight.
-  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept;
+  [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept
+      WEFT_REQUIRES(lock_);
   // True if the pool keeps the job for another task.
-  [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept;
-  void end_slots(const Worker& self, std::size_t weight) noexcept;
+  [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
+      WEFT_REQUIRES(lock_);
+  void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
   // What left a job whose handle was dropped.
   void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
 
  private:
   // submit.cpp. Requires the lock, and releases it.
-  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item);
-  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept;
+  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item) WEFT_NOT_ANALYZED;
+  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept WEFT_RELEASES(lock_);
 
   // dispatch.cpp. Require the lock; release it meanwhile.
   // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
   // from being started.
-  [[nodiscard]] std::error_code grow(std::size_t items) noexcept;
-  [[nodiscard]] std::error_code start_worker() noexcept;
-  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept;
+  [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
+  [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
+  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept
+      WEFT_REQUIRES(lock_);
 
   // worker_loop.cpp
-  [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept;
-  void set_out(Worker& self, Effects& effects) noexcept;
-  void step_out(Worker& self, Effects& effects) noexcept;
-  void retire(Worker& self, Effects& effects) noexcept;
-  [[nodiscard]] bool idle(Worker& self) noexcept;
-  [[nodiscard]] bool reaper_is_due() const noexcept;
+  [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
+  void set_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
+  void step_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
+  void retire(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
+  [[nodiscard]] bool idle(Worker& self) noexcept WEFT_RELEASES(lock_);
+  [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
 
   // lifecycle.cpp
   [[nodiscard]] std::error_code reserve_queue() noexcept;
   void end_all_pauses() noexcept;
-  void end_pause() noexcept;  // Requires the lock, and releases it.
-  void lock_with_parents() noexcept;
-  void unlock_with_parents() noexcept;
+  void end_pause() noexcept WEFT_RELEASES(lock_);  // Requires the lock, and releases it.
+  void lock_with_parents() noexcept WEFT_ACQUIRES(lock_);
+  void unlock_with_parents() noexcept WEFT_RELEASES(lock_);
+  // The nesting takes this pool's lock, which it does not know by name.
+  void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
+    nesting_->lock_with_sub_pools_closed(mode);
+  }
 
   const PoolOptions options_;
   const Bodies& bodies_;
@@ -186,11 +198,13 @@ class PoolCore {
   PoolCore& root_;
   std::unique_ptr<Nesting> nesting_;
 
-  alignas(64) detail::SpinLock lock_;  // Guards the rest.
-  PoolState state_;
-  detail::TaskAttributes* spares_ = nullptr;  // Of jobs for later submits with options.
-  std::size_t spare_count_ = 0;
-  std::stop_source stop_source_;  // Replaced when the pool is opened after a cancel.
+  alignas(64) detail::SpinLock lock_;
+  PoolState state_ WEFT_GUARDED_BY(lock_);
+  // Of jobs for later submits with options.
+  detail::TaskAttributes* spares_ WEFT_GUARDED_BY(lock_) = nullptr;
+  std::size_t spare_count_ WEFT_GUARDED_BY(lock_) = 0;
+  // Replaced when the pool is opened after a cancel.
+  std::stop_source stop_source_ WEFT_GUARDED_BY(lock_);
   const Listing listing_{*this};  // Ends first.
 };
 

@@ -15,7 +15,8 @@ using detail::WaitReason;
 namespace {
 
 // Requires `lock`; releases it meanwhile. False when there is no memory.
-bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock) {
+bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock)
+    WEFT_REQUIRES(lock) {
   bool reserved = true;
   lock.unlock();
   try {
@@ -42,14 +43,11 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
       return {refuse(over)};
     }
   }
-  const auto unlocked = [this](const Answer& answer) {
-    lock_.unlock();
-    return answer;
-  };
+  Answer answer{.next = Next::block};
   std::error_code error;
   lock_.lock();
   if (accept_if_room(item, error) != Verdict::full) [[likely]]
-    return {error};
+    return {Accepted(error)};
   switch (when_full) {
     case OnFull::reject:
       return {refuse(Errc::full)};
@@ -57,13 +55,15 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
       if (state_.paused || TaskQueue::has_key(item)) break;
       ++state_.counters.submitted;
       ++state_.in_callers;
-      return unlocked({.next = Next::run_in_caller, .number = state_.left_queue()});
+      answer = {.next = Next::run_in_caller, .number = state_.left_queue()};
+      break;
     case OnFull::drop_oldest:
       return {submit_dropping(item)};
     case OnFull::block:
       break;
   }
-  return unlocked({.next = Next::block});
+  lock_.unlock();
+  return answer;
 }
 
 PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& error) noexcept {
@@ -192,7 +192,7 @@ void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
 }
 
 std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
-  const auto needs_only_push = [this](const PoolItem& item) {
+  const auto needs_only_push = [this](const PoolItem& item) WEFT_REQUIRES(lock_) {
     return !state_.closed && !item.empty() && !state_.must_wait(item, 1) &&
            !state_.must_grow(state_.queue.startable_with(item)) && state_.queue.has_room_for(item);
   };

@@ -15,19 +15,19 @@ namespace {
 enum class Turn : std::uint8_t { first, later };
 
 // The locks of a pool and its parents, outermost first: so that none of them can be paused while a
-// task begins.
-void lock_from_root(PoolCore& core) noexcept {
+// task begins. The analysis knows the lock of the pool, and not those of the chain.
+void lock_from_root(PoolCore& core) noexcept WEFT_ACQUIRES(core.spin_lock()) WEFT_NOT_ANALYZED {
   if (core.parent() != nullptr) lock_from_root(*core.parent());
   core.lock();
 }
-void unlock_to_root(PoolCore& core) noexcept {
+void unlock_to_root(PoolCore& core) noexcept WEFT_RELEASES(core.spin_lock()) WEFT_NOT_ANALYZED {
   core.unlock();
   if (core.parent() != nullptr) unlock_to_root(*core.parent());
 }
 
 // Requires the locks. Whether a drain task may begin a task; after its first, it makes way for
 // others.
-bool spares_slot(PoolCore& parent, Turn turn) noexcept {
+bool spares_slot(PoolCore& parent, Turn turn) noexcept WEFT_NOT_ANALYZED {
   PoolState& state = parent.state();
   if (state.paused || state.workers.live() > state.slots.capacity()) return false;
   if (turn == Turn::later && !(state.queue.empty() && state.waiters.blocked.empty() &&
@@ -76,7 +76,7 @@ class Drain {
   // Requires the locks, and releases them. False when there is nothing left for it to do. The
   // waiters of the job before are told now that its slot is used otherwise; or by the parent, with
   // whose slot this one becomes free.
-  bool next(PoolItem& item, Turn turn) noexcept {
+  bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
@@ -114,7 +114,7 @@ class Drain {
   }
 
   // Requires the locks; releases them meanwhile if the job's handle was dropped.
-  void end(PoolItem& item) noexcept {
+  void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
     if (finished_ != nullptr && finished_->is_dropped()) {

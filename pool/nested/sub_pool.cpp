@@ -56,20 +56,20 @@ void SubPool::detach() noexcept {
 
 // ---- The life of a sub-pool at its parent's
 
-Family::Family(PoolCore& core) : core_(core) {
+PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
   if (core.parent() == nullptr) return;
   self_ = new SubPool(core);
-  move_in(static_cast<Family&>(core.parent()->nesting()));
+  move_in(static_cast<PoolNesting&>(core.parent()->nesting()));
 }
 
-Family::~Family() {
+PoolNesting::~PoolNesting() {
   if (self_ != nullptr) move_out(*core_.parent());
   if (first_sub_pool_ == nullptr) return;
   std::fprintf(stderr, "weft: pool '%s' ends before its sub-pools\n", core_.options().name.c_str());
   std::abort();
 }
 
-void Family::move_in(Family& parent) {
+void PoolNesting::move_in(PoolNesting& parent) {
   parent_ = &parent;
   PoolCore& of_parent = parent.core_;
   of_parent.lock();
@@ -80,7 +80,7 @@ void Family::move_in(Family& parent) {
 }
 
 // After the sub-pool was closed and joined.
-void Family::move_out(PoolCore& parent) noexcept {
+void PoolNesting::move_out(PoolCore& parent) noexcept {
   self_->detach();
   (void)core_.join_until({});  // Those who have entered before leave; later ones find nobody.
   PoolItem unused;
@@ -98,7 +98,7 @@ void Family::move_out(PoolCore& parent) noexcept {
   self_->release();
 }
 
-void Family::lock_with_sub_pools_closed(Close mode) noexcept {
+void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   PoolState& state = core_.state();
   core_.lock();
   do {
@@ -120,7 +120,7 @@ void Family::lock_with_sub_pools_closed(Close mode) noexcept {
 }
 
 // All of them at a drain. Else they have nothing left to run, unless they were opened meanwhile.
-detail::WaitList Family::take_waiting_sub_pools(Close mode) noexcept {
+detail::WaitList PoolNesting::take_waiting_sub_pools(Close mode) noexcept {
   Waiters& waiters = core_.state().waiters;
   detail::WaitList kept;
   Waiter* next = nullptr;
@@ -144,20 +144,22 @@ detail::WaitList Family::take_waiting_sub_pools(Close mode) noexcept {
   return kept;
 }
 
-void Family::lock_parents() noexcept {
+void PoolNesting::lock_parents() noexcept {
   PoolCore& parent = *core_.parent();
   if (parent.parent() != nullptr) parent_->lock_parents();
   parent.lock();
 }
 
-void Family::unlock_parents() noexcept {
+void PoolNesting::unlock_parents() noexcept {
   PoolCore& parent = *core_.parent();
   parent.unlock();
   if (parent.parent() != nullptr) parent_->unlock_parents();
 }
 
-bool Family::parent_is_closing() const noexcept { return core_.parent()->state().closing; }
-std::size_t Family::available_in_parents() const noexcept { return core_.parent()->available(); }
+bool PoolNesting::parent_is_closing() const noexcept { return core_.parent()->state().closing; }
+std::size_t PoolNesting::available_in_parents() const noexcept {
+  return core_.parent()->available();
+}
 
 // ---- Asking for workers
 
@@ -168,7 +170,7 @@ std::size_t Family::available_in_parents() const noexcept { return core_.parent(
 // come in vain because this one was to start. For them the sub-pool waits for room, again. A parent
 // that is being closed hears only of what has been accepted: callers that are blocked are told by
 // its close.
-std::error_code Family::ask_for_worker(OnFull when_full) noexcept {
+std::error_code PoolNesting::ask_for_worker(OnFull when_full) noexcept {
   PoolState& state = core_.state();
   const std::error_code answer = ask_once(when_full);
   for (std::error_code last = answer; answer; last = ask_once(OnFull::block)) {
@@ -182,7 +184,7 @@ std::error_code Family::ask_for_worker(OnFull when_full) noexcept {
 }
 
 // Errc::full also if the sub-pool waits for room.
-std::error_code Family::ask_once(OnFull when_full) noexcept {
+std::error_code PoolNesting::ask_once(OnFull when_full) noexcept {
   core_.state().workers.begin_start();
   core_.unlock();
   const std::error_code error = submit_drain(when_full);
@@ -193,7 +195,7 @@ std::error_code Family::ask_once(OnFull when_full) noexcept {
 
 // Without any lock. Errc::full: there is no room. Then the sub-pool waits for it, if it asked to
 // block.
-std::error_code Family::submit_drain(OnFull when_full) noexcept {
+std::error_code PoolNesting::submit_drain(OnFull when_full) noexcept {
   PoolCore& parent = *core_.parent();
   auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::called);
   if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
@@ -224,7 +226,7 @@ std::error_code Family::submit_drain(OnFull when_full) noexcept {
 
 // Without any lock. There the sub-pool gets what a blocked submitter gets: the next room, after
 // those who came before. Errc::full, unless it could not be done.
-std::error_code Family::wait_for_room() noexcept {
+std::error_code PoolNesting::wait_for_room() noexcept {
   PoolCore& parent = *core_.parent();
   auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::from_queue);
   if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);

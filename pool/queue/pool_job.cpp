@@ -35,7 +35,8 @@ bool PoolJob::release_unless_last() noexcept {
 bool PoolJob::drop(Errc reason) noexcept {
   if (!claim(kDropping)) return false;
   reason_ = reason;
-  drop_callable();
+  // Relaxed: see note_accepted().
+  if (attributes_ == nullptr || is_accepted_.load(relaxed)) drop_callable();
   wake_chain(publish(kCancelled));
   return true;
 }
@@ -50,6 +51,7 @@ bool PoolJob::make_reusable() noexcept {
   if (kind_ != Kind::unwatched || references_.load(acquire) != 1) return false;  // [job-refs]
   // Relaxed: the pool's lock hands the job to its next user.
   state_.store(kPending, relaxed);
+  is_accepted_.store(false, relaxed);
   return true;
 }
 

@@ -102,6 +102,8 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
   // Nothing of the user's is called on behalf of this job once it has ended.
   attributes.disarm();
   attributes.stop.remove();
+  // One that was dropped just before it was accepted still has it.
+  if (state_.load(acquire) == kCancelled) drop_callable();  // [job]
   return outcome;
 }
 

@@ -54,6 +54,7 @@ PriorityLevel::Attributes* PriorityLevel::merged(Attributes* left, Attributes* r
 // ---- Coming in
 
 void TaskQueue::push_attributed(Attributes& attributes) noexcept {
+  attributes.job->note_accepted();
   attributes.number = ++accepted_;
   attributes.plain_before = plain_.pushed();
   attributes.next_of_key = nullptr;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBatch = 64;
 
 // Requires the lock; releases it meanwhile. Ends an epoch.
-void retire_stale(PoolCore& core) noexcept {
+void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();
   for (bool more = true; more;) {

@@ -84,7 +84,7 @@ COST_TEST_CASE("submit takes no memory for a small task, whatever it does when t
     FiberPool pool(options(when_full));
     const std::uint64_t count = allocations_of([&] {
       for (int i = 0; i < kTasks; ++i) {
-        if (pool.submit([&ran, &pool] { ran += pool.is_closed() ? 0 : 1; })) ++refused;
+        if (!pool.submit([&ran, &pool] { ran += pool.is_closed() ? 0 : 1; })) ++refused;
       }
       pool.wait_idle();
     });
@@ -108,7 +108,7 @@ COST_TEST_CASE("tries, and waits with a deadline or a stop token, take no memory
           pool.wait_idle();
         }) == 0);
   CHECK(allocations_of([&] {
-          for (int i = 0; i < kTasks; ++i) (void)pool.submit_for(1h, task);
+          for (int i = 0; i < kTasks; ++i) (void)pool.submit_until(1h, task);
           pool.wait_idle();
         }) == 0);
   CHECK(allocations_of([&] {

@@ -107,7 +107,7 @@ void submit_with_terms() {
       const weft::SubmitOptions terms{
           .priority = i % 2 == 0 ? weft::Priority::high : weft::Priority::low,
           .key = weft::TaskKey(i % 3)};
-      if (!pool.submit(terms, [&done] { done.fetch_add(1); })) ++accepted;
+      if (pool.submit(terms, [&done] { done.fetch_add(1); })) ++accepted;
     }
     pool.close(weft::Close::drain);
     pool.join();

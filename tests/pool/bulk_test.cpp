@@ -63,7 +63,7 @@ FIBER_TEST_CASE("tasks of a bulk are accepted and started in order, however many
       std::vector<int> ran;
       FiberPool pool({.capacity = 1, .queue_capacity = queue_capacity});
       const Functions tasks = numbered(ran, count);
-      CHECK(pool.submit_bulk(tasks) == static_cast<std::size_t>(count));
+      CHECK(pool.submit_bulk(tasks).value == static_cast<std::size_t>(count));
       pool.wait_idle();
       CHECK(in_order(ran, count));
       CHECK(pool.stats().submitted == static_cast<std::uint64_t>(count));
@@ -76,9 +76,9 @@ FIBER_TEST_CASE("a bulk that is too much for a pool that rejects is accepted up 
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 25, .on_full = OnFull::reject});
-  CHECK(!pool.submit([&] { release.wait(); }));
+  CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
-  CHECK(pool.submit_bulk(numbered(ran, 100)) == 25);
+  CHECK(pool.submit_bulk(numbered(ran, 100)).value == 25);
   CHECK(pool.stats().queued == 25);
   CHECK(pool.stats().rejected == 1);
   release.set();
@@ -90,17 +90,19 @@ FIBER_TEST_CASE("a bulk is parked for room, and its rest refused by a close") {
   weft::test::Event release;
   std::vector<int> ran;
   FiberPool pool({.capacity = 1, .queue_capacity = 20});
-  CHECK(!pool.submit([&] { release.wait(); }));
+  CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   auto submitter = spawn([&] { return pool.submit_bulk(numbered(ran, 100)); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
   CHECK(pool.stats().queued == 20);
   pool.close(Close::drain);
-  CHECK(submitter.join() == 20);
+  const Result<std::size_t> accepted = submitter.join();
+  CHECK(accepted.value == 20);
+  CHECK(accepted.error == Errc::closed);
   release.set();
   pool.join();
   CHECK(in_order(ran, 20));
-  CHECK(pool.submit_bulk(numbered(ran, 3)) == 0);
+  CHECK(pool.submit_bulk(numbered(ran, 3)).value == 0);
 }
 
 FIBER_TEST_CASE("where the caller runs or the oldest is dropped, a whole bulk is accepted") {
@@ -108,13 +110,13 @@ FIBER_TEST_CASE("where the caller runs or the oldest is dropped, a whole bulk is
   std::atomic<int> ran{0};
   const Functions tasks(50, [&] { ran.fetch_add(1); });
   FiberPool helped({.capacity = 1, .queue_capacity = 10, .on_full = OnFull::caller_runs});
-  CHECK(!helped.submit([&] { release.wait(); }));
-  CHECK(helped.submit_bulk(tasks) == 50);
+  CHECK(helped.submit([&] { release.wait(); }));
+  CHECK(helped.submit_bulk(tasks).value == 50);
   CHECK(ran.load() >= 40);
   FiberPool newest({.capacity = 1, .queue_capacity = 10, .on_full = OnFull::drop_oldest});
-  CHECK(!newest.submit([&] { release.wait(); }));
+  CHECK(newest.submit([&] { release.wait(); }));
   wait_until_true([&] { return newest.stats().busy == 1; });
-  CHECK(newest.submit_bulk(tasks) == 50);
+  CHECK(newest.submit_bulk(tasks).value == 50);
   CHECK(newest.stats().cancelled == 40);
   release.set();
   helped.wait_idle();
@@ -131,7 +133,7 @@ FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
     const Concurrency::Stay stay(concurrency);
     release.wait();
   });
-  CHECK(pool.submit_bulk(tasks) == 100);
+  CHECK(pool.submit_bulk(tasks).value == 100);
   wait_until_true([&] { return pool.stats().busy == 40; });
   release.set();
   pool.wait_idle();
@@ -139,7 +141,7 @@ FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
   // Now they are there, and idle: called as they are needed.
   wait_until_true([&] { return pool.stats().busy == 0; });
   const Functions later(40, [&] { again.wait(); });
-  CHECK(pool.submit_bulk(later) == 40);
+  CHECK(pool.submit_bulk(later).value == 40);
   wait_until_true([&] { return pool.stats().busy == 40; });
   again.set();
 }
@@ -149,7 +151,7 @@ FIBER_TEST_CASE("a bulk stops at an empty callable") {
   Functions tasks = numbered(ran, 30);
   tasks[20] = nullptr;
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
-  CHECK(pool.submit_bulk(tasks) == 20);
+  CHECK(pool.submit_bulk(tasks).value == 20);
   pool.wait_idle();
   CHECK(in_order(ran, 20));
 }
@@ -159,17 +161,18 @@ FIBER_TEST_CASE("callables are copied, or moved if they are moved in") {
   const auto shared = std::make_shared<int>(0);
   Functions copied(20, [shared, &ran] { ran.fetch_add(1); });
   FiberPool pool({.capacity = 2, .queue_capacity = kUnlimited});
-  CHECK(pool.submit_bulk(copied) == 20);
+  CHECK(pool.submit_bulk(copied).value == 20);
   CHECK(copied.back() != nullptr);
-  CHECK(pool.submit_bulk(std::move(copied)) == 20);
+  CHECK(pool.submit_bulk(std::move(copied)).value == 20);
   const auto make = [&ran](int i) {
     return [unique = std::make_unique<int>(i), &ran] { ran.fetch_add(1); };
   };
   std::list<decltype(make(0))> only_moved;
   for (int i = 0; i < 20; ++i) only_moved.push_back(make(i));
-  CHECK(pool.submit_bulk(std::move_iterator(only_moved.begin()),
-                         std::move_sentinel(only_moved.end())) == 20);
-  CHECK(pool.submit_bulk(Maker{&ran, 0}, Maker{&ran, 20}) == 20);
+  CHECK(
+      pool.submit_bulk(std::move_iterator(only_moved.begin()), std::move_sentinel(only_moved.end()))
+          .value == 20);
+  CHECK(pool.submit_bulk(Maker{&ran, 0}, Maker{&ran, 20}).value == 20);
   pool.wait_idle();
   CHECK(ran.load() == 80);
 }
@@ -183,7 +186,7 @@ FIBER_TEST_CASE("tasks of a bulk that take a token are given one, and dropped on
         while (!token.stop_requested()) this_fiber::yield();
         stopped.fetch_add(1);
       });
-  CHECK(pool.submit_bulk(tasks) == 30);
+  CHECK(pool.submit_bulk(tasks).value == 30);
   wait_until_true([&] { return pool.stats().busy == 1; });
   pool.close(Close::cancel);
   pool.join();
@@ -199,7 +202,8 @@ THREAD_TEST_CASE("bulks of many parties lose and double nothing") {
   for (int i = 0; i < 3; ++i) {
     threads.emplace_back([&] {
       const Functions tasks(50, [&] { ran.fetch_add(1); });
-      for (std::size_t round = 0; round < rounds; ++round) CHECK(pool.submit_bulk(tasks) == 50);
+      for (std::size_t round = 0; round < rounds; ++round)
+        CHECK(pool.submit_bulk(tasks).value == 50);
     });
   }
   for (std::thread& thread : threads) thread.join();

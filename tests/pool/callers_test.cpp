@@ -42,7 +42,7 @@ struct Load {
         note(pool.try_submit(work));
         break;
       case 2:
-        note(pool.submit_for(std::chrono::microseconds(random.below(100)), work));
+        note(pool.submit_until(std::chrono::microseconds(random.below(100)), work));
         break;
       case 3:
         pool.run(work);
@@ -104,10 +104,10 @@ THREAD_TEST_CASE("a plain thread can do everything with a pool") {
   std::vector<PoolTask<void>> holders;
   for (int i = 0; i < 3; ++i) holders.push_back(pool.async([&] { release.wait(); }));
   CHECK(pool.try_submit([] {}) == Errc::full);
-  CHECK(pool.submit_for(1ms, [] {}) == Errc::timed_out);
-  CHECK(!holders[0].wait_for(1ms));
-  CHECK(!pool.wait_idle_for(1ms));
-  std::thread blocked([&] { CHECK(!pool.submit([] {})); });
+  CHECK(pool.submit_until(1ms, [] {}) == Errc::timed_out);
+  CHECK(!holders[0].wait_until(1ms));
+  CHECK(!pool.wait_idle_until(1ms));
+  std::thread blocked([&] { CHECK(pool.submit([] {})); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
   pool.resize(4);
   blocked.join();
@@ -124,8 +124,8 @@ FIBER_TEST_CASE("the numbers tell where every task is") {
   Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 3});
   CHECK(pool.available() == 2);
-  for (int i = 0; i < 5; ++i) CHECK(!pool.submit([&] { release.wait(); }));
-  auto blocked = spawn([&] { CHECK(!pool.submit([] {})); });
+  for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { release.wait(); }));
+  auto blocked = spawn([&] { CHECK(pool.submit([] {})); });
   wait_until_true([&] { return pool.stats().blocked == 1 && pool.stats().busy == 2; });
   PoolStats stats = pool.stats();
   CHECK(stats.live == 2);

@@ -25,9 +25,9 @@ FIBER_TEST_CASE("nothing starts between pause and resume, and then all in order"
   pool.pause();
   CHECK(pool.is_paused());
   CHECK(pool.wait_paused());
-  for (int i = 0; i < 50; ++i) CHECK(!pool.submit([&ran, i] { ran.push_back(i); }));
+  for (int i = 0; i < 50; ++i) CHECK(pool.submit([&ran, i] { ran.push_back(i); }));
   for (int i = 0; i < 20; ++i) this_fiber::yield();
-  CHECK_FALSE(pool.wait_idle_for(1ms));
+  CHECK_FALSE(pool.wait_idle_until(1ms));
   CHECK(ran.empty());
   CHECK(pool.stats().queued == 50);
   pool.resume();
@@ -42,15 +42,15 @@ FIBER_TEST_CASE("running tasks go on, and wait_paused waits for all of them") {
   std::atomic<int> ended{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
   for (int i = 0; i < 3; ++i) {
-    CHECK(!pool.submit([&] {
+    CHECK(pool.submit([&] {
       release.wait();
       ended.fetch_add(1);
     }));
   }
   wait_until_true([&] { return pool.stats().busy == 3; });
-  CHECK(!pool.submit([&] { ended.fetch_add(100); }));
+  CHECK(pool.submit([&] { ended.fetch_add(100); }));
   pool.pause();
-  CHECK_FALSE(pool.wait_paused_for(1ms));
+  CHECK_FALSE(pool.wait_paused_until(1ms));
   std::stop_source stop;
   auto stopped = spawn([&] { return pool.wait_paused_until(stop.get_token()); });
   auto waiter = spawn([&] { return pool.wait_paused(); });
@@ -65,7 +65,7 @@ FIBER_TEST_CASE("running tasks go on, and wait_paused waits for all of them") {
   thread.join();
   CHECK(in_thread.load());
   CHECK(ended.load() == 3);
-  CHECK(pool.wait_paused_for(0s));
+  CHECK(pool.wait_paused_until(0s));
   pool.resume();
   pool.wait_idle();
   CHECK(ended.load() == 103);
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("who waits for a pause is told when it is ended or there is none
   weft::test::Event release;
   FiberPool pool({.capacity = 1});
   CHECK_FALSE(pool.wait_paused());
-  CHECK(!pool.submit([&] { release.wait(); }));
+  CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   for (const bool by_close : {false, true}) {
     pool.pause();
@@ -96,10 +96,10 @@ FIBER_TEST_CASE_WITH("the end of a pause is told although another begins at once
                      {.workers = {1}}) {
   weft::test::Event release;
   FiberPool pool({.capacity = 1});
-  CHECK(!pool.submit([&] { release.wait(); }));
+  CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   pool.pause();
-  auto waiter = spawn([&] { return pool.wait_paused_for(1h); });
+  auto waiter = spawn([&] { return pool.wait_paused_until(1h); });
   for (int i = 0; i < 5; ++i) this_fiber::yield();
   pool.resume();
   pool.pause();
@@ -114,7 +114,7 @@ FIBER_TEST_CASE("a task may pause its own pool, and may not wait for the pause")
     FiberPool pool({.capacity = capacity, .queue_capacity = kUnlimited});
     pool.run([&] {
       pool.pause();
-      for (int i = 0; i < 40; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+      for (int i = 0; i < 40; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
       CHECK_THROWS_AS(pool.wait_paused(), std::system_error);
       for (int i = 0; i < 10; ++i) this_fiber::yield();
       CHECK(ran.load() == 0);
@@ -135,14 +135,14 @@ FIBER_TEST_CASE("a paused pool accepts what it has room for, and blocks more") {
     FiberPool pool({.capacity = 2, .queue_capacity = queue_capacity});
     pool.pause();
     const std::size_t room = 2 + queue_capacity;
-    for (std::size_t i = 0; i < room; ++i) CHECK(!pool.try_submit([&] { ran.fetch_add(1); }));
+    for (std::size_t i = 0; i < room; ++i) CHECK(pool.try_submit([&] { ran.fetch_add(1); }));
     CHECK(pool.try_submit([] {}) == Errc::full);
-    CHECK(pool.submit_for(1ms, [] {}) == Errc::timed_out);
+    CHECK(pool.submit_until(1ms, [] {}) == Errc::timed_out);
     auto blocked = spawn([&] { return pool.submit([&] { ran.fetch_add(1); }); });
     wait_until_true([&] { return pool.stats().blocked == 1; });
     CHECK(ran.load() == 0);
     pool.resume();
-    CHECK(!blocked.join());
+    CHECK(blocked.join());
     pool.wait_idle();
     CHECK(static_cast<std::size_t>(ran.load()) == room + 1);
   }
@@ -152,9 +152,9 @@ FIBER_TEST_CASE("blocked submitters are let in as running tasks end, though none
   weft::test::Event release;
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 40});
-  for (int i = 0; i < 40; ++i) CHECK(!pool.submit([&] { release.wait(); }));
+  for (int i = 0; i < 40; ++i) CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 40; });
-  std::vector<JoinHandle<std::error_code>> submitters;
+  std::vector<JoinHandle<Accepted>> submitters;
   for (int i = 0; i < 45; ++i) {
     submitters.push_back(spawn([&] { return pool.submit([&] { ran.fetch_add(1); }); }));
   }
@@ -165,7 +165,7 @@ FIBER_TEST_CASE("blocked submitters are let in as running tasks end, though none
   wait_until_true([&] { return pool.stats().blocked == 5 && pool.stats().queued == 40; });
   CHECK(ran.load() == 0);
   pool.resume();
-  for (auto& submitter : submitters) CHECK(!submitter.join());
+  for (auto& submitter : submitters) CHECK(submitter.join());
   pool.wait_idle();
   CHECK(ran.load() == 45);
 }
@@ -175,7 +175,7 @@ FIBER_TEST_CASE("a drain of a paused pool runs what is queued; a discard drops i
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 2, .queue_capacity = 100});
     pool.pause();
-    for (int i = 0; i < 60; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    for (int i = 0; i < 60; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
     pool.close(mode);
     CHECK_FALSE(pool.is_paused());
     pool.pause();  // Closed: of no effect, or else it would never drain.
@@ -192,7 +192,7 @@ FIBER_TEST_CASE("the destructor of a paused pool runs what is queued") {
   {
     FiberPool pool({.capacity = 2, .queue_capacity = 10});
     pool.pause();
-    for (int i = 0; i < 10; ++i) CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+    for (int i = 0; i < 10; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
   }
   CHECK(ran.load() == 10);
 }
@@ -202,7 +202,7 @@ FIBER_TEST_CASE("the size may change while paused, and idle workers retire") {
   FiberPool pool({.capacity = 8, .queue_capacity = 100, .idle_timeout = 1ms});
   pool.pause();
   for (int i = 0; i < 50; ++i) {
-    CHECK(!pool.submit([&] {
+    CHECK(pool.submit([&] {
       const Concurrency::Stay stay(gauge);
       this_fiber::yield();
     }));
@@ -217,7 +217,7 @@ FIBER_TEST_CASE("the size may change while paused, and idle workers retire") {
   CHECK(pool.stats().completed == 50);
   pool.pause();
   wait_until_true([&] { return pool.stats().live == 0; });
-  CHECK(!pool.submit([] {}));
+  CHECK(pool.submit([] {}));
   pool.resume();
   pool.wait_idle();
   CHECK(pool.stats().completed == 51);
@@ -227,12 +227,12 @@ FIBER_TEST_CASE("no task runs in its submitter while paused") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 1, .on_full = OnFull::caller_runs});
   pool.pause();
-  CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+  CHECK(pool.submit([&] { ran.fetch_add(1); }));
   auto submitter = spawn([&] { return pool.submit([&] { ran.fetch_add(1); }); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
   CHECK(ran.load() == 0);
   pool.resume();
-  CHECK(!submitter.join());
+  CHECK(submitter.join());
   pool.wait_idle();
   CHECK(ran.load() == 2);
 }
@@ -245,7 +245,7 @@ FIBER_TEST_CASE("a task that waits on its own pool counts as running, and comes 
   auto outer = pool.async([&] { inner.wait(); });
   wait_until_true([&] { return pool.stats().lent == 1; });
   pool.pause();
-  CHECK_FALSE(pool.wait_paused_for(1ms));
+  CHECK_FALSE(pool.wait_paused_until(1ms));
   release.set();
   CHECK(pool.wait_paused());
   CHECK(pool.stats().completed == 2);
@@ -273,7 +273,7 @@ FIBER_TEST_CASE("pauses race with submitters, and nothing starts in a pause or i
           if (s == 0) {
             pool.run(task);
           } else {
-            CHECK(!pool.submit(task));
+            CHECK(pool.submit(task));
           }
           accepted.fetch_add(1);
         }
@@ -306,7 +306,7 @@ FIBER_TEST_CASE("pauses of several last until each has ended its own") {
     const PauseScope first(pool);
     {
       const PauseScope second(pool);
-      CHECK(!pool.submit([&] { ran.fetch_add(1); }));
+      CHECK(pool.submit([&] { ran.fetch_add(1); }));
       pool.pause();
       pool.resume();  // Ends no other's.
     }
@@ -322,7 +322,7 @@ FIBER_TEST_CASE("pauses of several last until each has ended its own") {
 FIBER_TEST_CASE("a close ends all pauses, and a scope of before ends none of after") {
   FiberPool pool({.capacity = 1, .queue_capacity = 4});
   auto before = std::make_unique<PauseScope>(pool);
-  CHECK(!pool.submit([] {}));
+  CHECK(pool.submit([] {}));
   pool.close(Close::drain);
   pool.join();
   CHECK(pool.stats().completed == 1);

@@ -55,7 +55,7 @@ class Record {
 // A pool whose first worker is held: if it is the only one, what is submitted waits.
 struct HeldPool {
   explicit HeldPool(PoolOptions options) : pool(std::move(options)) {
-    if (pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");
+    if (!pool.submit([this] { hold.wait(); })) throw std::logic_error("the pool is full");
     wait_until_true([this] { return pool.stats().busy == 1; });
   }
   void run_all() {

@@ -59,6 +59,7 @@ namespace weft::test {
                       .on_full = static_cast<OnFull>(random.below(4)),
                       .max_blocked = kBlocked[random.below(kBlocked.size())],
                       .idle_timeout = kNever};
+  if (options.on_full == OnFull::reject) options.max_blocked = kUnlimited;
   options.min_workers = random.below(std::min<std::size_t>(options.capacity, 3) + 1);
   options.prestart = options.min_workers > 0 && random.one_in(2);
   if (options.on_full == OnFull::drop_oldest && options.queue_capacity == 0) {

@@ -135,7 +135,7 @@ class Player {
     for (std::size_t i = 0; i < op.number; ++i) {
       tasks.push_back([this, id = op.id_of_part(i)] { behaviour_.started.push_back(id); });
     }
-    behaviour_.answers[op.id] = std::to_string(pool_.submit_bulk(std::move(tasks)));
+    behaviour_.answers[op.id] = std::to_string(pool_.submit_bulk(std::move(tasks)).value);
   }
   void steer(const Op& op) {
     switch (op.act) {

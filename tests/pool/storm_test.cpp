@@ -135,7 +135,7 @@ std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
       case 0:
         return pool.try_submit(std::move(task));
       case 1:
-        return pool.submit_for(std::chrono::microseconds(random.below(30)), std::move(task));
+        return pool.submit_until(std::chrono::microseconds(random.below(30)), std::move(task));
       case 2:
         pool.run(task);
         return {};
@@ -188,7 +188,7 @@ FIBER_TEST_CASE("sizes and pauses that change all the time lose no task, in any 
       Storm storm(runtime, stormy({.capacity = 4,
                                    .queue_capacity = queue_capacity,
                                    .on_full = when_full,
-                                   .max_blocked = 30}));
+                                   .max_blocked = when_full == OnFull::reject ? kUnlimited : 30}));
       storm.blow(kOfferInSomeWay, [&](Random& random) { disturb(storm.pool(), random); });
       storm.check_books(when_full == OnFull::drop_oldest);
     }
@@ -224,7 +224,7 @@ FIBER_TEST_CASE("closes and reopens from fibers, threads and tasks lose and doub
   });
   storm.blow(kOfferInSomeWay, [&](Random& random) {
     storm.pool().close(kModes[random.below(3)]);
-    if (random.one_in(2)) (void)storm.pool().join_for(10us);
+    if (random.one_in(2)) (void)storm.pool().join_until(10us);
     storm.pool().reopen();
   });
   over.store(true);
@@ -261,7 +261,7 @@ FIBER_TEST_CASE("with caller_runs only the capacity runs on workers, and each ta
       Random random(s);
       const std::uint64_t self = this_fiber::id();
       for (std::size_t n = 0; n < kTasksEach; ++n) {
-        const auto error = pool.submit([&, self] {
+        const Accepted answer = pool.submit([&, self] {
           std::unique_ptr<Concurrency::Stay> stay;
           if (this_fiber::id() == self) {
             in_callers.fetch_add(1);
@@ -271,7 +271,7 @@ FIBER_TEST_CASE("with caller_runs only the capacity runs on workers, and each ta
           this_fiber::yield();
           ran.fetch_add(1);
         });
-        CHECK(!error);
+        CHECK(answer);
         accepted.fetch_add(1);
         if (random.one_in(8)) CHECK(pool.stats().in_callers <= kSubmitters);
       }
@@ -320,7 +320,7 @@ FIBER_TEST_CASE("nobody is refused at the moment when workers are retired") {
     WaitGroup all_here;
     all_here.add(kSlots);
     for (std::size_t i = 0; i < kSlots; ++i) {
-      CHECK(!pool.submit([&] {
+      CHECK(pool.submit([&] {
         const Concurrency::Stay stay(gauge);
         all_here.done();
         all_here.wait();
@@ -374,7 +374,7 @@ FIBER_TEST_CASE("pools that come and go leave no fiber, no stack and no descript
       // The longest timeout: nothing waits for it in the end.
       FiberPool pool({.capacity = 8, .queue_capacity = 20, .idle_timeout = 1h});
       for (int i = 0; i < 20; ++i) {
-        CHECK(!pool.submit([&] {
+        CHECK(pool.submit([&] {
           this_fiber::yield();
           ran.fetch_add(1);
         }));

@@ -67,7 +67,7 @@ FIBER_TEST_CASE(
   std::atomic<int> ran{0};
   auto resource = std::make_shared<int>(1);
   auto dropped = held.pool.async({.stop = before.get_token()}, [&, resource = resource] { ++ran; });
-  CHECK(!held.pool.submit({.stop = before.get_token()}, [&] { ++ran; }));
+  CHECK(held.pool.submit({.stop = before.get_token()}, [&] { ++ran; }));
   before.request_stop();
   CHECK(dropped.ready());
   CHECK(resource.use_count() == 1);
@@ -75,7 +75,7 @@ FIBER_TEST_CASE(
 
   weft::test::Event begun;
   std::atomic<bool> told{false};
-  CHECK(!held.pool.submit({.stop = during.get_token()}, [&](std::stop_token token) {
+  CHECK(held.pool.submit({.stop = during.get_token()}, [&](std::stop_token token) {
     begun.set();
     while (!token.stop_requested()) this_fiber::yield();
     told = true;
@@ -92,7 +92,7 @@ FIBER_TEST_CASE("close(cancel) reaches a task with a stop token of its own") {
   FiberPool pool({.capacity = 1});
   std::stop_source own;
   weft::test::Event begun;
-  CHECK(!pool.submit({.stop = own.get_token()}, [&](std::stop_token token) {
+  CHECK(pool.submit({.stop = own.get_token()}, [&](std::stop_token token) {
     begun.set();
     while (!token.stop_requested()) this_fiber::yield();
   }));
@@ -111,7 +111,7 @@ FIBER_TEST_CASE("a task that runs for longer than its timeout is asked to stop")
   CHECK(pool.run({.timeout = 1ms}, until_told) == 4);
   auto task = pool.async({.timeout = 1ms}, until_told);
   CHECK(task.get() == 4);
-  CHECK(!pool.submit({.timeout = 1ms}, [&](std::stop_token token) { (void)until_told(token); }));
+  CHECK(pool.submit({.timeout = 1ms}, [&](std::stop_token token) { (void)until_told(token); }));
   pool.wait_idle();
   CHECK_FALSE(
       pool.run({.timeout = 1h}, [](std::stop_token token) { return token.stop_requested(); }));

@@ -60,10 +60,10 @@ FIBER_TEST_CASE("a handle knows whether it is valid and ready") {
   });
   CHECK(task.valid());
   CHECK(!task.ready());
-  CHECK(!task.wait_for(1ms));
+  CHECK(!task.wait_until(1ms));
   CHECK(!task.wait_until(Deadline::past()));
   release.set();
-  CHECK(task.wait_for(1h));
+  CHECK(task.wait_until(1h));
   CHECK(task.ready());
   auto moved = std::move(task);
   CHECK(!task.valid());
@@ -136,7 +136,7 @@ FIBER_TEST_CASE("many waiters of one task all go on") {
       if (i % 2 == 0) {
         task.wait();
       } else {
-        while (!task.wait_for(100us)) {
+        while (!task.wait_until(100us)) {
         }
       }
     }));

@@ -60,7 +60,7 @@ class PoolTarget {
         return count(pool_.try_submit(job(random, nested)));
       case 7:
       case 8:
-        return count(pool_.submit_for(hardly_any_time(random), job(random, nested)));
+        return count(pool_.submit_until(hardly_any_time(random), job(random, nested)));
       case 9:
         return call([&] { pool_.run(job(random, nested)); });
       case 10:
@@ -247,7 +247,7 @@ class PoolTarget {
   static void use(Random& random, PoolTask<void>& task) {
     if (random.one_in(3)) this_fiber::yield();
     if (random.one_in(3)) (void)task.cancel();
-    if (random.one_in(3)) (void)task.wait_for(hardly_any_time(random));
+    if (random.one_in(3)) (void)task.wait_until(hardly_any_time(random));
   }
   // What a refusal throws, a get() may throw, too.
   void handle_on_terms(Random& random, int nested) {
@@ -287,7 +287,7 @@ class PoolTarget {
     std::vector<Job> jobs;
     for (std::uint64_t i = random.below(20); i > 0; --i) jobs.push_back(job(random, nested));
     const std::size_t size = jobs.size();
-    const std::size_t accepted = pool_.submit_bulk(std::move(jobs));
+    const std::size_t accepted = pool_.submit_bulk(std::move(jobs)).value;
     accepted_.fetch_add(accepted);
     if (accepted < size) refused_.fetch_add(1);
   }
@@ -307,7 +307,7 @@ class PoolTarget {
   void pause(Random& random, int nested) {
     pool_.pause();
     if (random.one_in(2)) this_fiber::yield();
-    if (nested == 0 && random.one_in(2)) (void)pool_.wait_paused_for(hardly_any_time(random));
+    if (nested == 0 && random.one_in(2)) (void)pool_.wait_paused_until(hardly_any_time(random));
     pool_.resume();
   }
   void reopen(Random& random, int nested) {
@@ -315,7 +315,7 @@ class PoolTarget {
     constexpr std::array kModes{Close::drain, Close::discard, Close::cancel};
     pool_.close(kModes[random.below(kModes.size())]);
     if (random.one_in(2)) this_fiber::yield();
-    if (nested == 0 && random.one_in(2)) (void)pool_.join_for(hardly_any_time(random));
+    if (nested == 0 && random.one_in(2)) (void)pool_.join_until(hardly_any_time(random));
     pool_.reopen();
   }
   void look(Random& random, int nested) {
@@ -324,9 +324,9 @@ class PoolTarget {
     if (stats.busy > kMostSlots) FAIL_CHECK("more run than the capacity");
     if (pool_.available() > kMostSlots) FAIL_CHECK("more slots are free than there are");
     if (nested > 0) return;
-    (void)pool_.wait_idle_for(hardly_any_time(random));
+    (void)pool_.wait_idle_until(hardly_any_time(random));
     const std::uint64_t ended = stats.completed + stats.failed;
-    (void)pool_.wait_for_completed_for(ended + random.below(10), hardly_any_time(random));
+    (void)pool_.wait_for_completed(ended + random.below(10), hardly_any_time(random));
   }
 
   Progress& progress_;

@@ -107,7 +107,7 @@ FIBER_TEST_CASE("pools that come and go under fire leave nothing behind") {
         submitters.push_back(weft::spawn([&, stream = random()] {
           Random own(stream);
           for (std::uint64_t i = own.below(20); i > 0; --i) {
-            const auto error = pool.submit([&, yields = own.one_in(3)] {
+            const std::error_code error = pool.submit([&, yields = own.one_in(3)] {
               if (yields) weft::this_fiber::yield();
               ran.fetch_add(1);
             });

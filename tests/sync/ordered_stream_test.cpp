@@ -44,7 +44,7 @@ FIBER_TEST_CASE("a task that throws stops the others; results from before it are
       return i;
     }));
   }
-  bool open = stream.submit([]() -> int { throw std::runtime_error("the fourth"); });
+  weft::Accepted open = stream.submit([]() -> int { throw std::runtime_error("the fourth"); });
   while (open) {
     open = stream.submit([](Context& context) {
       CHECK_FALSE(weft::this_fiber::sleep_for(1h, context));

@@ -33,6 +33,11 @@ class AttributedTask final : public PoolJob {
     }
     attributes_.listen(options.stop);
   }
+  // Requires that it was refused.
+  template <class F>
+  void give_back_to(std::remove_reference_t<F>& owner) noexcept {
+    PoolItem::give_back_from<F>(task_, owner);
+  }
   [[nodiscard]] Thrown take_exception() noexcept override {
     return {std::exchange(exception_, nullptr), task_.type_hint()};
   }

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <concepts>
-#include <system_error>
+#include <cstddef>
 #include <utility>
+#include <weft/accepted.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/until.hpp>
 
@@ -17,11 +18,13 @@ namespace detail {
 // so neither the header of groups nor a program whose groups have no pool needs to know pools.
 class GroupPool {
  public:
-  // Each does what the function of FiberPool does that is called so.
+  // Each does what the function of FiberPool does that is called so. A task that is refused is as
+  // it was.
   struct Calls {
-    std::error_code (*submit)(FiberPool& pool, Task&& task);
-    std::error_code (*try_submit)(FiberPool& pool, Task&& task);
-    std::error_code (*submit_until)(FiberPool& pool, const Until& until, Task&& task);
+    Accepted (*submit)(FiberPool& pool, Task& task);
+    Accepted (*try_submit)(FiberPool& pool, Task& task);
+    Accepted (*submit_until)(FiberPool& pool, const Until& until, Task& task);
+    std::size_t (*capacity)(const FiberPool& pool) noexcept;
     // Calls `wait` and returns its answer. If the caller is a task of the pool, its slot is free
     // for others meanwhile.
     bool (*wait_without_slot)(FiberPool& pool, bool (*wait)(void* argument) noexcept,
@@ -34,15 +37,12 @@ class GroupPool {
 
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
   // Only with a pool.
-  [[nodiscard]] std::error_code submit(Task&& task) const {
-    return calls_->submit(*pool_, std::move(task));
+  [[nodiscard]] Accepted submit(Task& task) const { return calls_->submit(*pool_, task); }
+  [[nodiscard]] Accepted try_submit(Task& task) const { return calls_->try_submit(*pool_, task); }
+  [[nodiscard]] Accepted submit_until(const Until& until, Task& task) const {
+    return calls_->submit_until(*pool_, until, task);
   }
-  [[nodiscard]] std::error_code try_submit(Task&& task) const {
-    return calls_->try_submit(*pool_, std::move(task));
-  }
-  [[nodiscard]] std::error_code submit_until(const Until& until, Task&& task) const {
-    return calls_->submit_until(*pool_, until, std::move(task));
-  }
+  [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
   // Without a pool too: then it is just a call of `wait`.
   template <std::invocable Wait>
   bool wait_without_slot(Wait wait) const noexcept {

@@ -1,23 +1,28 @@
-// What a FunctionPool calls, and the calls that somebody waits for with a limit.
+// What a FunctionPool calls.
 #pragma once
 
 #include <concepts>
-#include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
-#include <system_error>
 #include <type_traits>
 #include <utility>
-#include <variant>
-#include <weft/detail/exceptions.hpp>
-#include <weft/detail/stop_registration.hpp>
-#include <weft/event.hpp>
+#include <weft/detail/pool_job.hpp>
 #include <weft/fiber_local.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft::detail {
+
+template <class A, class In>
+concept ArgumentFor = std::convertible_to<A, In>;
+
+// Moves an argument back to where it was moved from.
+template <class A, class In>
+struct GiveBack {
+  std::remove_reference_t<A>& owner;
+  In& argument;
+  ~GiveBack() { give_back<A>(owner, argument); }
+};
 
 // The function of a pool, whatever its type.
 template <class In, class Out>
@@ -123,64 +128,6 @@ class FunctionPerWorker final : public PoolFunction<In, Out> {
   Make make_;
   WaitGroup living_;
   FiberLocal<Held> objects_;
-};
-
-// A call whose caller may give up; the caller and the task share it.
-template <class In, class Out>
-class TimedCall {
- public:
-  explicit TimedCall(In&& argument) : argument_(std::move(argument)) {}
-
-  // By the task: one of these. The call is told of requests to `of_pool`, too.
-  void run(PoolFunction<In, Out>& function, const std::stop_token& of_pool) noexcept {
-    StopRegistration<Request> following;
-    following.add(of_pool, Request{stop_});
-    WEFT_TRY {
-      if constexpr (std::is_void_v<Out>) {
-        function.call(std::move(*argument_), stop_.get_token());
-        value_.emplace();
-      } else {
-        value_.emplace(function.call(std::move(*argument_), stop_.get_token()));
-      }
-    }
-    WEFT_CATCH_ALL { exception_ = std::current_exception(); }
-    argument_.reset();
-    ended_.set();
-  }
-  void drop() noexcept {
-    argument_.reset();
-    ended_.set();
-  }
-
-  // By the caller.
-  [[nodiscard]] bool wait_until(const Until& until) noexcept {
-    if (ended_.wait_until(until)) return true;
-    stop_.request_stop();
-    return false;
-  }
-  [[nodiscard]] bool is_given_up() const noexcept { return stop_.stop_requested(); }
-  // After the end.
-  auto take() {
-    if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
-    if (!value_) WEFT_THROW(std::system_error(std::make_error_code(std::errc::operation_canceled)));
-    if constexpr (std::is_void_v<Out>) {
-      return true;
-    } else {
-      return std::move(value_);
-    }
-  }
-
- private:
-  struct Request {
-    std::stop_source source;
-    void operator()() noexcept { source.request_stop(); }
-  };
-
-  std::optional<In> argument_;
-  std::stop_source stop_;
-  Event ended_;
-  std::optional<std::conditional_t<std::is_void_v<Out>, std::monostate, Out>> value_;
-  std::exception_ptr exception_;
 };
 
 }  // namespace weft::detail

@@ -14,6 +14,7 @@
 #include <variant>
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/give_back.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/task.hpp>
@@ -98,6 +99,11 @@ class PoolJob {
   virtual void drop_outcome() noexcept {}
   // By the pool, after execute(): it may be used for another call, since nobody knows of it.
   [[nodiscard]] bool make_reusable() noexcept;
+  // By the pool, under its lock: from now on it is the pool's, which drops the callable with the
+  // job. Before, a refused callable goes back to its owner, whoever drops the job meanwhile.
+  void note_accepted() noexcept {
+    is_accepted_.store(true, relaxed);  // Relaxed: one that is missed is made up for at the turn.
+  }
   // Null for a job that asks for nothing.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
   // Why the job, which has not been accepted yet, need not be; empty if it should.
@@ -147,6 +153,7 @@ class PoolJob {
   Errc reason_ = Errc::cancelled;  // Of a dropped job; written before its end is published.
   Atomic<std::uint32_t> state_{kPending};
   Atomic<std::uint32_t> references_;
+  Atomic<bool> is_accepted_{false};  // Only of a job with attributes.
   SpinLock lock_;
   WaitList waiters_;
 };
@@ -265,6 +272,9 @@ class PoolCall : public PoolOutcome<R> {
         callable_(std::in_place, std::forward<G>(callable)),
         stop_(std::move(stop_of_pool), kind == PoolJob::Kind::on_heap) {}
 
+  // Requires that the job was refused.
+  [[nodiscard]] F& refused() noexcept { return *callable_; }
+
  private:
   using Held = std::conditional_t<std::is_reference_v<F>,
                                   std::reference_wrapper<std::remove_reference_t<F>>, F>;
@@ -340,6 +350,21 @@ class PoolItem {
   }
 
   [[nodiscard]] bool empty() const noexcept { return !task && job == nullptr; }
+
+  // The callable of a refused task goes back to its owner.
+  template <class F>
+  void give_back_to(std::remove_reference_t<F>& owner) noexcept {
+    if (task) give_back_from<F>(task, owner);
+  }
+  template <class F>
+  static void give_back_from(Task& refused, std::remove_reference_t<F>& owner) noexcept {
+    using Callable = std::decay_t<F>;
+    if constexpr (kTakesStop<Callable&>) {
+      give_back<F>(owner, refused.callable<StoppableTask<Callable>>().callable);
+    } else {
+      give_back<F>(owner, refused.callable<Callable>());
+    }
+  }
 
   Task task;
   PoolJob* job = nullptr;

@@ -82,6 +82,16 @@ class Task {
     if (*this) use_up().destroy(storage_);
   }
 
+  // The callable. Requires that it is a Callable, and has not been run.
+  template <class Callable>
+  [[nodiscard]] Callable& callable() noexcept {
+    if constexpr (kFitsInline<Callable>) {
+      return *std::launder(reinterpret_cast<Callable*>(storage_));
+    } else {
+      return boxed<Callable>(storage_)->callable;
+    }
+  }
+
   // The join target of the callable; null for most. Requires a callable.
   [[nodiscard]] const void* family() const noexcept {
     const auto family_of = operations_hint()->family;

@@ -1,0 +1,24 @@
+// What was refused goes back to its owner.
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+namespace weft::detail {
+
+// Moves a refused callable back to where it came from: an rvalue was moved from, anything else was
+// copied. Without effect if that could throw: then there might be neither.
+template <class F, class Callable>
+void give_back(std::remove_reference_t<F>& owner, Callable& refused) noexcept {
+  if constexpr (!std::is_reference_v<F> && std::is_same_v<F, Callable>) {
+    if constexpr (std::is_nothrow_move_assignable_v<F>) {
+      owner = std::move(refused);
+    } else if constexpr (std::is_nothrow_move_constructible_v<F>) {
+      std::destroy_at(&owner);  // A lambda cannot be assigned to.
+      std::construct_at(&owner, std::move(refused));
+    }
+  }
+}
+
+}  // namespace weft::detail

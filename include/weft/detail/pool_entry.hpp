@@ -1,0 +1,253 @@
+// How tasks come into a pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <type_traits>
+#include <utility>
+#include <weft/accepted.hpp>
+#include <weft/detail/attributed_job.hpp>
+#include <weft/detail/exceptions.hpp>
+#include <weft/detail/pool_batch.hpp>
+#include <weft/detail/pool_job.hpp>
+#include <weft/pool_task.hpp>
+#include <weft/result.hpp>
+#include <weft/submit_options.hpp>
+#include <weft/until.hpp>
+
+namespace weft::detail {
+
+template <class Range>
+concept RangeOfTasks =
+    std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
+
+// What is read through it, is moved out of an element that can be reached again.
+template <class Iterator>
+concept MovesOutOfElements =
+    std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
+    std::derived_from<typename std::iterator_traits<Iterator>::iterator_category,
+                      std::forward_iterator_tag>;
+
+// Makes an item of each callable that is handed over, asks the pool, and gives the callable back if
+// it is refused. FiberPool has the names and says what they mean.
+class PoolEntry {
+ public:
+  // How long a call waits for room: as on_full says, not at all, or until its limit.
+  enum class Room : std::uint8_t { as_configured, now, awaited };
+  template <class F>
+  using TaskOf = PoolTask<PoolResult<std::decay_t<F>&>>;
+
+  explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
+
+  // The item is as it was if it was refused.
+  [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
+                                        const Until& until);
+  // The same of one with options: its stop request ends the wait, too.
+  [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
+                                        const SubmitOptions& options, Room room,
+                                        const Until& until);
+  // How many were accepted, in order, and why not all.
+  [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
+                                                   Room room, const Until& until);
+
+  [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
+    return enqueue(core_, item, room, until);
+  }
+  template <class F>
+  [[nodiscard]] Accepted hand_over(Room room, const Until& until, F&& callable) const {
+    PoolItem item = item_of(std::forward<F>(callable));
+    const Accepted accepted = enqueue(core_, item, room, until);
+    if (!accepted) [[unlikely]]
+      item.give_back_to<F>(callable);
+    return accepted;
+  }
+  template <class F>
+  [[nodiscard]] Accepted hand_over(const SubmitOptions& options, Room room, const Until& until,
+                                   F&& callable) const {
+    using Callable = std::decay_t<F>;
+    PoolItem item;
+    if (is_empty_callable<Callable>(callable)) return enqueue(core_, item, room, until);
+    AttributedTask& task = take_spare_task(core_);
+    item.job = &task;  // Frees it if it cannot be set.
+    task.set(options, token_for<Callable&>(), std::forward<F>(callable));
+    const Accepted accepted = enqueue(core_, item, options, room, until);
+    if (!accepted) task.give_back_to<F>(callable);
+    return accepted;
+  }
+
+  template <class Iterator, class End>
+  [[nodiscard]] Result<std::size_t> hand_over_all(Iterator first, End last, Room room,
+                                                  const Until& until) const {
+    Result<std::size_t> all;
+    while (first != last && !all.error) {
+      PoolBatch batch;
+      [[maybe_unused]] const auto again = position_of(first);
+      for (; first != last && !batch.full(); ++first) {
+        batch.add([&] { return item_of(*first); });
+      }
+      const Result<std::size_t> some = enqueue(core_, batch.items(), room, until);
+      all.value += some.value;
+      all.error = some.error;
+      if constexpr (MovesOutOfElements<Iterator>) {
+        give_back(batch.items(), some.value, again);
+      }
+    }
+    return all;
+  }
+  template <class Iterator, class End>
+  [[nodiscard]] Result<std::size_t> hand_over_all(const SubmitOptions& options, Iterator first,
+                                                  End last, Room room, const Until& until) const {
+    Result<std::size_t> all;
+    for (; first != last; ++first, ++all.value) {
+      all.error = hand_over(options, room, until, *first).error();
+      if (all.error) break;
+    }
+    return all;
+  }
+  // With or without options first. An lvalue is copied from, anything else moved from.
+  template <class Range, class... Options>
+  [[nodiscard]] Result<std::size_t> in_bulk(Range&& callables, Room room, const Until& until,
+                                            const Options&... options) const {
+    auto first = std::ranges::begin(callables);
+    auto last = std::ranges::end(callables);
+    if constexpr (std::is_lvalue_reference_v<Range> || std::ranges::view<std::decay_t<Range>>) {
+      return hand_over_all(options..., std::move(first), std::move(last), room, until);
+    } else {
+      return hand_over_all(options..., std::move_iterator(std::move(first)),
+                           std::move_sentinel(std::move(last)), room, until);
+    }
+  }
+
+  template <class F>
+  [[nodiscard]] Result<TaskOf<F>> start(Room room, const Until& until, F&& callable) const {
+    using Callable = std::decay_t<F>;
+    using Call = PoolCall<Callable, PoolResult<Callable&>>;
+    if (is_empty_callable<Callable>(callable)) return refused_empty<F>();
+    auto* job = new Call(root_of(core_), PoolJob::Kind::on_heap, token_for<Callable&>(),
+                         std::forward<F>(callable));
+    TaskOf<F> task(job);
+    PoolItem item(*job);
+    const Accepted accepted = enqueue(core_, item, room, until);
+    if (accepted) return {std::move(task), {}};
+    detail::give_back<F>(callable, job->refused());
+    return {{}, accepted.error()};
+  }
+  template <class F>
+  [[nodiscard]] Result<TaskOf<F>> start(const SubmitOptions& options, Room room, const Until& until,
+                                        F&& callable) const {
+    using Callable = std::decay_t<F>;
+    using Call = AttributedCall<Callable, PoolResult<Callable&>>;
+    if (is_empty_callable<Callable>(callable)) return refused_empty<F>();
+    auto* job =
+        new Call(root_of(core_), options, token_for<Callable&>(), std::forward<F>(callable));
+    TaskOf<F> task(job);
+    PoolItem item(*job);
+    job->watch_deadline();
+    const Accepted accepted = enqueue(core_, item, options, room, until);
+    if (accepted) return {std::move(task), {}};
+    detail::give_back<F>(callable, job->refused());
+    return {{}, accepted.error()};
+  }
+
+  template <class F>
+  PoolResult<F&> run(F& callable) const {
+    if (is_empty_callable<std::remove_cv_t<F>>(callable)) throw_if_refused(Errc::empty_task);
+    PoolCall<F&, PoolResult<F&>> job(root_of(core_), PoolJob::Kind::on_stack, token_for<F&>(),
+                                     callable);
+    PoolItem item(job);
+    throw_if_refused(enqueue(core_, item, Room::as_configured, {}));
+    (void)job.wait_until({});
+    return job.take();
+  }
+
+  static void throw_if_refused(const Accepted& accepted) {
+    if (!accepted) WEFT_THROW(std::system_error(accepted.error()));
+  }
+
+ private:
+  [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
+  [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
+  [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
+
+  // Of no use to a callable that does not take it.
+  template <class F>
+  [[nodiscard]] std::stop_token token_for() const noexcept {
+    if constexpr (kTakesStop<F>) return stop_token_of(core_);
+    return {};
+  }
+  template <class F>
+  [[nodiscard]] PoolItem item_of(F&& callable) const {
+    using Callable = std::decay_t<F>;
+    if constexpr (!kTakesStop<Callable&>) {
+      return PoolItem(std::in_place, std::forward<F>(callable));
+    } else {
+      if (is_empty_callable<Callable>(callable)) return {};
+      return PoolItem(std::in_place,
+                      StoppableTask<Callable>{std::forward<F>(callable), stop_token_of(core_)});
+    }
+  }
+  // Counted as any other refusal.
+  template <class F>
+  [[nodiscard]] Result<TaskOf<F>> refused_empty() const {
+    PoolItem empty;
+    return {{}, enqueue(core_, empty, Room::now, {}).error()};
+  }
+  template <class Iterator>
+  [[nodiscard]] static auto position_of(const Iterator& iterator) {
+    if constexpr (MovesOutOfElements<Iterator>) {
+      return iterator;
+    } else {
+      return std::ignore;
+    }
+  }
+  // Those of a batch from number `first` on.
+  template <class Iterator>
+  static void give_back(std::span<PoolItem> items, std::size_t first, Iterator element) {
+    using F = std::remove_reference_t<std::iter_reference_t<Iterator>>;
+    std::size_t number = 0;
+    for (PoolItem& item : items) {
+      if (number++ >= first) {
+        F&& owner = *element;
+        item.give_back_to<F>(owner);
+      }
+      ++element;
+    }
+  }
+
+  pool::PoolCore& core_;
+};
+
+// What async() returns.
+template <class R>
+[[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) {
+  PoolEntry::throw_if_refused(result.error);
+  return std::move(result.value);
+}
+
+// What run_until() returns.
+template <class R>
+using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
+template <class R>
+[[nodiscard]] InTime<R> in_time(const Until& until, Result<PoolTask<R>> result) {
+  if (result.error == Errc::timed_out || result.error == Errc::cancelled) return {};
+  PoolTask<R> task = started(std::move(result));
+  if (!task.wait_until(until)) {
+    (void)task.cancel();
+    return {};
+  }
+  if constexpr (std::is_void_v<R>) {
+    task.get();
+    return true;
+  } else {
+    return task.get();
+  }
+}
+
+}  // namespace weft::detail

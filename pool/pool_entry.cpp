@@ -1,0 +1,79 @@
+// Tasks are handed to the core, with what the core leaves to do.
+#include <weft/detail/pool_entry.hpp>
+
+#include <weft/detail/blocking_scope.hpp>
+#include <weft/detail/stop_registration.hpp>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/nested/worker_registry.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+struct RequestStop {
+  std::stop_source source;
+  void operator()() noexcept { (void)source.request_stop(); }
+};
+
+// The item has not been accepted yet: the caller waits for room, or runs it.
+Accepted submit_slowly(pool::PoolCore& core, PoolItem& item, const pool::PoolCore::Answer& answer,
+                       const Until& until) {
+  if (answer.next == pool::PoolCore::Next::block) {
+    const BlockingScope scope(&core.root());
+    return core.submit_blocking(item, until);
+  }
+  const pool::Registration registration(core, item, pool::Registration::Slot::none);
+  core.run_in_caller(item, answer.number);
+  return {};
+}
+
+}  // namespace
+
+Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, const Until& until) {
+  OnFull when_full = core.options().on_full;
+  if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
+  const pool::PoolCore::Answer answer = core.submit(item, when_full);
+  if (answer.next == pool::PoolCore::Next::nothing) [[likely]]
+    return answer.accepted;
+  return submit_slowly(core, item, answer, until);
+}
+
+Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOptions& options,
+                            Room room, const Until& until) {
+  if (!options.stop.stop_possible()) return enqueue(core, item, room, until);
+  if (!until.can_be_stopped()) {
+    return enqueue(core, item, room, Until(until.deadline(), options.stop));
+  }
+  // Either ends the wait.
+  const std::stop_source either;
+  StopRegistration<RequestStop> of_call;
+  StopRegistration<RequestStop> of_task;
+  of_call.add(*until.token(), RequestStop{either});
+  of_task.add(options.stop, RequestStop{either});
+  return enqueue(core, item, room, Until(until.deadline(), either.get_token()));
+}
+
+Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem> items, Room room,
+                                       const Until& until) {
+  for (PoolItem& item : items) core.stamp(item);
+  std::size_t accepted = 0;
+  for (;;) {
+    // One that needs more than a place in the queue goes the way of a single one.
+    accepted += core.push_some(items.subspan(accepted));
+    if (accepted == items.size()) return {accepted, {}};
+    const Accepted next = enqueue(core, items[accepted], room, until);
+    if (!next) return {accepted, next.error()};
+    ++accepted;
+  }
+}
+
+const pool::PoolCore& PoolEntry::root_of(const pool::PoolCore& core) noexcept {
+  return core.root();
+}
+std::stop_token PoolEntry::stop_token_of(pool::PoolCore& core) noexcept {
+  return core.stop_token();
+}
+AttributedTask& PoolEntry::take_spare_task(pool::PoolCore& core) { return core.take_spare_task(); }
+
+}  // namespace weft::detail
