@@ -22,6 +22,7 @@
 #include <weft/histogram.hpp>
 #include <weft/io.hpp>
 #include <weft/latch.hpp>
+#include <weft/live_page.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>

@@ -1,0 +1,55 @@
+// A page on which a program shows what its fibers, workers and pools do.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <weft/net/address.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/net/tcp_listener.hpp>
+
+// For a browser, for weft-top, for Prometheus and for curl. It reads, and changes nothing.
+//
+//   auto [listener, error] = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
+//   weft::go([&] { (void)weft::live::serve(listener); });
+//
+// On a server of weft-http: http::mount_live_page() in <weft/http/live_page.hpp>.
+namespace weft::live {
+
+// Where weft-top looks, unless it is told otherwise.
+inline constexpr std::uint16_t kPort = 6470;
+
+struct Answer {
+  int status = 200;
+  std::string_view content_type;
+  std::string body;
+};
+
+// What is to be seen at `path`, without a query:
+//   /            the page, which asks for data.json every second
+//   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
+//   /metrics     for Prometheus
+//   /fibers      the groups as text
+//   /fibers.json each fiber: weft::dump::write_json()
+//   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
+// else 404. From fibers and plain threads. Blocks the thread for the time that a reading takes.
+// Throws as metrics::read() and the functions of weft::dump.
+[[nodiscard]] Answer answer(std::string_view path);
+
+// Who is answered. Others get 403: a page says much about a program.
+enum class Readers {
+  this_machine,  // By its loopback address; and names that others may point to it are refused.
+  everybody,
+};
+// `host` is what the request asked for: a Host header.
+[[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
+
+// Answers on connections of `listener`, a few at a time, one request each. Parks until the listener
+// is closed or options.stop asks for the end. Errors: as net::Server::run().
+struct Options {
+  Readers readers = Readers::this_machine;
+  std::stop_token stop = {};
+};
+std::error_code serve(net::TcpListener& listener, const Options& options = {});
+
+}  // namespace weft::live

@@ -1,0 +1,204 @@
+#include <weft/live_page.hpp>
+
+#include <chrono>
+#include <span>
+#include <sstream>
+#include <string>
+#include <weft/dump.hpp>
+#include <weft/metrics.hpp>
+
+#include "observe/fiber_list.hpp"
+#include "observe/json.hpp"
+#include "observe/live_page_html.hpp"
+
+namespace weft::live {
+
+namespace {
+
+using namespace std::chrono_literals;
+using observe::FiberGroup;
+
+constexpr std::string_view kText = "text/plain; charset=utf-8";
+constexpr std::string_view kJson = "application/json";
+// A page has so many groups; the rest is in /fibers.
+constexpr std::size_t kMostGroups = 100;
+constexpr std::size_t kMostConnections = 8;
+constexpr std::size_t kMostHeadBytes = 8192;
+// A reading has tens of kilobytes in frames.
+constexpr std::size_t kStack = std::size_t{256} << 10;
+
+std::vector<FiberGroup> groups_now() { return group_fibers(observe::list_fibers()); }
+
+void write_groups(observe::JsonWriter& json) {
+  json.begin_array();
+  std::size_t count = 0;
+  for (const FiberGroup& group : groups_now()) {
+    if (++count > kMostGroups) break;
+    const observe::FiberEntry& fiber = group.example;
+    json.begin_object().field("count", group.count).field("state", fiber.state);
+    json.field("reason", fiber.reason);
+    if (fiber.type != nullptr) {
+      json.field("runs", describe_task(fiber));
+    } else {
+      json.field("name", fiber.name);
+    }
+    if (fiber.site != nullptr) json.field("spawned_at", describe_site(fiber));
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_data(std::ostream& out) {
+  out << "{\"metrics\":";
+  metrics::write_json(out);
+  out << ",\"groups\":";
+  observe::JsonWriter json(out);
+  write_groups(json);
+  json.flush();
+  out << '}';
+}
+
+// As /debug/pprof/goroutine?debug=1 of Go: a number, and what so many fibers have in common.
+void write_group_lines(std::ostream& out) {
+  for (const FiberGroup& group : groups_now()) {
+    const observe::FiberEntry& fiber = group.example;
+    out << group.count << ' ' << fiber.state;
+    if (fiber.reason[0] != '\0') out << ": " << fiber.reason;
+    if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
+    if (fiber.type == nullptr && !fiber.name.empty()) out << "; '" << fiber.name << "' for one";
+    if (fiber.site != nullptr) out << "; spawned at " << describe_site(fiber);
+    out << '\n';
+  }
+}
+
+std::string written_by(void (*write)(std::ostream&)) {
+  std::ostringstream out;
+  observe::call_with_enough_stack([&] { write(out); });
+  return out.str();
+}
+
+// An address as a Host header has it, without its port.
+std::string_view without_port(std::string_view host) {
+  const std::size_t colon = host.rfind(':');
+  const std::size_t bracket = host.rfind(']');
+  if (colon == std::string_view::npos) return host;
+  if (bracket != std::string_view::npos && colon < bracket) return host;
+  return host.substr(0, colon);
+}
+
+bool is_loopback(std::string_view host) {
+  return host.starts_with("127.") || host.starts_with("[::1]") ||
+         host.starts_with("[::ffff:127.") || host.starts_with("[::ffff:7f");
+}
+
+// `GET /path?query HTTP/1.1` and headers, without a body: no request here has one.
+struct Head {
+  std::string_view method;
+  std::string_view path;
+  std::string_view host;
+};
+
+char lower(char character) {
+  return character >= 'A' && character <= 'Z' ? static_cast<char>(character + 32) : character;
+}
+
+bool begins_as(std::string_view line, std::string_view name) {
+  if (line.size() < name.size()) return false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (lower(line[i]) != name[i]) return false;
+  }
+  return true;
+}
+
+Head parse(std::string_view text) {
+  Head head;
+  std::string_view line = text.substr(0, text.find("\r\n"));
+  const std::size_t first = line.find(' ');
+  const std::size_t second = line.find(' ', first + 1);
+  if (first == std::string_view::npos || second == std::string_view::npos) return head;
+  head.method = line.substr(0, first);
+  head.path = line.substr(first + 1, second - first - 1);
+  head.path = head.path.substr(0, head.path.find('?'));
+  while (text.find("\r\n") != std::string_view::npos) {
+    text.remove_prefix(text.find("\r\n") + 2);
+    line = text.substr(0, text.find("\r\n"));
+    if (!begins_as(line, "host:")) continue;
+    line.remove_prefix(5);
+    while (line.starts_with(' ')) line.remove_prefix(1);
+    head.host = line;
+    break;
+  }
+  return head;
+}
+
+// Up to the empty line; empty if there is none in time.
+std::string read_head(net::TcpStream& stream) {
+  std::string text;
+  const Deadline deadline = Deadline::after(5s);
+  while (text.find("\r\n\r\n") == std::string::npos) {
+    std::array<char, 1024> buffer{};
+    const auto [count, error] =
+        stream.read_some(std::as_writable_bytes(std::span(buffer)), deadline);
+    if (error || count == 0 || text.size() + count > kMostHeadBytes) return {};
+    text.append(buffer.data(), count);
+  }
+  return text;
+}
+
+void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) {
+  std::string text("HTTP/1.1 ");
+  text.append(std::to_string(answer.status)).append(answer.status == 200 ? " OK" : " Refused");
+  text.append("\r\nContent-Type: ").append(answer.content_type);
+  text.append("\r\nContent-Length: ").append(std::to_string(answer.body.size()));
+  text.append("\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
+  if (with_body) text.append(answer.body);
+  (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(10s));
+}
+
+void serve_one(net::TcpStream& stream, Readers readers) {
+  const std::string text = read_head(stream);
+  if (text.empty()) return;
+  const Head head = parse(text);
+  const auto [peer, error] = stream.peer_address();
+  if (error || !may_read(readers, peer, head.host)) {
+    return write_answer(stream, {403, kText, "for this machine only\n"}, true);
+  }
+  if (head.method != "GET" && head.method != "HEAD") {
+    return write_answer(stream, {405, kText, "only to be read\n"}, true);
+  }
+  write_answer(stream, answer(head.path), head.method == "GET");
+}
+
+}  // namespace
+
+Answer answer(std::string_view path) {
+  if (path == "/") return {200, "text/html; charset=utf-8", std::string(observe::kLivePage)};
+  if (path == "/data.json") return {200, kJson, written_by(&write_data)};
+  if (path == "/metrics") {
+    return {200, "text/plain; version=0.0.4; charset=utf-8",
+            written_by([](std::ostream& out) { metrics::write_prometheus(out); })};
+  }
+  if (path == "/fibers") return {200, kText, written_by(&write_group_lines)};
+  if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
+  if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
+  return {404, kText, "there is no such page\n"};
+}
+
+// A page of a stranger can make a browser ask for a name that leads here; the name tells.
+bool may_read(Readers readers, const net::Address& peer, std::string_view host) {
+  if (readers == Readers::everybody) return true;
+  if (!is_loopback(peer.to_string())) return false;
+  const std::string_view name = without_port(host);
+  return name.empty() || name == "localhost" || is_loopback(name);
+}
+
+std::error_code serve(net::TcpListener& listener, const Options& options) {
+  net::ServeOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
+  serving.grace = 1s;
+  serving.stop = options.stop;
+  return net::serve(
+      listener, std::move(serving),
+      [readers = options.readers](net::TcpStream& stream) { serve_one(stream, readers); });
+}
+
+}  // namespace weft::live
