@@ -73,7 +73,7 @@ int serve(const std::string& where, double seconds) {
   options.limits.body_bytes = 100 * 1024 * 1024;
   options.on_access = log_access;
   weft::http::Server server(router, options);
-  auto loop = weft::spawn([&] { return server.serve(listener); });
+  auto loop = weft::spawn([&, &listener = listener] { return server.serve(listener); });
   weft::this_fiber::sleep_for(std::chrono::duration<double>(seconds));
   // What has been asked is answered, for five seconds at most.
   (void)server.shutdown(weft::Deadline::after(std::chrono::seconds(5)));

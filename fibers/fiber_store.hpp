@@ -107,9 +107,7 @@ class FiberStore {
 class FiberCache {
  public:
   explicit FiberCache(FiberStore& store) noexcept : store_(store), magazine_(kFibersPerChain) {}
-  ~FiberCache() {
-    magazine_.drain([this](Fiber* chain) { store_.give_chain(chain); });
-  }
+  ~FiberCache() { empty(); }
   FiberCache(const FiberCache&) = delete;
   FiberCache& operator=(const FiberCache&) = delete;
 
@@ -121,6 +119,10 @@ class FiberCache {
   }
   void give(Fiber& fiber) noexcept {
     if (Fiber* surplus = magazine_.give(fiber)) store_.give_chain(surplus);
+  }
+  // Returns the records to the store.
+  void empty() noexcept {
+    magazine_.drain([this](Fiber* chain) { store_.give_chain(chain); });
   }
 
  private:

@@ -62,7 +62,7 @@ bool StackDepot::has_warm_hint() const noexcept {
 StackPool::StackPool(StackDepot& depot) noexcept
     : depot_(depot), magazines_(make_magazines(std::make_index_sequence<kStackSizes>())) {}
 
-StackPool::~StackPool() {
+void StackPool::empty() noexcept {
   for (auto& magazine : magazines_) {
     magazine.drain([this](Stack* chain) { depot_.give_chain(chain); });
   }

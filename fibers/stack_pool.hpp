@@ -47,8 +47,7 @@ class StackDepot {
 class StackPool {
  public:
   explicit StackPool(StackDepot& depot) noexcept;
-  // Returns the stacks to the depot.
-  ~StackPool();
+  ~StackPool() { empty(); }
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
@@ -62,6 +61,8 @@ class StackPool {
   void give(Stack& stack) noexcept {
     if (Stack* surplus = magazines_[stack.size_class].give(stack)) depot_.give_chain(surplus);
   }
+  // Returns the stacks to the depot.
+  void empty() noexcept;
 
  private:
   StackDepot& depot_;

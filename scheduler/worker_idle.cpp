@@ -328,6 +328,8 @@ void Worker::rest() noexcept {
   for (Chain chain = queue_.take_all(); Fiber* fiber = chain.take_first();) {
     scheduler_.inject_queue().push(*fiber);
   }
+  stacks_.empty();
+  fibers_.empty();
   end_search(*this);
   announce_from_outside(scheduler_);
   resting_.store(true, release);  // [resting]

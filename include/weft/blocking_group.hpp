@@ -15,6 +15,7 @@
 #include <variant>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/blocking.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/result.hpp>
@@ -58,16 +59,15 @@ struct GroupCallOf final : GroupCall {
       : GroupCall(&GroupCallOf::make_call, home), callable(std::move(function)) {}
 
   void call() noexcept {
-    try {
+    WEFT_TRY {
       if constexpr (std::is_void_v<Value>) {
         callable();
         value.emplace();
       } else {
         value.emplace(callable());
       }
-    } catch (...) {
-      exception = std::current_exception();
     }
+    WEFT_CATCH_ALL { exception = std::current_exception(); }
   }
   static void make_call(BlockingCall& self) noexcept;
 

@@ -48,10 +48,17 @@ void echo(weft::net::TcpStream& stream) {
   }
 }
 
+struct CloseAtEnd {
+  weft::net::TcpListener& listener;
+  ~CloseAtEnd() { listener.close(); }
+};
+
 // Takes the connections of the clients one after the other, as a server would: what concerns the
-// process (EMFILE) is waited out, what concerns the listener ends it.
+// process (EMFILE) is waited out, what concerns the listener ends it, and with it whoever has not
+// been accepted yet.
 void serve(weft::net::TcpListener& listener) {
   std::vector<weft::JoinHandle<void>> connections;
+  const CloseAtEnd close_at_end{listener};
   for (;;) {
     auto [stream, error] = listener.accept();
     if (error == std::errc::too_many_files_open || error == std::errc::no_buffer_space ||
@@ -90,12 +97,8 @@ void echo_server() {
     const auto address = listener.local_address();
     expect_none(address.error);
     weft::JoinHandle<void> server;
-    struct Close {
-      weft::net::TcpListener& listener;
-      ~Close() { listener.close(); }
-    };
     server = weft::spawn([&listener] { serve(listener); });
-    const Close at_end{listener};
+    const CloseAtEnd at_end{listener};
     std::vector<weft::JoinHandle<void>> clients;
     clients.reserve(3);
     for (int i = 0; i < 3; ++i) {

@@ -187,6 +187,7 @@ namespace {
 
 void compare(const char* what, Kind kind) {
 #ifdef WEFT_TSAN_NO_SYNC
+  (void)what;
   (void)kind;
   MESSAGE("skipped: its fibers share data without a lock, as those of a single worker may");
 #else

@@ -48,8 +48,11 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
   end.set();
   group.wait();
   // As who samples the workers does.
-  const auto few = 70 * workers + 200;
-  while (runtime.stats().stacks_resident > few) {
+  const auto few = [&runtime] {
+    const weft::RuntimeStats stats = runtime.stats();
+    return stats.stacks_resident <= 70 * (runtime.workers() + stats.spare_workers) + 200;
+  };
+  while (!few()) {
     while (scheduler.decay_some(Deadline::now_nanoseconds())) continue;
     std::this_thread::sleep_for(5ms);
   }

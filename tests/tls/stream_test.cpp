@@ -87,10 +87,10 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
   CHECK(client.value.write_all(bytes_of("hello")).value == 5);
   CHECK(receive(server.value, 5) == "hello");
   const std::string much(3'000'000, 'x');
-  auto writing = spawn([&] { return server.value.write_all(bytes_of(much)); });
+  auto writing = spawn([&, &server = server] { return server.value.write_all(bytes_of(much)); });
   // The other way at the same time.
-  auto back = spawn([&] { return client.value.write_all(bytes_of(much)); });
-  auto reading = spawn([&] { return receive(server.value, much.size()); });
+  auto back = spawn([&, &client = client] { return client.value.write_all(bytes_of(much)); });
+  auto reading = spawn([&, &server = server] { return receive(server.value, much.size()); });
   CHECK(receive(client.value, much.size()) == much);
   CHECK_FALSE(writing.join().error);
   CHECK_FALSE(back.join().error);
