@@ -204,6 +204,7 @@ class Worker {
   [[gnu::always_inline]] void announce_work() noexcept;
   [[gnu::noinline]] void wake_for_work() noexcept;
   void announce_timer() noexcept;
+  void tell_of_timer() noexcept;
 
   // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
   // branch on watching_, and no more.

@@ -74,9 +74,7 @@ void Worker::run() noexcept {
   base::set_thread_name(name);
   while (Fiber* fiber = find_work()) {
     end_search(*this);
-    if (std::exchange(timer_untold_, false) && scheduler_.idle().anyone_asleep()) {
-      announce_event(scheduler_, timers_.next_hint().nanoseconds() + kOverdue);
-    }
+    if (std::exchange(timer_untold_, false)) tell_of_timer();
     enter(*fiber);
   }
   thread_.between.destroy();

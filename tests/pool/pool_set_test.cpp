@@ -61,8 +61,8 @@ FIBER_TEST_CASE("by turns each pool gets every other task, and a full one is pas
 
 FIBER_TEST_CASE("by load the pool with the fewest tasks gets the next one") {
   for (const std::size_t loaded : {0u, 1u}) {
-    PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);
     Gate gate;
+    PoolSet pools(2, {.capacity = 4}, Balance::least_tasks);
     for (int i = 0; i < 3; ++i) CHECK(pools[loaded].submit([&] { gate.wait(); }));
     for (int i = 0; i < 3; ++i) CHECK(pools.submit({.key = i}, [&] { gate.wait(); }));
     CHECK(pools[0].available() == 1);

@@ -66,7 +66,8 @@ TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
             weft::this_fiber::yield();
             if (use_a_new_runtime() != 42) _exit(4);
           }) == 0);
-    CHECK(status_of_child([] { std::exit(5); }) == 5);
+    // What the parent's other threads hold is lost here, and a sanitizer would say so.
+    if (!weft::test::kSanitized) CHECK(status_of_child([] { std::exit(5); }) == 5);
     weft::this_fiber::yield();
   });
 }
