@@ -32,11 +32,8 @@ class Weft(ConanFile):
         self.version = re.search(r"version: '([^']+)'", text).group(1)
 
     def export_sources(self):
-        # The library alone: the options below leave out what is not here.
-        for pattern in ("meson.build", "meson_options.txt", "LICENSE", "packaging/weft.map",
-                        "tests/tsan.supp", "*/meson.build", "*.hpp", "*.cpp"):
-            copy(self, pattern, src=os.path.join(self.recipe_folder, ROOT),
-                 dst=self.export_sources_folder, excludes=("build*", "packaging/conan/*"))
+        copy(self, "*", src=os.path.join(self.recipe_folder, ROOT), dst=self.export_sources_folder,
+             excludes=("build*", ".git*", "release/*", "packages/*", "out/*", "*/test_package/*"))
 
     def requirements(self):
         if not self.options.system_boost:
