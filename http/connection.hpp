@@ -41,6 +41,9 @@ class Connection : private detail::IoWatch {
   net::Result<std::size_t> read(std::span<char> room, Deadline deadline);
   // Writes all, in Limits::write.
   std::error_code write(std::string_view text);
+  // Of a file, by the kernel; without a layer only. `written` counts what it has taken.
+  std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
+                             std::uint64_t& written);
   // Ends the connection so that the last answer still arrives: a close with unread bytes would
   // take it back. Parks, for a second at most.
   void linger();

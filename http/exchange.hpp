@@ -47,6 +47,7 @@ class Exchange {
   void close_after() noexcept { close_ = true; }
   std::error_code send(std::string_view body);
   std::error_code write(std::string_view part);
+  std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
 
@@ -68,6 +69,7 @@ class Exchange {
   void begin_stream();
   void watch_for_hang_up();
   void end_stream();
+  std::error_code copy_file(int descriptor, std::uint64_t offset, std::uint64_t size);
 
   Connection& connection_;
   Input& input_;

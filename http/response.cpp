@@ -17,6 +17,9 @@ std::error_code Response::write(std::string_view part) { return exchange_.write(
 std::error_code Response::write(std::span<const std::byte> part) {
   return exchange_.write({reinterpret_cast<const char*>(part.data()), part.size()});
 }
+std::error_code Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  return exchange_.write_file(descriptor, offset, size);
+}
 bool Response::started() const noexcept { return exchange_.started(); }
 std::error_code Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
   return exchange_.upgrade(protocol, std::move(talk));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string_view>
@@ -50,6 +51,10 @@ class Response {
   // more than Content-Length said; the stream's.
   std::error_code write(std::string_view part);
   std::error_code write(std::span<const std::byte> part);
+  // A part of the body that is in a file: `size` bytes from `offset`. The descriptor is the
+  // caller's. Parks until the kernel has taken it. Errors: as write(); the file's;
+  // Errc::wrong_length if it ends before, when the connection is closed behind the answer.
+  std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 

@@ -1,0 +1,249 @@
+#include <weft/http/files.hpp>
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <ctime>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <weft/http/error.hpp>
+
+#include "http/http_date.hpp"
+
+namespace weft::http {
+
+namespace {
+
+class File {
+ public:
+  explicit File(int descriptor) noexcept : descriptor_(descriptor) {
+    if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) != 0) reset();
+  }
+  ~File() { reset(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  [[nodiscard]] bool is_regular() const noexcept {
+    return descriptor_ >= 0 && S_ISREG(status_.st_mode);
+  }
+  [[nodiscard]] bool is_folder() const noexcept {
+    return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
+  }
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  [[nodiscard]] std::uint64_t size() const noexcept {
+    return static_cast<std::uint64_t>(status_.st_size);
+  }
+  [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
+  // Another one for each content that the file has had, as far as its clock tells.
+  [[nodiscard]] std::string tag() const {
+    std::array<char, 64> text;
+    char* at = text.data();
+    *at++ = '"';
+    at = std::to_chars(at, text.end(), status_.st_mtim.tv_sec, 16).ptr;
+    *at++ = '-';
+    at = std::to_chars(at, text.end(), status_.st_mtim.tv_nsec, 16).ptr;
+    *at++ = '-';
+    at = std::to_chars(at, text.end(), status_.st_size, 16).ptr;
+    *at++ = '"';
+    return {text.data(), at};
+  }
+
+ private:
+  void reset() noexcept {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    descriptor_ = -1;
+  }
+
+  int descriptor_;
+  struct stat status_ {};
+};
+
+std::string_view type_of(std::string_view name) noexcept {
+  constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+      {".html", "text/html; charset=utf-8"},
+      {".htm", "text/html; charset=utf-8"},
+      {".css", "text/css; charset=utf-8"},
+      {".js", "text/javascript; charset=utf-8"},
+      {".mjs", "text/javascript; charset=utf-8"},
+      {".json", "application/json"},
+      {".txt", "text/plain; charset=utf-8"},
+      {".md", "text/markdown; charset=utf-8"},
+      {".xml", "application/xml"},
+      {".svg", "image/svg+xml"},
+      {".png", "image/png"},
+      {".jpg", "image/jpeg"},
+      {".jpeg", "image/jpeg"},
+      {".gif", "image/gif"},
+      {".webp", "image/webp"},
+      {".ico", "image/x-icon"},
+      {".pdf", "application/pdf"},
+      {".wasm", "application/wasm"},
+      {".woff2", "font/woff2"},
+      {".mp4", "video/mp4"},
+      {".webm", "video/webm"},
+      {".mp3", "audio/mpeg"},
+      {".gz", "application/gzip"},
+      {".zip", "application/zip"},
+  };
+  for (const auto& [ending, type] : kTypes) {
+    if (name.size() > ending.size() &&
+        equal_tokens(name.substr(name.size() - ending.size()), ending)) {
+      return type;
+    }
+  }
+  return "application/octet-stream";
+}
+
+// Of a list of tags, or "*". Weak ones are equal to strong ones where that is enough.
+bool has_tag(std::string_view list, std::string_view tag, bool weak_is_enough) {
+  if (list == "*") return true;
+  if (list_has(list, tag)) return true;
+  return weak_is_enough && list_has(list, "W/" + std::string(tag));
+}
+
+// 0, or what to answer instead of the file (RFC 9110, 13.2.2).
+int check_conditions(const Request& request, const File& file) {
+  const std::string tag = file.tag();
+  if (const auto wanted = request.header("if-match"); wanted && !has_tag(*wanted, tag, false)) {
+    return 412;
+  }
+  if (const auto known = request.header("if-none-match")) {
+    return has_tag(*known, tag, true) ? 304 : 0;
+  }
+  const auto since = request.header("if-modified-since");
+  const auto time = since ? parse_http_date(*since) : std::nullopt;
+  return time && file.modified() <= *time ? 304 : 0;
+}
+
+struct Range {
+  std::uint64_t begin;
+  std::uint64_t end;
+};
+
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+enum class Asked : std::uint8_t { all, part, nothing };
+
+// What cannot be understood, or is for another version of the file, is all of it.
+Asked find_range(const Request& request, const File& file, Range& range) {
+  const auto text = request.header("range");
+  if (!text || request.method() != "GET" || !text->starts_with("bytes=")) return Asked::all;
+  if (const auto version = request.header("if-range");
+      version && *version != file.tag() && parse_http_date(*version) != file.modified()) {
+    return Asked::all;
+  }
+  const std::string_view spec = text->substr(6);
+  const std::size_t dash = spec.find('-');
+  if (dash == std::string_view::npos) return Asked::all;
+  const auto first = parse_number(spec.substr(0, dash));
+  const auto last = parse_number(spec.substr(dash + 1));
+  if (dash == 0) {
+    if (!last) return Asked::all;
+    if (*last == 0 || file.size() == 0) return Asked::nothing;
+    range = {file.size() - std::min(*last, file.size()), file.size()};
+    return Asked::part;
+  }
+  if (!first || (!last && dash + 1 != spec.size()) || (last && *last < *first)) return Asked::all;
+  if (*first >= file.size()) return Asked::nothing;
+  range = {*first, last ? std::min(*last, file.size() - 1) + 1 : file.size()};
+  return Asked::part;
+}
+
+std::error_code answer_plainly(Response& response, int status) {
+  response.set_status(status);
+  return response.send(std::string(reason_phrase(status)) + "\n");
+}
+
+std::error_code send_open_file(Request& request, Response& response, const File& file,
+                               std::string_view name, const FileOptions& options) {
+  if (request.method() != "GET" && request.method() != "HEAD") {
+    response.add_header("Allow", "GET, HEAD");
+    return answer_plainly(response, 405);
+  }
+  if (!file.is_regular()) return answer_plainly(response, 404);
+  response.add_header("ETag", file.tag());
+  response.add_header("Last-Modified", format_http_date(file.modified()));
+  if (!options.cache_control.empty()) response.add_header("Cache-Control", options.cache_control);
+  if (const int status = check_conditions(request, file)) {
+    response.set_status(status);
+    return response.send({});
+  }
+  response.add_header("Accept-Ranges", "bytes");
+  Range range{0, file.size()};
+  const std::string size = std::to_string(file.size());
+  switch (find_range(request, file, range)) {
+    case Asked::nothing:
+      response.add_header("Content-Range", "bytes */" + size);
+      return answer_plainly(response, 416);
+    case Asked::part:
+      response.set_status(206);
+      response.add_header("Content-Range", "bytes " + std::to_string(range.begin) + "-" +
+                                               std::to_string(range.end - 1) + "/" + size);
+      break;
+    case Asked::all:
+      break;
+  }
+  response.add_header("Content-Type",
+                      options.content_type.empty() ? type_of(name) : options.content_type);
+  response.add_header("Content-Length", std::to_string(range.end - range.begin));
+  return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
+}
+
+// Below `folder`, whatever dots and links say. -1: there is none.
+int open_below(int folder, const std::string& path) noexcept {
+  open_how how{};
+  how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(::syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how));
+}
+
+bool is_hidden(std::string_view path) noexcept {
+  return path.starts_with('.') || path.find("/.") != std::string_view::npos;
+}
+
+}  // namespace
+
+std::error_code send_file(Request& request, Response& response, const std::string& path,
+                          const FileOptions& options) {
+  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  return send_open_file(request, response, file, path, options);
+}
+
+Handler serve_folder(std::string folder, FileOptions options) {
+  return [folder = std::move(folder), options = std::move(options)](Request& request,
+                                                                    Response& response) {
+    // From the request's own path: where the route's parameter begins is where it ends.
+    std::string path = request.parameter("path");
+    const bool is_name =
+        path.find('\0') == std::string::npos && !is_hidden(path) && !path.starts_with('/');
+    if (!is_name) {
+      (void)answer_plainly(response, 404);
+      return;
+    }
+    const File root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (path.empty() || path.ends_with('/')) path += "index.html";
+    const File file(open_below(root.descriptor(), path));
+    if (file.is_folder()) {
+      // So that links in its index mean what they say.
+      response.set_status(301);
+      response.add_header("Location", std::string(request.path()) + "/");
+      (void)response.send({});
+      return;
+    }
+    (void)send_open_file(request, response, file, path, options);
+  };
+}
+
+}  // namespace weft::http

@@ -1,0 +1,112 @@
+// Bodies that are in files.
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "http/connection.hpp"
+#include "http/exchange.hpp"
+#include "http/server_core.hpp"
+#include "io/poller.hpp"
+
+namespace weft::http {
+
+namespace {
+
+struct Transfer {
+  std::uint64_t size = 0;
+  int error = 0;
+};
+
+// Neither is ever inlined: a compiler may remember the address of errno over a switch.
+[[gnu::noinline]] Transfer send_part(int to, int from, std::uint64_t offset,
+                                     std::uint64_t size) noexcept {
+  for (;;) {
+    auto position = static_cast<off_t>(offset);
+    const ssize_t count = ::sendfile(to, from, &position, static_cast<std::size_t>(size));
+    if (count >= 0) return {static_cast<std::uint64_t>(count), 0};
+    if (errno != EINTR) return {0, errno};
+  }
+}
+
+[[gnu::noinline]] Transfer read_part(int from, std::uint64_t offset,
+                                     std::span<char> room) noexcept {
+  for (;;) {
+    const ssize_t count = ::pread(from, room.data(), room.size(), static_cast<off_t>(offset));
+    if (count >= 0) return {static_cast<std::uint64_t>(count), 0};
+    if (errno != EINTR) return {0, errno};
+  }
+}
+
+std::error_code to_code(int error) noexcept { return {error, std::system_category()}; }
+
+}  // namespace
+
+// In parts: a client that takes them, however slowly, is not given up.
+std::error_code Connection::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
+                                       std::uint64_t& written) {
+  constexpr std::uint64_t kPart = 256 * 1024;
+  const io::IoUse use(stream_.socket().handle());
+  if (!use) return weft::Errc::closed;
+  Deadline deadline = Deadline::never();
+  while (written < size) {
+    const Transfer sent =
+        send_part(use->descriptor(), descriptor, offset + written, std::min(kPart, size - written));
+    if (sent.error == EAGAIN) {
+      if (deadline.is_never()) deadline = Deadline::after(server_.limits().write);
+      switch (use->wait_writable(deadline)) {
+        case io::WaitOutcome::ready:
+          continue;
+        case io::WaitOutcome::closed:
+          return weft::Errc::closed;
+        default:
+          return weft::Errc::timed_out;
+      }
+    }
+    if (sent.error != 0) return to_code(sent.error);
+    if (sent.size == 0) return Errc::wrong_length;  // The file has become shorter.
+    written += sent.size;
+    deadline = Deadline::never();
+  }
+  return {};
+}
+
+std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  if (stage_ == Stage::complete || talk_) return Errc::already_started;
+  if (promise_ && size > *promise_ - written_ && !has_no_body()) return Errc::wrong_length;
+  if (!started()) begin_stream();
+  if (has_no_body()) return output_.flush();
+  if (stage_ == Stage::chunks || connection_.layer() != nullptr) {
+    return copy_file(descriptor, offset, size);
+  }
+  if (const auto error = output_.flush()) return error;
+  std::uint64_t sent = 0;
+  const std::error_code error = connection_.write_file(descriptor, offset, size, sent);
+  written_ += sent;
+  if (error) close_ = true;
+  return error;
+}
+
+// Where bytes are not sent as they are.
+std::error_code Exchange::copy_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  std::array<char, 8192> room;
+  while (size > 0) {
+    const auto part =
+        std::span(room).first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), size)));
+    const Transfer read = read_part(descriptor, offset, part);
+    if (read.error != 0 || read.size == 0) {
+      close_ = true;
+      return read.error != 0 ? to_code(read.error) : make_error_code(Errc::wrong_length);
+    }
+    if (const auto error = write({part.data(), static_cast<std::size_t>(read.size)})) return error;
+    offset += read.size;
+    size -= read.size;
+  }
+  return {};
+}
+
+}  // namespace weft::http

@@ -1,0 +1,30 @@
+// Answering with files.
+#pragma once
+
+#include <string>
+#include <system_error>
+#include <weft/http/server.hpp>
+
+namespace weft::http {
+
+struct FileOptions {
+  // Empty: by the ending of the file's name; "application/octet-stream" for an unknown one.
+  std::string content_type = {};
+  // "max-age=3600", say. Empty: no such header.
+  std::string cache_control = {};
+};
+
+// Answers GET or HEAD with a regular file: with ETag and Last-Modified; with 304 and 412 where
+// If-None-Match, If-Modified-Since or If-Match say so; with one range of it (206, 416) where Range
+// and If-Range do. 404 for what cannot be opened or is no regular file, 405 for other methods.
+// Without TLS the kernel sends it from its cache (sendfile). What is not in the cache is read from
+// the disk by the worker, which blocks meanwhile. Errors: as Response::write().
+std::error_code send_file(Request& request, Response& response, const std::string& path,
+                          const FileOptions& options = {});
+
+// For a route such as "/files/{path...}": the files below `folder`, and of a folder its index.html.
+// Nothing outside of it is reached, neither by dots nor by links; a name that begins with a dot is
+// nobody's.
+[[nodiscard]] Handler serve_folder(std::string folder, FileOptions options = {});
+
+}  // namespace weft::http

@@ -1,0 +1,172 @@
+#include <weft/http/files.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <weft/http/client.hpp>
+#include <weft/http/router.hpp>
+
+#include "http/http_date.hpp"
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+// A folder with some files, removed in the end; and a server of it.
+class Site {
+ public:
+  Site() : folder_(make_folder()) {
+    const std::filesystem::path root(folder_);
+    std::filesystem::create_directories(root / "public" / "sub");
+    put("public/index.html", "<p>");
+    put("public/ten.txt", "0123456789");
+    put("public/large.bin", std::string(3'000'000, 'x'));
+    put("public/sub/index.html", "sub");
+    put("public/.hidden", "nobody's");
+    put("secret", "secret");
+    std::filesystem::create_symlink("../secret", root / "public" / "link");
+  }
+  ~Site() { std::filesystem::remove_all(folder_); }
+  Site(const Site&) = delete;
+  Site& operator=(const Site&) = delete;
+
+  [[nodiscard]] http::Router routes() const {
+    http::Router router;
+    router.get("/{path...}",
+               http::serve_folder(folder_ + "/public", {.cache_control = "no-cache"}));
+    return router;
+  }
+
+ private:
+  static std::string make_folder() {
+    std::string path = std::filesystem::temp_directory_path() / "weft-http-XXXXXX";
+    CHECK(::mkdtemp(path.data()) != nullptr);
+    return path;
+  }
+  void put(const std::string& name, const std::string& text) const {
+    std::ofstream(folder_ + "/" + name) << text;
+  }
+
+  const std::string folder_;
+};
+
+struct Case {
+  std::string_view name;
+  std::string_view value;
+  int status;
+  std::string_view body;
+};
+// TAG and DATE stand for those of the file.
+constexpr Case kCases[] = {
+    {"Range", "bytes=2-4", 206, "234"},
+    {"Range", "bytes=7-", 206, "789"},
+    {"Range", "bytes=-3", 206, "789"},
+    {"Range", "bytes=-30", 206, "0123456789"},
+    {"Range", "bytes=0-99", 206, "0123456789"},
+    {"Range", "bytes=9-9", 206, "9"},
+    {"Range", "bytes=10-", 416, "Range Not Satisfiable\n"},
+    {"Range", "bytes=-0", 416, "Range Not Satisfiable\n"},
+    {"Range", "bytes=4-2", 200, "0123456789"},
+    {"Range", "bytes=1-2,4-5", 200, "0123456789"},
+    {"Range", "bytes=-", 200, "0123456789"},
+    {"Range", "bytes=99999999999999999999-", 200, "0123456789"},
+    {"Range", "lines=1-2", 200, "0123456789"},
+    {"If-None-Match", "TAG", 304, ""},
+    {"If-None-Match", "\"a\", W/TAG", 304, ""},
+    {"If-None-Match", "*", 304, ""},
+    {"If-None-Match", "\"a\"", 200, "0123456789"},
+    {"If-Match", "TAG", 200, "0123456789"},
+    {"If-Match", "W/TAG", 412, ""},
+    {"If-Match", "\"a\"", 412, ""},
+    {"If-Modified-Since", "DATE", 304, ""},
+    {"If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 200, "0123456789"},
+    {"If-Modified-Since", "yesterday", 200, "0123456789"},
+};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/files");
+
+FIBER_TEST_CASE("files are answered with in all, in part, or not at all") {
+  const Site site;
+  const HttpServer server(site.routes());
+  http::Client client;
+  const auto ask = [&](const std::string& path, const std::string& name, const std::string& value) {
+    http::Call call{.url = "http://" + server.address().to_string() + path};
+    if (!name.empty()) call.headers.emplace_back(name, value);
+    return std::move(client.send(call).value);
+  };
+  auto whole = ask("/ten.txt", "", "");
+  CHECK(whole.status() == 200);
+  CHECK(whole.header("content-type") == "text/plain; charset=utf-8");
+  CHECK(whole.header("cache-control") == "no-cache");
+  CHECK(whole.header("accept-ranges") == "bytes");
+  CHECK(whole.read_all().value == "0123456789");
+  const std::string tag(whole.header("etag").value());
+  const std::string date(whole.header("last-modified").value());
+
+  for (const Case& each : kCases) {
+    std::string value(each.value);
+    if (const auto at = value.find("TAG"); at != std::string::npos) value.replace(at, 3, tag);
+    if (value == "DATE") value = date;
+    auto reply = ask("/ten.txt", std::string(each.name), value);
+    CHECK(std::pair(each.value, reply.status()) == std::pair(each.value, each.status));
+    CHECK(reply.read_all().value == each.body);
+  }
+  CHECK(ask("/ten.txt", "Range", "bytes=2-4").header("content-range") == "bytes 2-4/10");
+  http::Call part{.url = "http://" + server.address().to_string() + "/ten.txt",
+                  .headers = {{"Range", "bytes=2-4"}, {"If-Range", tag}}};
+  CHECK(client.send(part).value.status() == 206);
+  part.headers[1].second = "\"a\"";
+  CHECK(client.send(part).value.status() == 200);
+  part.headers[1].second = date;
+  CHECK(client.send(part).value.status() == 206);
+}
+
+FIBER_TEST_CASE("only what is below the folder is anybody's") {
+  const Site site;
+  const HttpServer server(site.routes());
+  const auto status_of = [&](const std::string& path) {
+    return ask(server, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status;
+  };
+  CHECK(status_of("/") == 200);
+  CHECK(status_of("/sub/") == 200);
+  CHECK(status_of("/sub") == 301);
+  for (const std::string path :
+       {"/nothing", "/../secret", "/%2e%2e/secret", "/sub/../../secret",
+        "/sub/%2e%2e/%2e%2e/secret", "/..%2fsecret", "//etc/passwd", "/%2fetc/passwd", "/link",
+        "/.hidden", "/sub/.hidden", "/ten.txt%00.html", "/ten.txt/", "/sub//../.hidden"}) {
+    CHECK(std::pair(path, status_of(path)) == std::pair(path, 404));
+  }
+  CHECK(ask(server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").at(0).status == 405);
+}
+
+FIBER_TEST_CASE("a large file goes out whole, and its head tells its size") {
+  const Site site;
+  const HttpServer server(site.routes());
+  http::Client client;
+  const std::string url = "http://" + server.address().to_string() + "/large.bin";
+  for (int i = 0; i < 2; ++i) {  // Also on the same connection.
+    CHECK(client.get(url).value.read_all().value == std::string(3'000'000, 'x'));
+  }
+  CHECK(client.send({.method = "HEAD", .url = url}).value.content_length() == 3'000'000);
+  CHECK(client.stats().connections == 1);
+}
+
+TEST_CASE("dates are read as they are written") {
+  CHECK(http::format_http_date(784111777) == "Sun, 06 Nov 1994 08:49:37 GMT");
+  for (const std::int64_t time : {0L, 951'782'400L, 1'700'000'000L, 4'102'444'800L}) {
+    CHECK(http::parse_http_date(http::format_http_date(time)) == time);
+  }
+  for (const char* text : {"", "Mon, 06 Nov 1994 08:49:37 GMT", "Sun, 31 Feb 1999 08:49:37 GMT",
+                           "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:3x GMT",
+                           "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT"}) {
+    CHECK_FALSE(http::parse_http_date(text));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
