@@ -1,5 +1,4 @@
 // Bodies that are in files.
-#include <sys/sendfile.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,7 +10,6 @@
 #include "http/connection.hpp"
 #include "http/exchange.hpp"
 #include "http/server_core.hpp"
-#include "io/poller.hpp"
 
 namespace weft::http {
 
@@ -22,17 +20,7 @@ struct Transfer {
   int error = 0;
 };
 
-// Neither is ever inlined: a compiler may remember the address of errno over a switch.
-[[gnu::noinline]] Transfer send_part(int to, int from, std::uint64_t offset,
-                                     std::uint64_t size) noexcept {
-  for (;;) {
-    auto position = static_cast<off_t>(offset);
-    const ssize_t count = ::sendfile(to, from, &position, static_cast<std::size_t>(size));
-    if (count >= 0) return {static_cast<std::uint64_t>(count), 0};
-    if (errno != EINTR) return {0, errno};
-  }
-}
-
+// Never inlined: a compiler may remember the address of errno over a switch.
 [[gnu::noinline]] Transfer read_part(int from, std::uint64_t offset,
                                      std::span<char> room) noexcept {
   for (;;) {
@@ -46,31 +34,17 @@ std::error_code to_code(int error) noexcept { return {error, std::system_categor
 
 }  // namespace
 
-// In parts: a client that takes them, however slowly, is not given up.
+// In parts, each with a limit: a client that takes them, however slowly, is not given up.
 std::error_code Connection::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
                                        std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
-  const io::IoUse use(stream_.socket().handle());
-  if (!use) return weft::Errc::closed;
-  Deadline deadline = Deadline::never();
   while (written < size) {
-    const Transfer sent =
-        send_part(use->descriptor(), descriptor, offset + written, std::min(kPart, size - written));
-    if (sent.error == EAGAIN) {
-      if (deadline.is_never()) deadline = Deadline::after(server_.limits().write);
-      switch (use->wait_writable(deadline)) {
-        case io::WaitOutcome::ready:
-          continue;
-        case io::WaitOutcome::closed:
-          return weft::Errc::closed;
-        default:
-          return weft::Errc::timed_out;
-      }
-    }
-    if (sent.error != 0) return to_code(sent.error);
-    if (sent.size == 0) return Errc::wrong_length;  // The file has become shorter.
-    written += sent.size;
-    deadline = Deadline::never();
+    const Deadline deadline = Deadline::after(server_.limits().write);
+    const auto [count, error] =
+        stream_.send_file(descriptor, offset + written, std::min(kPart, size - written), deadline);
+    written += count;
+    if (error == weft::Errc::end_of_stream) return Errc::wrong_length;  // It has become shorter.
+    if (error) return error;
   }
   return {};
 }
