@@ -64,7 +64,7 @@ class Selection {
     // A select that does not wait lends nothing: to get it back might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
-    const Loan loan(cases_);
+    const SlotsReleased released(cases_);
     for (;;) {
       lock_all();
       if (!any_ready()) {
@@ -99,22 +99,22 @@ class Selection {
     const std::span<SelectCase* const> cases_;
   };
 
-  // Something that a case lends while the select waits; the first that has anything to lend does.
-  class Loan {
+  // While the select waits, the slots of a task are given back: the first case of its pool does so.
+  class SlotsReleased {
    public:
-    explicit Loan(std::span<SelectCase* const> cases) noexcept {
-      const auto lender =
-          std::find_if(cases.begin(), cases.end(), [](SelectCase* one) { return one->lend(); });
-      if (lender != cases.end()) lender_ = *lender;
+    explicit SlotsReleased(std::span<SelectCase* const> cases) noexcept {
+      const auto found = std::find_if(cases.begin(), cases.end(),
+                                      [](SelectCase* one) { return one->release_slots(); });
+      if (found != cases.end()) case_ = *found;
     }
-    ~Loan() {
-      if (lender_ != nullptr) lender_->reclaim();
+    ~SlotsReleased() {
+      if (case_ != nullptr) case_->reacquire_slots();
     }
-    Loan(const Loan&) = delete;
-    Loan& operator=(const Loan&) = delete;
+    SlotsReleased(const SlotsReleased&) = delete;
+    SlotsReleased& operator=(const SlotsReleased&) = delete;
 
    private:
-    SelectCase* lender_ = nullptr;
+    SelectCase* case_ = nullptr;
   };
 
   // Shuffles as it goes along, so a select whose first case is ready draws one number.

@@ -25,7 +25,7 @@ enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
   reject,       // Return Errc::full.
   caller_runs,  // Run the task in the call of submit(), outside the pool's capacity.
-  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Parties that
+  drop_oldest,  // Drop the task that has been queued longest, as Close::discard would. Callers that
                 // are parked in submit_until() do not get its place. Errc::full if nothing is
                 // queued and yet there is no room: after resize(), while more run than the new
                 // capacity.
@@ -134,7 +134,7 @@ struct PoolStats {
   std::size_t lent = 0;         // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;       // Tasks accepted and not started.
-  std::size_t blocked = 0;      // Parties parked in submit.
+  std::size_t blocked = 0;      // Callers parked in submit.
   std::uint64_t submitted = 0;  // Tasks ever accepted.
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.

@@ -46,7 +46,7 @@ class TaskKey {
 // A task that asks for nothing costs least without any of this.
 struct SubmitOptions {
   // Among the tasks that have been accepted, those of a higher priority start first; but none is
-  // passed over more than 16 times in a row. Parties that are blocked in submit keep their order.
+  // passed over more than 16 times in a row. Callers that are blocked in submit keep their order.
   Priority priority = Priority::normal;
   // Tasks with equal keys run one after the other, in the order in which they were accepted. One
   // that has to wait takes a place in the queue and no slot, and then starts as if no key had

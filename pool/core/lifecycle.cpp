@@ -175,14 +175,14 @@ void PoolCore::end_pause() noexcept {
 
 bool PoolCore::wait_paused_until(const Until& until) noexcept {
   lock_.lock();
-  if (!state_.paused || state_.is_still()) {
+  if (!state_.paused || state_.runs_nothing()) {
     const bool paused = state_.paused;
     lock_.unlock();
     return paused;
   }
   Waiter self;
   const auto winner =
-      detail::wait_in_until(state_.waiters.still, lock_, self, WaitReason::pool_wait, until);
+      detail::wait_in_until(state_.waiters.paused, lock_, self, WaitReason::pool_wait, until);
   return winner == detail::Claim::kNotifier && self.granted;
 }
 

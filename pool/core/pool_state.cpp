@@ -129,9 +129,9 @@ void PoolState::tell_counted(Effects& effects) noexcept {
   }
 }
 
-void PoolState::tell_still(Effects& effects) noexcept {
-  if (!paused || !is_still()) return;
-  while (Waiter* waiter = waiters.still.claim_front()) {
+void PoolState::tell_paused(Effects& effects) noexcept {
+  if (!paused || !runs_nothing()) return;
+  while (Waiter* waiter = waiters.paused.claim_front()) {
     waiter->granted = true;
     effects.wake(*waiter);
   }
@@ -147,7 +147,7 @@ void PoolState::tell_joined(Effects& effects) noexcept {
 
 void PoolState::tell_all(Effects& effects) noexcept {
   tell_counted(effects);
-  tell_still(effects);
+  tell_paused(effects);
   tell_idle(effects);
   tell_joined(effects);
 }
@@ -167,7 +167,7 @@ bool PoolState::lacks_worker() noexcept {
   if (!is_sub_pool) return must_grow(queue.startable());
   if (drains_blocked > 0) return false;
   // A pause is no reason, except that callers are blocked though there is room.
-  waiters.blocked.forget_gone();
+  waiters.blocked.forget_given_up();
   const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked_count : 0;
   if (paused) return must_grow(blocked);
   return must_grow((queue.startable() > 0 && next_fits() ? queue.startable() : 0) + blocked);

@@ -25,9 +25,8 @@ namespace weft::pool {
 //   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use:
 //       then those who run look at the queue after their task. While the pool is paused, it is
 //       enough that a worker lives. Nothing is ever stranded.
-//   I3  Submitters are blocked only while the first of them does not fit, or until the next
-//   finished
-//       task if memory ran out; and then each pop makes room in the queue. Nobody blocks once the
+//   I3  Submitters are blocked only while the first of them does not fit, or until the next task
+//       ends if memory ran out; and then each pop makes room in the queue. Nobody blocks once the
 //       pool is closed.
 //   I4  Tasks that give their slots back wait for them only while they cannot have any.
 //   I5  users counts the fibers of the pool, from before they are spawned to their last access.
@@ -98,10 +97,10 @@ struct PoolState {
     slots.end(weight);
   }
   // No task runs; nor is any queued; nor is anything of the pool left.
-  [[nodiscard]] bool is_still() const noexcept {
+  [[nodiscard]] bool runs_nothing() const noexcept {
     return slots.running() + slots.released() + in_callers == 0;
   }
-  [[nodiscard]] bool is_idle() const noexcept { return is_still() && queue.empty(); }
+  [[nodiscard]] bool is_idle() const noexcept { return runs_nothing() && queue.empty(); }
   [[nodiscard]] bool is_joined() const noexcept {
     // A submitter that gives up comes back to the lock.
     return closed && users + in_callers + waiters.parked == 0 && queue.empty();
@@ -112,7 +111,7 @@ struct PoolState {
   // Ends the waits whose time has come. After tell_joined(), the release of the lock is the last
   // access to the pool of who is not one of its users.
   void tell_counted(Effects& effects) noexcept;
-  void tell_still(Effects& effects) noexcept;
+  void tell_paused(Effects& effects) noexcept;
   void tell_idle(Effects& effects) noexcept {
     if (is_idle()) effects.wake_all(waiters.idle.claim_all());
   }
@@ -192,7 +191,7 @@ struct PoolState {
   // Those who wait for the tasks to end are told that it was in vain.
   void end_pause(Effects& effects) noexcept {
     paused = false;
-    effects.wake_all(waiters.still.claim_all());
+    effects.wake_all(waiters.paused.claim_all());
   }
   // `dropped` gets what a close that does not drain drops.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;

@@ -28,7 +28,7 @@ class BlockedSubmitters {
  public:
   [[nodiscard]] bool empty() const noexcept { return for_room_.empty() && behind_keys_.empty(); }
   [[nodiscard]] bool nobody_waits_for_room() const noexcept { return for_room_.empty(); }
-  // Who has waited longest; null if nobody does.
+  // The submitter that has waited longest; null if there is none.
   [[nodiscard]] Submitter* first_for_room() noexcept {
     return static_cast<Submitter*>(for_room_.front());
   }
@@ -45,7 +45,7 @@ class BlockedSubmitters {
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
-  // Who waits for room waits for a place behind its key instead.
+  // The submitter waits for a place behind its key instead of for room.
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
@@ -64,7 +64,7 @@ class BlockedSubmitters {
     return static_cast<Submitter*>(waiter);
   }
   // Takes those out, from the front of both lists, who have given up.
-  void forget_gone() noexcept {
+  void forget_given_up() noexcept {
     (void)for_room_.has_claimable();
     (void)behind_keys_.has_claimable();
   }
@@ -99,7 +99,7 @@ struct Waiters {
   std::size_t parked = 0;         // Of them, without sub-pools.
   detail::WaitList reacquiring;   // Tasks that want their slots back.
   detail::WaitList idle;          // Until no task is queued or runs.
-  detail::WaitList still;         // Until no task runs, while the pool is paused.
+  detail::WaitList paused;        // Until no task runs, while the pool is paused.
   detail::WaitList joiners;
   detail::WaitList counted;  // Until so many tasks have ended.
 };

@@ -58,7 +58,7 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
       set_out(self, effects);
       return true;
     }
-    state_.tell_still(effects);
+    state_.tell_paused(effects);
     state_.tell_idle(effects);
     if (surplus || (state_.closed && state_.queue.startable() == 0)) {
       retire(self, effects);

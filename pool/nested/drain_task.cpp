@@ -98,7 +98,7 @@ class Drain {
     if (goes_on) {
       self_.number = state_.left_queue();
     } else {
-      state_.tell_still(effects);
+      state_.tell_paused(effects);
       state_.tell_idle(effects);
       state_.retire_self(effects);
     }

@@ -38,7 +38,7 @@ void leave(PoolCore& core) noexcept {
 
 PoolCore* SubPool::enter() noexcept {
   lock_.lock();
-  PoolCore* const core = is_gone_ ? nullptr : &core_;
+  PoolCore* const core = has_ended_ ? nullptr : &core_;
   if (core != nullptr) {
     core->lock();
     ++core->state().users;
@@ -50,7 +50,7 @@ PoolCore* SubPool::enter() noexcept {
 
 void SubPool::detach() noexcept {
   lock_.lock();
-  is_gone_ = true;
+  has_ended_ = true;
   lock_.unlock();
 }
 

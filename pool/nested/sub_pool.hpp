@@ -51,7 +51,7 @@ class SubPool : public Submitter {
 
   detail::SpinLock lock_;
   PoolCore& core_;
-  bool is_gone_ = false;
+  bool has_ended_ = false;
   detail::Atomic<std::uint32_t> references_{1};
 };
 

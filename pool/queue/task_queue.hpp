@@ -64,12 +64,10 @@ class PriorityLevel {
 // are ordered with the others of that priority by when they were accepted.
 // Guarded by its owner's lock.
 // Invariants
-//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key,
-//   which
-//       is in a list above, or runs. When that one ends, or is dropped, the next takes over.
+//   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That
+//       one is in a list above, or runs; when it ends, or is dropped, the next takes over.
 //   I2  plain_ behaves as SegmentQueue says; a task with attributes needs no room anywhere, but for
-//   the
-//       first buckets of keys_.
+//       the first buckets of keys_.
 class TaskQueue {
  public:
   using Attributes = detail::TaskAttributes;

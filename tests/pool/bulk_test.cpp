@@ -194,7 +194,7 @@ FIBER_TEST_CASE("tasks of a bulk that take a token are given one, and dropped on
   CHECK(shared.use_count() == 31);  // Those of `tasks`, and this one.
 }
 
-THREAD_TEST_CASE("bulks of many parties lose and double nothing") {
+THREAD_TEST_CASE("bulks of many callers lose and double nothing") {
   const std::size_t rounds = 50 / kSlowdown;
   std::atomic<std::uint64_t> ran{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 40, .timings = true});

@@ -220,7 +220,8 @@ FIBER_TEST_CASE("who waits for a call that is dropped is told") {
   CHECK(running.join() == 1);
 }
 
-FIBER_TEST_CASE("a function may call its own pool of one, and waits for it with a lent slot") {
+FIBER_TEST_CASE(
+    "a function may call its own pool of one, and waits for it with its slot given back") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool([&](int n) { return n == 0 ? 0 : n + self->process(n - 1); },
                               {.capacity = 1});
@@ -229,7 +230,7 @@ FIBER_TEST_CASE("a function may call its own pool of one, and waits for it with 
   CHECK(pool.pool().stats().live <= 1);
 }
 
-FIBER_TEST_CASE("a call with a limit lends the slot of a task of the same pool, too") {
+FIBER_TEST_CASE("a call with a limit gives back the slot of a task of the same pool, too") {
   FunctionPool<int, int>* self = nullptr;
   FunctionPool<int, int> pool(
       [&](int depth) { return depth == 0 ? 7 : *self->process_until(1h, depth - 1); },

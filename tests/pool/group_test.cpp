@@ -55,7 +55,7 @@ FIBER_TEST_CASE("many groups share a pool, and its capacity holds for all of the
   CHECK(pool.stats().completed == 160);
 }
 
-FIBER_TEST_CASE("a task lends its slot to a group, however the group's tasks were started") {
+FIBER_TEST_CASE("a task gives its slot back for a group, however the group's tasks were started") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   int ran = 0;
   pool.run([&] {

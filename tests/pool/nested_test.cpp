@@ -23,7 +23,7 @@ FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {
   CHECK(pool.stats().lent == 0);
 }
 
-FIBER_TEST_CASE("a task of a full pool may submit: its slot is lent while it is blocked") {
+FIBER_TEST_CASE("a task of a full pool may submit: its slot is given back while it is blocked") {
   for (const std::size_t queue : {0u, 1u}) {
     std::atomic<int> ran{0};
     FiberPool pool({.capacity = 1, .queue_capacity = queue});
@@ -149,7 +149,7 @@ FIBER_TEST_CASE("nested tasks go on while the pool is resized and drained") {
   }
 }
 
-FIBER_TEST_CASE("without lending a task that waits keeps its slot") {
+FIBER_TEST_CASE("without giving back a task that waits keeps its slot") {
   weft::test::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 4, .lend_when_blocked = false});
   std::atomic<int> begun{0};

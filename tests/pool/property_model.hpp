@@ -16,7 +16,7 @@
 
 namespace weft::test {
 
-// Every party's answers, by the number of the call, and the tasks in the order of their starts.
+// Every caller's answers, by the number of the call, and the tasks in the order of their starts.
 struct Behaviour {
   std::map<int, std::string> answers;
   std::vector<int> started;
@@ -24,7 +24,7 @@ struct Behaviour {
 };
 
 // The model. A call takes effect at once, as far as that needs no fiber but the caller; settle()
-// then does what the workers, the blocked and the waiting parties do until nothing is left to do.
+// then does what the workers, the blocked and the waiting callers do until nothing is left to do.
 class PoolModel {
  public:
   explicit PoolModel(const PoolOptions& options) : options_(options), capacity_(options.capacity) {
@@ -119,15 +119,17 @@ class PoolModel {
   }
   [[nodiscard]] std::size_t load() const { return weight_of(running_) + queue_.weight(); }
   [[nodiscard]] bool has_room_beside(std::size_t load, const Op& op) const {
-    return op.terms.weight <= bound() - std::min(load, bound()) ||
-           (op.terms.weight > 1 && load == 0);
+    return op.options.weight <= bound() - std::min(load, bound()) ||
+           (op.options.weight > 1 && load == 0);
   }
   [[nodiscard]] bool has_room(const Op& op) const { return has_room_beside(load(), op); }
-  [[nodiscard]] bool is_held(const Op& op) const { return queue_.is_held(op.terms.key, running_); }
+  [[nodiscard]] bool is_held(const Op& op) const {
+    return queue_.is_held(op.options.key, running_);
+  }
   // Tasks that others hold up take places of the queue, and none of a slot.
   [[nodiscard]] bool has_place_behind_key(const Op& op) const {
     const std::size_t taken = std::min(queue_.held_up_weight(running_), options_.queue_capacity);
-    return !is_held(op) || op.terms.weight <= options_.queue_capacity - taken;
+    return !is_held(op) || op.options.weight <= options_.queue_capacity - taken;
   }
   [[nodiscard]] bool fits(const Op& op) const { return has_room(op) && has_place_behind_key(op); }
   [[nodiscard]] bool is_still() const { return running_.empty() && in_callers_.empty(); }
@@ -140,14 +142,14 @@ class PoolModel {
 
   void call(const Op& op) {
     if (closed_) return refuse(op.id, "closed");
-    if (op.terms.weight > capacity_) return refuse(op.id, "too heavy");
+    if (op.options.weight > capacity_) return refuse(op.id, "too heavy");
     const auto is_before = [&](const Op& other) { return is_held(op) || !is_held(other); };
     if (fits(op) && std::none_of(blocked_.begin(), blocked_.end(), is_before)) return accept(op);
     switch (when_full(op.act)) {
       case OnFull::reject:
         return refuse(op.id, "full");
       case OnFull::caller_runs:
-        return paused_ || op.terms.key != 0 ? block(op) : run_in_caller(op);
+        return paused_ || op.options.key != 0 ? block(op) : run_in_caller(op);
       case OnFull::drop_oldest:
         if (queue_.empty() || !drop_for(op)) return refuse(op.id, "full");
         accept(op);
@@ -195,11 +197,11 @@ class PoolModel {
   }
   // A task takes the place of the oldest, and a heavy one of several, if these are enough.
   bool drop_for(const Op& op) {
-    if (op.terms.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
-    if (is_held(op) && op.terms.weight > options_.queue_capacity) return false;
+    if (op.options.weight > 1 && !has_room_beside(weight_of(running_), op)) return false;
+    if (is_held(op) && op.options.weight > options_.queue_capacity) return false;
     do {
       drop(has_place_behind_key(op) ? queue_.take_oldest() : queue_.take_oldest_held_up(running_));
-    } while (op.terms.weight > 1 && !fits(op));
+    } while (op.options.weight > 1 && !fits(op));
     return true;
   }
   void drop_oldest() { drop(queue_.take_oldest()); }
@@ -211,11 +213,11 @@ class PoolModel {
   [[nodiscard]] static bool tells(const Op& op) {
     return op.act == Act::async || op.act == Act::run;
   }
-  // By a worker that has found nothing to start: it takes the task of the first party itself, if
+  // By a worker that has found nothing to start: it takes the task of the first caller itself, if
   // that is a plain one and no heavy task runs.
   void admit_from_worker() {
     if (!paused_ && queue_.startable(running_) == 0 && weight_of(running_) == running_.size() &&
-        next_blocked() != blocked_.end() && !next_blocked()->terms.are_set) {
+        next_blocked() != blocked_.end() && !next_blocked()->options.are_set) {
       admit_next();
       start_one();
     }
@@ -246,7 +248,7 @@ class PoolModel {
   // But for a pause. Who does not fit beside those that run keeps others waiting, too.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
-    return next && (running_.empty() || next->terms.weight + weight_of(running_) <= capacity_);
+    return next && (running_.empty() || next->options.weight + weight_of(running_) <= capacity_);
   }
   bool start_one() {
     if (paused_ || !can_start()) return false;
@@ -277,7 +279,7 @@ class PoolModel {
       running_.erase(running);
       if (live_ > capacity_) retire(1);
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
-      // Nobody takes over from a blocked party before that: for a moment there is nothing to do.
+      // Nobody takes over from a blocked caller before that: for a moment there is nothing to do.
       if (paused_ && is_quiet()) answer_all(idle_waiters_, "true");
       go_on_after_end();
       return true;

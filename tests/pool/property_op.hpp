@@ -42,7 +42,7 @@ enum class Course : std::uint8_t {
 };
 
 // As SubmitOptions.
-struct Terms {
+struct TaskOptions {
   bool are_set = false;  // If not, it is submitted without any.
   Priority priority = Priority::normal;
   int key = 0;  // None.
@@ -56,7 +56,7 @@ struct Op {
   std::size_t number = 0;
   Course course = Course::at_once;
   bool throws = false;
-  Terms terms = {};
+  TaskOptions options = {};
   bool settles = true;  // Everything that can happen happens before the next one.
 
   [[nodiscard]] bool has_task() const { return act <= Act::run; }

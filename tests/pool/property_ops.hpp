@@ -39,11 +39,11 @@ namespace weft::test {
   if (op.has_task()) text += kCourses[static_cast<std::size_t>(op.course)];
   if (op.has_task() && op.throws) text += " throws";
   if (op.act >= Act::open && op.act <= Act::stop) text += " #" + std::to_string(op.target);
-  if (op.has_task() && op.terms.are_set) {
+  if (op.has_task() && op.options.are_set) {
     constexpr std::array kPriorities{" high", " normal", " low"};
-    text += kPriorities[static_cast<std::size_t>(op.terms.priority)];
-    if (op.terms.key != 0) text += " key " + std::to_string(op.terms.key);
-    if (op.terms.weight > 1) text += " weight " + std::to_string(op.terms.weight);
+    text += kPriorities[static_cast<std::size_t>(op.options.priority)];
+    if (op.options.key != 0) text += " key " + std::to_string(op.options.key);
+    if (op.options.weight > 1) text += " weight " + std::to_string(op.options.weight);
   }
   if (op.act == Act::resize || op.act == Act::bulk) text += ' ' + size_to_string(op.number);
   return text + (op.settles ? "" : " &");
@@ -89,23 +89,23 @@ namespace weft::test {
   return Act::submit;
 }
 
-[[nodiscard]] inline Terms random_terms(Random& random) {
+[[nodiscard]] inline TaskOptions random_task_options(Random& random) {
   // Two of the keys are in one bucket of the pool's table, which has 64 at first.
   constexpr std::array kKeys{1, 2, 60};
-  Terms terms{.are_set = true};
+  TaskOptions options{.are_set = true};
   // Mostly high, so that the patience of others ends now and then.
   if (random.one_in(2))
-    terms.priority = static_cast<Priority>(random.below(3));
+    options.priority = static_cast<Priority>(random.below(3));
   else
-    terms.priority = Priority::high;
-  if (random.one_in(3)) terms.key = kKeys[random.below(kKeys.size())];
-  if (random.one_in(4)) terms.weight = 1 + random.below(4);
-  return terms;
+    options.priority = Priority::high;
+  if (random.one_in(3)) options.key = kKeys[random.below(kKeys.size())];
+  if (random.one_in(4)) options.weight = 1 + random.below(4);
+  return options;
 }
 
 // Which tasks a random run has. Which of two that end at the same time is first makes a difference
-// to others of their keys, so with terms each operation has its effect before the next one.
-enum class Kind : std::uint8_t { plain_tasks, with_terms };
+// to others of their keys, so with options each operation has its effect before the next one.
+enum class Kind : std::uint8_t { plain_tasks, with_options };
 
 // Operations with numbers from 1 on.
 [[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count, Kind kind) {
@@ -126,9 +126,9 @@ enum class Kind : std::uint8_t { plain_tasks, with_terms };
                                    : Course::gated;
     op.throws = random.one_in(5);
     op.settles = !random.one_in(4);
-    if (kind == Kind::with_terms) {
+    if (kind == Kind::with_options) {
       op.settles = true;
-      if (!random.one_in(3)) op.terms = random_terms(random);
+      if (!random.one_in(3)) op.options = random_task_options(random);
     }
     if (op.act == Act::bulk) op.number = 1 + random.below(40);
     ops.push_back(op);

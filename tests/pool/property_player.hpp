@@ -63,7 +63,7 @@ class Player {
   [[nodiscard]] const Behaviour& behaviour() const { return behaviour_; }
   [[nodiscard]] const FiberPool& pool() const { return pool_; }
 
-  // False if a party or the pool itself is stuck, so that this object must be left alone.
+  // False if a caller or the pool itself is stuck, so that this object must be left alone.
   [[nodiscard]] bool end() {
     for (auto& [id, gate] : gates_) gate.set();
     for (auto& [id, stop] : stops_) stop.request_stop();
@@ -98,32 +98,32 @@ class Player {
   }
   template <class Task>
   void offer(const Op& op, Task task) {
-    if (!op.terms.are_set) return offer_to(op, std::move(task));
+    if (!op.options.are_set) return offer_to(op, std::move(task));
     offer_to(op, std::move(task),
-             SubmitOptions{.priority = op.terms.priority,
-                           .key = op.terms.key == 0 ? TaskKey() : TaskKey(op.terms.key),
-                           .weight = op.terms.weight});
+             SubmitOptions{.priority = op.options.priority,
+                           .key = op.options.key == 0 ? TaskKey() : TaskKey(op.options.key),
+                           .weight = op.options.weight});
   }
-  // `terms`: none, or SubmitOptions.
+  // `options`: none, or SubmitOptions.
   template <class Task, class... Options>
-  void offer_to(const Op& op, Task task, const Options&... terms) {
+  void offer_to(const Op& op, Task task, const Options&... options) {
     switch (op.act) {
       case Act::submit:
-        return answer(op.id, pool_.submit(terms..., std::move(task)));
+        return answer(op.id, pool_.submit(options..., std::move(task)));
       case Act::try_submit:
-        return answer(op.id, pool_.try_submit(terms..., std::move(task)));
+        return answer(op.id, pool_.try_submit(options..., std::move(task)));
       case Act::submit_past:
-        return answer(op.id, pool_.submit_until(Deadline::past(), terms..., std::move(task)));
+        return answer(op.id, pool_.submit_until(Deadline::past(), options..., std::move(task)));
       case Act::submit_stopping: {
         const std::stop_token token = stops_[op.id].get_token();
-        return answer(op.id, pool_.submit_until(token, terms..., std::move(task)));
+        return answer(op.id, pool_.submit_until(token, options..., std::move(task)));
       }
       case Act::run:
-        return answer_end(op.id, [&] { pool_.run(terms..., task); });
+        return answer_end(op.id, [&] { pool_.run(options..., task); });
       default:
         return answer_end(op.id, [&] {
           PoolTask<void>& handle = handles_[op.id];
-          handle = pool_.async(terms..., std::move(task));
+          handle = pool_.async(options..., std::move(task));
           answer(op.id, std::error_code());
           handle.wait();
           handle.get();

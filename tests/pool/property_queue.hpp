@@ -14,7 +14,7 @@ namespace weft::test {
 
 [[nodiscard]] inline std::size_t weight_of(const std::vector<Op>& ops) {
   std::size_t sum = 0;
-  for (const Op& op : ops) sum += op.terms.weight;
+  for (const Op& op : ops) sum += op.options.weight;
   return sum;
 }
 
@@ -30,7 +30,7 @@ class ModelQueue {
   [[nodiscard]] bool empty() const { return tasks_.empty(); }
   [[nodiscard]] std::size_t weight() const {
     std::size_t sum = 0;
-    for (const Queued& task : tasks_) sum += task.op.terms.weight;
+    for (const Queued& task : tasks_) sum += task.op.options.weight;
     return sum;
   }
   void push(const Op& op) { tasks_.push_back({op}); }
@@ -50,7 +50,7 @@ class ModelQueue {
 
   // Whether a task with that key would have to wait for another.
   [[nodiscard]] bool is_held(int key, const std::vector<Op>& running) const {
-    const auto has_key = [key](const Op& op) { return op.terms.key == key; };
+    const auto has_key = [key](const Op& op) { return op.options.key == key; };
     return key != 0 && (std::any_of(running.begin(), running.end(), has_key) ||
                         std::any_of(tasks_.begin(), tasks_.end(),
                                     [&](const Queued& task) { return has_key(task.op); }));
@@ -58,7 +58,7 @@ class ModelQueue {
   [[nodiscard]] std::size_t held_up_weight(const std::vector<Op>& running) const {
     std::size_t sum = 0;
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (!is_startable(i, running)) sum += tasks_[i].op.terms.weight;
+      if (!is_startable(i, running)) sum += tasks_[i].op.options.weight;
     }
     return sum;
   }
@@ -101,8 +101,8 @@ class ModelQueue {
   static constexpr int kPatience = 16;
 
   [[nodiscard]] bool is_startable(std::size_t position, const std::vector<Op>& running) const {
-    const int key = tasks_[position].op.terms.key;
-    const auto holds_it_up = [key](const Op& other) { return other.terms.key == key; };
+    const int key = tasks_[position].op.options.key;
+    const auto holds_it_up = [key](const Op& other) { return other.options.key == key; };
     if (key == 0) return true;
     if (std::any_of(running.begin(), running.end(), holds_it_up)) return false;
     for (std::size_t i = 0; i < position; ++i) {
@@ -112,14 +112,14 @@ class ModelQueue {
   }
   [[nodiscard]] bool has_terms_to_start(const std::vector<Op>& running) const {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (tasks_[i].op.terms.are_set && is_startable(i, running)) return true;
+      if (tasks_[i].op.options.are_set && is_startable(i, running)) return true;
     }
     return false;
   }
   [[nodiscard]] std::optional<std::size_t> first_of(std::size_t level,
                                                     const std::vector<Op>& running) const {
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
-      if (static_cast<std::size_t>(tasks_[i].op.terms.priority) != level) continue;
+      if (static_cast<std::size_t>(tasks_[i].op.options.priority) != level) continue;
       if (is_startable(i, running)) return i;
     }
     return std::nullopt;

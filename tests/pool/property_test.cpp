@@ -96,7 +96,7 @@ class Comparing {
     std::string difference = follow(*player, model, ops, options.on_full);
     if (!player->end()) {
       is_stuck_ = true;
-      (void)player.release();  // Parties are still inside.
+      (void)player.release();  // Callers are still inside.
       return difference + "the pool cannot be taken down\n";
     }
     player->settle();
@@ -206,7 +206,7 @@ TEST_CASE("a pool does what its model does, whatever is done to it") {
 }
 
 TEST_CASE("a pool does what its model does with priorities, keys and weights") {
-  compare("a pool and its model, with terms", Kind::with_terms);
+  compare("a pool and its model, with options", Kind::with_options);
 }
 
 TEST_SUITE_END();

@@ -57,7 +57,7 @@ FIBER_TEST_CASE("a handle without a task is never ready, and the timeout ends a 
   CHECK(select(on_done(none), on_done(waits)) == 1);
 }
 
-FIBER_TEST_CASE("a task that selects on tasks of its own pool of one lends its slot") {
+FIBER_TEST_CASE("a task that selects on tasks of its own pool of one gives its slot back") {
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   const int sum = pool.run([&] {
     auto first = pool.async([] { return 1; });
@@ -99,9 +99,9 @@ FIBER_TEST_CASE("selects race with short tasks, and no more than the capacity ru
     Concurrency gauge;
     FiberPool pool({.capacity = capacity, .queue_capacity = kUnlimited});
     std::vector<PoolTask<int>> tasks;
-    for (int party = 0; party < 4; ++party) {
-      tasks.push_back(pool.async([&, party] {
-        Random random(static_cast<std::uint64_t>(party));
+    for (int caller = 0; caller < 4; ++caller) {
+      tasks.push_back(pool.async([&, caller] {
+        Random random(static_cast<std::uint64_t>(caller));
         int ended = 0;
         for (int i = 0; i < rounds; ++i) {
           const auto work = [&] { const Concurrency::Stay stay(gauge); };

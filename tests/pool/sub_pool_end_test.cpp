@@ -83,7 +83,7 @@ FIBER_TEST_CASE(
   CHECK(stats.started == stats.retired);
 }
 
-FIBER_TEST_CASE("a paused sub-pool lets blocked parties in as long as it has slots") {
+FIBER_TEST_CASE("a paused sub-pool lets blocked submitters in as long as it has slots") {
   Gate begun, release;
   std::atomic<int> ran{0};
   FiberPool parent({.capacity = 1});
@@ -98,7 +98,8 @@ FIBER_TEST_CASE("a paused sub-pool lets blocked parties in as long as it has slo
   for (int i = 0; i < 2; ++i) {
     waiting.push_back(spawn([&] { CHECK(pool.submit([&] { ran.fetch_add(1); })); }));
   }
-  // Who submits while another asks for a visit may be accepted on account of that visit.
+  // A submitter may come while another asks for a drain task may be accepted on account of that
+  // one.
   wait_until_true([&] {
     const PoolStats stats = pool.stats();
     return stats.blocked + stats.queued == 2 && stats.blocked > 0;
@@ -251,7 +252,7 @@ FIBER_TEST_CASE("a parent that drops the oldest drops no task of a sub-pool") {
 namespace {
 
 // A parent, two sub-pools of it, and one of the first of them.
-struct Family {
+struct Nested {
   static constexpr std::size_t kPools = 4;
   static constexpr std::size_t kMost = 3;
 
@@ -307,37 +308,38 @@ struct Family {
 
 }  // namespace
 
-FIBER_TEST_CASE("submits race with pauses, sizes and closes of a family, and the books balance") {
+FIBER_TEST_CASE(
+    "submits race with pauses, sizes and closes of nested pools, and the books balance") {
   const int rounds = kSanitized ? 4 : 20;
   for (int round = 0; round < rounds; ++round) {
-    Family family;
+    Nested nested;
     const bool discards = round % 3 == 1;
     WaitGroup submitters;
     submitters.add(12);
     for (std::uint64_t i = 0; i < 12; ++i) {
       go([&, i] {
-        family.submit_at_random(i);
+        nested.submit_at_random(i);
         submitters.done();
       });
     }
-    auto disturber = spawn([&, round] { family.disturb(static_cast<std::uint64_t>(100 + round)); });
+    auto disturber = spawn([&, round] { nested.disturb(static_cast<std::uint64_t>(100 + round)); });
     disturber.join();
-    if (round % 3 == 0) family.parent.close(Close::drain);
-    if (discards) family.parent.close(Close::discard);
+    if (round % 3 == 0) nested.parent.close(Close::drain);
+    if (discards) nested.parent.close(Close::discard);
     submitters.wait();
-    family.parent.close(Close::drain);
-    family.parent.join();
+    nested.parent.close(Close::drain);
+    nested.parent.join();
     std::uint64_t cancelled = 0;
-    for (FiberPool* pool : family.pools) {
+    for (FiberPool* pool : nested.pools) {
       pool->join();
       const PoolStats stats = pool->stats();
       CHECK(balanced(stats));
       CHECK(stats.busy + stats.queued + stats.lent + stats.blocked == 0);
-      if (pool != &family.parent) cancelled += stats.cancelled;
+      if (pool != &nested.parent) cancelled += stats.cancelled;
     }
-    CHECK(family.gauge.most() <= Family::kMost);
-    CHECK(family.ran.load() <= family.accepted.load());
-    if (!discards) CHECK(family.ran.load() == family.accepted.load());
+    CHECK(nested.gauge.most() <= Nested::kMost);
+    CHECK(nested.ran.load() <= nested.accepted.load());
+    if (!discards) CHECK(nested.ran.load() == nested.accepted.load());
     if (!discards) CHECK(cancelled == 0);
   }
 }

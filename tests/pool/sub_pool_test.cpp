@@ -186,7 +186,7 @@ FIBER_TEST_CASE("a long queue of a sub-pool keeps nobody else from the parent's 
   CHECK(order == std::vector<int>{1, 2, 0, 1, 2, 1, 2, 1, 2, 1, 2});
 }
 
-FIBER_TEST_CASE("tasks may wait for any pool of the family, with one slot each") {
+FIBER_TEST_CASE("tasks may wait for any pool of the same root, with one slot each") {
   FiberPool parent({.capacity = 1});
   FiberPool one({.capacity = 1, .parent = &parent});
   FiberPool two({.capacity = 1, .parent = &parent});
@@ -227,7 +227,7 @@ int fibonacci(const std::vector<FiberPool*>& pools, Concurrency& gauge, int n) {
 
 }  // namespace
 
-FIBER_TEST_CASE("a tree of tasks over a family ends, and only the capacity runs") {
+FIBER_TEST_CASE("a tree of tasks over nested pools ends, and only the capacity runs") {
   for (const std::size_t capacity : {1u, 2u}) {
     Concurrency gauge;
     FiberPool parent({.capacity = capacity});
@@ -244,7 +244,7 @@ FIBER_TEST_CASE("a tree of tasks over a family ends, and only the capacity runs"
   }
 }
 
-FIBER_TEST_CASE("a task may wait until another pool of the family is idle or joined") {
+FIBER_TEST_CASE("a task may wait until another pool of the same root is idle or joined") {
   FiberPool parent({.capacity = 1});
   int ran = 0;
   parent.run([&] {

@@ -173,7 +173,7 @@ FIBER_TEST_CASE("deadlines race with slots that become free, and no task is lost
   CHECK(stats.completed == ran.load());
 }
 
-FIBER_TEST_CASE("no more than max_blocked parties wait") {
+FIBER_TEST_CASE("no more than max_blocked submitters wait") {
   FiberPool pool({.capacity = 1, .max_blocked = 2});
   Occupied occupied(pool, 1);
   auto first = spawn([&] { return pool.submit(nothing); });
@@ -321,8 +321,8 @@ TEST_CASE("a task that was accepted because of a worker that could not start run
   for (int t = 0; t < 8; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < calls; ++i) {
-        // No runtime exists, so no worker ever starts: one party says so to its caller, and runs
-        // what others could have submitted in the meantime.
+        // No runtime exists, so no worker ever starts: one of the threads says so to its caller,
+        // and runs what others could have submitted in the meantime.
         const std::error_code error = pool.submit([&] { ran.fetch_add(1); });
         CHECK((!error || error == Errc::no_runtime));
         if (!error) accepted.fetch_add(1);

@@ -186,8 +186,8 @@ FIBER_TEST_CASE("the end of a heavy task lets in as many as find room") {
   pool.wait_idle();
 }
 
-// A sub-pool sends another visit in place of a dropped one, at once.
-FIBER_TEST_CASE("a heavy task may take the places of visits from a sub-pool") {
+// A sub-pool sends another drain task in place of a dropped one, at once.
+FIBER_TEST_CASE("a heavy task may take the places of drain tasks from a sub-pool") {
   Event hold;
   std::atomic<int> ran{0};
   FiberPool host({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a heavy task may take the places of visits from a sub-pool") {
   CHECK(ran.load() == 15);
 }
 
-FIBER_TEST_CASE("a heavy task that waits for its own pool lends all its slots") {
+FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots back") {
   FiberPool pool({.capacity = 4});
   const int sum = pool.run({.weight = 4}, [&] {
     const int inner = pool.run({.weight = 4}, [&] { return pool.run([] { return 1; }) + 2; });

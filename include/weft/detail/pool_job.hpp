@@ -174,10 +174,10 @@ class PoolCase final : public SelectCase {
   bool attempt() noexcept override { return job_->ready(); }
   bool is_ready() noexcept override { return job_->ready(); }
   bool conclude() noexcept override { return true; }
-  bool lend() noexcept override {
+  bool release_slots() noexcept override {
     return job_ != nullptr && scope_.emplace(job_->root()).is_made();
   }
-  void reclaim() noexcept override { scope_.reset(); }
+  void reacquire_slots() noexcept override { scope_.reset(); }
 
   PoolJob* const job_;
   Handler handler_;

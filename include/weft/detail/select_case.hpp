@@ -35,9 +35,9 @@ class SelectCase {
   // Whether the kernel can make it ready, and not only a caller in this process.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
   // Around the wait, if the caller holds something that others need meanwhile. True when it
-  // was given up; reclaim() is called then.
-  [[nodiscard]] virtual bool lend() noexcept { return false; }
-  virtual void reclaim() noexcept {}
+  // was given up; reacquire_slots() is called then.
+  [[nodiscard]] virtual bool release_slots() noexcept { return false; }
+  virtual void reacquire_slots() noexcept {}
 
   // Null: the case is never ready.
   [[nodiscard]] SpinLock* lock() const noexcept WEFT_RETURNS_LOCK(*lock_) { return lock_; }

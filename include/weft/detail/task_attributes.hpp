@@ -50,7 +50,7 @@ struct TaskAttributes {
   TaskAttributes* previous = nullptr;  //
   TaskAttributes* next_of_key = nullptr;  // The one that this one holds up.
   TaskAttributes* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
-  unsigned rank = 0;                      // In a heap of tasks that come late; see TermsList.
+  unsigned rank = 0;                      // In a heap of tasks that come late; see PriorityLevel.
   TaskAttributes* next_in_bucket = nullptr;
 
   StopRegistration<CancelJob> stop;
