@@ -1,0 +1,130 @@
+// Streams of weft for libraries that stand on Boost.Asio: Beast's HTTP and WebSocket, ssl::stream,
+// read_until and the like run on fibers as they are, by their synchronous calls. Needs the headers
+// of Boost, and no thread of Asio's.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/beast/core/role.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#include <cstddef>
+#include <span>
+#include <system_error>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::asio {
+
+namespace detail {
+
+// Some libraries want an executor of each stream, to make timers of it that synchronous calls never
+// use. Nobody runs this one.
+inline boost::asio::io_context& unused_context() {
+  static boost::asio::io_context context;
+  return context;
+}
+
+}  // namespace detail
+
+// As Asio would have said it: eof, operation_aborted, timed_out; the system's as they are.
+[[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
+  if (!error) return {};
+  if (error == Errc::end_of_stream) return boost::asio::error::eof;
+  if (error == Errc::cancelled || error == Errc::closed) {
+    return boost::asio::error::operation_aborted;
+  }
+  if (error == Errc::timed_out) return boost::asio::error::timed_out;
+  if (error.category() == std::system_category() || error.category() == std::generic_category()) {
+    return {error.value(), boost::system::system_category()};
+  }
+  // Of another library on top of TCP: TLS, say.
+  return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
+}
+
+// A model of Asio's SyncReadStream and SyncWriteStream: a net::TcpStream, a tls::Stream, or what
+// has their calls. Its calls park the calling fiber and not its thread; the stream's deadlines and
+// close() end them. Move-only; one party reads and one writes at a time.
+template <class Stream = net::TcpStream>
+class SyncStream {
+ public:
+  using executor_type = boost::asio::io_context::executor_type;
+  using lowest_layer_type = SyncStream;
+
+  explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
+
+  // At least one byte, unless the buffers are empty.
+  template <class MutableBuffers>
+  std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
+    error = {};
+    const auto buffer = first_of<boost::asio::mutable_buffer>(buffers);
+    if (buffer.size() == 0) return 0;
+    const auto result =
+        stream_.read_some(std::span(static_cast<std::byte*>(buffer.data()), buffer.size()));
+    error = to_boost(result.error);
+    return result.error ? 0 : result.value;
+  }
+  template <class ConstBuffers>
+  std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
+    error = {};
+    const auto buffer = first_of<boost::asio::const_buffer>(buffers);
+    if (buffer.size() == 0) return 0;
+    const auto result =
+        stream_.write_some(std::span(static_cast<const std::byte*>(buffer.data()), buffer.size()));
+    error = to_boost(result.error);
+    return result.error ? 0 : result.value;
+  }
+  // These throw boost::system::system_error.
+  template <class MutableBuffers>
+  std::size_t read_some(const MutableBuffers& buffers) {
+    boost::system::error_code error;
+    const std::size_t count = read_some(buffers, error);
+    if (error) throw boost::system::system_error(error);
+    return count;
+  }
+  template <class ConstBuffers>
+  std::size_t write_some(const ConstBuffers& buffers) {
+    boost::system::error_code error;
+    const std::size_t count = write_some(buffers, error);
+    if (error) throw boost::system::system_error(error);
+    return count;
+  }
+
+  [[nodiscard]] executor_type get_executor() noexcept {
+    return detail::unused_context().get_executor();
+  }
+  [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
+  [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
+  [[nodiscard]] Stream& stream() noexcept { return stream_; }
+  void close() noexcept { stream_.close(); }
+
+ private:
+  // The first part that is not empty: "some" is enough.
+  template <class Buffer, class Buffers>
+  static Buffer first_of(const Buffers& buffers) {
+    const auto end = boost::asio::buffer_sequence_end(buffers);
+    for (auto part = boost::asio::buffer_sequence_begin(buffers); part != end; ++part) {
+      const Buffer buffer(*part);
+      if (buffer.size() > 0) return buffer;
+    }
+    return {};
+  }
+
+  Stream stream_;
+};
+
+// How Beast ends a WebSocket's connection; found by it.
+template <class Stream>
+void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
+              boost::system::error_code& error) {
+  error = {};
+  stream.close();
+}
+template <class Stream>
+void beast_close_socket(SyncStream<Stream>& stream) {
+  stream.close();
+}
+
+}  // namespace weft::asio

@@ -1,0 +1,143 @@
+// Boost.Beast and Asio's own helpers, unchanged, on fibers.
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/streambuf.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/websocket.hpp>
+#include <chrono>
+#include <istream>
+#include <string>
+#include <utility>
+#include <weft/asio/stream.hpp>
+#include <weft/go.hpp>
+#include <weft/net/tcp_listener.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+namespace beast = boost::beast;
+using namespace std::chrono_literals;
+using Stream = asio::SyncStream<>;
+
+struct Pair {
+  Stream client;
+  Stream server;
+};
+
+Pair connect() {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  auto client = net::TcpStream::connect(listener.local_address().value).value;
+  auto server = listener.accept().value;
+  return {Stream(std::move(client)), Stream(std::move(server))};
+}
+
+// What Asio opens for the first timer of the process, which a WebSocket has, is no test's.
+[[maybe_unused]] const bool kHasTimers = [] {
+  const boost::asio::steady_timer timer(asio::detail::unused_context());
+  return true;
+}();
+
+// Beast's calls have buffers on the stack.
+constexpr SpawnOptions kLarge = {.stack_size = 256 * 1024};
+
+}  // namespace
+
+TEST_SUITE_BEGIN("asio/beast");
+
+FIBER_TEST_CASE("Asio's helpers read and write on fibers, with Asio's errors") {
+  Pair pair = connect();
+  auto answering = spawn(kLarge, [&] {
+    boost::asio::streambuf buffer;
+    boost::asio::read_until(pair.server, buffer, '\n');
+    std::string line;
+    std::istream stream(&buffer);
+    std::getline(stream, line);
+    boost::asio::write(pair.server, boost::asio::buffer("got " + line));
+    pair.server.close();
+  });
+  boost::asio::write(pair.client, boost::asio::buffer(std::string("hello\n")));
+  std::string answer(100, '\0');
+  boost::system::error_code error;
+  answer.resize(boost::asio::read(pair.client, boost::asio::buffer(answer), error));
+  CHECK(answer == "got hello");
+  CHECK(error == boost::asio::error::eof);
+  answering.join();
+  Pair silent = connect();
+  silent.client.stream().set_read_deadline(Deadline::after(1ms));
+  char byte = 0;
+  CHECK(silent.client.read_some(boost::asio::buffer(&byte, 1), error) == 0);
+  CHECK(error == boost::asio::error::timed_out);
+  silent.client.close();
+  silent.client.read_some(boost::asio::buffer(&byte, 1), error);
+  CHECK(error == boost::asio::error::operation_aborted);
+}
+
+FIBER_TEST_CASE("Beast asks and answers by HTTP on fibers") {
+  Pair pair = connect();
+  auto answering = spawn(kLarge, [&] {
+    beast::flat_buffer buffer;
+    for (int i = 0; i < 3; ++i) {
+      beast::http::request<beast::http::string_body> request;
+      beast::http::read(pair.server, buffer, request);
+      beast::http::response<beast::http::string_body> response(beast::http::status::ok, 11);
+      response.body() = "hello " + request.body();
+      response.prepare_payload();
+      beast::http::write(pair.server, response);
+    }
+  });
+  auto asking = spawn(kLarge, [&] {
+    beast::flat_buffer buffer;
+    for (int i = 0; i < 3; ++i) {
+      beast::http::request<beast::http::string_body> request(beast::http::verb::post, "/", 11);
+      request.set(beast::http::field::host, "a");
+      request.body() = std::to_string(i);
+      request.prepare_payload();
+      beast::http::write(pair.client, request);
+      beast::http::response<beast::http::string_body> response;
+      beast::http::read(pair.client, buffer, response);
+      CHECK(response.body() == "hello " + std::to_string(i));
+    }
+  });
+  asking.join();
+  answering.join();
+}
+
+FIBER_TEST_CASE("Beast's WebSocket talks on fibers, and says good-bye") {
+  Pair pair = connect();
+  auto echo = spawn(kLarge, [&] {
+    beast::websocket::stream<Stream> socket(std::move(pair.server));
+    socket.accept();
+    boost::system::error_code error;
+    for (;;) {
+      beast::flat_buffer buffer;
+      socket.read(buffer, error);
+      if (error) break;
+      socket.write(buffer.data());
+    }
+    CHECK(error == beast::websocket::error::closed);
+  });
+  auto client = spawn(kLarge, [&] {
+    beast::websocket::stream<Stream> socket(std::move(pair.client));
+    socket.handshake("a", "/");
+    for (const std::size_t size : {1UL, 1000UL, 100'000UL}) {
+      socket.write(boost::asio::buffer(std::string(size, 'x')));
+      beast::flat_buffer buffer;
+      socket.read(buffer);
+      CHECK(beast::buffers_to_string(buffer.data()) == std::string(size, 'x'));
+    }
+    socket.close(beast::websocket::close_code::normal);
+  });
+  client.join();
+  echo.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
