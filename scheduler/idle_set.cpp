@@ -4,6 +4,7 @@
 
 namespace weft::scheduler {
 
+using detail::acquire;
 using detail::full_fence;
 using detail::relaxed;
 using detail::seq_cst;
@@ -25,7 +26,7 @@ int IdleSet::choose_sleeper(int watcher) noexcept {
 
 int IdleSet::any_asleep() const noexcept {
   for (unsigned i = 0; i < words_; ++i) {
-    const std::uint64_t word = bits_[i].load(relaxed);
+    const std::uint64_t word = bits_[i].load(acquire);  // [idle]
     if (word != 0) return static_cast<int>(i * 64) + std::countr_zero(word);
   }
   return kNobody;

@@ -20,7 +20,8 @@ namespace weft::scheduler {
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
-//           last searcher). One of the two sees the other. Both fences are seq_cst.
+//           last searcher). One of the two sees the other. Both fences are seq_cst. Who unparks a
+//           worker by its bit or as the napper reads that by acquire: spares are made late.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;

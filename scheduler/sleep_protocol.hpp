@@ -30,7 +30,7 @@ void announce_from_outside(Shared& shared) noexcept {
   detail::full_fence();  // [idle]
   wake_one(shared);
   // The searcher that naps would find it too, but only when its nap is over.
-  if (auto* napping = shared.napper().load(detail::relaxed)) napping->unpark();
+  if (auto* napping = shared.napper().load(detail::acquire)) napping->unpark();  // [idle]
 }
 
 // After a timer for `moment` has become the earliest of its worker, or the event source has begun

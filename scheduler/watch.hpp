@@ -17,7 +17,7 @@ namespace weft::scheduler {
 //            set; full_fence; the watch is found to be held. And: a timer is set, or a descriptor
 //            added; full_fence; the watch and its limit are read, against: the watch is taken and
 //            its limit told; full_fence; timers and event source are read. Of each two, one sees
-//            the other.
+//            the other. The holder is read by acquire: a spare was made before it took the watch.
 class Watch {
  public:
   static constexpr int kNobody = -1;
@@ -36,7 +36,7 @@ class Watch {
   void set_limit(std::int64_t limit) noexcept { limit_.store(limit, detail::relaxed); }
 
   // After a full fence, but for hints.
-  [[nodiscard]] int holder() const noexcept { return holder_.load(detail::relaxed); }
+  [[nodiscard]] int holder() const noexcept { return holder_.load(detail::acquire); }  // [watch]
   [[nodiscard]] std::int64_t limit() const noexcept { return limit_.load(detail::relaxed); }
 
  private:
