@@ -6,9 +6,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdio>
 #include <ctime>
 #include <optional>
 #include <string_view>
@@ -43,16 +43,12 @@ class File {
   [[nodiscard]] std::int64_t modified() const noexcept { return status_.st_mtim.tv_sec; }
   // Another one for each content that the file has had, as far as its clock tells.
   [[nodiscard]] std::string tag() const {
-    std::array<char, 64> text;
-    char* at = text.data();
-    *at++ = '"';
-    at = std::to_chars(at, text.end(), status_.st_mtim.tv_sec, 16).ptr;
-    *at++ = '-';
-    at = std::to_chars(at, text.end(), status_.st_mtim.tv_nsec, 16).ptr;
-    *at++ = '-';
-    at = std::to_chars(at, text.end(), status_.st_size, 16).ptr;
-    *at++ = '"';
-    return {text.data(), at};
+    char text[64];
+    const int size = std::snprintf(text, sizeof text, "\"%llx-%lx-%llx\"",
+                                   static_cast<unsigned long long>(status_.st_mtim.tv_sec),
+                                   static_cast<unsigned long>(status_.st_mtim.tv_nsec),
+                                   static_cast<unsigned long long>(status_.st_size));
+    return {text, static_cast<std::size_t>(size)};
   }
 
  private:

@@ -95,7 +95,8 @@ net::Result<Url> Url::parse(std::string_view text) {
   text.remove_prefix(end);
   text = text.substr(0, text.find('#'));
   if (!all_of(text, is_target_char)) return fail(Errc::malformed);
-  url.target = text.starts_with('/') ? std::string(text) : "/" + std::string(text);
+  url.target.assign(text.starts_with('/') ? 0 : 1, '/');
+  url.target.append(text);
   return {.value = std::move(url)};
 }
 
@@ -123,7 +124,7 @@ net::Result<Url> Url::resolve(std::string_view reference) const {
 
 std::string Url::authority() const {
   std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
-  if (port != default_port(scheme)) text += ":" + std::to_string(port);
+  if (port != default_port(scheme)) text.append(1, ':').append(std::to_string(port));
   return text;
 }
 

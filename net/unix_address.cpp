@@ -55,7 +55,10 @@ std::string_view UnixAddress::name() const noexcept {
   return {first + (abstract_ ? 1 : 0), name_size_};
 }
 
-std::string UnixAddress::to_string() const { return (abstract_ ? "@" : "") + std::string(name()); }
+std::string UnixAddress::to_string() const {
+  std::string text(abstract_ ? 1 : 0, '@');
+  return text.append(name());
+}
 
 std::size_t UnixAddress::system_size() const noexcept {
   if (is_unnamed()) return kName;

@@ -108,8 +108,8 @@ JsonWriter& JsonWriter::value(bool yes) { return digits(yes ? "true" : "false");
 
 JsonWriter& JsonWriter::thousandths(std::int64_t number) {
   const std::string fraction = std::to_string(std::llabs(number % 1000) + 1000);
-  std::string text = std::to_string(number / 1000);
-  if (number < 0 && number > -1000) text.insert(0, "-");
+  std::string text(number < 0 && number > -1000 ? 1 : 0, '-');
+  text.append(std::to_string(number / 1000));
   return digits(text.append(".").append(fraction, 1));
 }
 

@@ -69,12 +69,13 @@ FIBER_TEST_CASE("a client asks again by the connection it has") {
   });
   http::Client client;
   for (int i = 0; i < 20; ++i) {
-    http::Call call{.method = "POST", .url = url_of(server, "/" + std::to_string(i))};
+    const std::string path = std::string("/").append(std::to_string(i));
+    http::Call call{.method = "POST", .url = url_of(server, path)};
     call.body = std::string(static_cast<std::size_t>(i * 1000), 'x');
     auto [reply, error] = client.send(call);
     CHECK_FALSE(error);
     CHECK(reply.status() == 200);
-    CHECK(reply.header("x-path") == "/" + std::to_string(i));
+    CHECK(reply.header("x-path") == path);
     CHECK(reply.content_length() == call.body.size());
     CHECK(reply.read_all().value == call.body);
   }
