@@ -48,6 +48,13 @@ void refuse_own_tasks(const pool::PoolCore& core) {
   }
 }
 
+// Never inlined: what it throws must leave it before it ends the process, as it does in a
+// destructor. A frame that has something to destroy and may not throw forgets what was thrown.
+[[gnu::noinline]] void drain(FiberPool& pool) {
+  pool.close(Close::drain);
+  pool.join();
+}
+
 }  // namespace
 
 FiberPool::FiberPool(PoolOptions options)
@@ -78,10 +85,7 @@ bool FiberPool::wait_within_scope(const Until& until, Wait wait) const {
   return wait(until);
 }
 
-FiberPool::~FiberPool() {
-  close(Close::drain);
-  join();
-}
+FiberPool::~FiberPool() { drain(*this); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)
