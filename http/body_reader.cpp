@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <string_view>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
@@ -67,7 +66,7 @@ net::Result<std::size_t> BodyReader::read_plain(std::span<std::byte> buffer) {
   buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left_)));
   std::size_t count = std::min(buffer.size(), input_.rest().size());
   if (count > 0) {
-    std::memcpy(buffer.data(), input_.rest().data(), count);
+    (void)input_.rest().copy(reinterpret_cast<char*>(buffer.data()), count);
     input_.consume(count);
   } else {
     auto result = receive({reinterpret_cast<char*>(buffer.data()), buffer.size()});
@@ -95,7 +94,7 @@ net::Result<std::size_t> BodyReader::read_chunked(std::span<std::byte> buffer) {
       case ChunkDecoder::State::data:
         if (step.data.size() > left_) return {.error = fail(413, Errc::body_too_large)};
         left_ -= step.data.size();
-        std::memcpy(buffer.data(), step.data.data(), step.data.size());
+        (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
         return {.value = step.data.size()};
       case ChunkDecoder::State::end:
         over_ = true;

@@ -44,7 +44,7 @@ class Input {
   void keep(std::string_view rest) {
     begin_ = end_ = 0;
     if (rest.size() > capacity_) grow(rest.size());
-    std::memmove(data_, rest.data(), rest.size());
+    if (!rest.empty()) std::memmove(data_, rest.data(), rest.size());
     end_ = rest.size();
   }
 

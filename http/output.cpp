@@ -35,7 +35,7 @@ struct DateText {
     const char* const month = kMonths[parts.tm_mon];
     char* at = date.text.data();
     const auto put = [&at](std::string_view text) {
-      std::memcpy(at, text.data(), text.size());
+      (void)text.copy(at, text.size());
       at += text.size();
     };
     const auto put_two = [&at](int number) {
@@ -74,7 +74,7 @@ void Output::append(std::string_view text) {
       return;
     }
   }
-  std::memcpy(buffer_.data() + size_, text.data(), text.size());
+  (void)text.copy(buffer_.data() + size_, text.size());
   size_ += text.size();
 }
 

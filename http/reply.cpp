@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <weft/error.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
@@ -55,7 +54,7 @@ net::Result<std::size_t> Reply::State::read_plain(std::span<std::byte> buffer, c
   }
   std::size_t count = std::min(buffer.size(), connection.input.rest().size());
   if (count > 0) {
-    std::memcpy(buffer.data(), connection.input.rest().data(), count);
+    (void)connection.input.rest().copy(reinterpret_cast<char*>(buffer.data()), count);
     connection.input.consume(count);
   } else {
     const auto received = connection.read(buffer, until);
@@ -75,7 +74,7 @@ net::Result<std::size_t> Reply::State::read_chunked(std::span<std::byte> buffer,
   ClientConnection& connection = **lease_;
   for (;;) {
     const ChunkDecoder::Step step = decoder_->next(connection.input.rest(), buffer.size());
-    std::memcpy(buffer.data(), step.data.data(), step.data.size());
+    (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
     connection.input.consume(step.consumed);
     switch (step.state) {
       case ChunkDecoder::State::data:

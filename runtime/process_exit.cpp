@@ -17,7 +17,7 @@ struct Search {
 _Unwind_Reason_Code look_at_frame(_Unwind_Context* context, void* argument) {
   auto& search = *static_cast<Search*>(argument);
   // The call is before the place that it returns to, which may be in the next function.
-  auto* call = reinterpret_cast<char*>(_Unwind_GetIP(context)) - 1;
+  auto* call = reinterpret_cast<void*>(_Unwind_GetIP(context) - 1);
   search.found = _Unwind_FindEnclosingFunction(call) == search.function;
   return search.found ? _URC_END_OF_STACK : _URC_NO_REASON;
 }

@@ -251,8 +251,8 @@ void Worker::retire(Fiber& fiber) noexcept {
 // hand, since it can run on the same hot stack without a switch; else when this stack is taken
 // again, perhaps by another worker.
 Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
-  Worker& worker = *current_worker();
   check_may_switch(here);
+  Worker& worker = *current_worker();
   here.fiber = nullptr;
   worker.retire(fiber);
   Fiber* next = worker.take_next_at_hand();
