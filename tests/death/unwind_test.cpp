@@ -17,6 +17,7 @@
 #include <weft/wait_group.hpp>
 
 #include "fibers/outermost.hpp"
+#include "tests/support/deadlock.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -147,10 +148,12 @@ TEST_CASE("the chain of frame pointers ends where a fiber's own calls begin") {
 
 #endif
 
+#ifndef WEFT_TEST_TSAN  // It wants a thread to end on the stack with which it began.
 DEATH_TEST_CASE("a fiber that ends its worker's thread by pthread_exit ends the process",
                 "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
   weft::run({.workers = 2}, [] { weft::go([] { pthread_exit(nullptr); }); });
 }
+#endif
 
 DEATH_TEST_CASE("the message of an exception that escapes is shown", "nobody catches this") {
   weft::run([] { weft::go([] { throw std::runtime_error("nobody catches this"); }); });

@@ -53,7 +53,7 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
   weft::Mutex mutex;
   mutex.lock();
   for (int i = 0; i < 5; ++i) weft::go([&] { event.wait(); });
-  weft::go([&] {
+  auto last = weft::spawn([&] {
     mutex.lock();
     mutex.unlock();
   });
@@ -66,6 +66,7 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
   CHECK((count_of(text, ";") > 6) == !weft::test::kSanitized);
   event.set();
   mutex.unlock();
+  last.join();
 }
 
 TEST_CASE("without a runtime there are no fibers") {
