@@ -290,4 +290,18 @@ const Stack* StackSpace::find_overflowed(const void* address,
   return nullptr;
 }
 
+const char* StackSpace::find_top(const void* address) const noexcept {
+  const auto* byte = static_cast<const char*>(address);
+  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
+    const std::size_t carved = ranges_[size_class].carved.load(acquire);  // [range]
+    if (carved == 0) continue;
+    char* base = ranges_[size_class].base.load(relaxed);
+    if (byte < base || byte >= base + carved * stride(size_class)) continue;
+    const auto offset = static_cast<std::size_t>(byte - base);
+    if (offset % stride(size_class) < kGuardBytes) return nullptr;
+    return top_of(base, size_class, offset / stride(size_class));
+  }
+  return nullptr;
+}
+
 }  // namespace weft::fibers

@@ -54,6 +54,9 @@ class StackSpace {
   // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
   [[nodiscard]] const Stack* find_overflowed(const void* address,
                                              std::size_t& stack_size) const noexcept;
+  // Where the stack ends, upwards, in whose memory `address` lies; null if in none. Takes no lock,
+  // either.
+  [[nodiscard]] const char* find_top(const void* address) const noexcept;
 
  private:
   struct Range {

@@ -82,8 +82,8 @@ void report_deadlock(const std::function<void(std::string_view)>& handler,
 
 namespace {
 
-// A line a second at most, for a whole process.
-void report_stall(const scheduler::Stall& stall) {
+// One a second at most, for a whole process.
+void report_stall(const scheduler::Stall& stall, bool wants_calls) {
   static detail::Atomic<std::int64_t> next{0};
   const std::int64_t now = Deadline::now_nanoseconds();
   std::int64_t due = next.load(detail::relaxed);
@@ -93,7 +93,8 @@ void report_stall(const scheduler::Stall& stall) {
     return;
   }
   try {
-    write_to_stderr(describe_stall(stall) + "\n");
+    const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
+    write_to_stderr(describe_stall(stall, calls).append("\n"));
   } catch (const std::bad_alloc&) {
     // The monitor has better to do than to end the process; the stall is counted all the same.
   }
@@ -120,15 +121,22 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   scheduler::MonitorOptions monitor{options.monitor, options.turn, options.stall,
                                     options.max_spare_workers};
   if (!options.on_stall) {
-    monitor.on_stall = &report_stall;
+    monitor.on_stall = [wants_calls = options.stall_calls](const scheduler::Stall& stall) {
+      report_stall(stall, wants_calls);
+    };
     return monitor;
   }
   monitor.report_after = options.stall;
-  monitor.on_stall = [handler = options.on_stall](const scheduler::Stall& stall) {
+  monitor.on_stall = [handler = options.on_stall,
+                      wants_calls = options.stall_calls](const scheduler::Stall& stall) {
+    const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
     const bool is_blocked = stall.kind == scheduler::Stall::Kind::blocked;
-    const std::string text = describe_stall(stall);
-    handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy, stall.worker,
-             stall.lasted, text});
+    const std::string text = describe_stall(stall, calls);
+    handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy,
+             stall.worker,
+             stall.lasted,
+             text,
+             {calls.frames.data(), calls.count}});
   };
   return monitor;
 }

@@ -80,17 +80,20 @@ void append_fiber(const Fiber& fiber, std::string& text) {
   text.append("\n");
 }
 
-void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
-  append_fiber(fiber, text);
-  fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
-  // The calls of a host are below those of its guest.
-  if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
-  const fibers::Backtrace trace = fibers::backtrace_of(*stack);
+void append_calls(const fibers::Backtrace& trace, std::string& text) {
   for (std::size_t i = 0; i < trace.count; ++i) {
     // A call is before the place that it returns to.
     text.append("    at ");
     text.append(describe_address(static_cast<const char*>(trace.frames[i]) - 1)).append("\n");
   }
+}
+
+void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
+  append_fiber(fiber, text);
+  fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+  // The calls of a host are below those of its guest.
+  if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
+  append_calls(fibers::backtrace_of(*stack), text);
 }
 
 std::string compose(Scheduler& scheduler, Deadline patience,
@@ -155,7 +158,7 @@ std::string describe_deadlock(Scheduler& scheduler) {
          compose(scheduler, report_patience(), &append_fiber_and_calls);
 }
 
-std::string describe_stall(const scheduler::Stall& stall) {
+std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrace& calls) {
   std::string text("weft: worker ");
   text.append(std::to_string(stall.worker));
   text.append(stall.kind == scheduler::Stall::Kind::blocked ? " is blocked" : " computes");
@@ -166,6 +169,7 @@ std::string describe_stall(const scheduler::Stall& stall) {
   std::string fiber;
   append_fiber(*stall.fiber, fiber);
   text.append(fiber, 1);
+  append_calls(calls, text);
   text.pop_back();
   return text;
 }

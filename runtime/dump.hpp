@@ -19,8 +19,10 @@ namespace weft::runtime {
 // As dump(), with the calls that each parked fiber is in, and a heading of its own. Only when no
 // fiber can run meanwhile.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
-// One line about a worker that is stuck, and the fiber that it is stuck in.
-[[nodiscard]] std::string describe_stall(const scheduler::Stall& stall);
+// A line about a worker that is stuck, and the fiber that it is stuck in; then one for each of the
+// calls that it is in.
+[[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,
+                                         const fibers::Backtrace& calls);
 // Of all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 

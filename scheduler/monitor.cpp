@@ -5,6 +5,7 @@
 
 #include "base/parker.hpp"
 #include "base/thread.hpp"
+#include "fibers/thread_calls.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker.hpp"
 
@@ -125,8 +126,15 @@ void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t
   if (lasted >= options_.report_after.count() && !std::exchange(sight.is_told, true) &&
       options_.on_stall) {
     options_.on_stall({sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy, worker.index(),
-                       sight.fiber, std::chrono::nanoseconds(lasted)});
+                       sight.fiber, std::chrono::nanoseconds(lasted), &worker, sight.switches});
   }
+}
+
+fibers::Backtrace Stall::calls() const noexcept {
+  const fibers::Backtrace found =
+      fibers::calls_of_thread(stuck->scheduler().stacks().space(), stuck->thread_number());
+  const bool has_gone_on = stuck->counters().switches.get() != switches;
+  return has_gone_on ? fibers::Backtrace() : found;
 }
 
 // A queue can be closed to thieves only if it is that of the one worker there is.

@@ -10,6 +10,8 @@
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 
+#include "fibers/backtrace.hpp"
+
 namespace weft::fibers {
 struct Fiber;
 }
@@ -29,6 +31,12 @@ struct Stall {
   unsigned worker = 0;
   const fibers::Fiber* fiber = nullptr;  // Perhaps no longer running; its record stays readable.
   std::chrono::nanoseconds lasted{0};
+  const Worker* stuck = nullptr;
+  std::uint64_t switches = 0;  // Of that worker, when it began to run the fiber.
+
+  // The calls that the fiber is in. None when it has gone on meanwhile, and where they cannot be
+  // had: see calls_of_thread(). By whoever is told of the stall, during the call.
+  [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
 struct MonitorOptions {

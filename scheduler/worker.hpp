@@ -106,7 +106,7 @@ class Worker {
   void unpark_for_work() noexcept;
   [[nodiscard]] bool has_work_hint() const noexcept { return !queue_.empty_hint(); }
   [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers_.next_hint(); }
-  [[nodiscard]] Scheduler& scheduler() noexcept { return scheduler_; }
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] unsigned index() const noexcept { return index_; }
   [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
@@ -143,6 +143,8 @@ class Worker {
   [[nodiscard]] bool try_open_queue() noexcept { return queue_.try_open(); }
   // Processor time that the worker's thread has used, in nanoseconds; 0 before it runs.
   [[nodiscard]] std::int64_t processor_time() const noexcept;
+  // The kernel's number of its thread; 0 before it runs.
+  [[nodiscard]] int thread_number() const noexcept { return thread_number_.load(detail::relaxed); }
   // Of a spare: it begins to work; whether it rests.
   void call_up() noexcept;
   [[nodiscard]] bool is_resting() const noexcept {
@@ -251,7 +253,9 @@ class Worker {
   //   [resting]  rest stores true (release) -> who calls a spare up, or counts the workers that
   //              are asleep, loads (acquire): what it has left to others is visible.
   detail::Atomic<bool> resting_{false};
+  // Relaxed: numbers.
   detail::Atomic<int> processor_clock_{0};
+  detail::Atomic<int> thread_number_{0};
   // Nanoseconds; 0: never, and not asleep. Relaxed: statistics.
   detail::Atomic<std::int64_t> born_{0};
   detail::Atomic<std::int64_t> parked_since_{0};

@@ -1,5 +1,6 @@
 // Between fibers: what a worker does on its idle stack.
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -61,6 +62,7 @@ constexpr std::int64_t kPollInterval = 20'000;
 
 void Worker::run() noexcept {
   born_.store(Deadline::now_nanoseconds(), relaxed);
+  thread_number_.store(::gettid(), relaxed);
   weft_current_worker = this;
   weft_current_turn = &turn_;
   thread_ = fibers::ThreadState::of_this_thread();

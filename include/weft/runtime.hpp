@@ -8,6 +8,7 @@
 #include <functional>
 #include <iosfwd>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string_view>
 #include <type_traits>
@@ -25,7 +26,12 @@ struct StallReport {
   Kind kind;
   unsigned worker;  // Which of the runtime's workers.
   std::chrono::nanoseconds lasted;
-  std::string_view text;  // One line: the fiber, its name, what it runs, where it was spawned.
+  // The fiber: its name, what it runs, where it was spawned; and a line for each of `calls`.
+  std::string_view text;
+  // The calls that the fiber is in, innermost first, as addresses that they return to. Up to 24;
+  // valid until the handler returns. Empty where they cannot be had, as under a sanitizer, if
+  // RuntimeOptions::stall_calls is false, and if the fiber has gone on meanwhile.
+  std::span<const void* const> calls = {};
 };
 
 struct RuntimeOptions {
@@ -73,9 +79,13 @@ struct RuntimeOptions {
   // The most worker threads beyond `workers` that stand in for stalled ones. At most 1024.
   unsigned max_spare_workers = 16;
   // Called once for each stall, on the monitor's thread: it must not block, and a plain thread's
-  // calls of weft are all it may make. Empty: a stall of 0.1 s or more is a line on stderr, one
-  // line a second at most.
+  // calls of weft are all it may make. Empty: a stall of 0.1 s or more is told on stderr, one a
+  // second at most.
   std::function<void(const StallReport&)> on_stall = {};
+  // Find the calls that a stalled fiber is in. A thread that waits in a system call does not notice
+  // it. One that computes is interrupted for a moment, by a SIGURG with SA_RESTART; none is sent
+  // where the program handles SIGURG itself.
+  bool stall_calls = true;
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.

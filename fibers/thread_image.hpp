@@ -1,0 +1,50 @@
+// What is looked at of a thread.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace weft::fibers {
+
+// Numbered as unwind tables number them.
+#if defined(__x86_64__)
+inline constexpr std::size_t kRegisters = 17;
+inline constexpr std::size_t kStackRegister = 7;
+inline constexpr std::size_t kFrameRegister = 6;
+#else
+inline constexpr std::size_t kRegisters = 32;
+inline constexpr std::size_t kStackRegister = 31;
+inline constexpr std::size_t kFrameRegister = 29;
+#endif
+
+// What a thread's registers held, as far as it is known.
+struct Registers {
+  void set(std::size_t number, std::uintptr_t value) noexcept {
+    values[number] = value;
+    known |= std::uint64_t{1} << number;
+  }
+  void forget(std::size_t number) noexcept { known &= ~(std::uint64_t{1} << number); }
+  [[nodiscard]] bool knows(std::size_t number) const noexcept {
+    return number < kRegisters && (known >> number & 1) != 0;
+  }
+
+  std::uintptr_t program_counter = 0;
+  std::array<std::uintptr_t, kRegisters> values{};
+  std::uint64_t known = 0;
+};
+
+// A thread at one moment: its registers, and the words of its stack from the stack pointer on. Deep
+// stacks are cut off.
+struct ThreadImage {
+  static constexpr std::size_t kMostWords = 4096;
+
+  // By anybody, a signal handler too: words from the stack pointer up to `top`.
+  void copy_stack(const char* top) noexcept;
+
+  Registers registers;
+  std::size_t count = 0;
+  std::array<std::uintptr_t, kMostWords> words;
+};
+
+}  // namespace weft::fibers

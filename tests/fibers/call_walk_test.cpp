@@ -1,0 +1,88 @@
+// Calls found in a copy of a stack, whatever the copy holds.
+#include "fibers/call_walk.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+namespace {
+
+using weft::fibers::Backtrace;
+using weft::fibers::calls_in;
+using weft::fibers::kFrameRegister;
+using weft::fibers::kStackRegister;
+using weft::fibers::ThreadImage;
+
+TEST_SUITE_BEGIN("fibers/call_walk");
+
+// So much of the caller's stack, from here.
+constexpr std::size_t kBytes = 4096;
+
+std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+
+// As a thread that has just been called at the place where this function was.
+[[gnu::noinline]] void take_image(ThreadImage& image) {
+  const char* frame = static_cast<const char*>(__builtin_frame_address(0));
+  image.registers = {};
+  image.registers.set(kStackRegister, number(frame + 2 * sizeof(void*)));
+  image.registers.set(kFrameRegister, *reinterpret_cast<const std::uintptr_t*>(frame));
+  image.registers.program_counter = number(__builtin_return_address(0));
+  image.copy_stack(frame + kBytes);
+}
+
+[[gnu::noinline]] void take_deeper(ThreadImage& image, int depth, const void*& deepest) {
+  // Its size is known at run time only, so the frame is found by the frame register.
+  auto* room = static_cast<char*>(__builtin_alloca(static_cast<std::size_t>(depth) * 16));
+  asm volatile("" : : "r"(room) : "memory");
+  if (depth > 1) {
+    take_deeper(image, depth - 1, deepest);
+  } else {
+    deepest = __builtin_return_address(0);
+    take_image(image);
+  }
+  asm volatile("" : : "r"(room) : "memory");
+}
+
+bool names(const Backtrace& trace, const void* address) {
+  return std::ranges::count(trace.frames.begin(), trace.frames.begin() + trace.count, address) > 0;
+}
+
+TEST_CASE("the calls in a copy of a stack are found by the program's unwind tables") {
+  if (weft::test::kSanitized) return;  // Their frames are larger.
+  static ThreadImage image;
+  const void* deepest = nullptr;
+  take_deeper(image, 4, deepest);
+  const Backtrace trace = calls_in(image);
+  CHECK(trace.count >= 5);
+  CHECK(names(trace, deepest));
+  // Without its frame register the innermost frame is a riddle; what it was called by is not.
+  image.registers.forget(kFrameRegister);
+  CHECK(names(calls_in(image), deepest));
+}
+
+TEST_CASE("a copy that holds anything at all is read without harm") {
+  if (weft::test::kSanitized) return;
+  static ThreadImage original;
+  static ThreadImage torn;
+  const void* deepest = nullptr;
+  take_deeper(original, 3, deepest);
+  weft::test::Random random;
+  for (int round = 0; round < 3000; ++round) {
+    torn = original;
+    for (std::uint64_t i = random.below(20); i > 0; --i) {
+      auto& word = torn.words[random.below(torn.count)];
+      const bool from_elsewhere = random.below(2) == 0;
+      word = from_elsewhere ? torn.words[random.below(torn.count)] : word + random.below(64);
+    }
+    if (random.below(4) == 0) torn.registers.values[kFrameRegister] += random.below(4096);
+    if (random.below(4) == 0) torn.registers.program_counter += random.below(4096);
+    if (random.below(8) == 0) torn.count = random.below(8);
+    CHECK(calls_in(torn).count <= Backtrace::kMostFrames);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

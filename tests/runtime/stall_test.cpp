@@ -1,0 +1,204 @@
+// What the monitor says of a fiber that keeps its worker.
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using Kind = weft::StallReport::Kind;
+
+// Where a function stands, to tell whether an address is in it: of the next instruction after a
+// call in it, up to which one is a few dozen bytes away.
+std::atomic<const void*> inner_site{nullptr};
+std::atomic<bool> stop{false};
+
+bool is_near(const void* address, const void* site) {
+  const auto a = reinterpret_cast<std::intptr_t>(address);
+  const auto b = reinterpret_cast<std::intptr_t>(site);
+  return a - b < 256 && b - a < 256;
+}
+
+// Returns to where the caller's own call is followed.
+[[gnu::noinline]] const void* here() { return __builtin_return_address(0); }
+
+[[gnu::noinline]] void compute_until_told() {
+  inner_site = here();
+  std::uint64_t sum = 0;
+  while (!stop) {
+    for (std::uint64_t i = 0; i < 1000; ++i) sum = sum * 31 + i;
+    asm volatile("" : "+r"(sum));
+  }
+}
+
+// A frame that is put on a boundary, which compilers describe by an expression.
+[[gnu::noinline]] void compute_in_odd_frame() {
+  alignas(64) std::array<char, 256> room{};
+  asm volatile("" : : "r"(room.data()) : "memory");
+  compute_until_told();
+  asm volatile("" : : "r"(room.data()) : "memory");
+}
+
+[[gnu::noinline]] void allocate_until_told() {
+  inner_site = here();
+  while (!stop) {
+    std::vector<std::string> strings(50, std::string(100, 'x'));
+    asm volatile("" : : "r"(strings.data()) : "memory");
+  }
+}
+
+[[gnu::noinline]] void block_in_read(int descriptor) {
+  inner_site = here();
+  char byte = 0;
+  CHECK(::read(descriptor, &byte, 1) == 1);
+  asm volatile("" : : : "memory");
+}
+
+// What a report has said.
+struct Heard {
+  std::mutex mutex;
+  Kind kind = Kind::busy;
+  std::string text;
+  std::vector<const void*> calls;
+  std::atomic<int> reports{0};
+
+  void hear(const weft::StallReport& report) {
+    const std::lock_guard lock(mutex);
+    kind = report.kind;
+    text = report.text;
+    calls.assign(report.calls.begin(), report.calls.end());
+    ++reports;
+  }
+  bool names(const void* site) {
+    const std::lock_guard lock(mutex);
+    return std::ranges::any_of(calls, [&](const void* call) { return is_near(call, site); });
+  }
+  std::string all() {
+    const std::lock_guard lock(mutex);
+    return text;
+  }
+};
+
+weft::RuntimeOptions options_for(Heard& heard, unsigned workers) {
+  weft::RuntimeOptions options;
+  options.workers = workers;
+  options.on_stall = [&heard](const weft::StallReport& report) { heard.hear(report); };
+  return options;
+}
+
+// Runs what keeps a worker in one runtime after the other until a report has been heard of it that
+// names its calls: on a busy machine it may be taken for somebody else's, or have none.
+template <class Keep, class End>
+void expect_calls(unsigned workers, Keep keep, End end) {
+  for (bool named = false; !named;) {
+    Heard heard;
+    stop = false;
+    inner_site = nullptr;
+    weft::Runtime runtime(options_for(heard, workers));
+    runtime.run([&] {
+      weft::go({.name = "keeper"}, keep);
+      // On a plain thread, as the only worker is kept.
+      std::thread waiter([&] {
+        while (heard.reports == 0) std::this_thread::sleep_for(1ms);
+        stop = true;
+        end();
+      });
+      while (!stop) weft::this_fiber::sleep_for(1ms);
+      waiter.join();
+    });
+    CHECK(heard.all().find("worker ") != std::string::npos);
+    named = weft::test::kSanitized || heard.names(inner_site);
+    if (named && !weft::test::kSanitized) {
+      CHECK(heard.all().find("\n    at ") != std::string::npos);
+      CHECK(heard.calls.size() <= 24);
+    }
+  }
+}
+
+TEST_SUITE_BEGIN("runtime/stall");
+
+TEST_CASE("the report of a fiber that computes names the calls that it is in") {
+  for (const unsigned workers : {1U, 2U, 8U}) {
+    const weft::test::TestGuard guard("the calls of a fiber that computes");
+    expect_calls(
+        workers, [] { compute_until_told(); }, [] {});
+    expect_calls(
+        workers, [] { compute_in_odd_frame(); }, [] {});
+  }
+}
+
+TEST_CASE("a fiber that is in malloc most of the time can be looked at") {
+  const weft::test::TestGuard guard("the calls of a fiber in malloc");
+  for (int i = 0; i < 5; ++i)
+    expect_calls(
+        2, [] { allocate_until_told(); }, [] {});
+}
+
+TEST_CASE("the report of a fiber that blocks names its calls, and does not disturb them") {
+  const weft::test::TestGuard guard("the calls of a fiber that blocks");
+  int pipe_ends[2] = {};
+  REQUIRE(::pipe(pipe_ends) == 0);
+  expect_calls(
+      2, [&] { block_in_read(pipe_ends[0]); }, [&] { CHECK(::write(pipe_ends[1], "x", 1) == 1); });
+  ::close(pipe_ends[0]);
+  ::close(pipe_ends[1]);
+}
+
+TEST_CASE("a fiber that sleeps in a system call is not woken by those who look at it") {
+  const weft::test::TestGuard guard("a sleeper is looked at");
+  // Nanosleep ends early by any signal whose handler runs. It may meet one if the thread has been
+  // kept from running for so long that it is only on its way into the call; so once is enough.
+  for (bool undisturbed = false; !undisturbed;) {
+    Heard heard;
+    weft::Runtime runtime(options_for(heard, 2));
+    const bool slept = runtime.run([] {
+      const timespec pause{0, 150'000'000};
+      return ::nanosleep(&pause, nullptr) == 0;
+    });
+    undisturbed = slept && heard.reports > 0 && (weft::test::kSanitized || !heard.calls.empty());
+  }
+}
+
+void handle_urgent(int) {}
+
+TEST_CASE("nothing is sent where the program handles the signal, or wants no calls") {
+  const weft::test::TestGuard guard("no signal is sent");
+  struct sigaction mine {};
+  struct sigaction before {};
+  mine.sa_handler = &handle_urgent;
+  REQUIRE(sigaction(SIGURG, &mine, &before) == 0);
+  for (const bool wanted : {true, false}) {
+    Heard heard;
+    stop = false;
+    auto options = options_for(heard, 2);
+    options.stall_calls = wanted;
+    weft::Runtime runtime(options);
+    runtime.run([&] {
+      while (heard.reports == 0) continue;
+    });
+    CHECK(heard.reports >= 1);
+    if (!wanted) CHECK(heard.calls.empty());
+    struct sigaction current {};
+    REQUIRE(sigaction(SIGURG, nullptr, &current) == 0);
+    if (wanted) CHECK((current.sa_handler == &handle_urgent));
+    REQUIRE(sigaction(SIGURG, &before, nullptr) == 0);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
