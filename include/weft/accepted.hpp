@@ -18,11 +18,13 @@ class [[nodiscard]] Accepted {
   // It was not, unless there is no error.
   Accepted(const std::error_code& error) noexcept  // NOLINT(google-explicit-constructor)
       : value_(error.value()), category_(error ? &error.category() : nullptr) {}
+  // Refused for this reason, an Errc, say.
   template <class Code>
   requires std::is_error_code_enum_v<Code> Accepted(Code code)
   noexcept  // NOLINT(google-explicit-constructor): a reason is an answer.
       : Accepted(std::error_code(code)) {}
 
+  // Whether it was accepted.
   [[nodiscard]] explicit operator bool() const noexcept { return category_ == nullptr; }
   // Empty if it was accepted.
   [[nodiscard]] std::error_code error() const noexcept {

@@ -77,6 +77,7 @@ class Barrier {
     std::uint64_t phase_;
   };
 
+  // The most callers that a phase may have.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
@@ -100,6 +101,7 @@ class Barrier {
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }
+  // As wait_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(const arrival_token& token,
                               std::chrono::duration<Rep, Period> duration) noexcept {

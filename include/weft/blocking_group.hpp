@@ -101,6 +101,7 @@ struct BlockingGroupStats {
 // wait for them can end early. Needs no Runtime: plain threads may use it, too.
 class BlockingGroup {
  public:
+  // Starts no thread yet; the first calls do.
   explicit BlockingGroup(BlockingGroupOptions options = {});
   // Waits for the calls that have begun, also for those given up; no caller may be waiting.
   ~BlockingGroup();
@@ -125,11 +126,14 @@ class BlockingGroup {
     return result;
   }
 
+  // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] BlockingGroupStats stats() const noexcept;
+  // As its options say. From anywhere, as long as the group lives.
   [[nodiscard]] const std::string& name() const noexcept;
 
   // For the calls. False: it has been given up.
   [[nodiscard]] static bool begin(detail::GroupCall& call) noexcept;
+  // For the calls: one has been made, and whoever waits for it goes on.
   static void finish(detail::GroupCall& call) noexcept;
 
  private:

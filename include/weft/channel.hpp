@@ -48,6 +48,8 @@ class Channel {
                 "a channel moves values between stacks, which must not fail half way");
 
  public:
+  // For so many values at most; 0: each send waits for its receiver. Throws std::invalid_argument
+  // above the largest capacity, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) {
       WEFT_THROW(std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
@@ -80,6 +82,7 @@ class Channel {
     lock_.lock();
     return send_or_wait(value, until);
   }
+  // As send_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
     return send_until(value, Deadline::after(duration));
@@ -113,6 +116,7 @@ class Channel {
     lock_.lock();
     return receive_or_wait(value, until);
   }
+  // As receive_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
                                           std::chrono::duration<Rep, Period> duration) {
@@ -140,8 +144,11 @@ class Channel {
     using value_type = T;
     using difference_type = std::ptrdiff_t;
 
+    // Receives the first value; parks until there is one, or the channel is closed.
     explicit Iterator(Channel& channel) : channel_(&channel), value_(channel.receive()) {}
+    // The value that has been received. Not of an iterator that is at the end.
     [[nodiscard]] T& operator*() const noexcept { return *value_; }
+    // Receives the next one; parks as receive() does.
     Iterator& operator++() {
       value_ = channel_->receive();
       return *this;
@@ -155,7 +162,9 @@ class Channel {
     Channel* channel_;
     mutable std::optional<T> value_;
   };
+  // Receives; parks as receive() does. Each loop takes values away from all others.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
+  // What an iterator is equal to once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   // Never parks.
@@ -187,6 +196,7 @@ class Channel {
     return closed_now;
   }
 
+  // As the constructor was told. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
   // Values inside; may be stale when it returns.
   [[nodiscard]] std::size_t size_hint() noexcept {
@@ -195,6 +205,7 @@ class Channel {
     lock_.unlock();
     return count;
   }
+  // Whether close() has been called; once true, true for ever. Never parks.
   [[nodiscard]] bool is_closed_hint() noexcept {
     lock_.lock();
     const bool closed = closed_;

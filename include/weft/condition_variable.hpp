@@ -26,6 +26,7 @@ class ConditionVariable {
 
   // Never park. From fibers and plain threads, with the lock held or not.
   void notify_one() noexcept;
+  // Lets all go on that wait now. Never parks.
   void notify_all() noexcept;
 
   // Unlocks, parks until notified, locks again. `lock` must be locked. A notify counts from the
@@ -62,6 +63,7 @@ class ConditionVariable {
     }
     return true;
   }
+  // As wait_until(), for so long at most.
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
     return wait_until(lock, Deadline::after(duration));

@@ -95,6 +95,7 @@ class Context {
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // For the library's waits.
   [[nodiscard]] Until until() const noexcept { return {deadline_, token_}; }
+  // The same, so that a context is passed wherever a wait takes a limit.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
   // For everything else that takes a stop_token. With a deadline the first call sets a clock that
   // requests the stop then. Throws what call_at() throws, for example Errc::no_runtime.
@@ -138,7 +139,10 @@ class Context {
 // Costs a few nanoseconds and no memory. On plain threads, too.
 class ContextScope : private detail::LocalNode {
  public:
+  // By the fiber, or plain thread, whose context it becomes. Never parks. `context` must outlive
+  // it.
   explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
+  // The context of before is the caller's again. By the one that made it. Never parks.
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
@@ -168,6 +172,7 @@ namespace this_fiber {
 // things in order, is not cut short.
 class NoCancel : private ContextScope {
  public:
+  // As ContextScope's, without a context. Never parks.
   NoCancel() noexcept : ContextScope(nullptr) {}
 };
 
@@ -185,6 +190,7 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
+// As with_deadline(), so long from now.
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

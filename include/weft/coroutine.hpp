@@ -156,9 +156,11 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
+// Until the deadline; one that has passed does not suspend.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
+// As async_sleep_until(), so long from now.
 template <class Rep, class Period>
 [[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
   return detail::SleepAwaiter(Deadline::after(duration));

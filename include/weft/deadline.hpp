@@ -16,6 +16,7 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // No limit at all: waiting ends when what is waited for is there.
   [[nodiscard]] static constexpr Deadline never() noexcept {
     return Deadline(std::numeric_limits<std::int64_t>::max());
   }
@@ -25,10 +26,12 @@ class Deadline {
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
+  // So long from now. Reads the clock.
   template <class Rep, class Period>
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(saturate(duration));
   }
+  // A moment of the same clock.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
     return Deadline(saturate(time.time_since_epoch()));
@@ -41,11 +44,15 @@ class Deadline {
     return time <= now ? past() : after(time - now);
   }
 
+  // What the clock says. From anywhere; never parks.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }
+  // Since the clock's beginning; the largest number for never().
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
+  // Whether it never comes.
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
+  // Whether it is over. Reads the clock, but for past() and never().
   [[nodiscard]] bool passed() const noexcept {
     // past() is known to be over without a look at the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());

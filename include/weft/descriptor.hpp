@@ -11,8 +11,10 @@ namespace weft {
 class Descriptor {
  public:
   Descriptor() noexcept = default;
+  // Takes it over, to close it in the end. -1: there is none.
   explicit Descriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
+  // Closes what it had; `other` has none then.
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
       reset();
@@ -20,10 +22,12 @@ class Descriptor {
     }
     return *this;
   }
+  // Closes it, if there is one.
   ~Descriptor() { reset(); }
 
   // -1: there is none.
   [[nodiscard]] int get() const noexcept { return descriptor_; }
+  // Whether there is one.
   [[nodiscard]] explicit operator bool() const noexcept { return descriptor_ >= 0; }
   // It is the caller's to close from now on.
   [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }

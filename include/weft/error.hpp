@@ -20,8 +20,10 @@ enum class Errc {
   already_watched,     // The runtime watches the descriptor already.
 };
 
+// Of Errc; its name is "weft". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
+// An Errc as a std::error_code: so they compare, `result.error == Errc::closed`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

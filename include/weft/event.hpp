@@ -26,6 +26,7 @@ class Event {
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
+  // As wait_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

@@ -46,7 +46,9 @@ class FiberLocal {
     }
     return add();
   }
+  // As get(), which makes the value at the first call.
   [[nodiscard]] T& operator*() const { return get(); }
+  // As get().
   [[nodiscard]] T* operator->() const { return &get(); }
 
  private:

@@ -69,6 +69,7 @@ class File {
 
   // -1: there is no file.
   [[nodiscard]] int native_handle() const noexcept { return file_ ? file_->get() : -1; }
+  // Whether there is an open file.
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
 
  private:
@@ -102,6 +103,7 @@ Result<std::vector<Entry>> list_directory(std::string path, const Until& until =
 // are told, and not followed. For one party at a time.
 class Walk {
  public:
+  // Reads nothing yet; next() does.
   explicit Walk(std::string root) : next_(std::move(root)) {}
 
   // The next entry; nothing at the end. An error concerns the directory whose path comes with it,

@@ -17,6 +17,7 @@ namespace weft {
 template <std::invocable Make>
 class PerWorker {
  public:
+  // `make` is called once by each worker, when it begins. See per_worker().
   explicit PerWorker(Make make) : make_(std::move(make)) {}
 
  private:
@@ -24,6 +25,8 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
+// For a FunctionPool's constructor: each of its workers has an object of its own, which `make`
+// returns, and calls the function with it.
 template <std::invocable Make>
 [[nodiscard]] PerWorker<Make> per_worker(Make make) {
   return PerWorker<Make>(std::move(make));
@@ -85,6 +88,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.submit(options, std::move(call)); });
   }
+  // FiberPool::try_submit() with such a task: never parks.
   template <detail::ArgumentFor<In> A = In>
   Accepted try_invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -95,6 +99,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.try_submit(options, std::move(call)); });
   }
+  // FiberPool::submit_until() with such a task: parks for room, until then at most.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke_until(const Until& until, A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -105,6 +110,8 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.submit_until(until, options, std::move(call)); });
   }
+  // FiberPool::run() with such a task: parks until the function has returned, for its result or
+  // exception.
   template <detail::ArgumentFor<In> A = In>
   Out process(A&& argument) {
     return offer<Call>(std::forward<A>(argument), [&](Call& call) { return pool_.run(call); });
@@ -127,6 +134,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.run_until(until, options, std::move(call)); });
   }
+  // FiberPool::async() with such a task: the result is had by PoolTask::get().
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async(A&& argument) {
     return start(std::forward<A>(argument),
@@ -137,6 +145,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async(options, std::move(call)); });
   }
+  // FiberPool::async_until() with such a task: parks for room, until then at most.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -148,6 +157,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async_until(until, options, std::move(call)); });
   }
+  // FiberPool::try_async() with such a task: never parks; a refusal is the error that it returns.
   template <detail::ArgumentFor<In> A = In>
   Result<PoolTask<Out>> try_async(A&& argument) {
     return start(std::forward<A>(argument),

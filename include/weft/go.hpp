@@ -38,7 +38,9 @@ template <class T>
 class JoinHandle {
  public:
   JoinHandle() noexcept = default;
+  // `other` is empty then. Nobody may be using either handle.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
+  // Joins what this handle had, as the destructor does; `other` is empty then.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
     if (this != &other) {
       finish();
@@ -46,6 +48,7 @@ class JoinHandle {
     }
     return *this;
   }
+  // Joins, and so parks, unless join() or detach() was called; drops the result.
   ~JoinHandle() { finish(); }
 
   // False after join() or detach(), and for a handle made empty.
@@ -66,6 +69,7 @@ class JoinHandle {
 
   // Parks until the fiber has finished; false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
+  // As wait_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

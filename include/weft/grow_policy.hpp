@@ -42,8 +42,11 @@ class GrowPolicy {
     return policy;
   }
 
-  constexpr GrowPolicy() noexcept {}  // on_demand().
+  // on_demand().
+  constexpr GrowPolicy() noexcept {}
+  // Which of the policies it is.
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
+  // Of load_factor(); for others without a meaning.
   [[nodiscard]] constexpr const LoadFactor& factor() const noexcept { return factor_; }
 
  private:

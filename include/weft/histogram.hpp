@@ -36,10 +36,13 @@ class Histogram {
     max_ = std::max(max_, other.max_);
   }
 
+  // How many there are.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   // Exact, as the mean; 0 if there is none.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
+  // Exact; 0 if there is none.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
+  // The sum of all by their number; 0 if there is none.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }

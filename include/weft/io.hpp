@@ -29,10 +29,12 @@ enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 class Watch {
  public:
   Watch() noexcept = default;
+  // `other` is empty then. Nobody may be waiting by it.
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         descriptor_(std::exchange(other.descriptor_, -1)),
         owns_(other.owns_) {}
+  // Ends the watch of before, as the destructor does; `other` is empty then.
   Watch& operator=(Watch&& other) noexcept {
     if (this != &other) {
       reset();
@@ -42,6 +44,7 @@ class Watch {
     }
     return *this;
   }
+  // Ends the watch, and closes an adopted descriptor. Nobody may be waiting.
   ~Watch() { reset(); }
 
   // The descriptor remains its owner's, who closes it only after the watch has ended: its number
@@ -62,7 +65,9 @@ class Watch {
   // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended.
   // Nobody may be waiting.
   int release() noexcept;
+  // What is watched; -1 if nothing is.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
+  // For select()'s cases; null if nothing is watched.
   [[nodiscard]] IoHandle* handle() const noexcept { return handle_; }
 
  private:
@@ -80,6 +85,7 @@ template <std::invocable Handler = detail::Nothing>
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
+// As on_readable(), for writing.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
@@ -103,7 +109,11 @@ class WatchSet {
   // `key` comes back with its events. Errors: std::errc::file_exists; operation_not_permitted for
   // what cannot be polled, a regular file, say; the system's.
   [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
+  // Waits for something else, with another key, from now on. Errors:
+  // std::errc::no_such_file_or_directory for what has not been added; Errc::closed; the system's.
+  // Never parks.
   [[nodiscard]] std::error_code change(int descriptor, Ready what, std::uint64_t key) noexcept;
+  // It has to be removed before it is closed. Errors: as change(). Never parks.
   [[nodiscard]] std::error_code remove(int descriptor) noexcept;
 
   // Parks until one of them is ready; fills the beginning of `events`, and returns how many.
@@ -125,8 +135,11 @@ class WatchSet {
 class SignalSet {
  public:
   SignalSet() noexcept = default;
+  // `other` is empty then. Nobody may be waiting by it.
   SignalSet(SignalSet&& other) noexcept;
+  // Ends what was noted before, as the destructor does; `other` is empty then.
   SignalSet& operator=(SignalSet&& other) noexcept;
+  // The signals have the effect again that they had before. Nobody may be waiting.
   ~SignalSet();
 
   // Errors: Errc::no_runtime; Errc::already_watched: another set has one of them; invalid_argument
@@ -150,6 +163,7 @@ Result<int> wait_signal(std::initializer_list<int> signals, const Until& until =
 struct ExitStatus {
   int code = 0;    // What it returned, if it was not ended by a signal.
   int signal = 0;  // 0: none.
+  // Whether it has returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
@@ -185,6 +199,7 @@ Result<Pipe> make_pipe();
 // As TcpStream's calls, for pipes and the like: what is watched must be non-blocking. At the end of
 // a pipe: Errc::end_of_stream; without a reader: broken_pipe, and no signal.
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
+// All of it; after an error `value` bytes have been written. Parks while there is no room.
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = {});
 

@@ -14,6 +14,7 @@ namespace weft {
 // has left.
 class Latch {
  public:
+  // The most that a latch can count down from.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
@@ -30,10 +31,12 @@ class Latch {
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
+  // As wait_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
+  // count_down(), and then wait().
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:

@@ -44,12 +44,12 @@ enum class Readers {
 // `host` is what the request asked for: a Host header.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 
-// Answers on connections of `listener`, a few at a time, one request each. Parks until the listener
-// is closed or options.stop asks for the end. Errors: as net::Server::run().
 struct Options {
   Readers readers = Readers::this_machine;
   std::stop_token stop = {};
 };
+// Answers on connections of `listener`, a few at a time, one request each. Parks until the listener
+// is closed or options.stop asks for the end. Errors: as net::Server::run().
 std::error_code serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

@@ -41,6 +41,7 @@ class Mutex {
   [[nodiscard]] bool try_lock() noexcept;
   // False when `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept;
+  // As try_lock_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));

@@ -75,12 +75,17 @@ class OnceValue {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
 
+  // Calls nothing yet.
   explicit OnceValue(F make) : make_(std::move(make)) {}
+  // The value; the first call makes it, and others park meanwhile. Throws what making it throws.
+  // Making it synchronizes with each return.
   [[nodiscard]] const Value& get() {
     once_.call([this] { value_.emplace(make_()); });
     return *value_;
   }
+  // As get().
   [[nodiscard]] const Value& operator*() { return get(); }
+  // As get().
   [[nodiscard]] const Value* operator->() { return &get(); }
 
  private:

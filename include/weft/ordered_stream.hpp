@@ -101,6 +101,7 @@ class OrderedStream {
     return wait_for_deliverer(until);
   }
 
+  // The scope of the tasks: it is cancelled when one of them, or the sink, throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:

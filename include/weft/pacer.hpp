@@ -44,6 +44,7 @@ class Pacer {
     due_ = Deadline::after(spacing_);
     return true;
   }
+  // As next_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool next_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return next_until(Deadline::after(duration));
@@ -61,6 +62,7 @@ class Pacer {
 
   // Lets nobody through from now on, until resume(); time passes meanwhile. Neither parks.
   void pause() noexcept { open_.reset(); }
+  // Ends a pause: those that wait go on, at the pace. Never parks.
   void resume() noexcept { open_.set(); }
   // May be stale when it returns.
   [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }

@@ -79,6 +79,7 @@ class FiberPool {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::as_configured, {}, std::forward<F>(callable));
   }
+  // Never parks: Errc::full if there is no room now, whatever on_full says.
   template <detail::PoolCallable F>
   Accepted try_submit(F&& callable) {
     return entry().hand_over(Room::now, {}, std::forward<F>(callable));
@@ -87,6 +88,7 @@ class FiberPool {
   Accepted try_submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::now, {}, std::forward<F>(callable));
   }
+  // Parks for room until the limit at most, whatever on_full says: Errc::timed_out, cancelled.
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, F&& callable) {
     return entry().hand_over(Room::awaited, until, std::forward<F>(callable));
@@ -119,6 +121,8 @@ class FiberPool {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
+  // As submit_bulk(), but parks for room until the limit at most, whatever on_full says. After an
+  // error the first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
@@ -128,6 +132,7 @@ class FiberPool {
   Result<std::size_t> submit_bulk(const SubmitOptions& options, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {}, options);
   }
+  // The same, with these options for each of them.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, const SubmitOptions& options,
                                         Range&& callables) {
@@ -211,6 +216,7 @@ class FiberPool {
   void pause() noexcept;
   // Tasks start again, in the order in which they were accepted. Never parks.
   void resume() noexcept;
+  // Whether a pause lasts; may be stale when it returns. Never parks.
   [[nodiscard]] bool is_paused() const noexcept;
   // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
   // the pause is ended. A task that waits for one that has not started runs, too.
@@ -223,6 +229,7 @@ class FiberPool {
   // below min_workers, as many workers are kept. Throws std::invalid_argument for 0, and for
   // kUnlimited if the pool grows eagerly. Never parks.
   void resize(std::size_t capacity);
+  // What resize(), the constructor or an autoscaler said last. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept;
   // Slots that neither a running nor an accepted task needs; may be stale when it returns.
   [[nodiscard]] std::size_t available() const noexcept;
@@ -235,6 +242,7 @@ class FiberPool {
   void join() { (void)join_until({}); }
   // False when the time was up first.
   [[nodiscard]] bool join_until(const Until& until);
+  // Whether it accepts nothing more; reopen() may change that at once. Never parks.
   [[nodiscard]] bool is_closed() const noexcept;
   // What tasks that take a token are given: for what they start elsewhere. A new one after a
   // close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
@@ -244,6 +252,7 @@ class FiberPool {
   // parks.
   void reopen();
 
+  // Counters and gauges of one moment. From anywhere; takes the pool's lock for short, never parks.
   [[nodiscard]] PoolStats stats() const noexcept;
   // What PoolOptions::timings has measured.
   [[nodiscard]] PoolTimings timings() const noexcept;
@@ -277,7 +286,9 @@ class FiberPool {
 // must outlive it. Neither copied nor moved.
 class PauseScope {
  public:
+  // Pauses the pool. Never parks.
   explicit PauseScope(FiberPool& pool) noexcept;
+  // Ends this pause; tasks start again if there is no other. Never parks.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;

@@ -29,6 +29,7 @@ struct TaskInfo {
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;
+  // Empty if `handler` is an empty std::function, or null.
   template <std::invocable<std::exception_ptr, const TaskInfo&> F>
   ExceptionHandler(F handler) {  // NOLINT(google-explicit-constructor): a callable is a handler.
     if (!detail::is_empty_callable(handler)) handler_ = std::move(handler);
@@ -43,7 +44,9 @@ class ExceptionHandler {
     };
   }
 
+  // Whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
+  // Calls the handler, which must be there. By the pool, on the fiber whose task threw.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);
   }

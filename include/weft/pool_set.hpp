@@ -33,9 +33,13 @@ class PoolSet {
     for (std::size_t i = 0; i < count; ++i) pools_.emplace_back(each);
   }
 
+  // How many pools there are.
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
+  // One of them; `i` is below size().
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
+  // All pools in a range-based for loop.
   [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
+  // Behind the last of them.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
   // The pool for the next task: that whose turn it is, of those with a free slot if there is one.
@@ -68,9 +72,11 @@ class PoolSet {
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
+  // FiberPool::close() of each. Never parks.
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
+  // Parks until each of them has been closed and its fibers are gone.
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }

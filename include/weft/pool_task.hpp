@@ -20,11 +20,14 @@ template <class R>
 class PoolTask {
  public:
   PoolTask() noexcept = default;
+  // `other` is empty then.
   PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
+  // The two change places: what this one had goes when `other` does.
   PoolTask& operator=(PoolTask&& other) noexcept {
     std::swap(job_, other.job_);
     return *this;
   }
+  // Forgets the task, which runs all the same; its result is dropped. Never parks.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }

@@ -156,6 +156,7 @@ class Runtime {
   // Waits until every fiber has ended, at most so long. False when some are left; they are then
   // listed on stderr with their states. From a plain thread. Fibers may still be spawned later.
   [[nodiscard]] bool wait_idle_until(Deadline deadline);
+  // As wait_idle_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
     return wait_idle_until(Deadline::after(duration));
@@ -172,12 +173,16 @@ class Runtime {
     request_stop();
     return wait_idle_until(deadline);
   }
+  // As shut_down_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool shut_down_for(std::chrono::duration<Rep, Period> duration) {
     return shut_down_until(Deadline::after(duration));
   }
 
+  // RuntimeOptions::workers, or what that was counted to be. From anywhere.
   [[nodiscard]] unsigned workers() const noexcept;
+  // Counters and gauges, each of which may be stale when they return. From fibers and plain
+  // threads; walks the workers, and parks nobody.
   [[nodiscard]] RuntimeStats stats() const noexcept;
   // Writes one line per living fiber, a few hundred at most: id, name, state, what it waits for,
   // the type of its callable, and where it was spawned. docs/diagnosis.md explains them. From
@@ -204,7 +209,9 @@ class Runtime {
 // to its own runtime anyway: made by a fiber, a scope does nothing.
 class RuntimeScope {
  public:
+  // By a plain thread, which remains in it until the destructor. Never parks.
   explicit RuntimeScope(Runtime& runtime) noexcept;
+  // What held before holds again. By the thread that made it. Never parks.
   ~RuntimeScope();
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;

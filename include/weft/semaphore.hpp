@@ -26,6 +26,7 @@ class Semaphore {
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // False when `until` ended the wait; no permit has been taken then.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
+  // As try_acquire_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::uint64_t count = 1) noexcept {

@@ -22,6 +22,7 @@ class TaskKey {
  public:
   // No key: the task waits for no other.
   TaskKey() noexcept = default;
+  // Of a value: texts, numbers, and what std::hash knows. Keys that are equal have equal hashes.
   template <class T>
   requires(!std::same_as<T, TaskKey> && (std::convertible_to<const T&, std::string_view> ||
                                          std::is_default_constructible_v<std::hash<T>>))
@@ -34,7 +35,9 @@ class TaskKey {
     }
   }
 
+  // Whether there is a key.
   [[nodiscard]] bool is_set() const noexcept { return is_set_; }
+  // By which it is known; 0 without a key.
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
 
  private:

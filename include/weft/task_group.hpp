@@ -160,6 +160,8 @@ class TaskGroup {
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
+  // The scope of the tasks; it ends by cancel(), by its deadline, with its parent, or when a task
+  // throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Tells all tasks to stop; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
@@ -307,6 +309,8 @@ class ResultGroup {
   static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");
 
  public:
+  // As TaskGroup's: with the caller's context above it, or `parent`, or none if that is null; or on
+  // a pool, which must outlive the group.
   explicit ResultGroup(const TaskGroupOptions& options = {}) : group_(options) {}
   explicit ResultGroup(const Context* parent, const TaskGroupOptions& options = {})
       : group_(parent, options) {}
@@ -340,7 +344,9 @@ class ResultGroup {
   // Parks until every task has ended; join() will not park then. False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
+  // As TaskGroup::context().
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
+  // Tells all tasks to stop; join() still waits for them. Never parks.
   void cancel() noexcept { group_.cancel(); }
 
  private:

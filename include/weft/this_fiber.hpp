@@ -24,11 +24,13 @@ inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early. From fibers and plain threads.
 void sleep_until(Deadline deadline) noexcept;
+// As sleep_until(), so long from now; returns at once for nothing or less.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
   // Said without a look at the clock, which is a good part of what a sleep costs.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
+// As sleep_until() of a Deadline.
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
@@ -36,6 +38,7 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
 
 // As sleep_until(), but `until` may end the sleep too. True when the whole time has been slept.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
+// As sleep_until() with the same limit, so long from now.
 template <class Rep, class Period>
 [[nodiscard]] bool sleep_for(std::chrono::duration<Rep, Period> duration,
                              const Until& until) noexcept {
@@ -62,7 +65,9 @@ void set_name(std::string_view name) noexcept;
 // nothing on a plain thread. Never parks.
 class NoSwitch {
  public:
+  // The calling fiber must not switch from now on.
   NoSwitch() noexcept;
+  // By the same fiber. It may switch again, unless there is another scope around.
   ~NoSwitch();
   NoSwitch(const NoSwitch&) = delete;
   NoSwitch& operator=(const NoSwitch&) = delete;

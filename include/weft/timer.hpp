@@ -117,7 +117,9 @@ class Ticker {
 
   // Parks until the next tick; for ever after stop().
   void wait() noexcept { (void)wait_until({}); }
+  // As wait(); false when `until` ended the wait, and no tick has been taken.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
+  // Takes the tick that is due, if there is one. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
   // No more ticks, until a reset.
@@ -145,6 +147,7 @@ template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
+// See on_expiry(); a tick that is chosen has been taken.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
@@ -174,6 +177,7 @@ template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
+// As call_at(), so long from now.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));

@@ -29,6 +29,7 @@ struct Options {
 void start(const Options& options = {});
 // What has been recorded is kept for write(), even when its runtime has ended. Never parks.
 void stop() noexcept;
+// Whether it records. From anywhere; never parks.
 [[nodiscard]] bool is_on() noexcept;
 
 // As JSON, in the format of Chrome's trace events: a track for each worker, a slice for each run of

@@ -26,6 +26,8 @@ class Until {
  public:
   // Nothing ends the wait but what is waited for.
   Until() noexcept = default;
+  // A deadline, a moment, a duration from now, a stop token, or both: what comes first ends the
+  // wait.
   Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.
   template <class Clock, class Duration>
   Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
@@ -40,6 +42,7 @@ class Until {
   Until(Deadline deadline, std::stop_token&& token) noexcept
       : deadline_(deadline), held_(std::move(token)) {}
 
+  // never() if only a stop request, or nothing, can end the wait.
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
   // Null: no stop request is looked for.
   [[nodiscard]] const std::stop_token* token() const noexcept {
@@ -53,9 +56,11 @@ class Until {
     return earlier;
   }
 
+  // Whether the token, if there is one, asks for the end by now. Never parks.
   [[nodiscard]] bool stop_requested() const noexcept {
     return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
+  // Whether there is a token that may still ask for the end.
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }

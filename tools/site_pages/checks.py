@@ -1,4 +1,5 @@
-"""What is asked of a built site: each link leads somewhere, each public function is described."""
+"""What is asked of the headers, and of a built site: each public function has a comment, and is on a
+page; each link leads somewhere."""
 
 import html.parser
 import os
@@ -48,6 +49,13 @@ def links(site):
                 problems.append(f"{name}: no such place: {link}")
     problems += [f"{name}: no page leads to it" for name in pages if name not in reached]
     return problems
+
+
+def comments(items):
+    """Public functions without a comment of their own; overloads that follow each other share one."""
+    return [f"{item.header}: {item.qualified}() has no comment: who may call it, does it park, what "
+            "does it return" for item in reference.all_items(items)
+            if item.kind == "function" and not any(line.strip() for line in item.text)]
 
 
 def functions(items, site):

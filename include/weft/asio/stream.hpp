@@ -53,6 +53,7 @@ class SyncStream {
   using executor_type = boost::asio::io_context::executor_type;
   using lowest_layer_type = SyncStream;
 
+  // Takes the stream over, whose deadlines go on to hold. Never parks.
   explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
 
   // At least one byte, unless the buffers are empty.
@@ -66,6 +67,8 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
+  // Some of it, at least one byte unless the buffers are empty; how many. Parks while the kernel
+  // has no room.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -84,6 +87,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
+  // The same; throws boost::system::system_error instead.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
     boost::system::error_code error;
@@ -92,12 +96,16 @@ class SyncStream {
     return count;
   }
 
+  // Of a context that nobody runs: the type is asked for, and nothing is ever posted there.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
+  // The stream itself: it has no layer below that others know.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
+  // The stream inside, for its deadlines, say.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
+  // Ends the calls that wait, and later ones, with Errc::closed. Never parks.
   void close() noexcept { stream_.close(); }
 
  private:
@@ -122,6 +130,7 @@ void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
   error = {};
   stream.close();
 }
+// How Beast drops a connection; found by it. Never parks.
 template <class Stream>
 void beast_close_socket(SyncStream<Stream>& stream) {
   stream.close();

@@ -59,10 +59,14 @@ class Reply {
  public:
   // Empty; of no use.
   Reply() noexcept;
+  // `other` is empty then, and of no use.
   Reply(Reply&& other) noexcept;
+  // Ends the reply of before, as the destructor does.
   Reply& operator=(Reply&& other) noexcept;
+  // Closes the connection, unless the body has been read to its end.
   ~Reply();
 
+  // The number of the answer's first line: 200, 404.
   [[nodiscard]] int status() const noexcept;
   // In the order in which they came; valid as long as the reply.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
@@ -83,7 +87,9 @@ class Reply {
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // Of no use to others, as are the next two.
+  // By the client.
   explicit Reply(std::unique_ptr<State> state) noexcept;
+  // For the client.
   [[nodiscard]] State& state() const noexcept { return *state_; }
 
  private:
@@ -121,10 +127,12 @@ class Client {
   // unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(), the layer and the
   // stream have.
   net::Result<Reply> send(const Call& call, const Until& until = {});
+  // send() of a GET without headers of its own.
   net::Result<Reply> get(std::string url, const Until& until = {}) {
     return send({.url = std::move(url)}, until);
   }
 
+  // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:

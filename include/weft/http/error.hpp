@@ -16,8 +16,10 @@ enum class Errc {
   unsupported,  // A URL of another scheme, a redirect without a target, an unknown coding.
 };
 
+// Of Errc; its name is "weft-http". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
+// An Errc as a std::error_code: so they compare, `error == http::Errc::malformed`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

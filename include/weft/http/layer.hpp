@@ -21,6 +21,7 @@ class Layer {
   virtual ~Layer() = default;
   // As TcpStream's: with Deadline::past() they take what is there, and do not wait.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
+  // All of it; after an error `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;
   // Tells the peer that nothing more is sent.

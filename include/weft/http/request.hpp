@@ -20,6 +20,7 @@ class Exchange;
 // until the handler returns, and so do all texts that it hands out. Used by one fiber at a time.
 class Request {
  public:
+  // By the server.
   explicit Request(Exchange& exchange) noexcept : exchange_(exchange) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -69,6 +70,7 @@ class Request {
   // error of the next read.
   [[nodiscard]] Context& context();
 
+  // Of the connection: a proxy's, if there is one between. Never parks. Errors: the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
 
  private:
@@ -78,6 +80,7 @@ class Request {
 // "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. What is not
 // properly coded stays as it is.
 [[nodiscard]] std::string decode_query(std::string_view text);
+// See decode_query().
 [[nodiscard]] std::string decode_path(std::string_view text);
 
 }  // namespace weft::http

@@ -29,6 +29,7 @@ struct Upgraded {
 // the status and without a body. Used by one fiber at a time.
 class Response {
  public:
+  // By the server.
   explicit Response(Exchange& exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
@@ -36,6 +37,7 @@ class Response {
   // 200 unless it is set; from 200 to 599. These three are without effect once the head has been
   // sent.
   void set_status(int status) noexcept;
+  // What set_status() was told. Never parks.
   [[nodiscard]] int status() const noexcept;
   // Throws std::invalid_argument for a name that is no token, a value with control characters, and
   // for what the library writes itself: Transfer-Encoding, Connection, Date. A Content-Length must

@@ -25,26 +25,32 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // called from any number of fibers.
 class Router {
  public:
+  // Without routes: everything is answered with 404.
   Router();
 
   // Throws std::invalid_argument for a pattern that does not begin with a slash, or that has a
   // brace where none belongs, or if there is a handler already.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
+  // route() for GET.
   Router& get(std::string_view pattern, Handler handler) {
     return route("GET", pattern, std::move(handler));
   }
+  // route() for POST.
   Router& post(std::string_view pattern, Handler handler) {
     return route("POST", pattern, std::move(handler));
   }
+  // route() for PUT.
   Router& put(std::string_view pattern, Handler handler) {
     return route("PUT", pattern, std::move(handler));
   }
+  // route() for DELETE.
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
   // Around all routes, the first one outermost, and also around 404 and 405.
   Router& use(Middleware middleware);
 
+  // Answers a request by its handler; the server calls it. Parks and throws as the handler does.
   void operator()(Request& request, Response& response) const;
 
  private:

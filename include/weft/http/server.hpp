@@ -96,6 +96,7 @@ class Server {
   // True if the deadline was not needed. From fibers and plain threads, more than once.
   bool shutdown(Deadline grace);
 
+  // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] ServerStats stats() const noexcept;
 
  private:

@@ -24,6 +24,7 @@ struct Url {
 
   // "example.org", "example.org:8080", "[::1]"; without the scheme's own port.
   [[nodiscard]] std::string authority() const;
+  // A text that parse() reads.
   [[nodiscard]] std::string to_string() const { return scheme + "://" + authority() + target; }
 
   friend bool operator==(const Url& left, const Url& right) = default;

@@ -18,9 +18,11 @@ class Address {
 
   // All interfaces.
   [[nodiscard]] static Address any_v4(std::uint16_t port) noexcept;
+  // All interfaces, of IPv6: "[::]".
   [[nodiscard]] static Address any_v6(std::uint16_t port) noexcept;
   // This machine only. Port 0, when listening, asks the system for a free port.
   [[nodiscard]] static Address loopback_v4(std::uint16_t port) noexcept;
+  // This machine only, by IPv6: "[::1]".
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;
 
   // "127.0.0.1:8080", "[::1]:80", "[fe80::1%2]:80" (a scope is an interface's number or name).
@@ -29,14 +31,18 @@ class Address {
   // A text that parse() reads. A scope is written as a number.
   [[nodiscard]] std::string to_string() const;
 
+  // Whether it is one of IPv6, else one of IPv4.
   [[nodiscard]] bool is_v6() const noexcept;
+  // As a number, not in the network's order of bytes.
   [[nodiscard]] std::uint16_t port() const noexcept;
+  // The same address with another port.
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
 
   friend bool operator==(const Address& left, const Address& right) noexcept;
 
   // The system's form, a sockaddr_in or sockaddr_in6, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
+  // Of what system_data() points to, in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
   // std::errc::address_family_not_supported for other families.
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;

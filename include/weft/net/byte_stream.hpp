@@ -70,6 +70,7 @@ class ByteStream {
 
   // Deadline::never() lifts it.
   void set_read_deadline(Deadline deadline) noexcept;
+  // As set_read_deadline(), for writes.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Ends one direction or both: the peer reads the end of the stream, or reads here do. Reads
@@ -78,11 +79,14 @@ class ByteStream {
   // How many bytes the kernel keeps: sent, but not yet taken by the peer; come, but not yet read.
   // It doubles the figure for what it needs itself, and caps it (net.core.wmem_max, rmem_max).
   [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
+  // As set_send_buffer(), for what has come and not been read.
   [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
 
   // Ends all calls that wait with Errc::closed; later calls give the same.
   void close() noexcept { socket_.close(); }
+  // False for an empty or closed stream; may be stale when it returns.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  // The socket inside, for select()'s cases and setsockopt.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  protected:

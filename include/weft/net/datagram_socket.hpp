@@ -74,27 +74,41 @@ class DatagramSocket {
   // up to 50 ms, as the system has no better way.
   [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
                                         const Until& until = {});
+  // As send_to(), to the peer of a connected socket.
   [[nodiscard]] std::error_code send(std::span<const std::byte> data, const Until& until = {});
   // Sends all, in their order, up to 64 by each system call (sendmmsg). After an error, the first
   // `value` of them have been sent. send_batch() wants a connected socket and takes no addresses.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = {});
+  // As send_batch_to(), to the peer of a connected socket.
   Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
                                  const Until& until = {});
 
+  // Where it is bound, with the port that the system chose. Never parks. Errors: Errc::closed; the
+  // system's.
   Result<Where> local_address() const noexcept;
+  // To whom it is connected. Never parks. Errors: std::errc::not_connected; Errc::closed; the
+  // system's.
   Result<Where> peer_address() const noexcept;
   // As those of ByteStream: what is kept until it is sent, or received; more is dropped.
   [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
+  // As set_send_buffer(), for what has come and not been received.
   [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
   // UDP: whether datagrams may go to broadcast addresses.
   [[nodiscard]] std::error_code set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
+  // Ends all calls that wait with Errc::closed; later calls give the same. From anybody, at any
+  // time.
   void close() noexcept { socket_.close(); }
+  // False for an empty or closed socket; may be stale when it returns.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  // The descriptor, which stays open and is the caller's from now on; -1 if there is none. Nobody
+  // may be using the socket.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
+  // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
+  // The socket inside, for select()'s cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  private:

@@ -33,6 +33,7 @@ struct ResolverOptions {
 // at once. Its end waits for the questions that are being asked.
 class Resolver {
  public:
+  // Starts no thread yet; the first questions do.
   explicit Resolver(const ResolverOptions& options = {});
 
   // The addresses of `host` with `port`, in the system's order of preference, each once. An IP
@@ -41,6 +42,7 @@ class Resolver {
   // Errc::full.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = {});
+  // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] BlockingGroupStats stats() const noexcept { return group_.stats(); }
 
   // The one that calls without one use. It lives as long as the process, and its threads end after
@@ -59,6 +61,7 @@ struct HostPort {
 // std::errc::invalid_argument for everything else. Never parks.
 Result<HostPort> parse_host_port(std::string_view text);
 
+// Resolver::resolve() of the one that all share. Parks.
 inline Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                             const Until& until = {}) {
   return Resolver::shared().resolve(host, port, until);

@@ -26,6 +26,7 @@ template <HasSocket Owner, std::invocable Handler = detail::Nothing>
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
+// As on_readable(), for writing.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::write,

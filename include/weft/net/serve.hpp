@@ -42,6 +42,7 @@ class Connection {
   // What a connection is made of.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
+  // By the server.
   Connection(AnyStream& stream, const detail::Atomic<bool>& draining) noexcept
       : stream_(stream), draining_(draining) {}
 
@@ -52,7 +53,9 @@ class Connection {
   // The stream as TCP's, or a Unix socket's: throws std::bad_variant_access if a listener of the
   // other kind accepted it.
   [[nodiscard]] TcpStream& stream() { return std::get<TcpStream>(stream_); }
+  // The Unix socket's stream; throws std::bad_variant_access if it is TCP's.
   [[nodiscard]] UnixStream& unix_stream() { return std::get<UnixStream>(stream_); }
+  // Whether a UnixListener accepted it.
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
@@ -72,13 +75,16 @@ class Connection {
 // A listener of either kind, by reference.
 class AnyListener {
  public:
+  // The listener must outlive it.
   AnyListener(TcpListener& listener) noexcept : listener_(&listener) {}   // NOLINT: on purpose.
   AnyListener(UnixListener& listener) noexcept : listener_(&listener) {}  // NOLINT: on purpose.
 
+  // The listener's own.
   [[nodiscard]] const Socket& socket() const noexcept {
     return std::visit([](auto* listener) -> const Socket& { return listener->socket(); },
                       listener_);
   }
+  // Closes the listener: an accept() that waits gives Errc::closed. From anybody, at any time.
   void close() const noexcept {
     std::visit([](auto* listener) { listener->close(); }, listener_);
   }
@@ -147,6 +153,7 @@ class Server {
   using Handler = std::function<Next(Connection&)>;
   class Core;  // Of no use to others.
 
+  // Serves nothing yet; run() does.
   explicit Server(ServeOptions options = {});
   // run() has returned.
   ~Server();
@@ -162,12 +169,15 @@ class Server {
   std::error_code run(std::span<TcpListener> listeners, Handler handler) {
     return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
   }
+  // The same for Unix listeners.
   std::error_code run(std::span<UnixListener> listeners, Handler handler) {
     return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
   }
   // Returns at once. From any thread, any number of times, also before run().
   void drain() noexcept;
+  // Whether it drains: by drain(), or the request of the options. Never parks.
   [[nodiscard]] bool is_draining() const noexcept;
+  // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] ServeStats stats() const noexcept;
 
  private:

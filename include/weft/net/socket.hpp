@@ -14,8 +14,10 @@ namespace weft::net {
 class Socket {
  public:
   Socket() noexcept = default;
+  // A socket made of what the poller handed out; or of another one, which is empty then.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  // Closes what it had; `other` is empty then. Nobody may be using this one.
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
       reset();
@@ -23,6 +25,7 @@ class Socket {
     }
     return *this;
   }
+  // Closes it. Nobody may be using it.
   ~Socket() { reset(); }
 
   // Ends all waits on the socket with Errc::closed. The descriptor is closed as soon as no call
@@ -35,6 +38,7 @@ class Socket {
   // The descriptor, which stays open and is the caller's from now on; the socket is empty then. -1
   // for one that is empty or closed. Nobody may be using the socket.
   [[nodiscard]] int release() noexcept;
+  // What the poller knows it by, for select()'s cases; null for an empty socket.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:

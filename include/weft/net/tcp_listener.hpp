@@ -43,7 +43,9 @@ class TcpListener {
   Result<Address> local_address() const noexcept;
   // Ends an accept() that waits with Errc::closed.
   void close() noexcept { socket_.close(); }
+  // False for an empty or closed listener; may be stale when it returns.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  // The socket inside, for select()'s cases and setsockopt.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  private:

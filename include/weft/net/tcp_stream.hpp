@@ -56,7 +56,9 @@ class TcpStream : public ByteStream {
   // How long bytes that were sent may remain unconfirmed until the connection fails with timed_out
   // (TCP_USER_TIMEOUT), in whole milliseconds. 0: as long as the system likes, 15 minutes or so.
   [[nodiscard]] std::error_code set_user_timeout(std::chrono::milliseconds time) noexcept;
+  // This end's. Never parks. Errors: Errc::closed; the system's.
   Result<Address> local_address() const noexcept;
+  // The other end's. Never parks. Errors: as local_address().
   Result<Address> peer_address() const noexcept;
 };
 

@@ -23,7 +23,9 @@ class UnixAddress {
   // namespace) may connect to it. Of any bytes. Errors: filename_too_long beyond 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
+  // Whether it has neither a path nor an abstract name, as the end that connects has.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
+  // Whether it is a name without a file.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }
   // The path, or the abstract name.
   [[nodiscard]] std::string_view name() const noexcept;
@@ -36,6 +38,7 @@ class UnixAddress {
 
   // The system's form, a sockaddr_un, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
+  // Of what system_data() points to, in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
   // std::errc::address_family_not_supported for other families.
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;

@@ -33,10 +33,13 @@ class UnixListener {
   // The next connection. All that TcpListener::accept() says holds.
   Result<UnixStream> accept(const Until& until = {});
 
+  // Where it listens. Never parks. Errors: Errc::closed; the system's.
   Result<UnixAddress> local_address() const noexcept;
   // Ends an accept() that waits with Errc::closed.
   void close() noexcept { socket_.close(); }
+  // False for an empty or closed listener; may be stale when it returns.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
+  // The socket inside, for select()'s cases and setsockopt.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  private:

@@ -33,6 +33,7 @@ struct UnixStreamPair;
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
+  // By listeners, of a socket that is connected.
   explicit UnixStream(Socket socket) noexcept;
 
   // Connects. While the listener's backlog is full it tries again, after pauses from 1 ms to 50 ms:
@@ -44,8 +45,12 @@ class UnixStream : public ByteStream {
   // As TcpStream::adopt().
   static Result<UnixStream> adopt(int descriptor);
 
+  // Who connected, by process, user and group, as the system saw it then. Never parks. Errors:
+  // Errc::closed; the system's.
   Result<PeerCredentials> peer_credentials() const noexcept;
+  // This end's; unnamed unless it is bound. Never parks. Errors: Errc::closed; the system's.
   Result<UnixAddress> local_address() const noexcept;
+  // The other end's; unnamed unless it is bound. Never parks. Errors: as local_address().
   Result<UnixAddress> peer_address() const noexcept;
 
   // Writes `data`, at least one byte, and with it the descriptors, of which the peer gets copies;

@@ -40,12 +40,15 @@ class Context {
   Context() noexcept = default;
   // Errors: openssl_category().
   static net::Result<Context> server(const ServerOptions& options);
+  // As server(), for the side that connects; without options it believes the certificates that the
+  // system does.
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files anew: connections that begin from now on use them, others go on as they are,
   // and sessions of before are still resumed. After an error all is as it was.
   std::error_code reload();
 
+  // For streams.
   [[nodiscard]] const std::shared_ptr<ContextState>& state() const noexcept { return state_; }
 
  private:

@@ -9,10 +9,12 @@ enum class Errc {
   truncated = 1,  // The peer's stream ended without close_notify: somebody may have cut it off.
 };
 
+// Of Errc; its name is "weft-tls". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 // Errors of OpenSSL; the message is its reason, "certificate verify failed", say.
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
 
+// An Errc as a std::error_code: so they compare, `error == tls::Errc::truncated`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

@@ -22,7 +22,9 @@ class Stream {
  public:
   // Empty; of no use.
   Stream() noexcept;
+  // `other` is empty then. Nobody may be using it.
   Stream(Stream&& other) noexcept;
+  // Closes what it had, as the destructor does; `other` is empty then.
   Stream& operator=(Stream&& other) noexcept;
   // Closes without close_notify.
   ~Stream();
@@ -33,28 +35,38 @@ class Stream {
   // TcpStream.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
+  // As accept(), as the client.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
   // The same on a connection that remains the caller's, and outlives the Stream, which does not
   // close it in the end.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = {});
+  // As accept_on(), as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name, const Until& until = {});
 
   // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  // Until `buffer` is full, as TcpStream's.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
+  // At least one byte, as TcpStream's.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  // All of it, as TcpStream's.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  // For all reads that follow; Deadline::never() lifts it.
   void set_read_deadline(Deadline deadline) noexcept;
+  // For all writes that follow; Deadline::never() lifts it.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Sends close_notify, behind which nothing can be written: the peer reads the end of the stream.
   // Reading goes on until the peer's own.
   std::error_code shutdown(const Until& until = {});
+  // Ends all calls that wait, and later ones, with weft::Errc::closed, without close_notify. Never
+  // parks.
   void close() noexcept;
+  // The connection below, for its addresses, say.
   [[nodiscard]] net::TcpStream& tcp() noexcept;
 
   // What was agreed upon; empty if nothing was.
