@@ -17,6 +17,15 @@
 #include "scheduler/parked_threads.hpp"
 #include "scheduler/worker.hpp"
 
+#ifdef WEFT_GDB_SCRIPT
+// An entry of a kind that names a file with Python, 1. Here, as each program has this file.
+asm(".pushsection \".debug_gdb_scripts\", \"MS\",%progbits,1\n\t"
+    ".byte 1\n\t"
+    ".asciz \"" WEFT_GDB_SCRIPT
+    "\"\n\t"
+    ".popsection");
+#endif
+
 namespace weft::scheduler {
 
 using detail::acquire;

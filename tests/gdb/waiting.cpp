@@ -1,5 +1,7 @@
 // The program that tests/gdb/run looks at: fibers that wait, each for something else, when the
 // process stops. With an argument it dies by a signal then, else it waits for ever.
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <weft/channel.hpp>
@@ -10,6 +12,11 @@
 #include <weft/this_fiber.hpp>
 
 namespace {
+
+// Keeps its worker. Not inlined, either.
+[[gnu::noinline]] void blocks_for_ever() {
+  while (true) ::pause();
+}
 
 // Named, so that they are found in a backtrace, and not inlined.
 [[gnu::noinline]] int receives_at_depth(weft::Channel<int>& channel, int depth) {
@@ -40,6 +47,7 @@ int main(int argc, char**) {
       auto guest = weft::spawn([&] { event.wait(); });
       guest.join();
     });
+    weft::go({.name = "blocks"}, [] { blocks_for_ever(); });
     weft::this_fiber::sleep_for(std::chrono::milliseconds(100));
     if (dies) std::abort();
     weft::this_fiber::sleep_for(std::chrono::hours(1));

@@ -1,15 +1,21 @@
 """Fibers in gdb, live and in core files:
 
-    (gdb) source tools/gdb/weft.py
     (gdb) info fibers             one line for each fiber
-    (gdb) fiber 7                 the backtrace of fiber 7, which must be parked
+    (gdb) fiber 7 bt              the backtrace of fiber 7, parked or running; `fiber 7` does the same
     (gdb) fiber 7 frame 9         any other command, with the fiber's innermost frame selected
-    (gdb) fiber all               the backtraces of all parked fibers
+    (gdb) fiber apply all bt      the backtraces of all parked and running fibers
+    (gdb) fiber apply 3 7-9 bt    of some
+
+gdb loads it by itself where weft is installed as a shared library below /usr. Elsewhere:
+
+    (gdb) source tools/gdb/weft.py
 
 Nothing is written to the process, no register and no memory: for the time of one command an
-unwinder lets the selected thread seem to have been called by the fiber. The library must have
+unwinder lets the selected thread seem to have been called by a parked fiber. The library must have
 debug information. x86-64 only, as it knows where registers are saved.
 """
+
+import re
 
 import gdb
 import gdb.unwinder
@@ -51,7 +57,7 @@ class Fiber:
         self.reason = gdb.Value(number(record["wait_reason"])).cast(
             gdb.lookup_type("weft::detail::WaitReason"))
         self.task = number(record["task"]["operations_"]) & ~1
-        self.id, self.name, self.context = 0, "", 0
+        self.id, self.name, self.context, self.stack = 0, "", 0, range(0)
         stack = number(record["stack"])
         if stack != 0:
             header = gdb.Value(stack).cast(gdb.lookup_type("weft::fibers::Stack").pointer())
@@ -59,6 +65,7 @@ class Fiber:
             text = gdb.selected_inferior().read_memory(int(header["name"].address), 32)
             self.name = bytes(text).split(b"\0")[0].decode(errors="replace")
             self.context = int(header["context"])
+            self.stack = range(int(header["lowest"]), stack)
 
     def runs(self):
         """The type of its callable."""
@@ -84,12 +91,16 @@ class Fiber:
         return f"{who} {state}{reason}{self.runs()}"
 
 
-FREE, PARKED, HOSTING = 0, 3, 4
+FREE, RUNNING, PARKED, HOSTING = 0, 2, 3, 4
 
 
 def all_fibers():
-    registry = gdb.parse_and_eval("'weft::scheduler::(anonymous namespace)::registry'")
-    record = gdb.lookup_type("weft::fibers::Fiber")
+    try:
+        registry = gdb.parse_and_eval("'weft::scheduler::(anonymous namespace)::registry'")
+        record = gdb.lookup_type("weft::fibers::Fiber")
+    except gdb.error as error:
+        raise gdb.GdbError("no debug information of weft here: install libweft0-dbgsym, or build "
+                           f"weft with -Ddebug=true ({error})") from error
     count = (SLAB_BYTES - SLAB_HEADER_BYTES) // record.sizeof
     for scheduler in elements(registry.dereference()) if int(registry) != 0 else []:
         for slab in elements(scheduler["fibers_"]["slabs_"]):
@@ -158,15 +169,34 @@ class FiberUnwinder(gdb.unwinder.Unwinder):
         try:
             inner = self.innermost_frame()
             inner.select()
-            if command:
-                gdb.execute(command)
+            if is_backtrace(command):
+                print_backtrace(command, inner.level())
             else:
-                # Without the frames of the thread that lends itself.
-                lines = gdb.execute("backtrace", to_string=True).splitlines()
-                print("\n".join(lines[inner.level():]))
+                gdb.execute(command)
         finally:
             self.registers = None
             gdb.invalidate_cached_frames()
+
+
+def is_backtrace(command):
+    word = command.split()[0]
+    return word in ("bt", "where") or "backtrace".startswith(word) and len(word) > 2
+
+
+def print_backtrace(command, first):
+    """The frames from `first` on, as if that were the newest: those before it are of the thread that
+    lends itself."""
+    word, *options = command.split()
+    options = [str(int(o) + first) if o.isdigit() else o for o in options]
+    shown = False
+    for line in gdb.execute(" ".join([word, *options]), to_string=True).splitlines():
+        frame = re.match(r"#(\d+)( *)", line)
+        if frame is not None:
+            number_in_fiber = int(frame[1]) - first
+            shown = number_in_fiber >= 0
+            line = f"#{number_in_fiber:<{len(frame[0]) - 1}}{line[frame.end():]}"
+        if shown or not line.startswith(("#", " ")):
+            print(line)
 
 
 unwinder = FiberUnwinder()
@@ -184,23 +214,74 @@ class InfoFibers(gdb.Command):
             print(fiber.describe())
 
 
-class FiberCommand(gdb.Command):
-    """fiber ID|all [COMMAND]: runs COMMAND, `backtrace` unless given, on a parked fiber's stack.
-The frames are numbered from those of the selected thread, to which the fiber's are added."""
+def run_on_its_thread(fiber, command):
+    """The command on the thread that runs the fiber: the one whose stack pointer is in its stack."""
+    for thread in gdb.selected_inferior().threads():
+        thread.switch()
+        frame = gdb.newest_frame()
+        if int(frame.read_register("rsp")) in fiber.stack:
+            frame.select()
+            gdb.execute(command)
+            return
+    print("its registers are in no thread: it is about to start, or to end")
 
-    def __init__(self):
-        super().__init__("fiber", gdb.COMMAND_STACK)
 
-    def invoke(self, arguments, _from_tty):
-        which, _, command = arguments.partition(" ")
-        found = [fiber for fiber in all_fibers() if which == "all" or str(fiber.id) == which]
-        if not found:
-            raise gdb.GdbError("no such fiber; see `info fibers`")
-        for fiber in found:
+def run_on(fibers, command):
+    """Runs a command on the stack of each, and comes back to the selected thread and frame."""
+    thread = gdb.selected_thread()
+    if thread is None:
+        raise gdb.GdbError("the program does not run, and there is no core")
+    frame = gdb.selected_frame().level()
+    try:
+        for fiber in fibers:
             print(fiber.describe())
             if fiber.state == PARKED and fiber.context != 0:
                 unwinder.run(fiber.context, command)
+            elif fiber.state == RUNNING:
+                run_on_its_thread(fiber, command)
+            thread.switch()
+    finally:
+        thread.switch()
+        gdb.execute(f"frame {frame}", to_string=True)
+
+
+class FiberCommand(gdb.Command):
+    """fiber ID [COMMAND]: runs COMMAND, `bt` unless given, on the stack of a parked or running fiber.
+In a backtrace the fiber's frames count from 0. For other commands they follow those of the selected
+thread, and the fiber's innermost frame is selected. `info fibers` shows the numbers."""
+
+    def __init__(self):
+        super().__init__("fiber", gdb.COMMAND_STACK, gdb.COMPLETE_NONE, True)
+
+    def invoke(self, arguments, _from_tty):
+        which, _, command = arguments.strip().partition(" ")
+        found = [fiber for fiber in all_fibers() if which == "all" or str(fiber.id) == which]
+        if not found:
+            raise gdb.GdbError("no such fiber; see `info fibers`")
+        run_on(found, command.strip() or "bt")
+
+
+class FiberApply(gdb.Command):
+    """fiber apply all|ID... COMMAND: runs COMMAND on the stack of each of these fibers, as `fiber ID
+COMMAND` does. An ID may be a range, 3-7."""
+
+    def __init__(self):
+        super().__init__("fiber apply", gdb.COMMAND_STACK)
+
+    def invoke(self, arguments, _from_tty):
+        words, wanted = arguments.split(), []
+        if words[:1] == ["all"]:
+            words.pop(0)
+            wanted = None
+        while wanted is not None and words and re.fullmatch(r"\d+(-\d+)?", words[0]):
+            first, _, last = words.pop(0).partition("-")
+            wanted.append(range(int(first), int(last or first) + 1))
+        if wanted == [] or not words:
+            raise gdb.GdbError("fiber apply all|ID... COMMAND")
+        run_on([fiber for fiber in all_fibers()
+                if wanted is None or any(fiber.id in some for some in wanted)], " ".join(words))
 
 
 InfoFibers()
 FiberCommand()
+FiberApply()
