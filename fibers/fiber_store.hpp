@@ -60,6 +60,7 @@ class FiberStore {
   // As StackDepot::decay().
   void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }
   bool decay(unsigned chains);
+  [[nodiscard]] std::int64_t due() const noexcept { return due_; }
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
 
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }

@@ -1,5 +1,6 @@
 #include "fibers/stack_pool.hpp"
 
+#include <numeric>
 #include <utility>
 
 namespace weft::fibers {
@@ -50,6 +51,10 @@ bool StackDepot::decay(unsigned chains) noexcept {
     }
   }
   return false;
+}
+
+std::int64_t StackDepot::due() const noexcept {
+  return std::accumulate(due_.begin(), due_.end(), std::int64_t{0});
 }
 
 bool StackDepot::has_warm_hint() const noexcept {

@@ -33,6 +33,8 @@ class StackDepot {
   // `chains`. True when more are due. By one thread at a time.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
+  // Chains that are to be given back in this period.
+  [[nodiscard]] std::int64_t due() const noexcept;
 
   [[nodiscard]] StackSpace& space() noexcept { return space_; }
 

@@ -243,21 +243,38 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   return chain;
 }
 
+// One system call for all takes less than half the time.
+void StackSpace::give_pages_back(const std::array<iovec, kMostAtOnce>& ranges,
+                                 unsigned count) noexcept {
+  if (count > 1 && can_give_back_.load(relaxed)) {
+    std::size_t bytes = 0;
+    for (unsigned i = 0; i < count; ++i) bytes += ranges[i].iov_len;
+    const long done =
+        syscall(SYS_process_madvise, kPidfdSelf, ranges.data(), count, MADV_DONTNEED, 0);
+    if (done == static_cast<long>(bytes)) return;
+    // An older kernel, a filter of system calls, or memory that is locked.
+    if (done < 0) can_give_back_.store(false, relaxed);
+  }
+  for (unsigned i = 0; i < count; ++i) {
+    (void)madvise(ranges[i].iov_base, ranges[i].iov_len, MADV_DONTNEED);
+  }
+}
+
 void StackSpace::cool(Stack* chain) noexcept {
   while (chain != nullptr) {
     const unsigned size_class = chain->size_class;
     Range& range = ranges_[size_class];
     std::array<std::uint32_t, kMostAtOnce> indices;
+    std::array<iovec, kMostAtOnce> ranges;
     unsigned count = 0;
     for (; chain != nullptr && chain->size_class == size_class && count < kMostAtOnce; ++count) {
       Stack& stack = *chain;
       chain = stack.next;
       indices[count] = stack.index;
-      char* lowest = stack.lowest;
-      const std::size_t bytes = extent(stack.size_class);
+      ranges[count] = {stack.lowest, extent(size_class)};
       stack.sanitizer.destroy();
-      (void)madvise(lowest, bytes, MADV_DONTNEED);
     }
+    give_pages_back(ranges, count);
     const std::lock_guard lock(mutex_);
     // extend() has made room for every index, so this cannot fail.
     range.cold.insert(range.cold.end(), indices.begin(), indices.begin() + count);

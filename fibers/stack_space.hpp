@@ -1,6 +1,8 @@
 // Where stacks come from.
 #pragma once
 
+#include <sys/uio.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -86,10 +88,15 @@ class StackSpace {
   [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Picks& picks);
   [[nodiscard]] Stack* construct(Range& range, unsigned size_class, Pick pick) noexcept;
 
+  void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
+
   void (*entry_)(Arrival);
   GuardKind guard_kind_;
-  std::size_t protected_ = 0;               // Guards that are mappings of their own.
-  detail::Atomic<bool> can_provide_{true};  // Relaxed: whoever finds out that it cannot says so.
+  std::size_t protected_ = 0;  // Guards that are mappings of their own.
+  // Whether the kernel takes such advice about several ranges at once. Relaxed: whoever finds out
+  // that it does not says so.
+  detail::Atomic<bool> can_provide_{true};
+  detail::Atomic<bool> can_give_back_{true};
   std::mutex mutex_;
   std::array<Range, kStackSizes> ranges_;
 };

@@ -89,8 +89,9 @@ class Scheduler {
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
   // Gives back a little of what nobody has needed for a while, beside whatever else goes on: what
-  // has lain in the shared stores, unused, for a whole period of half a second. `now` in
-  // nanoseconds. A fraction of a millisecond; true when more is due already. From any thread.
+  // has lain in the shared stores, unused, for a whole period of half a second, is given back in
+  // the course of the next one, or of some if it is very much. `now` in nanoseconds. Some
+  // milliseconds at most; true when more is due already. From any thread.
   bool decay_some(std::int64_t now) noexcept;
 
   // For workers, and sleep_protocol.hpp.
@@ -183,8 +184,11 @@ class Scheduler {
       outside_mutex_;  // Guards outside_fibers_: plain threads may block.
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
-  detail::Atomic<bool> decaying_{false};  // Guards the next one.
+  detail::Atomic<bool> decaying_{false};  // Guards the next four.
   std::int64_t decay_period_began_ = 0;
+  std::int64_t last_decay_ = 0;
+  std::int64_t stacks_due_ = 0;  // Chains, when the period began.
+  std::int64_t fibers_due_ = 0;
   const std::uint32_t forks_;                  // Before it was made.
   detail::Atomic<std::uint32_t> visitors_{0};  // Other threads inside; see scheduler.cpp.
   // An array of most_workers(), filled from the front.

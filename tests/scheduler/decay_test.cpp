@@ -60,6 +60,37 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
   sleepers.wait();
 }
 
+// Time is what the caller says: so the number of steps depends on nothing but what is idle.
+THREAD_TEST_CASE_WITH("what is idle is given back within a period, however much it is",
+                      {.options = {.monitor = false}}) {
+  Scheduler& scheduler = *Scheduler::current();
+  const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
+  weft::Event end;
+  weft::WaitGroup group;
+  group.add(static_cast<std::uint64_t>(burst));
+  std::atomic<int> started{0};
+  for (int i = 0; i < burst; ++i) {
+    runtime.go([&] {
+      ++started;
+      end.wait();
+      group.done();
+    });
+  }
+  while (started < burst) std::this_thread::sleep_for(1ms);
+  end.set();
+  group.wait();
+  REQUIRE(runtime.wait_idle_for(60s));
+  // Two periods, in which nothing is needed.
+  constexpr std::int64_t kPeriod = 500'000'000;
+  constexpr std::int64_t kSample = 10'000'000;
+  std::int64_t now = Deadline::now_nanoseconds();
+  (void)scheduler.decay_some(now);
+  (void)scheduler.decay_some(now += kPeriod);
+  // All samples of a period have given the whole back: with steps of 8 chains it would be 78.
+  for (int sample = 0; sample < 50; ++sample) (void)scheduler.decay_some(now += kSample);
+  CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
+}
+
 TEST_CASE(
     "chains that are needed in every period stay, and of the others none too many are taken") {
   weft::fibers::StackDepot depot([](weft::fibers::Arrival) {});
