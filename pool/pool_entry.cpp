@@ -16,27 +16,33 @@ struct RequestStop {
   void operator()() noexcept { (void)source.request_stop(); }
 };
 
-// The item has not been accepted yet: the caller waits for room, or runs it.
-Accepted submit_slowly(pool::PoolCore& core, PoolItem& item, const pool::PoolCore::Answer& answer,
-                       const Until& until) {
-  if (answer.next == pool::PoolCore::Next::block) {
+}  // namespace
+
+Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room) {
+  if (core.submit_at_once(item)) [[likely]]
+    return {};
+  return enqueue_slowly(core, item, room, {});
+}
+Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, const Until& until) {
+  if (core.submit_at_once(item)) [[likely]]
+    return {};
+  return enqueue_slowly(core, item, room, until);
+}
+
+Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room room,
+                                   const Until& until) {
+  using Next = pool::PoolCore::Next;
+  OnFull when_full = core.options().on_full;
+  if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
+  const pool::PoolCore::Answer answer = core.submit(item, when_full);
+  if (answer.next == Next::nothing) return answer.accepted;
+  if (answer.next == Next::block) {
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
   const pool::Registration registration(core, item, pool::Registration::Slot::none);
   core.run_in_caller(item, answer.number);
   return {};
-}
-
-}  // namespace
-
-Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, const Until& until) {
-  OnFull when_full = core.options().on_full;
-  if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
-  const pool::PoolCore::Answer answer = core.submit(item, when_full);
-  if (answer.next == pool::PoolCore::Next::nothing) [[likely]]
-    return answer.accepted;
-  return submit_slowly(core, item, answer, until);
 }
 
 Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOptions& options,

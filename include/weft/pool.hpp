@@ -73,7 +73,7 @@ class FiberPool {
   // deadline or stop request, whichever comes first.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
-    return entry().hand_over(Room::as_configured, {}, std::forward<F>(callable));
+    return entry().hand_over(Room::as_configured, std::forward<F>(callable));
   }
   template <detail::PoolCallable F>
   Accepted submit(const SubmitOptions& options, F&& callable) {
@@ -82,7 +82,7 @@ class FiberPool {
   // Never parks: Errc::full if there is no room now, whatever on_full says.
   template <detail::PoolCallable F>
   Accepted try_submit(F&& callable) {
-    return entry().hand_over(Room::now, {}, std::forward<F>(callable));
+    return entry().hand_over(Room::now, std::forward<F>(callable));
   }
   template <detail::PoolCallable F>
   Accepted try_submit(const SubmitOptions& options, F&& callable) {
@@ -91,7 +91,7 @@ class FiberPool {
   // Parks for room until the limit at most, whatever on_full says: Errc::timed_out, cancelled.
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, F&& callable) {
-    return entry().hand_over(Room::awaited, until, std::forward<F>(callable));
+    return entry().hand_over(Room::awaited, std::forward<F>(callable), until);
   }
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, const SubmitOptions& options, F&& callable) {

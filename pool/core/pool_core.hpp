@@ -10,6 +10,7 @@
 #include <weft/detail/attributed_job.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/thread_annotations.hpp>
+#include <weft/detail/trace_event.hpp>
 #include <weft/pool.hpp>
 
 #include "pool/core/listing.hpp"
@@ -43,6 +44,9 @@ class PoolCore {
 
   // --- submit.cpp: tasks come in ---
 
+  // The way of most tasks: room, a push, and perhaps a wake. False, and nothing has happened, if
+  // more is to be done: by submit().
+  [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
   // What is left to do, with the item unmoved: submit_blocking(), from within a blocking scope; or
   // run_in_caller(), which it has been counted for.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
@@ -173,6 +177,7 @@ class PoolCore {
       WEFT_REQUIRES(lock_);
 
   // worker_loop.cpp
+  [[nodiscard]] bool go_on(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
   void set_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
   void step_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
@@ -207,5 +212,22 @@ class PoolCore {
   std::stop_source stop_source_ WEFT_GUARDED_BY(lock_);
   const Listing listing_{*this};  // Ends first.
 };
+
+inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
+  if (timings_ != nullptr || item.empty() || TaskQueue::attributes_of(item) != nullptr) [[unlikely]]
+    return false;
+  lock_.lock();
+  if (!state_.needs_only_push()) [[unlikely]] {
+    lock_.unlock();
+    return false;
+  }
+  state_.push(item);
+  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
+  lock_.unlock();
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
+  if (called != nullptr) detail::wake(called->waker);
+  return true;
+}
 
 }  // namespace weft::pool

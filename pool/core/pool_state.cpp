@@ -80,14 +80,10 @@ bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept
   return false;
 }
 
-void PoolState::admit_blocked(Effects& effects) noexcept {
-  while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
-  }
-}
-
 // ---- Tasks run
 
 bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
+  if (queue.startable() == 0 && waiters.blocked.empty()) return false;
   if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
     slots.start(1);
     if (calls == 0) return true;  // Otherwise there may be room for more than one.

@@ -54,13 +54,26 @@ struct PoolState {
     accept_weight(TaskQueue::weight_of(item));
     queue.push(std::move(item));
   }
+  // Whether a task without attributes can be accepted by no more than a push, as most are.
+  [[nodiscard]] bool needs_only_push() const noexcept {
+    return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
+           queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
+  }
+  // Requires that.
+  void push(detail::PoolItem& item) noexcept {
+    accept_weight(1);
+    queue.push_plain(std::move(item));
+  }
   // Whether dropping others can make room for the item, which has none.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
   // Drops the task that has been queued longest; or of those that wait for a key, if it is their
   // place that `newcomer` lacks.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
   // Lets blocked submitters in, as many as fit.
-  void admit_blocked(Effects& effects) noexcept;
+  void admit_blocked(Effects& effects) noexcept {
+    while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
+    }
+  }
   // The submitter that has been blocked longest of those whom no key keeps back, if its task fits.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Lets the next blocked one in, if there is room in the queue's memory. With `instead_of_queue` a
@@ -88,6 +101,19 @@ struct PoolState {
   // Takes the next accepted task; without one, that of a blocked submitter. Calls up to `calls`
   // idle workers for those that are left.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
+  // Whether all that the end of a plain task asks for is the next one, as most do: nobody is to be
+  // told, called, let in or retired. Else the caller needs end() and take().
+  [[nodiscard]] bool needs_only_pop() const noexcept {
+    return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
+           waiters.reacquiring.empty() && !paused && !workers.has_surplus() &&
+           counters.ended() + 1 < counters.next_awaited;
+  }
+  // Requires that.
+  void end_and_pop(detail::PoolItem& item, detail::PoolJob::Outcome outcome) noexcept {
+    counters.count(outcome);
+    slots.pass_on();
+    queue.pop_plain(item);
+  }
   // How many tasks are not queued any more, counting those that never were.
   [[nodiscard]] std::uint64_t left_queue() const noexcept {
     return counters.submitted - queue.size();

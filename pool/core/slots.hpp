@@ -77,6 +77,9 @@ class Slots {
     load_ -= weight;
   }
 
+  // A plain task has ended, and another starts in its slot.
+  void pass_on() noexcept { --load_; }
+
   // A task that waits for its own pool gives its slots back, and takes them again.
   void release(std::size_t weight) noexcept {
     end(weight);

@@ -192,15 +192,11 @@ void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
 }
 
 std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
-  const auto needs_only_push = [this](const PoolItem& item) WEFT_REQUIRES(lock_) {
-    return !state_.closed && !item.empty() && !state_.must_wait(item, 1) &&
-           !state_.must_grow(state_.queue.startable_with(item)) && state_.queue.has_room_for(item);
-  };
   Effects effects;
   std::size_t pushed = 0;
   lock_.lock();
-  while (pushed < items.size() && needs_only_push(items[pushed])) {
-    state_.accept(items[pushed]);
+  while (pushed < items.size() && !items[pushed].empty() && state_.needs_only_push()) {
+    state_.push(items[pushed]);
     ++pushed;
     if (state_.should_call_worker()) effects.wake(state_.workers.call());
   }

@@ -22,10 +22,24 @@ void PoolCore::work(PoolItem& item) noexcept {
   while (next_task(self, item)) {
     execute(item, self);
     lock_.lock();
+    while (go_on(self, item)) {
+      lock_.unlock();
+      execute(item, self);
+      lock_.lock();
+    }
     end_task(self, item);
   }
   lock_.lock();
   leave();
+}
+
+// Requires the lock. The way of most tasks: a plain one has ended, and a plain one is next. False,
+// and nothing has happened, if more is to be done: by end_task() and next_task().
+inline bool PoolCore::go_on(Worker& self, PoolItem& item) noexcept {
+  if (item.job != nullptr || timings_ != nullptr || !state_.needs_only_pop()) return false;
+  state_.end_and_pop(item, self.outcome);
+  self.number = state_.left_queue();
+  return true;
 }
 
 // Requires the lock, and releases it. True with a task to run, whose slot is counted as running;

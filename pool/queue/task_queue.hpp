@@ -139,6 +139,8 @@ class TaskQueue {
     if (attributes_of(item) != nullptr) return has_room_for(item);
     return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
   }
+  // The same of one without attributes. Requires has_room_for_plain().
+  void push_plain(detail::PoolItem&& item) noexcept { plain_.push(std::move(item)); }
   // Requires can_push().
   void push(detail::PoolItem&& item) noexcept {
     if (Attributes* attributes = attributes_of(item)) [[unlikely]] {
@@ -158,6 +160,8 @@ class TaskQueue {
   }
   // Whether pop() would take a plain task, and there is no choice.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
+  // Requires has_only_plain(). Otherwise as pop().
+  void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
   // Moves the next task into `item`, which must be empty. Requires that one is startable.
   void pop(detail::PoolItem& item) noexcept {
     if (listed_ == 0) [[likely]]

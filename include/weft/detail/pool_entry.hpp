@@ -47,6 +47,7 @@ class PoolEntry {
   explicit PoolEntry(pool::PoolCore& core) noexcept : core_(core) {}
 
   // The item is as it was if it was refused.
+  [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room);
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item, Room room,
                                         const Until& until);
   // The same of one with options: its stop request ends the wait, too.
@@ -60,10 +61,11 @@ class PoolEntry {
   [[nodiscard]] Accepted hand_over(PoolItem& item, Room room, const Until& until) const {
     return enqueue(core_, item, room, until);
   }
-  template <class F>
-  [[nodiscard]] Accepted hand_over(Room room, const Until& until, F&& callable) const {
+  // With a limit for the wait, if there is one.
+  template <class F, class... Limit>
+  [[nodiscard]] Accepted hand_over(Room room, F&& callable, const Limit&... until) const {
     PoolItem item = item_of(std::forward<F>(callable));
-    const Accepted accepted = enqueue(core_, item, room, until);
+    const Accepted accepted = enqueue(core_, item, room, until...);
     if (!accepted) [[unlikely]]
       item.give_back_to<F>(callable);
     return accepted;
@@ -172,6 +174,8 @@ class PoolEntry {
   }
 
  private:
+  [[nodiscard]] static Accepted enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room room,
+                                               const Until& until);
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
