@@ -83,7 +83,7 @@ class NamedTask {
 }  // namespace
 
 // The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
-// later for those that are to stand in for it.
+// later for those that are to stand in for it. Theirs are open.
 Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : options_(std::move(options)),
       number_(take_number()),

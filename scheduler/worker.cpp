@@ -67,7 +67,7 @@ constexpr std::size_t kFramesOfHost = 1 << 10;
 }  // namespace
 
 Worker::Worker(Scheduler& scheduler, unsigned index)
-    : queue_(scheduler.queues_are_open()),
+    : queue_(scheduler.queues_are_open() || scheduler.is_spare(index)),
       timers_(Deadline::now_nanoseconds()),
       resting_(scheduler.is_spare(index)),
       index_(index),

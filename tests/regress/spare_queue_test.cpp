@@ -1,0 +1,56 @@
+// The queue of a spare worker was closed to thieves where the runtime has one worker: what a spare
+// had queued waited for as long as the spare was blocked, and the worker that was back took the
+// spare for one that makes progress, napped for ever, and told nobody that the runtime was idle.
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// Blocks threads, one more with each level, until the innermost fiber has run.
+void block_until_innermost(int levels, weft::WaitGroup& all, std::atomic<bool>& innermost_ran) {
+  all.add();
+  weft::go([levels, &all, &innermost_ran] {
+    if (levels == 0) {
+      innermost_ran.store(true);
+    } else {
+      block_until_innermost(levels - 1, all, innermost_ran);
+      while (!innermost_ran.load()) std::this_thread::sleep_for(1ms);
+    }
+    all.done();
+  });
+}
+
+TEST_SUITE_BEGIN("regress/spare_queue");
+
+FIBER_TEST_CASE("what a blocked spare has queued is run by another") {
+  std::atomic<bool> innermost_ran{false};
+  weft::WaitGroup all;
+  block_until_innermost(static_cast<int>(weft::detail::concurrency()) + 2, all, innermost_ran);
+  all.wait();
+  CHECK(innermost_ran.load());
+}
+
+THREAD_TEST_CASE("a runtime whose spare is at rest is told to be idle") {
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<bool> innermost_ran{false};
+    weft::WaitGroup all;
+    runtime.run([&] {
+      block_until_innermost(static_cast<int>(weft::detail::concurrency()) + 1, all, innermost_ran);
+      all.wait();
+    });
+    runtime.go([] {});
+    CHECK(runtime.wait_idle_for(60s));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace
