@@ -82,6 +82,15 @@ Fiber* LocalQueue::refill() noexcept {
   return ring_.pop();
 }
 
+void LocalQueue::reach_oldest() noexcept {
+  constexpr std::size_t kChainsPerFiber = 512 / (RunQueue::kCapacity / 2);
+  for (std::size_t left = 1 + unstarted_.size_hint() / kChainsPerFiber; left > 0; --left) {
+    Fiber* fiber = unstarted_.take_oldest_fiber();
+    if (fiber == nullptr) return;
+    push_last(*fiber);
+  }
+}
+
 Chain LocalQueue::take_all() noexcept {
   Chain all;
   while (Fiber* fiber = pop()) all.append(*fiber);
@@ -98,6 +107,13 @@ std::size_t LocalQueue::steal_overflow(LocalQueue& victim, bool unstarted_first)
   const std::size_t taken = steal_oldest(victim, (victim.waiting_.size_hint() + 1) / 2);
   if (taken != 0 || unstarted_first) return taken;
   return steal_overflow(victim, true);
+}
+
+std::size_t LocalQueue::steal_chain(LocalQueue& victim) noexcept {
+  Fiber* chain = victim.unstarted_.take_oldest();
+  if (chain == nullptr) return 0;
+  if (!unstarted_.try_push_oldest(*chain)) adopt(chain);
+  return RunQueue::kCapacity / 2;
 }
 
 std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexcept {

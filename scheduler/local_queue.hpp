@@ -97,10 +97,9 @@ class LocalQueue {
     const Section section(*this);
     return ring_.take_recent(may_be, is_it);
   }
-  // The unstarted fiber that has waited longest comes to the end of the queue.
-  void reach_oldest() noexcept {
-    if (fibers::Fiber* fiber = unstarted_.take_oldest_fiber()) push_last(*fiber);
-  }
+  // Of the unstarted fibers those that have waited longest, one of each 512, come to the end of the
+  // queue; one if there are fewer.
+  void reach_oldest() noexcept;
   // Everything there is, for others to run.
   [[nodiscard]] Chain take_all() noexcept;
 
@@ -108,6 +107,9 @@ class LocalQueue {
 
   // Of what does not fit into the victim's ring; into an empty ring. How many.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
+  // The victim's oldest chain of new fibers, which becomes the oldest here: a tree that both walk
+  // is not begun anew at the top. How many at most.
+  std::size_t steal_chain(LocalQueue& victim) noexcept;
   // The older half of the victim's ring, and `most` at most. How many.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // The victim's next fiber, if it is still the one that was seen.

@@ -28,6 +28,16 @@ void OverflowQueue::push_newest(Fiber& chain) noexcept {
   count_.store(count + 1, relaxed);
 }
 
+bool OverflowQueue::try_push_oldest(Fiber& chain) noexcept {
+  const detail::SpinGuard guard(lock_);
+  const std::size_t count = size_hint();
+  if (count == capacity_) return false;
+  first_ = (first_ + capacity_ - 1) % capacity_;
+  at(0) = &chain;
+  count_.store(count + 1, relaxed);
+  return true;
+}
+
 Fiber* OverflowQueue::take_newest() noexcept {
   if (size_hint() == 0) return nullptr;
   const detail::SpinGuard guard(lock_);

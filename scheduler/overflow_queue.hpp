@@ -24,6 +24,8 @@ class OverflowQueue {
   void make_room();
   // Owner only, after make_room().
   void push_newest(fibers::Fiber& chain) noexcept;
+  // Owner only. False where that would need memory.
+  [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
   [[nodiscard]] fibers::Fiber* take_newest() noexcept;
   [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
   // One fiber of the oldest chain; nullptr when empty.

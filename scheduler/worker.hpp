@@ -279,6 +279,7 @@ class Worker {
   std::int64_t last_look_ = 0;
   std::int64_t last_poll_ = 0;
   std::int64_t last_visit_ = 0;
+  std::int64_t last_reach_ = 0;  // Of the oldest new fibers.
   WatchPauses watch_pauses_;
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;

@@ -124,7 +124,10 @@ void Worker::look_around() noexcept {
   look_due_ = false;
   allot_decisions(now);
   (void)take_injected();
-  queue_.reach_oldest();
+  if (now - last_reach_ >= kLookPeriod) {
+    last_reach_ = now;
+    queue_.reach_oldest();
+  }
   run_events(now);
   visit_others(now);
 }

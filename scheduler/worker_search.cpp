@@ -105,7 +105,7 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
     taken += static_cast<std::int64_t>(some);
   }
   // What is in the ring its owner will soon get to, unless it is stuck or has nothing else.
-  if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_overflow(victim.queue_, true));
+  if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_chain(victim.queue_));
   if (taken == 0) {
     const auto most = static_cast<std::size_t>(wanted);
     taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, most));

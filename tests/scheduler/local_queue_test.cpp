@@ -108,6 +108,40 @@ TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is 
   CHECK(reached);
 }
 
+TEST_CASE("a chain of new fibers that is stolen runs after what is there") {
+  constexpr std::size_t kCount = 2'000;
+  LocalQueue victim(true);
+  LocalQueue queue(true);
+  Records records(2 * kCount);
+  for (std::size_t i = 0; i < kCount; ++i) spawn(queue, records[i]);
+  for (std::size_t i = kCount; i < 2 * kCount; ++i) spawn(victim, records[i]);
+  CHECK(queue.steal_chain(victim) == RunQueue::kCapacity / 2);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    Fiber* fiber = queue.pop();
+    REQUIRE(fiber != nullptr);
+    const bool is_stolen = records.number_of(fiber) >= kCount;
+    if (is_stolen) CHECK(i >= kCount - RunQueue::kCapacity);
+  }
+  std::size_t left = 0;
+  while (queue.pop() != nullptr) ++left;
+  while (victim.pop() != nullptr) ++left;
+  CHECK(left == kCount);
+}
+
+TEST_CASE("a chain of new fibers that is stolen by who has none runs") {
+  constexpr std::size_t kCount = 400;
+  LocalQueue victim(true);
+  Records records(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) spawn(victim, records[i]);
+  LocalQueue queue(true);
+  CHECK(queue.steal_chain(victim) != 0);
+  CHECK(queue.pop() == &records[0]);
+  std::size_t left = 0;
+  while (queue.pop() != nullptr) ++left;
+  while (victim.pop() != nullptr) ++left;
+  CHECK(left == kCount - 1);
+}
+
 // Whoever wakes or yields among n waits for 2 n + 64 runs of others at most, though each of them
 // spawns another fiber whenever it runs.
 TEST_CASE("new fibers do not overtake those that wait more than once each") {

@@ -35,6 +35,17 @@ TEST_CASE("an empty queue has nothing at either end") {
   CHECK(queue.size_hint() == 0);
 }
 
+TEST_CASE("an oldest chain is not taken in where that would need memory") {
+  OverflowQueue queue;
+  std::vector<Fiber> fibers(2);
+  CHECK_FALSE(queue.try_push_oldest(fibers[0]));
+  queue.make_room();
+  CHECK(queue.try_push_oldest(fibers[0]));
+  CHECK(queue.try_push_oldest(fibers[1]));
+  CHECK(queue.take_oldest() == &fibers[1]);
+  CHECK(queue.take_oldest() == &fibers[0]);
+}
+
 TEST_CASE("single fibers come off the oldest chain until it is gone") {
   OverflowQueue queue;
   std::vector<Fiber> fibers(5);
@@ -47,12 +58,31 @@ TEST_CASE("single fibers come off the oldest chain until it is gone") {
   CHECK(queue.size_hint() == 0);
 }
 
+using Oracle = std::deque<std::deque<Fiber*>>;
+
+// A chain of some of the fibers after `next`, at either end.
+void push_chain(OverflowQueue& queue, Oracle& oracle, Fiber* fibers, std::size_t& next,
+                weft::test::Random& random) {
+  const std::size_t length = 1 + random.below(5);
+  queue.make_room();
+  Fiber& chain = chain_of(&fibers[next], length);
+  const bool oldest = random.below(4) == 0;
+  if (oldest) {
+    REQUIRE(queue.try_push_oldest(chain));
+  } else {
+    queue.push_newest(chain);
+  }
+  auto& expected = oldest ? oracle.emplace_front() : oracle.emplace_back();
+  for (std::size_t i = 0; i < length; ++i) expected.push_back(&fibers[next + i]);
+  next += length;
+}
+
 // Oracle: a deque of deques.
 TEST_CASE("a random history is that of a deque") {
   weft::test::Random random(1);
   OverflowQueue queue;
   std::vector<Fiber> fibers(100'000);
-  std::deque<std::deque<Fiber*>> oracle;
+  Oracle oracle;
   std::size_t next = 0;
   const auto check_chain = [](const Fiber* chain, const std::deque<Fiber*>& expected) {
     for (const Fiber* fiber : expected) {
@@ -67,12 +97,7 @@ TEST_CASE("a random history is that of a deque") {
       case 0:
       case 1:
       case 2: {
-        const std::size_t length = 1 + random.below(5);
-        queue.make_room();
-        queue.push_newest(chain_of(&fibers[next], length));
-        oracle.emplace_back();
-        for (std::size_t i = 0; i < length; ++i) oracle.back().push_back(&fibers[next + i]);
-        next += length;
+        push_chain(queue, oracle, fibers.data(), next, random);
         break;
       }
       case 3: {
