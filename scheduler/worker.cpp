@@ -225,13 +225,9 @@ void Worker::give_way() noexcept {
 
 void Worker::run_task(Fiber& fiber) {
   const auto& handler = scheduler_.options().on_exception;
-  if (!handler) {
-    // An exception finds no handler, not even one of a host, and the process ends with the
-    // throwing stack intact for the debugger.
-    fibers::call_as_outermost([](void* task) { static_cast<detail::Task*>(task)->run(); },
-                              &fiber.task);
-    return;
-  }
+  // Without one an exception finds none at all, and the process ends with the throwing stack intact
+  // for the debugger.
+  if (!handler) return fiber.task.run();
   try {
     fiber.task.run();
   } catch (...) {
@@ -322,7 +318,9 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   worker->current_.store(&guest, relaxed);
   guest.state.store(FiberState::running, relaxed);
   fibers::happens_after(&guest);
-  worker->run_task(guest);
+  // A handler of the host's is none of the guest's.
+  fibers::call_as_outermost(
+      [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &guest);
   if (here.locals != nullptr) [[unlikely]]
     detail::destroy_all(here.locals);
   fibers::happens_before(&guest);
@@ -346,6 +344,12 @@ void Worker::stack_main(fibers::Arrival arrival) {
 #endif
   Stack& here = *current_worker()->current_fiber()->stack.load(relaxed);
   fibers::arrive(arrival, here);
+  fibers::call_as_outermost(&run_fibers, &here);
+}
+
+// One after the other, each bound to `stack`.
+void Worker::run_fibers(void* stack) {
+  Stack& here = *static_cast<Stack*>(stack);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
     fibers::happens_after(&here);  // What used this memory before.

@@ -171,6 +171,7 @@ class Worker {
 
   // Where every stack begins.
   static void stack_main(fibers::Arrival arrival);
+  static void run_fibers(void* stack);
 
  private:
   // After so many decisions at most a worker looks at what it would otherwise never get to: the
