@@ -8,21 +8,39 @@
 #include <string>
 #include <weft/http/server.hpp>
 #include <weft/runtime.hpp>
+#ifdef WEFT_HAS_TLS
+#include <weft/tls/http.hpp>
+#endif
 
 namespace weft::bench {
 namespace {
 
-int listen_and_serve(const std::string& where, std::size_t max_running) {
-  const auto [address, malformed] = net::Address::parse(where);
+struct Options {
+  std::string listen = "127.0.0.1:8080", certificate, key;
+  std::size_t max_running = 0;
+};
+
+int listen_and_serve(const Options& asked) {
+  const auto [address, malformed] = net::Address::parse(asked.listen);
   auto [listener, error] = net::TcpListener::listen(address);
   if (malformed || error) {
-    std::fprintf(stderr, "http_server: cannot listen on %s\n", where.c_str());
+    std::fprintf(stderr, "http_server: cannot listen on %s\n", asked.listen.c_str());
     return EXIT_FAILURE;
+  }
+  http::ServerOptions options;
+  if (!asked.certificate.empty()) {
+#ifdef WEFT_HAS_TLS
+    auto [context, refused] =
+        tls::Context::server({.certificate_file = asked.certificate, .key_file = asked.key});
+    if (refused) return EXIT_FAILURE;
+    options.secure = tls::server_layer(context);
+#else
+    return EXIT_FAILURE;
+#endif
   }
   std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
   std::fflush(stdout);
-  http::ServerOptions options;
-  if (max_running > 0) options.max_running = max_running;
+  if (asked.max_running > 0) options.max_running = asked.max_running;
   options.max_queued = 65536;
   http::Server server(
       [](http::Request&, http::Response& response) {
@@ -38,12 +56,13 @@ int listen_and_serve(const std::string& where, std::size_t max_running) {
 
 int main(int argc, char** argv) {
   CLI::App app("Answers HTTP requests with 13 bytes.");
-  std::string listen = "127.0.0.1:8080";
-  std::size_t max_running = 0;
+  weft::bench::Options asked;
   weft::RuntimeOptions options;
-  app.add_option("--listen", listen, "address and port; port 0 lets the system choose");
+  app.add_option("--listen", asked.listen, "address and port; port 0 lets the system choose");
   app.add_option("--workers", options.workers, "worker threads")->check(CLI::Range(0, 1024));
-  app.add_option("--max-running", max_running, "run handlers in a pool of so many; 0: in none");
+  app.add_option("--max-running", asked.max_running, "run handlers in a pool of so many; 0: in none");
+  app.add_option("--certificate", asked.certificate, "a PEM file: serve by TLS");
+  app.add_option("--key", asked.key, "the certificate's key");
   CLI11_PARSE(app, argc, argv);
-  return weft::run(options, [&] { return weft::bench::listen_and_serve(listen, max_running); });
+  return weft::run(options, [&] { return weft::bench::listen_and_serve(asked); });
 }

@@ -96,6 +96,20 @@ def cxx_program(name, build_dir):
     return program
 
 
+def cxx_server(name, build_dir):
+    """One of bench/compare_net's, which is one source file and a library of pkg-config's."""
+    found = subprocess.run(["pkg-config", "--cflags", "--libs", f"lib{name}"], capture_output=True,
+                           text=True, check=False)
+    if found.returncode != 0:
+        raise Unavailable(f"no lib{name} found; tools/install_packages bench has it")
+    program = build_dir / "bench" / "rivals" / name
+    program.parent.mkdir(parents=True, exist_ok=True)
+    source = RIVALS / f"{name}_http" / f"{name}_http.cpp"
+    flags = ["-O2", "-DNDEBUG", "-std=c++17", "-pthread"]
+    build([cxx_tool(), *flags, str(source), "-o", str(program), *found.stdout.split()])
+    return program
+
+
 PROGRAMS = {
     "weft": weft_program,
     "go": go_program,

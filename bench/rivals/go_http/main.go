@@ -3,6 +3,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"flag"
 	"fmt"
 	"net"
@@ -34,6 +35,8 @@ func withFasthttp(listener net.Listener) error {
 func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "address and port; port 0 lets the system choose")
 	workers := flag.Int("workers", 1, "GOMAXPROCS")
+	certificate := flag.String("certificate", "", "a PEM file: serve by TLS")
+	key := flag.String("key", "", "the certificate's key")
 	library := flag.String("library", "net/http", "net/http or fasthttp")
 	flag.Parse()
 	serve := map[string]func(net.Listener) error{
@@ -45,6 +48,13 @@ func main() {
 	listener, err := net.Listen("tcp", *address)
 	if err != nil {
 		fail(err)
+	}
+	if *certificate != "" {
+		pair, err := tls.LoadX509KeyPair(*certificate, *key)
+		if err != nil {
+			fail(err)
+		}
+		listener = tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}})
 	}
 	fmt.Printf("listening on %s\n", listener.Addr())
 	go func() { fail(serve(listener)) }()

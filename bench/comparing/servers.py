@@ -1,0 +1,165 @@
+"""The servers of bench/compare_net: how each is started, and what it has used."""
+
+import functools
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+
+from programs import Unavailable, cxx_server, go_server
+
+HERE = "127.0.0.1:0"
+NGINX = """worker_processes {workers};
+daemon off;
+error_log stderr crit;
+pid {folder}/pid;
+events {{ worker_connections 16384; }}
+http {{
+  access_log off;
+  default_type text/plain;
+  keepalive_requests 1000000000;
+  client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+  uwsgi_temp_path {folder}; scgi_temp_path {folder};
+  server {{
+    listen 127.0.0.1:{port} backlog=4096{ssl};
+    location / {{ return 200 "Hello, World!"; }}
+  }}
+}}
+"""
+
+
+def existing(path):
+    if not path.exists():
+        raise Unavailable(f"{path} does not exist; build it first")
+    return str(path)
+
+
+def weft(path, build, workers, secret, *more):
+    return [existing(build / path), "--listen", HERE, "--workers", str(workers), *more, *secret]
+
+
+def go(module, build, workers, secret, *more):
+    return [str(go_server(module, build)), "--listen", HERE, "--workers", str(workers), *more,
+            *secret]
+
+
+def floor(build, workers, secret, *more):
+    if workers > 1:
+        raise Unavailable("it has one thread")
+    if secret:
+        raise Unavailable("it knows no TLS")
+    return [existing(build / "bench/echo_floor"), "--port", "0", *more]
+
+
+def pistache(build, workers, secret):
+    if secret:
+        raise Unavailable("it is measured without TLS")
+    return [str(cxx_server("pistache", build)), HERE, str(workers)]
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
+@functools.lru_cache
+def scratch():
+    """A folder that goes when the script ends."""
+    return tempfile.TemporaryDirectory()
+
+
+def nginx(build, workers, secret):
+    del build
+    program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+    if program is None:
+        raise Unavailable("it is not installed; tools/install_packages bench has it")
+    port, ssl = free_port(), ""
+    if secret:
+        ssl = f" ssl; ssl_certificate {secret[1]}; ssl_certificate_key {secret[3]}"
+    folder = pathlib.Path(tempfile.mkdtemp(dir=scratch().name))
+    text = NGINX.format(workers=workers, folder=folder, port=port, ssl=ssl)
+    (folder / "conf").write_text(text)
+    # It says nothing itself.
+    return ["sh", "-c", f'echo listening on 127.0.0.1:{port}; exec "$0" "$@"', program,
+            "-p", str(folder), "-c", str(folder / "conf")]
+
+
+WEFT_HTTP = functools.partial(weft, "bench/http_server")
+GO_HTTP = functools.partial(go, "go_http")
+WHOLE_HTTP = {
+    "weft": WEFT_HTTP,
+    "go_fasthttp": lambda *where: GO_HTTP(*where, "--library", "fasthttp"),
+    "go": GO_HTTP,
+    "nginx": nginx,
+}
+SERVERS = {
+    "echo": {
+        "weft": functools.partial(weft, "examples/echo_server"),
+        "epoll": floor,
+        "go": functools.partial(go, "go_echo"),
+    },
+    "http": {
+        **WHOLE_HTTP,
+        "pistache": pistache,
+        # These two look for the blank line at the end of a request, and at nothing else.
+        "weft_scan": functools.partial(weft, "bench/hello_server"),
+        "epoll": lambda *where: floor(*where, "--hello"),
+    },
+    "connect": {**WHOLE_HTTP, "pistache": pistache},
+    "tls": WHOLE_HTTP,
+}
+
+
+@functools.lru_cache
+def secret_options():
+    """A certificate and its key, as options that weft's and Go's servers have alike."""
+    certificate, key = (f"{scratch().name}/{name}" for name in ("certificate", "key"))
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+               "-nodes", "-keyout", key, "-out", certificate, "-days", "2", "-subj",
+               "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    try:
+        subprocess.run(command, capture_output=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError) as failure:
+        raise Unavailable("openssl makes no certificate") from failure
+    os.chmod(scratch().name, 0o755)  # nginx's workers may be other users.
+    return ("--certificate", certificate, "--key", key)
+
+
+def processes(pid):
+    """A process and its children: nginx's workers are processes."""
+    yield pid
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            text = pathlib.Path(f"/proc/{pid}/task/{task}/children").read_text()
+            for child in text.split():
+                yield from processes(int(child))
+    except FileNotFoundError:
+        return
+
+
+def processor_seconds(pid):
+    """Time that all threads of a server have run, in the kernel and outside."""
+    return sum(seconds_of_process(each) for each in processes(pid))
+
+
+def seconds_of_process(pid):
+    total = 0
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            total += int(pathlib.Path(f"/proc/{pid}/task/{task}/schedstat").read_text().split()[0])
+        return total / 1e9
+    except (FileNotFoundError, IndexError):
+        # A kernel without schedstat; the granularity is then that of the clock tick.
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def peak_memory_bytes(pid):
+    total = 0
+    for each in processes(pid):
+        for line in pathlib.Path(f"/proc/{each}/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                total += int(line.split()[1]) * 1024
+    return total
