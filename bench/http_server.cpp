@@ -60,7 +60,8 @@ int main(int argc, char** argv) {
   weft::RuntimeOptions options;
   app.add_option("--listen", asked.listen, "address and port; port 0 lets the system choose");
   app.add_option("--workers", options.workers, "worker threads")->check(CLI::Range(0, 1024));
-  app.add_option("--max-running", asked.max_running, "run handlers in a pool of so many; 0: in none");
+  app.add_option("--max-running", asked.max_running,
+                 "run handlers in a pool of so many; 0: in none");
   app.add_option("--certificate", asked.certificate, "a PEM file: serve by TLS");
   app.add_option("--key", asked.key, "the certificate's key");
   CLI11_PARSE(app, argc, argv);

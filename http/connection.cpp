@@ -76,6 +76,12 @@ bool Connection::must_end() const noexcept {
   return server_.stopping() || quiet >= server_.limits().idle;
 }
 
+bool Connection::may_have_bytes() noexcept {
+  if (layer_ != nullptr && layer_->may_have_read_ahead()) return true;
+  const io::IoUse use(stream_.socket().handle());
+  return !use || use->read().worth_trying();
+}
+
 net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadline) {
   const auto bytes = std::as_writable_bytes(room);
   return layer_ != nullptr ? layer_->read_some(bytes, deadline)

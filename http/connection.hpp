@@ -37,6 +37,9 @@ class Connection : private detail::IoWatch {
   // fiber to be had; then it is still the caller's. Never parks.
   [[nodiscard]] bool wait_for_bytes() noexcept;
 
+  // Whether a read may find something: false if all that has come has been read. Then more makes an
+  // edge. By the serving fiber.
+  [[nodiscard]] bool may_have_bytes() noexcept;
   // Reads what there is. A past deadline only looks.
   net::Result<std::size_t> read(std::span<char> room, Deadline deadline);
   // Writes all, in Limits::write.

@@ -38,6 +38,11 @@ void Exchange::watch_for_hang_up() {
   }
 }
 
+// Behind a body some clients send a line's end that belongs to nothing.
+bool Exchange::was_the_last() const noexcept {
+  return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
+}
+
 bool Exchange::finish() {
   hang_up_.reset();
   if (const int failure = body_.failure()) {

@@ -55,6 +55,9 @@ class Exchange {
   void send_error(int status, std::string_view more_headers = {});
   // When the handler has returned: completes the answer. True if the connection stays.
   [[nodiscard]] bool finish();
+  // The client has said that it sends nothing more, and all that it sent has been read: then a
+  // close takes no answer back.
+  [[nodiscard]] bool was_the_last() const noexcept;
   // Not empty once finish() has sent the answer to an upgrade.
   [[nodiscard]] std::function<void(Upgraded)>& talk() noexcept { return talk_; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return written_; }

@@ -88,6 +88,10 @@ class Session {
 
 // Looks, and does not wait: for that no stack is needed.
 Session::Found Session::read_first_bytes() {
+  // What comes from now on makes an edge, for which the connection waits without a stack.
+  if (served_ && !connection_.may_have_bytes()) {
+    return server_.stopping() ? Found::end : Found::nothing;
+  }
   const auto [count, error] = connection_.read(input_.make_room(4096), Deadline::past());
   if (!error) {
     input_.filled(count);
@@ -177,7 +181,7 @@ bool Session::answer() {
   if (measured) report_access(exchange, began);
   if (exchange.talk()) {
     talk(exchange);
-  } else if (!stays && !output_.error()) {
+  } else if (!stays && !output_.error() && !exchange.was_the_last()) {
     connection_.linger();
   }
   return stays;

@@ -21,6 +21,14 @@ namespace {
 // a fiber of the usual size does not have for sure.
 constexpr std::size_t kHandshakeStack = 256 * 1024;
 
+// Of empty buffers an idle connection keeps so much, each.
+constexpr std::size_t kKept = 512;
+
+template <class Buffer>
+void release_if_large(Buffer& buffer) noexcept {
+  if (buffer.capacity() > kKept) Buffer().swap(buffer);
+}
+
 }  // namespace
 
 StreamState::StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context,
@@ -84,6 +92,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
       // The end of the stream is told by us, who have seen it.
       error = wire_.in_ended && wire_.unread() == 0 ? Errc::truncated : take_error();
       ERR_clear_error();
+      failed_ = true;
       return Needs::failure;
   }
 }
@@ -102,8 +111,17 @@ std::error_code StreamState::flush(const Until& until) {
   for (;;) {
     {
       const std::lock_guard guard(ssl_mutex_);
-      sending_ += std::exchange(wire_.out, {});
-      if (sending_.empty()) return {};
+      if (sending_.empty()) {
+        sending_.swap(wire_.out);  // Both keep their memory, for the next record.
+      } else {
+        sending_ += wire_.out;
+        wire_.out.clear();
+      }
+      if (sending_.empty()) {
+        release_if_large(sending_);
+        release_if_large(wire_.out);
+        return {};
+      }
     }
     const auto [done, error] = stream_.write_all(std::as_bytes(std::span(sending_)), until);
     {
@@ -138,7 +156,13 @@ std::error_code StreamState::handshake(const Until& until) {
     const std::error_code error = flush(until);
     if (needs == Needs::failure) return failure;
     if (error) return error;
-    if (needs == Needs::nothing) return {};
+    if (needs == Needs::nothing) {
+      const std::lock_guard guard(ssl_mutex_);
+      // Certificates are large, and requests are not.
+      if (wire_.unread() == 0) wire_.in = {};
+      wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
+      return {};
+    }
     if (needs == Needs::end) return Errc::truncated;
     if (const auto ended = receive(until)) return ended;
   }
@@ -146,17 +170,31 @@ std::error_code StreamState::handshake(const Until& until) {
 
 net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, const Until& until) {
   if (buffer.empty()) return {};
-  for (;;) {
-    std::error_code failure;
-    std::size_t count = 0;
-    const Needs needs = attempt(
-        [&] { return SSL_read_ex(ssl_.get(), buffer.data(), buffer.size(), &count); }, failure);
-    if (needs == Needs::nothing) return {.value = count};
-    if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
-    if (needs == Needs::failure) return {.error = failure};
+  for (bool must_receive = knows_of_nothing();; must_receive = false) {
+    if (!must_receive) {
+      std::error_code failure;
+      std::size_t count = 0;
+      const Needs needs = attempt(
+          [&] { return SSL_read_ex(ssl_.get(), buffer.data(), buffer.size(), &count); }, failure);
+      if (needs == Needs::nothing) return {.value = count};
+      if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
+      if (needs == Needs::failure) return {.error = failure};
+    }
     if (const auto error = flush(until)) return {.error = error};
     if (const auto error = receive(until)) return {.error = error};
   }
+}
+
+bool StreamState::has_read_ahead() const noexcept {
+  const std::lock_guard guard(ssl_mutex_);
+  return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
+}
+
+// OpenSSL, asked now, would say that it needs bytes; it takes about as long as to decrypt some.
+bool StreamState::knows_of_nothing() const noexcept {
+  const std::lock_guard guard(ssl_mutex_);
+  return !failed_ && !wire_.in_ended && wire_.unread() == 0 && SSL_has_pending(ssl_.get()) == 0 &&
+         SSL_get_shutdown(ssl_.get()) == 0;
 }
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
@@ -231,6 +269,8 @@ net::Result<std::size_t> Stream::read_some(std::span<std::byte> buffer, const Un
   if (state_ == nullptr) return {.error = weft::Errc::closed};
   return state_->read_some(buffer, until);
 }
+
+bool Stream::has_read_ahead() const noexcept { return state_ && state_->has_read_ahead(); }
 
 net::Result<std::size_t> Stream::read_exactly(std::span<std::byte> buffer, const Until& until) {
   std::size_t done = 0;

@@ -32,6 +32,7 @@ class StreamState {
   [[nodiscard]] std::error_code prepare();
   [[nodiscard]] std::error_code handshake(const Until& until);
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
+  [[nodiscard]] bool has_read_ahead() const noexcept;
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until);
   [[nodiscard]] std::error_code shutdown(const Until& until);
 
@@ -45,6 +46,7 @@ class StreamState {
 
   template <class Call>
   [[nodiscard]] Needs attempt(Call call, std::error_code& error);
+  [[nodiscard]] bool knows_of_nothing() const noexcept;
   [[nodiscard]] std::error_code flush(const Until& until);
   [[nodiscard]] std::error_code receive(const Until& until);
 
@@ -52,9 +54,10 @@ class StreamState {
   net::TcpStream& stream_;
   const std::shared_ptr<ContextState> context_;
   const std::string server_name_;  // Of a client.
-  Mutex ssl_mutex_;
+  mutable Mutex ssl_mutex_;
   Mutex write_mutex_;
   Wire wire_;
+  bool failed_ = false;  // OpenSSL has refused to go on, for good. With ssl_mutex_.
   // Taken from wire_.out, and not written yet. Changed with both mutexes, read with either.
   std::string sending_;
   SslPtr ssl_;

@@ -21,6 +21,8 @@ class Layer {
   virtual ~Layer() = default;
   // As TcpStream's: with Deadline::past() they take what is there, and do not wait.
   virtual net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) = 0;
+  // False if a read could take nothing from what has come from the stream already.
+  [[nodiscard]] virtual bool may_have_read_ahead() const { return true; }
   // All of it; after an error `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;

@@ -23,6 +23,8 @@ class HttpLayer final : public http::Layer {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
     return stream_.read_some(buffer, until);
   }
+  // As Stream::has_read_ahead().
+  [[nodiscard]] bool may_have_read_ahead() const override { return stream_.has_read_ahead(); }
   // As Stream::write_all(). Parks.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
     return stream_.write_all(data, until);

@@ -49,6 +49,9 @@ class Stream {
   // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  // Whether bytes have been taken from the connection that no read has returned yet. By the party
+  // that reads.
+  [[nodiscard]] bool has_read_ahead() const noexcept;
   // Until `buffer` is full, as TcpStream's.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
   // At least one byte, as TcpStream's.
