@@ -117,12 +117,21 @@ std::size_t LocalQueue::steal_chain(LocalQueue& victim) noexcept {
 }
 
 std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexcept {
-  const Chain chain = victim.waiting_.take(most);
-  for (Fiber* fiber = chain.first; fiber != nullptr; fiber = fiber->next) {
+  Chain stolen;
+  while (stolen.count < most) {
+    const Chain some = victim.waiting_.take(most - stolen.count);
+    if (some.is_empty()) break;
+    stolen.append(some);
+  }
+  for (Fiber* fiber = stolen.first; fiber != nullptr; fiber = fiber->next) {
     fibers::prefetch(fiber->stack.load(relaxed));
   }
-  push_last(chain);
-  return chain.count;
+  if (waiting_.size_hint() == 0) {
+    push_last(stolen);
+  } else {
+    waiting_.push_first(stolen);
+  }
+  return stolen.count;
 }
 
 std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcept {

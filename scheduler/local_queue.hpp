@@ -27,11 +27,11 @@ namespace weft::scheduler {
 // fibers enter the ring while others wait; as many of those are run out of their turn.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
-//   I2  What is in the ring, and has started, became ready before all that is waiting.
+//   I2  What is in the ring, and has started, became ready before all that is waiting, but for what
+//       has been stolen, which goes first of those that wait.
 //   I3  overtakers_ counts new fibers that have gone before waiting ones. While there are any,
-//   every
-//       other fiber taken from the ring's side is the oldest waiting one. So at most as many new
-//       fibers go before a waiting one as waiting ones do.
+//       every other fiber taken from the ring's side is the oldest waiting one. So at most as many
+//       new fibers go before a waiting one as waiting ones do.
 //   I4  Thieves come only once is_open().
 // The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
 // monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
@@ -114,7 +114,9 @@ class LocalQueue {
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // The victim's next fiber, if it is still the one that was seen.
   std::size_t steal_next(LocalQueue& victim) noexcept;
-  // Some of the oldest that have waited longest, up to `most`.
+  // Of those that do not fit into the victim's ring, and have started, up to `most` that have
+  // waited longest. They go before those that wait here, as they have waited longer than most of
+  // them.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
 

@@ -16,6 +16,13 @@ void Chain::append(Fiber& fiber) noexcept {
   ++count;
 }
 
+void Chain::append(const Chain& chain) noexcept {
+  if (chain.is_empty()) return;
+  (is_empty() ? first : last->next) = chain.first;
+  last = chain.last;
+  count += chain.count;
+}
+
 void Chain::prepend(Fiber& fiber) noexcept {
   fiber.next = first;
   if (first == nullptr) last = &fiber;

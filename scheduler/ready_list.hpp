@@ -20,6 +20,7 @@ struct Chain {
   [[nodiscard]] bool is_empty() const noexcept { return first == nullptr; }
   // Neither allocates nor can fail.
   void append(fibers::Fiber& fiber) noexcept;
+  void append(const Chain& chain) noexcept;
   void prepend(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] fibers::Fiber* take_first() noexcept;
 };

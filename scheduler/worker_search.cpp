@@ -97,13 +97,9 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
     return;
   }
   if (wanted <= 0) return;
-  std::int64_t taken = 0;
-  while (taken < wanted && taken < kMostRelieved) {
-    const std::size_t some =
-        queue_.steal_oldest(victim.queue_, static_cast<std::size_t>(wanted - taken));
-    if (some == 0) break;
-    taken += static_cast<std::int64_t>(some);
-  }
+  wanted = std::min(wanted, kMostRelieved);
+  auto taken = static_cast<std::int64_t>(
+      queue_.steal_oldest(victim.queue_, static_cast<std::size_t>(wanted)));
   // What is in the ring its owner will soon get to, unless it is stuck or has nothing else.
   if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_chain(victim.queue_));
   if (taken == 0) {

@@ -183,6 +183,23 @@ TEST_CASE("a thief takes those that have waited longest") {
   CHECK(thief.pop() == &records[0]);
 }
 
+TEST_CASE("those that have waited longest elsewhere go before those that wait here") {
+  LocalQueue victim(true);
+  LocalQueue queue(true);
+  constexpr std::size_t kCount = 1'000;
+  constexpr std::size_t kStolen = 300;
+  Records records(2 * kCount, 2 * kCount);
+  for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
+  for (std::size_t i = kCount; i < 2 * kCount; ++i) victim.push_last(records[i]);
+  CHECK(queue.steal_oldest(victim, kStolen) == kStolen);
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);
+  for (std::size_t i = 0; i < kStolen; ++i) {
+    REQUIRE(queue.pop() == &records[kCount + RunQueue::kCapacity + i]);
+  }
+  for (std::size_t i = RunQueue::kCapacity; i < kCount; ++i) REQUIRE(queue.pop() == &records[i]);
+  CHECK(queue.pop() == nullptr);
+}
+
 TEST_CASE("everything can be taken out at once") {
   LocalQueue queue(true);
   Records records(3'000, 1'000);
