@@ -1,4 +1,4 @@
-// What W11 is made of in every C++ program of the comparison, weft's and the rivals'.
+// What W11 and W13 are made of in every C++ program of the comparison, weft's and the rivals'.
 #pragma once
 
 #include <algorithm>
@@ -19,6 +19,10 @@ inline constexpr int kBurst = 10;
 // W11_mixed: nine of ten fibers are short.
 inline constexpr std::chrono::microseconds kShortWork{5};
 inline constexpr std::chrono::microseconds kLongWork{1000};
+
+// W13: what each fiber computes in a turn, and how long it sleeps where timers wake it.
+inline constexpr std::chrono::microseconds kFairWork{20};
+inline constexpr std::chrono::microseconds kFairSleep{1000};
 
 // Keeps a processor busy. By the clock, so that a fiber is as long on any machine and in any
 // language.

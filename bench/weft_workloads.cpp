@@ -24,6 +24,10 @@ struct Workload {
   std::function<Metrics(const Request&)> run;
 };
 
+std::function<Metrics(const Request&)> fair_crowd(std::size_t fibers, Waiting how) {
+  return [fibers, how](const Request& request) { return fair_turns(request, fibers, how); };
+}
+
 std::vector<Workload> named_workloads() {
   return {
       {"W1", spawn_batches},
@@ -53,6 +57,13 @@ std::vector<Workload> named_workloads() {
       {"W11_mixed", mixed_load},
       {"W12_ready", select_ready},
       {"W12_becomes_ready", select_becomes_ready},
+      {"W13_100", fair_crowd(100, Waiting::yield)},
+      {"W13_1k", fair_crowd(1'000, Waiting::yield)},
+      {"W13_4k", fair_crowd(4'000, Waiting::yield)},
+      {"W13_10k", fair_crowd(10'000, Waiting::yield)},
+      {"W13_timer_1k", fair_crowd(1'000, Waiting::timer)},
+      {"W13_channel_1k", fair_crowd(1'000, Waiting::channel)},
+      {"W13_thread_1k", fair_crowd(1'000, Waiting::thread)},
       {"P_timing", timing_run},
       {"P_submit", submit_sleeps},
       {"P_submitters", submit_sleeps_in_parallel},

@@ -48,6 +48,12 @@ LATENCY = Row(
     (Target("p50_us", 1), Target("p99_us", 1)),
     (Target("p50_us", 1), Target("p99_us", 1)),
 )
+# The slowest of a crowd has at least 0.85 of the median's turns.
+FAIR = Row(
+    ("median_by_slowest", "fastest_by_median", "gap_p99_us", "gap_p50_us", "median_turns"),
+    (Target("median_by_slowest", 1 / 0.85, "absolute"),),
+    (Target("median_by_slowest", 1 / 0.85, "absolute"), Target("gap_p99_us", 1)),
+)
 SPAWNED = ("spawned_p50_us", "spawned_p99_us", "spawned_p999_us")
 SLEEPERS = Row(("ms", "cpu_ms", RSS), (Target("ms", 0.8),), (Target("ms", 0.25),))
 
@@ -107,6 +113,8 @@ ROWS = {
     "W11_mixed": LATENCY._replace(shown=(*LATENCY.shown[:-1], *SPAWNED, LATENCY.shown[-1])),
     "W12_ready": timed("ns_per_select", 1, 1),
     "W12_becomes_ready": timed("ns_per_select", 1, 1),
+    **{f"W13_{crowd}": FAIR for crowd in ("100", "1k", "4k", "10k")},
+    **{f"W13_{waker}_1k": FAIR for waker in ("timer", "channel", "thread")},
     "P_timing": suite("overshoot_ms", shown=("first_ms", "average_ms", "total_ms", "most_wip")),
     "P_submit": suite("ns_per_submit"),
     "P_submitters": suite("ns_per_submit"),

@@ -1,0 +1,132 @@
+// W13: among many fibers that compute and wait for their turn, how far the slowest is behind.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <thread>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "bench/latency.hpp"
+#include "bench/workload.hpp"
+
+namespace weft::bench {
+
+namespace {
+
+// What a fiber has had. Each on a line of its own.
+struct alignas(64) Turns {
+  std::uint64_t count = 0;
+  Clock::time_point last;
+  double longest_gap = 0;
+
+  void note(Clock::time_point now) {
+    longest_gap =
+        std::max(longest_gap, std::chrono::duration<double, std::nano>(now - last).count());
+    last = now;
+    ++count;
+  }
+};
+
+Metrics metrics_of(const std::vector<Turns>& turns) {
+  std::vector<std::uint64_t> counts;
+  std::vector<double> gaps;
+  for (const Turns& of_one : turns) {
+    counts.push_back(of_one.count);
+    gaps.push_back(of_one.longest_gap);
+  }
+  std::ranges::sort(counts);
+  const auto median = static_cast<double>(counts[counts.size() / 2]);
+  Metrics metrics;
+  add_quantiles(metrics, "gap_", std::move(gaps));
+  metrics["median_turns"] = median;
+  // A fiber that never ran counts as one that had half a turn, so that there is a figure.
+  metrics["median_by_slowest"] =
+      median / (counts.front() == 0 ? 0.5 : static_cast<double>(counts.front()));
+  metrics["fastest_by_median"] = static_cast<double>(counts.back()) / std::max(median, 0.5);
+  return metrics;
+}
+
+// What the fibers of a run share.
+struct Crowd {
+  explicit Crowd(Waiting waiting) : how(waiting) {
+    if (how != Waiting::channel) return;
+    for (int i = 0; i < kTokens; ++i) tokens.send(i);
+  }
+
+  // False at the end of the run.
+  bool wait_for_turn() {
+    switch (how) {
+      case Waiting::yield:
+        this_fiber::yield();
+        break;
+      case Waiting::timer:
+        this_fiber::sleep_for(kFairSleep);
+        break;
+      case Waiting::channel:
+      case Waiting::thread:
+        if (!tokens.receive()) return false;
+    }
+    return !stopped.load(std::memory_order_relaxed);  // Relaxed: it only has to be seen some time.
+  }
+  void end_turn() {
+    if (how == Waiting::channel) tokens.send(0);
+  }
+
+  static constexpr int kTokens = 64;
+  const Waiting how;
+  std::atomic<std::size_t> begun{0};
+  std::atomic<bool> started{false};
+  std::atomic<bool> stopped{false};
+  Channel<int> tokens{kTokens};
+};
+
+void take_turns(Crowd& crowd, Turns& turns) {
+  crowd.begun.fetch_add(1, std::memory_order_relaxed);
+  while (!crowd.started.load(std::memory_order_relaxed)) this_fiber::yield();
+  turns.last = Clock::now();
+  while (crowd.wait_for_turn()) {
+    turns.note(Clock::now());
+    compute(kFairWork);
+    crowd.end_turn();
+  }
+  turns.note(Clock::now());
+  --turns.count;
+}
+
+}  // namespace
+
+// The more fibers, the longer, so that each has some turns.
+Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how) {
+  const auto duration = std::chrono::duration<double>(
+      request.scale * std::max(1.0, static_cast<double>(fibers) / 2'000));
+  Crowd crowd(how);
+  std::vector<Turns> turns(fibers);
+  WaitGroup group;
+  group.add(fibers);
+  for (Turns& of_one : turns) {
+    go([&crowd, &of_one, &group] {
+      take_turns(crowd, of_one);
+      group.done();
+    });
+  }
+  std::thread waker;
+  if (how == Waiting::thread) {
+    waker = std::thread([&crowd] {
+      while (crowd.tokens.send(0)) {
+      }
+    });
+  }
+  while (crowd.begun.load(std::memory_order_relaxed) < fibers) this_fiber::yield();
+  crowd.started.store(true);
+  this_fiber::sleep_for(duration);
+  crowd.stopped.store(true);
+  crowd.tokens.close();
+  group.wait();
+  if (waker.joinable()) waker.join();
+  return metrics_of(turns);
+}
+
+}  // namespace weft::bench
