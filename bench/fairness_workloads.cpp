@@ -51,9 +51,27 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
 
 // What the fibers of a run share.
 struct Crowd {
-  explicit Crowd(Waiting waiting) : how(waiting) {
-    if (how != Waiting::channel) return;
-    for (int i = 0; i < kTokens; ++i) tokens.send(i);
+  explicit Crowd(Waiting waiting) : how(waiting) {}
+
+  // After all fibers have begun. Those that wait for a channel are parked there by then: the first
+  // of them would not have to wait, and have many turns, while the others come.
+  void start() {
+    started.store(true);
+    if (how == Waiting::yield || how == Waiting::timer) return;
+    this_fiber::sleep_for(kFairSleep * 10);
+    if (how == Waiting::thread) {
+      waker = std::thread([this] {
+        while (tokens.send(0)) {
+        }
+      });
+    } else {
+      for (std::size_t i = 0; i < kTokens; ++i) tokens.send(0);
+    }
+  }
+  void stop() {
+    stopped.store(true);
+    tokens.close();
+    if (waker.joinable()) waker.join();
   }
 
   // False at the end of the run.
@@ -75,17 +93,21 @@ struct Crowd {
     if (how == Waiting::channel) tokens.send(0);
   }
 
-  static constexpr int kTokens = 64;
+  static constexpr std::size_t kTokens = 64;
   const Waiting how;
   std::atomic<std::size_t> begun{0};
   std::atomic<bool> started{false};
   std::atomic<bool> stopped{false};
-  Channel<int> tokens{kTokens};
+  // A thread's values are not stored: else who runs finds the next one there, and goes on for as
+  // long as its turn lasts.
+  Channel<int> tokens{how == Waiting::thread ? 0 : kTokens};
+  std::thread waker;
 };
 
 void take_turns(Crowd& crowd, Turns& turns) {
   crowd.begun.fetch_add(1, std::memory_order_relaxed);
-  while (!crowd.started.load(std::memory_order_relaxed)) this_fiber::yield();
+  const bool is_parked = crowd.how == Waiting::channel || crowd.how == Waiting::thread;
+  while (!is_parked && !crowd.started.load(std::memory_order_relaxed)) this_fiber::yield();
   turns.last = Clock::now();
   while (crowd.wait_for_turn()) {
     turns.note(Clock::now());
@@ -112,20 +134,11 @@ Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how) {
       group.done();
     });
   }
-  std::thread waker;
-  if (how == Waiting::thread) {
-    waker = std::thread([&crowd] {
-      while (crowd.tokens.send(0)) {
-      }
-    });
-  }
   while (crowd.begun.load(std::memory_order_relaxed) < fibers) this_fiber::yield();
-  crowd.started.store(true);
+  crowd.start();
   this_fiber::sleep_for(duration);
-  crowd.stopped.store(true);
-  crowd.tokens.close();
+  crowd.stop();
   group.wait();
-  if (waker.joinable()) waker.join();
   return metrics_of(turns);
 }
 

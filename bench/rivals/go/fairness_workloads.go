@@ -62,6 +62,9 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		var begun atomic.Int64
 		var started, stopped atomic.Bool
 		tokens := make(chan int, fairTokens)
+		if how == byThread {
+			tokens = make(chan int)
+		}
 		ended := make(chan struct{})
 		waitForTurn := func() bool {
 			switch how {
@@ -83,7 +86,7 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		for i := range all {
 			group.Go(func() {
 				begun.Add(1)
-				for !started.Load() {
+				for (how == byYield || how == byTimer) && !started.Load() {
 					runtime.Gosched()
 				}
 				all[i].last = time.Now()
@@ -97,6 +100,14 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 				all[i].note()
 				all[i].count--
 			})
+		}
+		for begun.Load() < int64(goroutines) {
+			runtime.Gosched()
+		}
+		started.Store(true)
+		// Those that wait for a channel are parked there before the first value is sent.
+		if how == byChannel || how == byThread {
+			time.Sleep(10 * fairSleep)
 		}
 		switch how {
 		case byChannel:
@@ -116,10 +127,6 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 				}
 			}()
 		}
-		for begun.Load() < int64(goroutines) {
-			runtime.Gosched()
-		}
-		started.Store(true)
 		time.Sleep(duration)
 		stopped.Store(true)
 		close(ended)
