@@ -91,9 +91,14 @@ std::error_code Exchange::send(std::string_view body) {
   if (started() || talk_) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
   stage_ = Stage::complete;
+  std::string coded;
+  if (connection_.server().options().compression && wants_code(promise_.value_or(body.size()))) {
+    body = code_all(body, coded);
+  }
   append_status_line();
   output_.append(fields_);
-  if (status_ != 204) {
+  // How long a coded body would be that is not sent, nobody has found out.
+  if (status_ != 204 && !(is_coded_ && has_no_body())) {
     const bool promised = promise_ && has_no_body();
     if (status_ != 304 || promised) {
       output_.append("Content-Length: ");
@@ -105,21 +110,25 @@ std::error_code Exchange::send(std::string_view body) {
   output_.append("\r\n");
   if (!has_no_body()) {
     output_.append(body);
-    written_ = body.size();
+    written_ = coded_size_ = body.size();
   }
   return output_.flush();
 }
 
 // The head of an answer that is written part by part.
 void Exchange::begin_stream() {
-  if (promise_ || has_no_body()) {
+  if (connection_.server().options().compression && wants_code(promise_)) {
+    if (!has_no_body()) gzip_ = Gzip::make(connection_.server().options().compression->level);
+    if (gzip_ != nullptr || has_no_body()) announce_code();
+  }
+  if ((promise_ && !is_coded_) || has_no_body()) {
     stage_ = Stage::promised;
   } else {
     stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
   }
   append_status_line();
   output_.append(fields_);
-  if (promise_ && status_ != 204) {
+  if (promise_ && !is_coded_ && status_ != 204) {
     output_.append("Content-Length: ");
     output_.append_number(*promise_);
     output_.append("\r\n");
@@ -136,6 +145,12 @@ std::error_code Exchange::write(std::string_view part) {
   if (has_no_body()) return output_.flush();
   if (promise_ && part.size() > *promise_ - written_) return Errc::wrong_length;
   written_ += part.size();
+  if (gzip_ != nullptr) return write_coded(part, Gzip::Then::flush);
+  append_part(part);
+  return output_.flush();
+}
+
+void Exchange::append_part(std::string_view part) {
   if (stage_ == Stage::chunks) {
     output_.append_number(part.size(), 16);
     output_.append("\r\n");
@@ -144,14 +159,16 @@ std::error_code Exchange::write(std::string_view part) {
   } else {
     output_.append(part);
   }
-  return output_.flush();
 }
 
 void Exchange::end_stream() {
-  if (stage_ == Stage::chunks) output_.append("0\r\n\r\n");
-  // The client still waits for the rest: it learns from the end that there is none.
-  if (stage_ == Stage::promised && promise_ && written_ != *promise_ && !has_no_body()) {
+  const bool is_stream = stage_ != Stage::complete && !has_no_body();
+  if (is_stream && promise_ && written_ != *promise_) {
+    // The client still waits for the rest: it learns from the end that there is none.
     close_ = true;
+  } else if (is_stream) {
+    if (gzip_ != nullptr) (void)write_coded({}, Gzip::Then::end);
+    if (stage_ == Stage::chunks) output_.append("0\r\n\r\n");
   }
   stage_ = Stage::complete;
 }

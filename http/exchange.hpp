@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <weft/http/response.hpp>
 
 #include "http/body_reader.hpp"
+#include "http/gzip.hpp"
 #include "http/hang_up.hpp"
 #include "http/head_parser.hpp"
 #include "http/output.hpp"
@@ -60,13 +62,21 @@ class Exchange {
   [[nodiscard]] bool was_the_last() const noexcept;
   // Not empty once finish() has sent the answer to an upgrade.
   [[nodiscard]] std::function<void(Upgraded)>& talk() noexcept { return talk_; }
-  [[nodiscard]] std::uint64_t bytes_sent() const noexcept { return written_; }
+  [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
+    return is_coded_ ? coded_size_ : written_;
+  }
 
  private:
   enum class Stage : std::uint8_t { not_started, chunks, promised, until_close, complete };
 
   [[nodiscard]] bool has_no_body() const noexcept;
   [[nodiscard]] bool will_stay() const noexcept;
+  [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
+  [[nodiscard]] bool wants_code(std::optional<std::uint64_t> size);
+  void announce_code();
+  [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);
+  std::error_code write_coded(std::string_view part, Gzip::Then then);
+  void append_part(std::string_view part);
   void append_status_line();
   void append_connection_header();
   void begin_stream();
@@ -90,6 +100,9 @@ class Exchange {
   std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.
+  bool is_coded_ = false;
+  std::uint64_t coded_size_ = 0;
+  std::unique_ptr<Gzip> gzip_;  // Of a body that is written in parts and coded.
   std::function<void(Upgraded)> talk_;
 };
 

@@ -14,6 +14,7 @@
 #include <weft/net/serve.hpp>
 
 #include "http/connection.hpp"
+#include "http/gzip.hpp"
 #include "http/server_core.hpp"
 
 namespace weft::http {
@@ -39,6 +40,11 @@ ServerOptions checked(ServerOptions options) {
   require(options.max_connections >= 1, "max_connections must be 1 at least");
   require(options.pool == nullptr || options.max_running == kUnlimited,
           "max_running is the pool's capacity if there is a pool");
+  if (options.compression) {
+    require(Gzip::is_built_in(), "compression needs zlib, without which weft-http was built");
+    require(options.compression->level >= 1 && options.compression->level <= 9,
+            "compression->level must be from 1 to 9");
+  }
   return options;
 }
 

@@ -54,7 +54,7 @@ std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::
   if (promise_ && size > *promise_ - written_ && !has_no_body()) return Errc::wrong_length;
   if (!started()) begin_stream();
   if (has_no_body()) return output_.flush();
-  if (stage_ == Stage::chunks || connection_.layer() != nullptr) {
+  if (stage_ == Stage::chunks || gzip_ != nullptr || connection_.layer() != nullptr) {
     return copy_file(descriptor, offset, size);
   }
   if (const auto error = output_.flush()) return error;

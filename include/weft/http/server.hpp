@@ -7,9 +7,11 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <system_error>
+#include <weft/http/compression.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/limits.hpp>
 #include <weft/http/request.hpp>
@@ -50,6 +52,8 @@ struct ServerOptions {
   // What the connections speak below HTTP: tls::server_layer(context). Its handshake is made in the
   // connection's fiber, when the client's first bytes come, in Limits::head. Empty: nothing.
   ServerLayer secure = {};
+  // Answers are compressed for clients that ask for it. Empty: none is.
+  std::optional<Compression> compression = {};
   // Called behind each answer, in its fiber. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
   // What a handler has thrown, before it is answered with 500. Empty: one line to stderr.
