@@ -31,6 +31,7 @@ struct Fiber {
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};
+  // Which size of stack, and kPinned.
   std::uint8_t size_class = kDefaultSizeClass;
   // Of task.family(), 0 if that is null. Relaxed: written by who spawns; others take it as a hint.
   detail::Atomic<std::uint8_t> family_digest{0};
@@ -38,6 +39,12 @@ struct Fiber {
   // Relaxed: written by who spawns, read by dumps, perhaps stale.
   detail::Atomic<std::int32_t> site{0};
   detail::Task task;
+
+  // In `size_class`: the fiber stays on one worker, Stack::home. Queued there alone, so whoever
+  // handles fibers in the queues that others may take from need not ask.
+  static constexpr std::uint8_t kPinned = 0x80;
+  [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
+  [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
 
   // By who spawns it, whose own the free record is. `caller` is where the call of spawn returns to,
   // or null.

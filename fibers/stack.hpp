@@ -89,6 +89,7 @@ struct Stack {
   std::uint32_t index = 0;  // Position among the stacks of its size.
   std::uint8_t size_class = 0;
   std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
+  std::uint16_t home = 0;       // Of a fiber that is pinned: the index of its worker.
   [[no_unique_address]] SanitizerStack sanitizer;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};

@@ -211,11 +211,23 @@ std::uint8_t Scheduler::size_class_for(std::size_t stack_size) const {
 void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const void* caller) {
   const std::uint8_t size_class = size_class_for(options.stack_size);
   if (!options.name.empty()) task = NamedTask(options.name, std::move(task));
+  if (options.pinned) return spawn_pinned(std::move(task), size_class, caller);
   if (runs_on_this_thread()) {
     current_worker()->spawn(std::move(task), size_class, caller);
   } else {
     spawn_from_outside(std::move(task), size_class, caller);
   }
+}
+
+// As from outside, wherever the call is: the record is none of a worker's own.
+void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
+  const Visit visit(visitors_);
+  const unsigned home =
+      runs_on_this_thread() ? current_worker()->index() : next_home_.fetch_add(1, relaxed);
+  const auto pinned_class = static_cast<std::uint8_t>(size_class | Fiber::kPinned);
+  Fiber& fiber = make_fiber(std::move(task), pinned_class, caller);
+  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  worker(home % options_.workers).push_pinned(fiber);
 }
 
 void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class,
@@ -262,6 +274,8 @@ void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
   if (detail::is_tracing()) [[unlikely]]
     trace_outside(detail::TraceKind::ready, fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return home_of(fiber).push_pinned(fiber);
   inject_queue_.push(fiber);
   announce_from_outside(*this);
 }

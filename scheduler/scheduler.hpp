@@ -108,6 +108,10 @@ class Scheduler {
     return {workers_.get(), worker_count_.load(detail::acquire)};  // [spares]
   }
   [[nodiscard]] Worker& worker(unsigned index) noexcept { return *workers_[index]; }
+  // Of a fiber that is pinned, and has started.
+  [[nodiscard]] Worker& home_of(const fibers::Fiber& fiber) noexcept {
+    return worker(fiber.stack.load(detail::relaxed)->home);
+  }
   [[nodiscard]] unsigned most_workers() const noexcept {
     return options_.workers + (options_.monitor.enabled ? options_.monitor.spares : 0);
   }
@@ -159,6 +163,7 @@ class Scheduler {
   void start_worker();
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
+  void spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller);
   void spawn_from_outside(detail::Task&& task, std::uint8_t size_class, const void* caller);
   [[nodiscard]] fibers::Fiber& make_fiber(detail::Task&& task, std::uint8_t size_class,
                                           const void* caller);
@@ -184,7 +189,8 @@ class Scheduler {
       outside_mutex_;  // Guards outside_fibers_: plain threads may block.
   fibers::FiberCache outside_fibers_;
   detail::Atomic<std::uint64_t> spawned_outside_{0};
-  detail::Atomic<bool> decaying_{false};  // Guards the next four.
+  detail::Atomic<unsigned> next_home_{0};  // Relaxed: a turn.
+  detail::Atomic<bool> decaying_{false};   // Guards the next four.
   std::int64_t decay_period_began_ = 0;
   std::int64_t last_decay_ = 0;
   std::int64_t stacks_due_ = 0;  // Chains, when the period began.

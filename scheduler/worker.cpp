@@ -130,6 +130,8 @@ void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
   if (watching_) [[unlikely]]
     note_ready(fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return scheduler_.home_of(fiber).push_pinned(fiber);
   queue_.put_next(fiber);
   announce_work();
 }
@@ -138,8 +140,18 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
   if (watching_) [[unlikely]]
     note_ready(fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return scheduler_.home_of(fiber).push_pinned(fiber);
   queue_.push_last(fiber);
   announce_work();
+}
+
+// Nothing here is for thieves, so nobody else is woken. The unpark is remembered: this worker does
+// not sleep again before it has looked (has_own_work).
+void Worker::push_pinned(Fiber& fiber) noexcept {
+  pinned_.push(fiber);
+  ask_to_look();
+  if (current_worker() != this) unpark();
 }
 
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
@@ -200,7 +212,8 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
 void Worker::yield() noexcept {
   Fiber& fiber = *current_fiber();
   Fiber* next = take_next_at_hand();
-  if (next == nullptr && !look_due_ && !has_work_hint() && !scheduler_.has_outside_work_hint()) {
+  if (next == nullptr && !look_due_ && !has_work_hint() && !has_pinned_work() &&
+      !scheduler_.has_outside_work_hint()) {
     check_may_switch(*fiber.stack.load(relaxed));
     return;
   }
@@ -287,6 +300,8 @@ bool Worker::run_in_place(const void* family, detail::WaitReason reason) noexcep
   // A program that only forks and joins must not keep all others waiting.
   const std::uint32_t left = decisions_left_.load(relaxed);
   if (left <= 1) return false;
+  // What runs here may end on another worker, and this fiber would go on there.
+  if (waiting.is_pinned()) return false;
   // The guest has no less than a stack of its own would give it.
   if (room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfHost) return false;
   Fiber* guest = take_guest(family);

@@ -15,6 +15,7 @@
 #include "fibers/switch.hpp"
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
+#include "scheduler/inject_queue.hpp"
 #include "scheduler/local_queue.hpp"
 #include "scheduler/sampler.hpp"
 #include "scheduler/timers.hpp"
@@ -89,6 +90,8 @@ class Worker {
   // because what it waits for is hot. make_ready_last: after all that is ready.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
+  // From any thread: a fiber that is to run on this worker alone.
+  void push_pinned(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (timers_.add(timer, deadline)) [[unlikely]]
       announce_timer();
@@ -157,7 +160,7 @@ class Worker {
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
   [[nodiscard]] bool others_make_progress() noexcept;
   [[nodiscard]] Deadline nap_limit(unsigned naps) const noexcept;
-  [[nodiscard]] fibers::Fiber* take_own_work() noexcept { return queue_.pop(); }
+  [[nodiscard]] fibers::Fiber* take_own_work() noexcept;
   void begin_idling() noexcept;
   void note_sleep() noexcept;
   [[nodiscard]] Deadline sleep_limit(bool first) noexcept;
@@ -208,6 +211,9 @@ class Worker {
   [[gnu::noinline]] void wake_for_work() noexcept;
   void announce_timer() noexcept;
   void tell_of_timer() noexcept;
+  [[nodiscard]] bool has_pinned_work() const noexcept {
+    return !pinned_ready_.is_empty() || !pinned_.empty_hint();
+  }
 
   // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
   // branch on watching_, and no more.
@@ -226,6 +232,7 @@ class Worker {
 
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
+  [[nodiscard]] fibers::Fiber* take_pinned() noexcept;
   void look_around() noexcept;
   void allot_decisions(std::int64_t now) noexcept;
   [[nodiscard]] bool take_injected() noexcept;
@@ -248,6 +255,7 @@ class Worker {
   // Read and written by others too.
   LocalQueue queue_;
   Timers timers_;
+  InjectQueue pinned_;  // Runnable fibers that no other worker may run, as they come in.
   base::Parker parker_;
   detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
   // Order
@@ -270,10 +278,12 @@ class Worker {
   bool searching_ = false;
   bool look_due_ = false;
   bool watching_ = false;      // Somebody wants to know what runs here: note_...().
+  bool pinned_first_ = false;  // Whose turn it is: theirs, or that of the queue.
   bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
+  Chain pinned_ready_;                    // Taken from pinned_.
   fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;
   std::uint32_t allotted_ = kMostDecisions;

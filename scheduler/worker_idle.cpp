@@ -94,9 +94,10 @@ std::int64_t Worker::processor_time() const noexcept {
 void Worker::enter(Fiber& fiber) noexcept {
   Stack* stack = fiber.stack.load(relaxed);
   if (stack == nullptr) {
-    stack = stacks_.take(fiber.size_class);
+    stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) return out_of_stacks(fiber);
     bind(fiber, *stack);
+    stack->home = static_cast<std::uint16_t>(index_);
   }
   if (watching_) [[unlikely]]
     note_switch(Departure::left, &fiber);
@@ -110,8 +111,8 @@ void Worker::enter(Fiber& fiber) noexcept {
 // The system refuses memory or mappings. The fiber goes to the back of the queue: those that run
 // now will give stacks back when they end.
 void Worker::out_of_stacks(Fiber& fiber) noexcept {
-  const std::size_t bytes = fibers::stack_bytes(fiber.size_class);
-  make_ready_last(fiber);
+  const std::size_t bytes = fibers::stack_bytes(fiber.stack_class());
+  fiber.is_pinned() ? push_pinned(fiber) : make_ready_last(fiber);
   // Nothing tells when the system will have memory again, hence a pause instead of a wait.
   if (scheduler_.stack_shortage().note(bytes)) {
     (void)park_until(Deadline::after(std::chrono::milliseconds(1)));
@@ -251,11 +252,11 @@ Fiber* Worker::find_work() noexcept {
       rest();
       if (scheduler_.stopping()) return nullptr;
     }
-    if (Fiber* fiber = queue_.pop()) return fiber;
+    if (Fiber* fiber = take_own_work()) return fiber;
     if (take_injected()) continue;
     last_poll_ = 0;  // Out of work, so the descriptors are looked at whenever it was last done.
     run_events(Deadline::now_nanoseconds());
-    if (has_work_hint()) continue;
+    if (has_work_hint() || has_pinned_work()) continue;
     Fiber* found = search(*this);
     if (found == nullptr && !while_parked([this] { return sleep(*this); })) return nullptr;
     // Idle time says nothing about the pace of what comes now.
@@ -265,6 +266,20 @@ Fiber* Worker::find_work() noexcept {
     if (found != nullptr) return found;
     scheduler_.monitor().work_begins();
   }
+}
+
+Fiber* Worker::take_pinned() noexcept {
+  if (pinned_ready_.is_empty()) pinned_ready_ = pinned_.take_all();
+  return pinned_ready_.take_first();
+}
+
+// What may run nowhere else, and what others might take, too, by turns.
+Fiber* Worker::take_own_work() noexcept {
+  pinned_first_ = !pinned_first_;
+  Fiber* fiber = pinned_first_ ? take_pinned() : queue_.pop();
+  if (fiber == nullptr) fiber = pinned_first_ ? queue_.pop() : take_pinned();
+  if (has_pinned_work()) ask_to_look();
+  return fiber;
 }
 
 // When the holder of the watch must look again: at the latest at `limit`, and when the earliest
@@ -305,7 +320,8 @@ bool Worker::wait_for_events(Deadline deadline) noexcept {
 }
 
 bool Worker::has_own_work() const noexcept {
-  return has_work_hint() || (scheduler_.is_spare(index_) && scheduler_.wants_spare_to_leave());
+  return has_work_hint() || has_pinned_work() ||
+         (scheduler_.is_spare(index_) && scheduler_.wants_spare_to_leave());
 }
 
 void Worker::begin_idling() noexcept {

@@ -14,6 +14,11 @@ struct SpawnOptions {
   std::size_t stack_size = 0;
   // Shown in dumps and overflow reports; the first 31 characters are copied by the call.
   std::string_view name = {};
+  // The fiber runs on one worker thread from its beginning to its end, wherever and by whom it is
+  // woken: for libraries that keep things by thread. That worker is the spawning fiber's, or, if a
+  // plain thread spawns, one of the runtime's `workers` in turn; never a spare one. While it is
+  // stuck in another fiber, nobody else can run this one.
+  bool pinned = false;
 };
 
 }  // namespace weft
