@@ -1,0 +1,174 @@
+// Limits of a control group. Each case is a child in a group of its own; where no group can be
+// made, by who is not root for one, the case says so and tests nothing.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <weft/blocking.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+constexpr int kNotPossibleHere = 77;
+
+// A new group with one limit, below the root; of version 1 or 2, whichever is there.
+class Group {
+ public:
+  struct Place {
+    const char* folder;
+    const char* file;
+  };
+  Group(std::array<Place, 3> places, const std::string& limit) {
+    for (const Place& place : places) {
+      const std::string folder =
+          std::string(place.folder) + "/weft-test-" + std::to_string(::getpid());
+      if (::mkdir(folder.c_str(), 0755) != 0) continue;
+      folder_ = folder;
+      if (write(place.file, limit)) return;
+      leave();
+    }
+  }
+  ~Group() { leave(); }
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  [[nodiscard]] bool exists() const { return !folder_.empty(); }
+  // The calling process, which should be alone.
+  [[nodiscard]] bool enter() const { return write("cgroup.procs", "0"); }
+
+ private:
+  [[nodiscard]] bool write(const char* file, const std::string& text) const {
+    std::ofstream stream(folder_ + "/" + file);
+    stream << text << std::flush;
+    return stream.good();
+  }
+  // The group is empty only a moment after its last process has been waited for.
+  void leave() {
+    for (int i = 0; i < 1000 && exists() && ::rmdir(folder_.c_str()) != 0; ++i) ::usleep(1000);
+    folder_.clear();
+  }
+
+  std::string folder_;
+};
+
+Group pids_group(unsigned threads) {
+  return {{{{"/sys/fs/cgroup/pids", "pids.max"},
+            {"/sys/fs/cgroup", "pids.max"},
+            {"/sys/fs/cgroup/unified", "pids.max"}}},
+          std::to_string(threads)};
+}
+Group memory_group(std::size_t bytes) {
+  return {{{{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"},
+            {"/sys/fs/cgroup", "memory.max"},
+            {"/sys/fs/cgroup/unified", "memory.max"}}},
+          std::to_string(bytes)};
+}
+
+// What the body returns, or minus the signal that has ended it.
+template <class Body>
+int status_in(const Group& group, Body body) {
+  if (!group.exists()) return kNotPossibleHere;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(30);
+    _exit(group.enter() ? body() : kNotPossibleHere);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+// True if the case has been tested; says so if not.
+bool tested(int status) {
+  if (status != kNotPossibleHere) return true;
+  MESSAGE("left out: no control group can be made here");
+  return false;
+}
+
+TEST_SUITE_BEGIN("runtime/cgroups");
+
+// 20 calls that block. Threads that have ended are still counted for a moment, so it may take some
+// tries.
+int block_often() {
+  for (;;) {
+    try {
+      return weft::run({.workers = 1, .monitor = false}, [] {
+        weft::WaitGroup group;
+        for (int i = 0; i < 20; ++i) {
+          group.go([] {
+            for (bool done = false; !done;) {
+              try {
+                weft::blocking([] { ::usleep(1000); });
+                done = true;
+              } catch (const std::system_error&) {
+                ::usleep(1000);
+              }
+            }
+          });
+        }
+        group.wait();
+        return 0;
+      });
+    } catch (const std::system_error&) {
+      ::usleep(1000);
+    }
+  }
+}
+
+TEST_CASE("where threads are limited a runtime is refused, or does with those there are") {
+  if (weft::test::kSanitized) return;  // Some have threads of their own.
+  const Group group = pids_group(3);
+  const int status = status_in(group, [] {
+    try {
+      const weft::Runtime runtime({.workers = 8});
+      return 1;
+    } catch (const std::system_error& refusal) {
+      if (refusal.code() != std::errc::resource_unavailable_try_again) return 2;
+    }
+    return block_often();
+  });
+  if (tested(status)) CHECK(status == 0);
+}
+
+// Parks them all, as far as they may exist.
+int park_many(int fibers, std::size_t max_fibers) {
+  weft::Runtime runtime({.workers = 2, .max_fibers = max_fibers});
+  weft::Event end;
+  bool refused = false;
+  try {
+    for (int i = 0; i < fibers; ++i) runtime.go([&] { end.wait(); });
+  } catch (const std::system_error& refusal) {
+    refused = refusal.code() == weft::Errc::too_many_fibers;
+  }
+  // So that all that there are have started.
+  weft::run([] {});
+  while (runtime.stats().switches < runtime.stats().spawned) ::usleep(1000);
+  end.set();
+  return refused ? 0 : 1;
+}
+
+TEST_CASE("where memory is limited the kernel ends a program, unless it bounds its fibers") {
+  if (weft::test::kSanitized) return;
+  constexpr std::size_t kLimit = std::size_t{64} << 20;
+  const Group group = memory_group(kLimit);
+  // 400 MB of stacks.
+  const int unbounded = status_in(group, [] { return park_many(100'000, 1 << 26); });
+  if (!tested(unbounded)) return;
+  CHECK(unbounded == -SIGKILL);
+  CHECK(status_in(group, [] { return park_many(100'000, 2'000); }) == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
