@@ -3,6 +3,7 @@
 // before the next stage is full: back pressure, so memory stays bounded however long it runs.
 //
 //   pipeline --items 1000000 --fibers 16 --capacity 32
+//   pipeline --items 200 --fibers 3 --trace trace.json     who ran when, for ui.perfetto.dev
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -10,9 +11,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
+#include <system_error>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
+#include <weft/trace.hpp>
 #include <weft/wait_group.hpp>
 
 #include "command_line.hpp"
@@ -24,6 +28,7 @@ struct Options {
   unsigned fibers = 8;
   std::size_t capacity = 16;
   unsigned workers = 0;
+  std::string trace;
 };
 
 // The work: how many steps n -> n / 2 or 3 n + 1 lead from `start` to 1.
@@ -57,7 +62,7 @@ Outcome run_pipeline(const Options& options) {
   weft::Channel<Chain> chains(options.capacity);
   Outcome outcome;
 
-  weft::go([&] {
+  weft::go({.name = "numbers"}, [&] {
     for (std::uint64_t start = 1; start <= options.items; ++start) {
       std::uint64_t number = start;
       if (numbers.try_send(number) == weft::ChannelStatus::ok) continue;
@@ -70,13 +75,13 @@ Outcome run_pipeline(const Options& options) {
   weft::WaitGroup working;
   for (unsigned i = 0; i < options.fibers; ++i) {
     working.add();
-    weft::go([&] {
+    weft::go({.name = fmt::format("chains {}", i + 1)}, [&] {
       while (const auto start = numbers.receive()) (void)chains.send(chain_from(*start));
       working.done();
     });
   }
   // The last worker out closes the door: only then is it sure that nobody sends any more.
-  auto closer = weft::spawn([&] {
+  auto closer = weft::spawn({.name = "closer"}, [&] {
     working.wait();
     chains.close();
   });
@@ -100,10 +105,17 @@ Chain longest_by_loop(std::uint64_t items) {
 }
 
 int run(const Options& options) {
+  if (!options.trace.empty()) weft::trace::start();
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = weft::run(weft::RuntimeOptions{.workers = options.workers},
                                     [&] { return run_pipeline(options); });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  if (!options.trace.empty()) {
+    weft::trace::stop();
+    if (const std::error_code error = weft::trace::write_file(options.trace)) {
+      throw std::system_error(error, options.trace);
+    }
+  }
   const Chain expected = longest_by_loop(options.items);
   if (outcome.received != options.items || outcome.longest.start != expected.start ||
       outcome.most_queued > options.capacity) {
@@ -136,5 +148,6 @@ int main(int argc, char** argv) {
   app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
       ->check(CLI::Range(0, 1024))
       ->capture_default_str();
+  app.add_option("--trace", options.trace, "a file for a trace of the run");
   return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/parker.hpp"
+#include "base/probes.hpp"
 #include "base/thread.hpp"
 #include "fibers/thread_calls.hpp"
 #include "scheduler/scheduler.hpp"
@@ -122,6 +123,7 @@ void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t
   if (!std::exchange(sight.is_stuck, true)) {
     // Relaxed: statistics, and the monitor is the only writer.
     (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
+    if (sight.is_blocked) WEFT_PROBE(block, sight.fiber, worker.index());
   }
   if (lasted >= options_.report_after.count() && !std::exchange(sight.is_told, true) &&
       options_.on_stall) {

@@ -11,6 +11,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "base/membarrier.hpp"
+#include "base/probes.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/exit_watch.hpp"
@@ -257,6 +258,7 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const
   fibers::happens_after(fiber);
   fiber->set_up(std::move(task), size_class, caller);
   spawned_outside_.fetch_add(1, release);  // [outside]
+  WEFT_PROBE(spawn, fiber, caller);
   if (detail::is_tracing()) [[unlikely]]
     trace_outside(detail::TraceKind::spawn, *fiber);
   fibers::happens_before(fiber);
@@ -272,6 +274,7 @@ void Scheduler::throw_too_many_fibers() const {
 void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
   const Visit visit(visitors_);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  WEFT_PROBE(wake, &fiber, -1);
   if (detail::is_tracing()) [[unlikely]]
     trace_outside(detail::TraceKind::ready, fiber);
   if (fiber.is_pinned()) [[unlikely]]

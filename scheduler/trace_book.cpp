@@ -49,19 +49,6 @@ std::array<std::uint64_t, TraceEvent::kWords> pack(std::string_view text) noexce
 
 }  // namespace
 
-void TraceRing::put(const TraceEvent& event) noexcept {
-  const std::uint64_t head = head_.load(relaxed);  // The owner's own.
-  Slot& slot = slots_[head & (size_ - 1)];
-  const std::uint64_t what = static_cast<std::uint64_t>(event.kind) |
-                             std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
-  slot[0].store(event.ticks, release);  // [slot]
-  slot[1].store(what, release);         // [slot]
-  for (std::size_t i = 0; i < TraceEvent::kWords; ++i) {
-    slot[2 + i].store(event.words[i], release);  // [slot]
-  }
-  head_.store(head + 1, release);  // [head]
-}
-
 std::vector<TraceEvent> TraceRing::read() const {
   const std::uint64_t end = head_.load(acquire);  // [head]
   const std::uint64_t begin = end > size_ ? end - size_ : 0;

@@ -41,7 +41,21 @@ class TraceRing {
       : runtime_(runtime), worker_(worker), size_(size), slots_(new Slot[size]) {}
 
   // Owner only.
-  void put(const TraceEvent& event) noexcept;
+  void put(const TraceEvent& event) noexcept {
+    const std::uint64_t head = head_.load(detail::relaxed);  // The owner's own.
+    Slot& slot = slots_[head & (size_ - 1)];
+    const std::uint64_t what = static_cast<std::uint64_t>(event.kind) |
+                               std::uint64_t{event.reason} << 8 | std::uint64_t{event.extra} << 32;
+    slot[0].store(event.ticks, detail::release);  // [slot]
+    slot[1].store(what, detail::release);         // [slot]
+    // No loop: a compiler that does not unroll it would put the event together in memory first.
+    static_assert(TraceEvent::kWords == 4);
+    slot[2].store(event.words[0], detail::release);  // [slot]
+    slot[3].store(event.words[1], detail::release);  // [slot]
+    slot[4].store(event.words[2], detail::release);  // [slot]
+    slot[5].store(event.words[3], detail::release);  // [slot]
+    head_.store(head + 1, detail::release);          // [head]
+  }
 
   // From anywhere: what is there, the oldest first.
   [[nodiscard]] std::vector<TraceEvent> read() const;
@@ -72,7 +86,11 @@ class TraceWriter {
   // When it is on.
   void put(detail::TraceKind kind, std::uint64_t first = 0, std::uint64_t second = 0,
            std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
-    ring_->put({base::ticks(), kind, reason, 0, {first, second, third}});
+    put_at(base::ticks(), kind, first, second, third, reason);
+  }
+  void put_at(std::uint64_t ticks, detail::TraceKind kind, std::uint64_t first = 0,
+              std::uint64_t second = 0, std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
+    ring_->put({ticks, kind, reason, 0, {first, second, third}});
   }
   void put_text(detail::TraceKind kind, std::uint64_t fiber, std::string_view text) noexcept;
 

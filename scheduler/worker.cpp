@@ -8,6 +8,7 @@
 
 #include "base/debug_locks.hpp"
 #include "base/panic.hpp"
+#include "base/probes.hpp"
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
@@ -99,6 +100,7 @@ void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* cal
   queue_.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
+  WEFT_PROBE(spawn, &fiber, caller);
   if (watching_) [[unlikely]]
     note_spawn(fiber);
   queue_.push_new(fiber);
@@ -128,6 +130,7 @@ void Worker::tell_of_timer() noexcept {
 
 void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
+  WEFT_PROBE(wake, &fiber, index_);
   if (watching_) [[unlikely]]
     note_ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
@@ -138,6 +141,7 @@ void Worker::make_ready(Fiber& fiber) noexcept {
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
+  WEFT_PROBE(wake, &fiber, index_);
   if (watching_) [[unlikely]]
     note_ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
@@ -195,6 +199,7 @@ void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
     current_.store(nullptr, relaxed);
     to = &idle_stack_;
   } else {
+    WEFT_PROBE(run, next, index_);
     current_.store(next, relaxed);
     next->state.store(FiberState::running, relaxed);
   }
@@ -203,6 +208,7 @@ void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
 
 void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_fiber();
+  WEFT_PROBE(park, &fiber, static_cast<int>(reason));
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   leave(*fiber.stack.load(relaxed), take_next_at_hand(), after);
@@ -270,6 +276,7 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
     worker.bind(*next, here);
     if (worker.watching_) [[unlikely]]
       worker.note_switch(Departure::ended, next);
+    WEFT_PROBE(run, next, worker.index_);
     worker.current_.store(next, relaxed);
     next->state.store(FiberState::running, relaxed);
     worker.counters_.switches.add_one();
@@ -330,6 +337,7 @@ void Worker::host(Fiber& host, Fiber& guest) noexcept {
   worker->bind(guest, here);
   if (worker->watching_) [[unlikely]]
     worker->note_switch(Departure::hosts, &guest);
+  WEFT_PROBE(run, &guest, worker->index_);
   worker->current_.store(&guest, relaxed);
   guest.state.store(FiberState::running, relaxed);
   fibers::happens_after(&guest);

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/probes.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
@@ -101,6 +102,7 @@ void Worker::enter(Fiber& fiber) noexcept {
   }
   if (watching_) [[unlikely]]
     note_switch(Departure::left, &fiber);
+  WEFT_PROBE(run, &fiber, index_);
   current_.store(&fiber, relaxed);
   fiber.state.store(FiberState::running, relaxed);
   counters_.switches.add_one();

@@ -1,4 +1,5 @@
 // For those who watch: what a worker notes of what it does.
+#include "base/probes.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker.hpp"
@@ -58,21 +59,23 @@ void Worker::note_switch(Departure how, const Fiber* next) noexcept {
   sampler_.run(next);
   watching_ = sampler_.is_on() || trace_.is_on();
   if (!trace_.is_on()) return;
+  const std::uint64_t now = base::ticks();  // Both events are of one moment.
   if (const Fiber* fiber = current_fiber()) {
     const TraceKind kind = how == Departure::ended   ? TraceKind::end
                            : how == Departure::hosts ? TraceKind::host
                                                      : TraceKind::leave;
-    trace_.put(kind, number_of(fiber), id_of(*fiber), 0, fiber->wait_reason.load(relaxed));
+    trace_.put_at(now, kind, number_of(fiber), id_of(*fiber), 0, fiber->wait_reason.load(relaxed));
   }
   if (next == nullptr) {
-    trace_.put(TraceKind::idle);
+    trace_.put_at(now, TraceKind::idle);
   } else {
-    trace_.put(TraceKind::run, number_of(next), id_of(*next));
+    trace_.put_at(now, TraceKind::run, number_of(next), id_of(*next));
   }
 }
 
 void Worker::note_stolen(Worker& victim) noexcept {
   counters_.steals.add_one();
+  WEFT_PROBE(steal, index_, victim.index_);
   if (sampler_.adopt(victim.sampler_)) watching_ = true;
   note(TraceKind::steal, victim.index_);
 }
