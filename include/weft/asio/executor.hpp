@@ -1,0 +1,171 @@
+// An executor of Asio's by which handlers run as fibers, and the context for its timers, sockets,
+// signals and resolvers.
+#pragma once
+
+#include <weft/asio/library.hpp>
+// The library is chosen above.
+#if defined(WEFT_ASIO_STANDALONE)
+#include <asio/execution.hpp>
+#else
+#include <boost/asio/execution.hpp>
+#endif
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+#include <weft/go.hpp>
+#include <weft/wait_group.hpp>
+
+namespace weft::asio {
+inline namespace WEFT_ASIO_LIBRARY {
+
+class Executor;
+
+struct ContextOptions {
+  // Of the fibers that run handlers, in bytes. Asio's composed operations, Beast's above all, have
+  // more on the stack than fibers are given as a rule.
+  std::size_t stack_size = 256UL * 1024;
+};
+
+// What Asio's objects stand on, instead of an io_context that somebody has to run:
+//
+//   weft::asio::Context context;
+//   boost::asio::steady_timer timer(context.get_executor(), 10ms);
+//   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
+//   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
+//
+// Asio's events are collected by one thread of Asio's own, which begins with the first object that
+// needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
+// threads spawn to: so the context lives while that runtime does, within run(), say.
+// Asio's objects must be gone before their context, and so must every fiber that uses them.
+class Context : public lib::execution_context {
+ public:
+  using executor_type = Executor;
+
+  explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
+  // Operations that are under way are ended without a call of their handlers, and who waits for
+  // them by use_fiber is told operation_aborted. Handlers that run are waited for.
+  ~Context() {
+    shutdown();
+    outstanding_.wait();
+    destroy();
+  }
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] Executor get_executor() noexcept;
+
+  // Parks until no handler runs and no operation is under way; false when `until` ended the wait.
+  // From fibers and plain threads, but not from a handler.
+  [[nodiscard]] bool wait_until(const Until& until) noexcept {
+    return outstanding_.wait_until(until);
+  }
+  void wait() noexcept { (void)wait_until({}); }
+
+ private:
+  friend class Executor;
+
+  const std::size_t stack_size_;
+  WaitGroup outstanding_;  // Handlers, and executors that stand for operations under way.
+};
+
+// A model of Asio's executors: what it executes is a fiber of the runtime. From a fiber, dispatch()
+// and its like call in place; post() and defer() never do. An exception that leaves a handler is
+// one that leaves a fiber: see RuntimeOptions::on_exception.
+// Several handlers run at the same time. Those of one object that has several operations under way
+// belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as the
+// strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it.
+class Executor {
+ public:
+  Executor(const Executor& other) noexcept
+      : Executor(*other.context_, other.blocking_, other.tracked_) {}
+  Executor(Executor&& other) noexcept
+      : Executor(*other.context_, other.blocking_, other.tracked_) {}
+  Executor& operator=(const Executor& other) noexcept {
+    // The new work before the old one ends: the count must not touch 0 between.
+    if (other.tracked_) other.context_->outstanding_.add();
+    if (tracked_) context_->outstanding_.done();
+    context_ = other.context_;
+    blocking_ = other.blocking_;
+    tracked_ = other.tracked_;
+    return *this;
+  }
+  ~Executor() {
+    if (tracked_) context_->outstanding_.done();
+  }
+
+  [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
+    return *context_;
+  }
+  [[nodiscard]] lib::execution::blocking_t query(
+      lib::execution::blocking_t /*what*/) const noexcept {
+    return blocking_;
+  }
+  [[nodiscard]] lib::execution::outstanding_work_t query(
+      lib::execution::outstanding_work_t /*what*/) const noexcept {
+    if (tracked_) return lib::execution::outstanding_work.tracked;
+    return lib::execution::outstanding_work.untracked;
+  }
+  [[nodiscard]] Executor require(lib::execution::blocking_t::possibly_t how) const noexcept {
+    return Executor(*context_, how, tracked_);
+  }
+  [[nodiscard]] Executor require(lib::execution::blocking_t::never_t how) const noexcept {
+    return Executor(*context_, how, tracked_);
+  }
+  [[nodiscard]] Executor require(
+      lib::execution::outstanding_work_t::tracked_t /*how*/) const noexcept {
+    return Executor(*context_, blocking_, true);
+  }
+  [[nodiscard]] Executor require(
+      lib::execution::outstanding_work_t::untracked_t /*how*/) const noexcept {
+    return Executor(*context_, blocking_, false);
+  }
+
+  // Never parks. Throws what spawn() does.
+  template <class F>
+  void execute(F&& function) const {
+    const lib::execution::blocking_t possibly = lib::execution::blocking.possibly;
+    if (blocking_ == possibly && weft::detail::current_turn() != nullptr) {  // On a fiber.
+      std::decay_t<F> here(std::forward<F>(function));
+      here();
+      return;
+    }
+    weft::go(
+        {.stack_size = context_->stack_size_, .name = "asio handler"},
+        Handler<std::decay_t<F>>{Executor(*context_, blocking_, true), std::forward<F>(function)});
+  }
+
+  friend bool operator==(const Executor& a, const Executor& b) noexcept {
+    return a.context_ == b.context_ && a.blocking_ == b.blocking_ && a.tracked_ == b.tracked_;
+  }
+  friend bool operator!=(const Executor& a, const Executor& b) noexcept { return !(a == b); }
+
+ private:
+  friend class Context;
+
+  template <class F>
+  struct Handler;
+
+  Executor(Context& context, lib::execution::blocking_t blocking, bool tracked) noexcept
+      : context_(&context), blocking_(blocking), tracked_(tracked) {
+    if (tracked_) context_->outstanding_.add();
+  }
+
+  Context* context_;
+  lib::execution::blocking_t blocking_;
+  bool tracked_;  // Whether it is one of the context's outstanding_.
+};
+
+// Members go in reverse order: first the function, then what stands for it.
+template <class F>
+struct Executor::Handler {
+  Executor work;
+  F function;
+  void operator()() { std::move(function)(); }
+};
+
+inline Executor Context::get_executor() noexcept {
+  return Executor(*this, lib::execution::blocking.possibly, false);
+}
+
+}  // namespace WEFT_ASIO_LIBRARY
+}  // namespace weft::asio

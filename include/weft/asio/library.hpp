@@ -1,0 +1,41 @@
+// Which Asio these headers are for: Boost's, or with WEFT_ASIO_STANDALONE defined the one that
+// stands alone (asio.hpp). Everything here is in an inline namespace of that choice, so that a
+// program may have parts with both.
+#pragma once
+
+#if defined(WEFT_ASIO_STANDALONE)
+#define WEFT_ASIO_LIBRARY standalone
+#include <asio/error.hpp>
+#include <asio/error_code.hpp>
+#include <asio/execution_context.hpp>
+#include <asio/system_error.hpp>
+#include <asio/version.hpp>
+#else
+#define WEFT_ASIO_LIBRARY of_boost
+#include <boost/asio/error.hpp>
+#include <boost/asio/execution_context.hpp>
+#include <boost/asio/version.hpp>
+#include <boost/system/error_code.hpp>
+#include <boost/system/system_error.hpp>
+#endif
+
+namespace weft::asio {
+inline namespace WEFT_ASIO_LIBRARY {
+
+#if defined(WEFT_ASIO_STANDALONE)
+namespace lib = ::asio;
+using ErrorCode = std::error_code;
+using SystemError = std::system_error;
+#define WEFT_ASIO_VERSION ASIO_VERSION
+#else
+namespace lib = ::boost::asio;
+using ErrorCode = ::boost::system::error_code;
+using SystemError = ::boost::system::system_error;
+#define WEFT_ASIO_VERSION BOOST_ASIO_VERSION
+#endif
+
+}  // namespace WEFT_ASIO_LIBRARY
+}  // namespace weft::asio
+
+// Cancellation of single operations came with Boost 1.77.
+#define WEFT_ASIO_HAS_CANCELLATION (WEFT_ASIO_VERSION >= 101900)

@@ -1,0 +1,243 @@
+// The executor by which Asio's handlers are fibers, and the token by which fibers wait for Asio.
+#include <signal.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <weft/asio/executor.hpp>
+#include <weft/asio/use_fiber.hpp>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#if WEFT_ASIO_HAS_CANCELLATION
+#include <boost/asio/experimental/as_tuple.hpp>
+#endif
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+using asio::ErrorCode;
+using asio::SystemError;
+using asio::use_fiber;
+using boost::asio::steady_timer;
+namespace error = boost::asio::error;
+
+// An operation of a library's own, on `executor`: what it does with its handler is `begin`.
+template <class Signature, class Executor, class Begin>
+struct Operation {
+  using executor_type = Executor;
+  Executor executor;
+  Begin begin;
+  [[nodiscard]] Executor get_executor() const noexcept { return executor; }
+  template <class Handler>
+  void operator()(Handler handler) {
+    begin(std::move(handler));
+  }
+};
+template <class Signature, class Executor, class Begin, class Token>
+auto start(const Executor& executor, Begin begin, const Token& token) {
+  return boost::asio::async_initiate<const Token, Signature>(
+      Operation<Signature, Executor, Begin>{executor, begin}, token);
+}
+
+bool on_fiber() { return weft::detail::current_turn() != nullptr; }
+
+}  // namespace
+
+TEST_SUITE_BEGIN("asio/fiber");
+
+FIBER_TEST_CASE("timers, signals and names are waited for by fibers") {
+  asio::Context context;
+  steady_timer timer(context.get_executor(), 1ms);
+  timer.async_wait(use_fiber);
+  CHECK(timer.expiry() <= steady_timer::clock_type::now());
+
+  boost::asio::signal_set signals(context.get_executor(), SIGUSR2);
+  raise(SIGUSR2);  // Kept until somebody asks.
+  CHECK(signals.async_wait(use_fiber) == SIGUSR2);
+
+  boost::asio::ip::tcp::resolver resolver(context.get_executor());
+  const auto found = resolver.async_resolve("127.0.0.1", "80", use_fiber);
+  CHECK(found.begin()->endpoint().port() == 80);
+
+  auto by_default = use_fiber.as_default_on(steady_timer(context.get_executor(), 1ms));
+  by_default.async_wait();
+}
+
+FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for them") {
+  asio::Context context;
+  Channel<int> values;
+  steady_timer timer(context.get_executor(), 1ms);
+  timer.async_wait([&](ErrorCode) {
+    CHECK(on_fiber());
+    CHECK(values.receive() == 1);
+  });
+  boost::asio::post(context.get_executor(), [&] {
+    CHECK(on_fiber());
+    CHECK(values.receive() == 1);
+  });
+  CHECK_FALSE(context.wait_until(Deadline::past()));
+  (void)values.send(1);
+  (void)values.send(1);
+  context.wait();
+}
+
+FIBER_TEST_CASE("errors, exceptions and tuples are what Asio's own tokens make of them") {
+  asio::Context context;
+  const auto executor = context.get_executor();
+  const auto refused = error::connection_refused;
+  start<void(ErrorCode)>(
+      executor, [](auto handler) { handler(ErrorCode()); }, use_fiber);
+  CHECK_THROWS_AS(start<void(ErrorCode)>(
+                      executor, [&](auto handler) { handler(refused); }, use_fiber),
+                  SystemError);
+  const auto both = [](auto handler) { handler(ErrorCode(), 1, std::string("two")); };
+  CHECK(start<void(ErrorCode, int, std::string)>(executor, both, use_fiber) ==
+        std::tuple(1, std::string("two")));
+  ErrorCode seen;
+  const auto partly = [&](auto handler) { handler(refused, 7); };
+  CHECK(start<void(ErrorCode, int)>(executor, partly, use_fiber[seen]) == 7);
+  CHECK(seen == refused);
+  CHECK(start<void(int)>(
+            executor, [](auto handler) { handler(3); }, use_fiber) == 3);
+  const auto thrown = [](auto handler) {
+    handler(std::make_exception_ptr(std::runtime_error("a")), std::unique_ptr<int>());
+  };
+  CHECK_THROWS_WITH(
+      (start<void(std::exception_ptr, std::unique_ptr<int>)>(executor, thrown, use_fiber)), "a");
+  const auto fails = [](auto) { throw std::runtime_error("not begun"); };
+  CHECK_THROWS_WITH(start<void(ErrorCode)>(executor, fails, use_fiber), "not begun");
+  const auto drops = [](auto) {};
+  CHECK_THROWS_AS(start<void(ErrorCode)>(executor, drops, use_fiber), SystemError);
+  CHECK(start<void(ErrorCode, int)>(executor, drops, use_fiber[seen]) == 0);
+  CHECK(seen == error::operation_aborted);
+#if WEFT_ASIO_HAS_CANCELLATION
+  const auto tuple = boost::asio::experimental::as_tuple(use_fiber);
+  CHECK(std::get<0>(start<void(ErrorCode, int)>(executor, partly, tuple)) == refused);
+#endif
+}
+
+FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end is awaited") {
+  asio::Context context;
+  steady_timer timer(context.get_executor(), 24h);
+  const auto cancel = [&] { timer.cancel(); };
+  ErrorCode seen;
+  timer.async_wait(use_fiber(1ms, cancel)[seen]);
+  CHECK(seen == error::timed_out);
+
+  std::stop_source source;
+  Channel<int> begun;
+  auto stopper = spawn([&] {
+    (void)begun.receive();
+    source.request_stop();
+  });
+  (void)begun.send(1);
+  timer.async_wait(use_fiber(source.get_token(), cancel)[seen]);
+  CHECK(seen == error::operation_aborted);
+  stopper.join();
+#if WEFT_ASIO_HAS_CANCELLATION
+  timer.async_wait(use_fiber(1ms)[seen]);
+  CHECK(seen == error::timed_out);
+  timer.async_wait(use_fiber(source.get_token())[seen]);
+  CHECK(seen == error::operation_aborted);
+#endif
+  // What has a result keeps it.
+  const auto late = [](auto handler) { handler(ErrorCode(), 5); };
+  CHECK(start<void(ErrorCode, int)>(context.get_executor(), late,
+                                    use_fiber(source.get_token(), [] {})) == 5);
+}
+
+FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
+  boost::asio::io_context foreign;
+  auto work = boost::asio::make_work_guard(foreign);
+  std::thread loop([&] { foreign.run(); });
+  const auto id = loop.get_id();
+  std::thread::id began;
+  const auto begin = [&](auto handler) {
+    began = std::this_thread::get_id();
+    handler();
+  };
+  start<void()>(foreign.get_executor(), begin, use_fiber);
+  CHECK(began == id);
+  start<void()>(boost::asio::make_strand(foreign), begin, use_fiber(24h, [] {}));
+  CHECK(began == id);
+  steady_timer timer(foreign, 1ms);
+  timer.async_wait(use_fiber);
+  ErrorCode seen;
+  timer.expires_after(24h);
+  timer.async_wait(use_fiber(1ms, [&] {
+    CHECK(std::this_thread::get_id() == id);
+    timer.cancel();
+  })[seen]);
+  CHECK(seen == error::timed_out);
+  work.reset();
+  loop.join();
+}
+
+FIBER_TEST_CASE("many fibers use one object through a strand, and none meets another") {
+  asio::Context context;
+  steady_timer timer(boost::asio::make_strand(context.get_executor()), 24h);
+  const auto strand = timer.get_executor();
+  WaitGroup waiting;
+  int begun = 0;  // Guarded by the strand.
+  for (int i = 0; i < 50; ++i) {
+    waiting.go([&, i] {
+      ErrorCode seen;
+      if (i % 2 == 0) {
+        timer.async_wait(use_fiber(Deadline::past(), [&] { timer.cancel(); })[seen]);
+        CHECK(seen);
+      } else {
+        start<void()>(
+            strand,
+            [&](auto handler) {
+              ++begun;
+              handler();
+            },
+            use_fiber);
+      }
+    });
+  }
+  // Each cancels all that wait at the moment.
+  waiting.wait();
+  CHECK(begun == 25);
+}
+
+THREAD_TEST_CASE("a plain thread waits by the same token") {
+  asio::Context context;
+  steady_timer timer(context.get_executor(), 1ms);
+  timer.async_wait(use_fiber);
+  timer.expires_after(24h);
+  ErrorCode seen;
+  timer.async_wait(use_fiber(1ms, [&] { timer.cancel(); })[seen]);
+  CHECK(seen == error::timed_out);
+}
+
+FIBER_TEST_CASE("the end of a context gives up what is under way, without calling its handlers") {
+  bool called = false;
+  {
+    asio::Context context;
+    auto timer = std::make_shared<steady_timer>(context.get_executor(), 24h);
+    timer->async_wait([&called, timer](ErrorCode) { called = true; });
+  }
+  CHECK_FALSE(called);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
