@@ -1,0 +1,123 @@
+// What workers that take jobs from a broker have in common: a FiberPool as the cap, and permits for
+// jobs that have been taken and not yet acknowledged, of which the broker is asked for no more.
+#pragma once
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <functional>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/pool.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+
+struct WorkerOptions {
+  std::string broker, output, name = "worker";
+  std::size_t capacity = 20, tries = 5;
+  int job_ms = 20, abandoned_ms = 3000, enqueue = 0;
+  bool report = false;
+
+  void add_to(CLI::App& app) {
+    app.add_option("--broker", broker, "where it listens")->required();
+    app.add_option("--output", output, "file to which each job adds a line");
+    app.add_option("--name", name, "of this worker, which no other has");
+    app.add_option("--capacity", capacity, "jobs that are taken and not acknowledged, at most");
+    app.add_option("--tries", tries, "after which a job that fails goes to the dead letters");
+    app.add_option("--job-ms", job_ms, "how long a job takes");
+    app.add_option("--abandoned-ms", abandoned_ms, "after which others may take a job");
+    app.add_option("--enqueue", enqueue, "adds so many jobs, and one that fails, and ends");
+    app.add_flag("--report", report, "says what is left, and ends");
+  }
+};
+
+// The work: takes its time, then adds its line. The job "poison" fails.
+class Work {
+ public:
+  explicit Work(const WorkerOptions& options)
+      : time_(options.job_ms),
+        file_(::open(options.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
+    if (file_ < 0) throw std::runtime_error("cannot write to '" + options.output + "'");
+  }
+  ~Work() { ::close(file_); }
+  Work(const Work&) = delete;
+  Work& operator=(const Work&) = delete;
+
+  void operator()(const std::string& job) const {
+    weft::this_fiber::sleep_for(time_);
+    if (job == "poison") throw std::runtime_error("this job cannot be done");
+    const std::string line = job + "\n";
+    if (::write(file_, line.data(), line.size()) < 0) throw std::runtime_error("cannot write");
+  }
+
+ private:
+  std::chrono::milliseconds time_;
+  int file_;
+};
+
+class JobWorker {
+ public:
+  explicit JobWorker(std::size_t capacity) : capacity_(capacity), pool_({.capacity = capacity}) {}
+
+  // Until SIGTERM: `fetch(most)` hands jobs, `most` at most, to start(). It may wait for some, but
+  // not for long. Jobs that have begun are ended before the return; 0 if all went well.
+  int run(const std::function<void(std::size_t most)>& fetch) {
+    auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT}).value;
+    auto waiting = weft::spawn([&] {
+      (void)signals.wait(stop_.get_token());
+      stop_.request_stop();
+    });
+    int status = 0;
+    while (!stop_.stop_requested() && free_.try_acquire_until(stop_.get_token())) {
+      for (unused_ = 1; unused_ < capacity_ && free_.try_acquire();) ++unused_;
+      try {
+        fetch(unused_);
+      } catch (const std::exception& error) {
+        std::fprintf(stderr, "job_worker: %s\n", error.what());
+        stop_.request_stop();
+        status = 1;
+      }
+      if (unused_ > 0) free_.release(unused_);
+    }
+    waiting.join();
+    pool_.close(weft::Close::drain);
+    pool_.join();
+    std::printf("%zu jobs, %zu at once at most\n", jobs_.load(), most_at_once_.load());
+    return status;
+  }
+
+  // By fetch alone: a fiber of the pool does the job, and acknowledges it, or not, in the end.
+  template <class F>
+  void start(F job) {
+    --unused_;
+    const weft::Accepted submitted = pool_.submit([this, job = std::move(job)]() mutable {
+      const std::size_t now = ++at_once_;
+      for (std::size_t most = most_at_once_; most < now;) {
+        if (most_at_once_.compare_exchange_weak(most, now)) break;
+      }
+      job();
+      --at_once_;
+      ++jobs_;
+      free_.release();
+    });
+    if (!submitted) throw std::runtime_error("the pool refused a job");
+  }
+
+ private:
+  const std::size_t capacity_;
+  weft::Semaphore free_{capacity_};
+  weft::FiberPool pool_;
+  std::stop_source stop_;
+  std::size_t unused_ = 0;  // Permits of this fetch.
+  std::atomic<std::size_t> at_once_{0}, most_at_once_{0}, jobs_{0};
+};

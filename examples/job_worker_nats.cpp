@@ -1,0 +1,109 @@
+// Jobs from a NATS JetStream work queue. Several of these, on any machines, share the work. Who
+// ends without a word has its jobs handed to the others once they have waited long enough, so a job
+// is done at least once; one that fails again and again goes to the stream "DEAD".
+//
+//   nats-server -js &
+//   job_worker_nats --broker nats://127.0.0.1:4222 --enqueue 1000
+//   job_worker_nats --broker nats://127.0.0.1:4222 --name a --output done &
+//   job_worker_nats --broker nats://127.0.0.1:4222 --report
+//
+// libnats has threads of its own. Its calls that wait for the server are made by weft::blocking;
+// what only hands something to those threads is not.
+#include <memory>
+#include <string>
+#include <utility>
+#include <weft/blocking.hpp>
+#include <weft/runtime.hpp>
+
+#include "job_worker.hpp"
+#include "nats_broker.hpp"
+
+namespace {
+
+class NatsWorker {
+ public:
+  NatsWorker(const WorkerOptions& options, const Broker& broker)
+      : options_(options), broker_(broker), work_(options) {
+    jsSubOptions existing;
+    jsSubOptions_Init(&existing);
+    existing.Stream = "JOBS";
+    existing.Consumer = "workers";
+    natsSubscription* jobs = nullptr;
+    check(js_PullSubscribe(&jobs, broker.context(), "jobs.todo", nullptr, nullptr, &existing,
+                           nullptr),
+          "subscribe");
+    jobs_.reset(jobs);
+  }
+
+  int run() {
+    return worker_.run([this](std::size_t most) { fetch(static_cast<int>(most)); });
+  }
+
+ private:
+  void fetch(int most) {
+    natsMsgList list{};
+    const natsStatus status = weft::blocking(
+        [&] { return natsSubscription_Fetch(&list, jobs_.get(), most, 100, nullptr); });
+    if (status == NATS_TIMEOUT) return;
+    check(status, "fetch");
+    for (int i = 0; i < list.Count; ++i) {
+      worker_.start([this, job = Message(std::exchange(list.Msgs[i], nullptr))] { do_job(*job); });
+    }
+    natsMsgList_Destroy(&list);
+  }
+
+  void do_job(natsMsg& message) {
+    jsMsgMetaData* about = nullptr;
+    if (natsMsg_GetMetaData(&about, &message) != NATS_OK) return;  // It will come again.
+    const std::uint64_t tries = about->NumDelivered;  // With those that ended with their worker.
+    jsMsgMetaData_Destroy(about);
+    const std::string job(natsMsg_GetData(&message),
+                          static_cast<std::size_t>(natsMsg_GetDataLength(&message)));
+    try {
+      if (tries > options_.tries) throw std::runtime_error("nobody has come to its end");
+      work_(job);
+      (void)natsMsg_Ack(&message, nullptr);
+    } catch (const std::exception&) {
+      if (tries >= options_.tries && weft::blocking([&] { return bury(job); })) {
+        (void)natsMsg_Term(&message, nullptr);
+      } else {
+        (void)natsMsg_Nak(&message, nullptr);  // At once, for whoever asks next.
+      }
+    }
+  }
+
+  [[nodiscard]] bool bury(const std::string& job) const {
+    return js_Publish(nullptr, broker_.context(), "jobs.dead", job.data(),
+                      static_cast<int>(job.size()), nullptr, nullptr) == NATS_OK;
+  }
+
+  const WorkerOptions& options_;
+  const Broker& broker_;
+  Work work_;
+  std::unique_ptr<natsSubscription, With<natsSubscription_Destroy>> jobs_;
+  JobWorker worker_{options_.capacity};
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Does jobs from a NATS work queue.");
+  WorkerOptions options;
+  options.add_to(app);
+  CLI11_PARSE(app, argc, argv);
+  int status = 0;
+  try {
+    const Broker broker(options);  // Before there are fibers, as it waits for the server.
+    if (options.enqueue > 0) broker.enqueue(options.enqueue);
+    if (options.report) broker.report();
+    if (!options.report && options.enqueue == 0) {
+      NatsWorker worker(options, broker);
+      status = weft::run([&] { return worker.run(); });
+    }
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "job_worker_nats: %s\n", error.what());
+    status = 1;
+  }
+  nats_Close();
+  return status;
+}

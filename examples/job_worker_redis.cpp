@@ -1,0 +1,146 @@
+// Jobs from a Redis stream. Several of these, on any machines, share the work: a consumer group
+// hands each job to one of them. Who ends without a word has its jobs taken over by the others, so
+// a job is done at least once; one that fails again and again goes to the stream "jobs:dead".
+//
+//   redis-server --port 0 --unixsocket /tmp/redis.sock &
+//   job_worker_redis --broker /tmp/redis.sock --enqueue 1000
+//   job_worker_redis --broker /tmp/redis.sock --name a --output done &
+//   job_worker_redis --broker /tmp/redis.sock --report
+#include <chrono>
+#include <set>
+#include <string>
+#include <utility>
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+
+#include "job_worker.hpp"
+#include "redis_connection.hpp"
+
+namespace {
+
+constexpr const char* kStream = "jobs";
+constexpr const char* kDead = "jobs:dead";
+constexpr const char* kGroup = "workers";
+
+void make_group(RedisConnection& redis) {
+  try {
+    redis.ask({"XGROUP", "CREATE", kStream, kGroup, "0", "MKSTREAM"});
+  } catch (const RedisError& error) {
+    if (std::string(error.what()).find("BUSYGROUP") == std::string::npos) throw;
+  }
+}
+
+class RedisWorker {
+ public:
+  explicit RedisWorker(const WorkerOptions& options)
+      : options_(options), redis_(options.broker), asking_(options.broker), work_(options) {
+    make_group(redis_);
+  }
+
+  int run() {
+    return worker_.run([this](std::size_t most) { fetch(most); });
+  }
+
+ private:
+  void fetch(std::size_t most) {
+    const std::string count = std::to_string(most);
+    // First what others have left behind; then, what is new.
+    const auto left = redis_.ask({"XAUTOCLAIM", kStream, kGroup, options_.name,
+                                  std::to_string(options_.abandoned_ms), "0", "COUNT", count});
+    if (take(*left->element[1], true) > 0) return;
+    // Waits, and so is asked on a connection of its own.
+    const auto fresh = asking_.ask({"XREADGROUP", "GROUP", kGroup, options_.name, "COUNT", count,
+                                    "BLOCK", "100", "STREAMS", kStream, ">"});
+    if (fresh->type == REDIS_REPLY_ARRAY) take(*fresh->element[0]->element[1], false);
+  }
+
+  std::size_t take(const redisReply& entries, bool again) {
+    for (std::size_t i = 0; i < entries.elements; ++i) {
+      const redisReply& entry = *entries.element[i];  // An id, and [name, value, ...].
+      const std::string id = entry.element[0]->str;
+      const std::string job = entry.element[1]->element[1]->str;
+      const std::lock_guard lock(mutex_);
+      if (!running_.insert(id).second) continue;  // One of ours that takes long.
+      worker_.start([this, id, job, again] { do_job(id, job, again); });
+    }
+    return entries.elements;
+  }
+
+  void do_job(const std::string& id, const std::string& job, bool again) {
+    try {
+      if (again && deliveries(id) > options_.tries) {
+        redis_.ask({"XADD", kDead, "*", "job", job});
+        redis_.ask({"XACK", kStream, kGroup, id});
+      } else {
+        attempt(id, job);
+      }
+    } catch (const RedisError& error) {  // Not acknowledged: it is taken over later.
+      std::fprintf(stderr, "job %s: %s\n", id.c_str(), error.what());
+    }
+    const std::lock_guard lock(mutex_);
+    running_.erase(id);
+  }
+
+  void attempt(const std::string& id, const std::string& job) {
+    try {
+      work_(job);
+    } catch (const std::exception&) {
+      // Whoever asks next may have it: it counts as long abandoned.
+      redis_.ask({"XCLAIM", kStream, kGroup, options_.name, "0", id, "IDLE",
+                  std::to_string(options_.abandoned_ms), "JUSTID"});
+      return;
+    }
+    redis_.ask({"XACK", kStream, kGroup, id});
+  }
+
+  // How often the job has been handed out.
+  std::size_t deliveries(const std::string& id) {
+    const auto reply = redis_.ask({"XPENDING", kStream, kGroup, id, id, "1"});
+    return reply->elements == 0 ? 0
+                                : static_cast<std::size_t>(reply->element[0]->element[3]->integer);
+  }
+
+  const WorkerOptions& options_;
+  RedisConnection redis_, asking_;
+  Work work_;
+  weft::Mutex mutex_;
+  std::set<std::string> running_;
+  JobWorker worker_{options_.capacity};
+};
+
+void enqueue(RedisConnection& redis, int jobs) {
+  make_group(redis);
+  weft::FiberPool pool({.capacity = 100});
+  for (int i = 0; i < jobs; ++i) {
+    (void)pool.submit([&redis, i] { redis.ask({"XADD", kStream, "*", "job", std::to_string(i)}); });
+  }
+  pool.wait_idle();
+  redis.ask({"XADD", kStream, "*", "job", "poison"});
+}
+
+void report(RedisConnection& redis) {
+  const auto pending = redis.ask({"XPENDING", kStream, kGroup});
+  const auto dead = redis.ask({"XLEN", kDead});
+  std::printf("unacknowledged %lld, dead %lld\n", pending->element[0]->integer, dead->integer);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Does jobs from a Redis stream.");
+  WorkerOptions options;
+  options.add_to(app);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return weft::run([&] {
+      if (!options.report && options.enqueue == 0) return RedisWorker(options).run();
+      RedisConnection redis(options.broker);
+      if (options.enqueue > 0) enqueue(redis, options.enqueue);
+      if (options.report) report(redis);
+      return 0;
+    });
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "job_worker_redis: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,58 @@
+// Redis from fibers: all of them share one connection, and their questions travel together.
+//
+//   redis-server --port 0 --unixsocket /tmp/redis.sock &
+//   redis_counters --redis /tmp/redis.sock --fibers 100 --rounds 100
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <weft/runtime.hpp>
+#include <weft/wait_group.hpp>
+
+#include "redis_connection.hpp"
+
+namespace {
+
+int count(const std::string& place, int fibers, int rounds) {
+  RedisConnection redis(place);
+  redis.ask({"DEL", "counter"});
+  weft::WaitGroup all;
+  for (int i = 0; i < fibers; ++i) {
+    all.go([&, i] {
+      for (int round = 0; round < rounds; ++round) redis.ask({"INCR", "counter"});
+      const std::string name = "fiber:" + std::to_string(i);
+      redis.ask({"SET", name, std::to_string(i), "EX", "60"});
+      if (redis.ask({"GET", name})->str != std::to_string(i)) std::puts("another's answer");
+    });
+  }
+  all.wait();
+  std::printf("counted to %s\n", redis.ask({"GET", "counter"})->str);
+
+  // An answer that does not come in time is dropped when it comes; what was asked later gets its
+  // own.
+  try {
+    redis.ask({"BLPOP", "nothing", "0.3"}, std::chrono::milliseconds(1));
+  } catch (const RedisError& error) {
+    std::printf("%s\n", error.what());
+  }
+  std::printf("the connection goes on: %s\n", redis.ask({"PING"})->str);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Counts in Redis.");
+  std::string place;
+  int fibers = 100, rounds = 100;
+  app.add_option("--redis", place, "path of its Unix socket")->required();
+  app.add_option("--fibers", fibers, "that ask at the same time");
+  app.add_option("--rounds", rounds, "questions of each");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return weft::run([&] { return count(place, fibers, rounds); });
+  } catch (const RedisError& error) {
+    std::fprintf(stderr, "redis_counters: %s\n", error.what());
+    return 1;
+  }
+}
