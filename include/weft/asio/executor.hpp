@@ -41,6 +41,7 @@ class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
 
+  // Never parks, and starts nothing yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
   // Operations that are under way are ended without a call of their handlers, and who waits for
   // them by use_fiber is told operation_aborted. Handlers that run are waited for.
@@ -52,6 +53,7 @@ class Context : public lib::execution_context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
+  // From anybody; never parks.
   [[nodiscard]] Executor get_executor() noexcept;
 
   // Parks until no handler runs and no operation is under way; false when `until` ended the wait.
@@ -59,6 +61,7 @@ class Context : public lib::execution_context {
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
+  // The same without a limit.
   void wait() noexcept { (void)wait_until({}); }
 
  private:
@@ -76,10 +79,12 @@ class Context : public lib::execution_context {
 // strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it.
 class Executor {
  public:
+  // From anybody, as all of its calls; a copy stands for the same context.
   Executor(const Executor& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   Executor(Executor&& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
+  // As a copy.
   Executor& operator=(const Executor& other) noexcept {
     // The new work before the old one ends: the count must not touch 0 between.
     if (other.tracked_) other.context_->outstanding_.add();
@@ -89,10 +94,12 @@ class Executor {
     tracked_ = other.tracked_;
     return *this;
   }
+  // Ends the work that it stands for, if it is tracked.
   ~Executor() {
     if (tracked_) context_->outstanding_.done();
   }
 
+  // Asio's properties: which context, whether it may call in place, whether it stands for work.
   [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
     return *context_;
   }
@@ -105,6 +112,7 @@ class Executor {
     if (tracked_) return lib::execution::outstanding_work.tracked;
     return lib::execution::outstanding_work.untracked;
   }
+  // The same executor with another property. Never parks.
   [[nodiscard]] Executor require(lib::execution::blocking_t::possibly_t how) const noexcept {
     return Executor(*context_, how, tracked_);
   }

@@ -13,10 +13,16 @@
 #include <span>
 #include <system_error>
 #include <utility>
+#include <weft/asio/library.hpp>
 #include <weft/error.hpp>
 #include <weft/net/tcp_stream.hpp>
 
+#if defined(WEFT_ASIO_STANDALONE)
+#error "weft/asio/stream.hpp is for Boost's Asio"
+#endif
+
 namespace weft::asio {
+inline namespace WEFT_ASIO_LIBRARY {
 
 namespace detail {
 
@@ -136,4 +142,5 @@ void beast_close_socket(SyncStream<Stream>& stream) {
   stream.close();
 }
 
+}  // namespace WEFT_ASIO_LIBRARY
 }  // namespace weft::asio

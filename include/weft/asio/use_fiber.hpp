@@ -31,7 +31,9 @@ inline namespace WEFT_ASIO_LIBRARY {
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
  public:
+  // As `use_fiber`: no limit, on the executor that the operation names, errors are thrown.
   UseFiber() noexcept = default;
+  // Of the calls below.
   UseFiber(Limit limit, Where where, ErrorCode* error) noexcept
       : limit_(std::move(limit)), where_(std::move(where)), error_(error) {}
 
@@ -59,8 +61,11 @@ class UseFiber {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);
   }
 
+  // For async_result: what may end the wait.
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
+  // The same: where the operation begins.
   [[nodiscard]] const Where& where() const noexcept { return where_; }
+  // The same: where errors go; null: they are thrown.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
   // An executor whose objects use the token where none is given, as Asio's tokens have it:
@@ -69,6 +74,7 @@ class UseFiber {
   struct executor_with_default : Inner {  // NOLINT: Asio's name.
     using default_completion_token_type = UseFiber;
 
+    // From an executor of the kind, or what converts to it, as Asio's objects are made.
     executor_with_default(const Inner& inner) noexcept : Inner(inner) {}  // NOLINT: converts.
     template <class Other>
     requires(!std::is_same_v<Other, executor_with_default> && std::is_convertible_v<Other, Inner>)
@@ -78,6 +84,7 @@ class UseFiber {
   template <class T>
   using as_default_on_t =  // NOLINT: Asio's name.
       typename T::template rebind_executor<executor_with_default<typename T::executor_type>>::other;
+  // The object with that executor.
   template <class T>
   static as_default_on_t<std::decay_t<T>> as_default_on(T&& object) {
     return as_default_on_t<std::decay_t<T>>(std::forward<T>(object));
