@@ -89,8 +89,10 @@ struct Stack {
   std::uint32_t index = 0;  // Position among the stacks of its size.
   std::uint8_t size_class = 0;
   std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
-  std::uint16_t home = 0;       // Of a fiber that is pinned: the index of its worker.
   [[no_unique_address]] SanitizerStack sanitizer;
+  // Of a fiber that is pinned: the index of its worker. A whole word, so that the header has one
+  // size, whether or not valgrind's number is in it.
+  std::uint64_t home = 0;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;

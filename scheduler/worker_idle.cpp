@@ -98,7 +98,7 @@ void Worker::enter(Fiber& fiber) noexcept {
     stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) return out_of_stacks(fiber);
     bind(fiber, *stack);
-    stack->home = static_cast<std::uint16_t>(index_);
+    stack->home = index_;
   }
   if (watching_) [[unlikely]]
     note_switch(Departure::left, &fiber);

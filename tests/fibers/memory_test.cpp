@@ -91,7 +91,7 @@ TEST_CASE("the document says what each field of a stack's header takes" *
                 sizeof(Stack::saved_errno) + sizeof(Stack::index) + sizeof(Stack::size_class) +
                 sizeof(Stack::no_switch) + sizeof(Stack::home) + sizeof(Stack::fiber_id) +
                 sizeof(Stack::name),
-            3);
+            5);
 }
 
 TEST_CASE("the document says what waiting and what is waited on take") {

@@ -1,6 +1,7 @@
 // While one worker computes, an idle one sees to timers, sockets and what comes from outside. The
 // one that computes goes on until that has happened: so nothing here depends on how fast it does,
-// and what is forgotten hangs until the deadline. Without a monitor, which would help.
+// and what nobody ever looks at hangs until the deadline. What is only late, because somebody
+// finds it who rises to look for a deadlock, is not noticed. Without a monitor, which would help.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
