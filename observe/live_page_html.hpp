@@ -84,11 +84,11 @@ const runtime = (r, i, old, seconds) => [
   ...histogram("From runnable to running", r.scheduling_latency),
   ...histogram("Run until the next switch", r.run_time)];
 const pools = list => list.length === 0 ? [] : [element("h2", "Pools"),
-  table(["pool", "busy", "capacity", "queued", "blocked", "lent", "completed", "failed",
+  table(["pool", "busy", "capacity", "queued", "blocked", "released", "completed", "failed",
     "rejected"],
     list.map(p => [text(p.name), number(p.busy),
       p.capacity > 1e15 ? "no limit" : number(p.capacity), number(p.queued), number(p.blocked),
-      number(p.lent), number(p.completed), number(p.failed), number(p.rejected)]))];
+      number(p.released), number(p.completed), number(p.failed), number(p.rejected)]))];
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
   table(["fibers", "what they do", "what they run", "spawned at"], list.map(g => [number(g.count),
     text(g.reason ? g.state + ": " + g.reason : g.state), text(g.runs ?? g.name ?? ""),

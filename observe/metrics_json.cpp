@@ -82,7 +82,7 @@ void write_pool(JsonWriter& json, const PoolMetrics& pool) {
   json.begin_object().field("name", pool.name).field("capacity", pool.capacity);
   json.field("is_closed", pool.is_closed).field("is_paused", pool.is_paused);
   json.field("live", stats.live).field("busy", stats.busy).field("idle", stats.idle);
-  json.field("lent", stats.lent).field("in_callers", stats.in_callers);
+  json.field("released", stats.released).field("in_callers", stats.in_callers);
   json.field("queued", stats.queued).field("blocked", stats.blocked);
   json.field("submitted", stats.submitted).field("completed", stats.completed);
   json.field("failed", stats.failed).field("cancelled", stats.cancelled);

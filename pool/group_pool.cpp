@@ -1,4 +1,4 @@
-// What groups ask of a pool.
+// The calls that groups make of a pool.
 #include <weft/detail/group_pool.hpp>
 
 #include <utility>
@@ -6,6 +6,16 @@
 #include <weft/pool.hpp>
 
 namespace weft {
+
+namespace {
+
+// A task with options is a callable of the pool's like any other.
+struct Member {
+  detail::Task task;
+  void operator()() { task.run(); }
+};
+
+}  // namespace
 
 detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
   using Room = PoolEntry::Room;
@@ -20,6 +30,13 @@ detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
   static constexpr GroupPool::Calls kCalls{
       .submit = [](FiberPool& pool,
                    Task& task) { return kHandOver(pool, task, Room::as_configured, {}); },
+      .submit_with = [](FiberPool& pool, const SubmitOptions& options, Task& task) -> Accepted {
+        Member member{std::move(task)};
+        const Accepted accepted =
+            pool.entry().hand_over(options, Room::as_configured, {}, std::move(member));
+        if (!accepted) task = std::move(member.task);
+        return accepted;
+      },
       .try_submit = [](FiberPool& pool,
                        Task& task) { return kHandOver(pool, task, Room::now, {}); },
       .submit_until = [](FiberPool& pool, const Until& until,

@@ -1,4 +1,4 @@
-// What the metrics of a process ask of its pools.
+// The pools of a process, for its metrics.
 #include <weft/detail/named_pools.hpp>
 
 #include "pool/core/listing.hpp"

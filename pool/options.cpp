@@ -34,7 +34,7 @@ struct Requirements {
   }
 };
 
-// What belongs to the workers, which are the parent's.
+// The options of workers, which are the parent's.
 void check_sub_pool(const PoolOptions& options) {
   const Requirements require{options};
   require(options.min_workers == 0, "min_workers must be 0 with a parent");

@@ -1,4 +1,4 @@
-// What can be asked of a pool.
+// The rules for a pool's options.
 #pragma once
 
 #include <weft/pool_options.hpp>

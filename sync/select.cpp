@@ -61,7 +61,7 @@ class Selection {
     // Most polls end here: what one source said, it said at one moment.
     if (cases_.size() <= 1 && until.is_over()) return kNoCase;
     collect_locks();
-    // A select that does not wait lends nothing: to get it back might take long.
+    // A select that does not wait gives no slot back: to get it again might take long.
     if (until.is_over() && !ready_now()) return kNoCase;
     const Preparation preparation(cases_);
     const SlotsReleased released(cases_);

@@ -164,7 +164,7 @@ class Channel {
   };
   // Receives; parks as receive() does. Each loop takes values away from all others.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
-  // What an iterator is equal to once the channel is closed and drained.
+  // The end that an iterator is equal to once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
   // Never parks.

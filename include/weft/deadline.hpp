@@ -44,7 +44,7 @@ class Deadline {
     return time <= now ? past() : after(time - now);
   }
 
-  // What the clock says. From anywhere; never parks.
+  // The time by the clock. From anywhere; never parks.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }

@@ -96,7 +96,7 @@ struct Entry {
   Kind kind = Kind::other;
 };
 
-// What is in a directory, sorted by name, without "." and "..".
+// The entries of a directory, sorted by name, without "." and "..".
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = {});
 
 // All that is below a directory, directories before what is in them, sorted by name. Symbolic links
@@ -110,7 +110,7 @@ class Walk {
   // and the walk goes on behind it; but after Errc::timed_out, cancelled and full the same
   // directory is tried again.
   Result<std::optional<Entry>> next(const Until& until = {});
-  // What is in the directory that was told last is left out.
+  // The contents of the directory that was told last are left out.
   void skip() noexcept { next_.reset(); }
 
  private:

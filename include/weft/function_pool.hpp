@@ -53,7 +53,7 @@ class FunctionPool {
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // What process_until() returns: the result, if there was one in time.
+  // The return value of process_until(): the result, if there was one in time.
   using InTime = detail::InTime<Out>;
 
   // Throws what FiberPool's does, and std::invalid_argument for an empty function.

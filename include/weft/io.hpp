@@ -18,14 +18,14 @@
 
 namespace weft::io {
 
-// What a descriptor is ready for; either: what is asked for is one of both.
+// Readiness of a descriptor; either: one of both is asked for.
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
 // A descriptor that the calling party's runtime watches. It may be one of somebody else's making,
 // and need not be non-blocking. Move-only; it must not outlive its runtime.
 // Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
 // writes nothing. One party waits to read and one to write at a time, which may be the same.
-// What always is ready (regular files, directories, /dev/null) is so here, too.
+// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too.
 class Watch {
  public:
   Watch() noexcept = default;
@@ -65,7 +65,7 @@ class Watch {
   // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended.
   // Nobody may be waiting.
   int release() noexcept;
-  // What is watched; -1 if nothing is.
+  // The descriptor that is watched; -1 if none is.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
   // For select()'s cases; null if nothing is watched.
   [[nodiscard]] IoHandle* handle() const noexcept { return handle_; }

@@ -40,7 +40,7 @@ class Latch {
   void arrive_and_wait(std::ptrdiff_t count = 1) noexcept;
 
  private:
-  // Those to be woken, once the lock is released.
+  // The waiters to be woken, once the lock is released.
   [[nodiscard]] detail::Waiter* subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;

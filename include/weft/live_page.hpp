@@ -25,7 +25,7 @@ struct Answer {
   std::string body;
 };
 
-// What is to be seen at `path`, without a query:
+// The answer to a request for `path`, without a query:
 //   /            the page, which asks for data.json every second
 //   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
 //   /metrics     for Prometheus
@@ -36,7 +36,7 @@ struct Answer {
 // Throws as metrics::read() and the functions of weft::dump.
 [[nodiscard]] Answer answer(std::string_view path);
 
-// Who is answered. Others get 403: a page says much about a program.
+// The clients that are answered. Others get 403: a page says much about a program.
 enum class Readers {
   this_machine,  // By its loopback address; and names that others may point to it are refused.
   everybody,

@@ -1,4 +1,4 @@
-// What the runtimes and the pools of a process are doing, in numbers.
+// The runtimes and the pools of a process, in numbers.
 #pragma once
 
 #include <array>
@@ -24,7 +24,8 @@ struct Distribution {
   std::chrono::nanoseconds sum{};
   std::chrono::nanoseconds max{};
 
-  // What so many percent of all do not exceed, to within a factor of 2. 0 if there is none.
+  // The value that so many percent of all do not exceed, to within a factor of 2. 0 if there is
+  // none.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 

@@ -139,7 +139,7 @@ class OrderedStream {
     }
   };
 
-  // What becomes of a task of a pool, which may be dropped.
+  // The fate of a task of a pool, which may be dropped.
   struct Outcome {
     std::optional<R> value;
     std::exception_ptr exception;

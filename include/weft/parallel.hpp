@@ -48,7 +48,7 @@ void run_in_parallel(GroupPool pool, std::size_t count, const ParallelOptions& o
   };
   const auto call_work = [&work](Context& context) { work(context); };
   group.spawn(call_work);
-  // Those that are under way do all the work if a pool refuses others.
+  // The tasks that are under way do all the work if a pool refuses others.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
     if (!group.spawn_or_refuse(call_work)) break;
   }

@@ -229,7 +229,7 @@ class FiberPool {
   // below min_workers, as many workers are kept. Throws std::invalid_argument for 0, and for
   // kUnlimited if the pool grows eagerly. Never parks.
   void resize(std::size_t capacity);
-  // What resize(), the constructor or an autoscaler said last. Never parks.
+  // The number that resize(), the constructor or an autoscaler said last. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept;
   // Slots that neither a running nor an accepted task needs; may be stale when it returns.
   [[nodiscard]] std::size_t available() const noexcept;
@@ -244,8 +244,8 @@ class FiberPool {
   [[nodiscard]] bool join_until(const Until& until);
   // Whether it accepts nothing more; reopen() may change that at once. Never parks.
   [[nodiscard]] bool is_closed() const noexcept;
-  // What tasks that take a token are given: for what they start elsewhere. A new one after a
-  // close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
+  // The token that is given to tasks which take one: for what they start elsewhere. A new one after
+  // a close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
   // With prestart or on_tick it throws what weft::go() throws, and is open nevertheless. Never
@@ -254,7 +254,7 @@ class FiberPool {
 
   // Counters and gauges of one moment. From anywhere; takes the pool's lock for short, never parks.
   [[nodiscard]] PoolStats stats() const noexcept;
-  // What PoolOptions::timings has measured.
+  // The measurements of PoolOptions::timings.
   [[nodiscard]] PoolTimings timings() const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// What a pool tells of a task that threw, and whom.
+// The report of a task that threw, and its receiver.
 #pragma once
 
 #include <concepts>
@@ -24,8 +24,8 @@ struct TaskInfo {
   std::uint64_t fiber = 0;               // this_fiber::id() of who ran it; 0: a plain thread.
 };
 
-// Who receives the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo, or
-// of an exception_ptr alone. Empty: nobody does.
+// The receiver of the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo,
+// or of an exception_ptr alone. Empty: nobody does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;

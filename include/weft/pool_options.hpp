@@ -1,4 +1,4 @@
-// What a pool is told, and the numbers that it tells.
+// The options of a pool, and the numbers that it tells.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline constexpr std::size_t kUnlimited = SIZE_MAX;
 
 class FiberPool;
 
-// What submit() does when every slot and every place in the queue is taken.
+// The answer of submit() when every slot and every place in the queue is taken.
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
   reject,       // Return Errc::full.
@@ -31,7 +31,7 @@ enum class OnFull : std::uint8_t {
                 // capacity.
 };
 
-// What close() does with tasks that have been accepted but not started.
+// The fate of tasks that have been accepted but not started, at a close().
 enum class Close : std::uint8_t {
   drain,    // They still run.
   discard,  // They are dropped; who waits for one of them is told that it was cancelled.
@@ -49,7 +49,7 @@ enum class WakeOrder : std::uint8_t {
 
 struct PoolStats;
 
-// Who is told the numbers of a pool, and how often.
+// The receiver of a pool's numbers, and how often it is called.
 struct Tick {
   // From the return of one call to the next. kNever: only the last one is made.
   std::chrono::nanoseconds period = kNever;
@@ -91,7 +91,7 @@ struct PoolOptions {
   // slot back meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have
   // begun and not ended has a bound then. But it is up to the user that not all slots are taken by
   // tasks that wait for tasks which have not begun: they would wait for ever.
-  bool lend_when_blocked = true;
+  bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
   // A worker that was idle for so long, and for at most twice as long, is retired.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
@@ -126,12 +126,12 @@ struct PoolOptions {
 };
 
 // One consistent reading of a pool.
-// Always: submitted = completed + failed + cancelled + busy + lent + in_callers + queued.
+// Always: submitted = completed + failed + cancelled + busy + released + in_callers + queued.
 struct PoolStats {
   std::size_t live = 0;         // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;         // Workers that run a task.
   std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
-  std::size_t lent = 0;         // Tasks that wait on their own pool and have given their slot back.
+  std::size_t released = 0;     // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;       // Tasks accepted and not started.
   std::size_t blocked = 0;      // Callers parked in submit.

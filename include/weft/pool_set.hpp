@@ -89,7 +89,7 @@ class PoolSet {
   [[nodiscard]] std::uint64_t rank(FiberPool& pool) const noexcept {
     if (balance_ == Balance::round_robin) return pool.available() > 0 ? 0 : 1;
     const PoolStats stats = pool.stats();
-    return stats.busy + stats.lent + stats.queued + stats.blocked;
+    return stats.busy + stats.released + stats.queued + stats.blocked;
   }
 
   const Balance balance_;

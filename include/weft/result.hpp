@@ -1,4 +1,4 @@
-// What a call that may fail hands back.
+// The answer of a call that may fail.
 #pragma once
 
 #include <system_error>

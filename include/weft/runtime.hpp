@@ -165,7 +165,8 @@ class Runtime {
   // Asks all to end: the token below says so from now on, and ends the waits that were given it.
   // From fibers and plain threads. Never parks, but stop callbacks run in the call.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
-  // What fibers that should end with the runtime wait with: `channel.receive_until(value, token)`.
+  // The token with which fibers wait that should end with the runtime:
+  // `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
   // request_stop(), then wait_idle_until(): false when fibers have survived, which are then listed
   // on stderr. From a plain thread. The workers go on until the destructor.
@@ -211,7 +212,7 @@ class RuntimeScope {
  public:
   // By a plain thread, which remains in it until the destructor. Never parks.
   explicit RuntimeScope(Runtime& runtime) noexcept;
-  // What held before holds again. By the thread that made it. Never parks.
+  // The setting of before holds again. By the thread that made it. Never parks.
   ~RuntimeScope();
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;

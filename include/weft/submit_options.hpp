@@ -1,4 +1,4 @@
-// What one task asks of its pool.
+// The options of one task in a pool.
 #pragma once
 
 #include <chrono>
@@ -15,9 +15,9 @@ namespace weft {
 
 enum class Priority : std::uint8_t { high, normal, low };
 
-// What the tasks of one customer, file or host have in common: a number, a string, or anything that
-// std::hash knows. It is known by its hash: if two keys have the same, which is rare, their tasks
-// wait for one another, and that is all.
+// The mark that the tasks of one customer, file or host have in common: a number, a string, or
+// anything that std::hash knows. It is known by its hash: if two keys have the same, which is rare,
+// their tasks wait for one another, and that is all.
 class TaskKey {
  public:
   // No key: the task waits for no other.
@@ -61,8 +61,8 @@ struct SubmitOptions {
   // too, so it is never passed over. If the capacity shrinks below it, the task runs alone.
   std::size_t weight = 1;
   // A request drops the task if it has not begun, as PoolTask::cancel() does; else it is passed on
-  // to the task's own token. It also ends a wait for room (Errc::cancelled), unless the call has a
-  // token for that.
+  // to the task's own token. It also ends a wait for room (Errc::cancelled), as a stop request of
+  // the call's own Until does: whichever comes first.
   std::stop_token stop = {};
   // A task that has not begun by then never will: it is counted as cancelled when its turn comes,
   // and its waiters are told in time; get() throws Errc::timed_out. It also ends a wait for room.

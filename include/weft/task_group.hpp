@@ -23,11 +23,12 @@
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/submit_options.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft {
 
-// What the other tasks of a group do when one has thrown.
+// The fate of a group's other tasks when one has thrown.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
   run_rest,     // They go on; all exceptions are kept.
@@ -43,7 +44,7 @@ struct TaskGroupOptions {
 
 namespace detail {
 
-// What a task of a group may take: the group's context, a stop_token, or nothing.
+// The argument that a task of a group may take: the group's context, a stop_token, or nothing.
 template <class F>
 decltype(auto) invoke_in(Context& context, F& task) {
   if constexpr (std::invocable<F&, Context&>) {
@@ -109,18 +110,26 @@ class TaskGroup {
   // The same, but a refusal of the pool is returned.
   template <class F>
   Accepted spawn_or_refuse(F&& task) {
-    if (is_limited() && !permits_.try_acquire()) {
-      if (runs_in_own_task()) {
-        run(task);
-        return {};
-      }
-      pool_.wait_without_slot([this]() noexcept {
-        permits_.acquire();
-        return true;
-      });
+    return spawn_by(std::forward<F>(task),
+                    [this](detail::Task& member) { return pool_.submit(member); });
+  }
+  // As spawn(), in a pool, with what the task asks of it. Throws std::invalid_argument for a group
+  // without a pool, and as FiberPool::submit() does of options; a task at the group's limit that
+  // starts another runs it itself, whatever that asks for.
+  template <class F>
+  void spawn(const SubmitOptions& options, F&& task) {
+    const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
+    if (accepted) return;
+    WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
+  }
+  // The same, but a refusal of the pool is returned.
+  template <class F>
+  Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
+    if (!pool_) {
+      WEFT_THROW(std::invalid_argument("weft::TaskGroup::spawn: options without a pool"));
     }
-    return admit(std::forward<F>(task),
-                 [this](detail::Task& member) { return pool_.submit(member); });
+    return spawn_by(std::forward<F>(task),
+                    [&](detail::Task& member) { return pool_.submit(options, member); });
   }
   // Never parks. Refused (Errc::full) when `limit` tasks run; and as by FiberPool::try_submit().
   template <class F>
@@ -246,6 +255,21 @@ class TaskGroup {
         permits_(options.limit),
         context_(parent, options.deadline) {}
 
+  // Waits for a permit, or runs the task here.
+  template <class F, class Submit>
+  Accepted spawn_by(F&& task, Submit submit) {
+    if (is_limited() && !permits_.try_acquire()) {
+      if (runs_in_own_task()) {
+        run(task);
+        return {};
+      }
+      pool_.wait_without_slot([this]() noexcept {
+        permits_.acquire();
+        return true;
+      });
+    }
+    return admit(std::forward<F>(task), submit);
+  }
   // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
   template <class F, class Submit>
   Accepted admit(F&& task, Submit submit) {
@@ -320,11 +344,12 @@ class ResultGroup {
   // As TaskGroup::spawn().
   template <class F>
   void spawn(F&& task) {
-    static_assert(std::is_convertible_v<detail::ResultIn<F>, R>);
-    std::optional<R>& place = add_place();
-    group_.spawn([&place, task = std::forward<F>(task)](Context& context) mutable {
-      place.emplace(detail::invoke_in(context, task));
-    });
+    group_.spawn(with_place(std::forward<F>(task)));
+  }
+  // As TaskGroup::spawn() with options.
+  template <class F>
+  void spawn(const SubmitOptions& options, F&& task) {
+    group_.spawn(options, with_place(std::forward<F>(task)));
   }
 
   // Parks until every task has ended; returns the results, or throws the first exception. The
@@ -357,6 +382,13 @@ class ResultGroup {
   std::optional<R>& add_place() {
     const std::lock_guard guard(places_mutex_);
     return places_.emplace_back();
+  }
+  template <class F>
+  [[nodiscard]] auto with_place(F&& task) {
+    static_assert(std::is_convertible_v<detail::ResultIn<F>, R>);
+    return [&place = add_place(), task = std::forward<F>(task)](Context& context) mutable {
+      place.emplace(detail::invoke_in(context, task));
+    };
   }
 
   Mutex places_mutex_;

@@ -1,4 +1,4 @@
-// What fibers and workers do, one after the other, for viewers of traces.
+// The doings of fibers and workers, one after the other, for viewers of traces.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ struct Options {
 // plain threads; never parks. Throws std::bad_alloc. A worker that finds no memory for its ring
 // records nothing.
 void start(const Options& options = {});
-// What has been recorded is kept for write(), even when its runtime has ended. Never parks.
+// Records are kept for write(), even when its runtime has ended. Never parks.
 void stop() noexcept;
 // Whether it records. From anywhere; never parks.
 [[nodiscard]] bool is_on() noexcept;

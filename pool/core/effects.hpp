@@ -1,4 +1,4 @@
-// What a change under a pool's lock asks for afterwards.
+// The wakes that a change under a pool's lock asks for afterwards.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// What the core of a pool asks of the pools around it and in it.
+// The questions of a pool's core to the pools around it and in it.
 #pragma once
 
 #include <system_error>

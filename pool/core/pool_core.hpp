@@ -1,4 +1,4 @@
-// What a FiberPool is made of; README.md tells how it works and why so.
+// The inside of a FiberPool; README.md tells how it works and why so.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace weft::pool {
 // and performs them: the lock is never held across an allocation, user code, or a wake.
 class PoolCore {
  public:
-  // What the fibers of a pool do: handed down, because what they call stands above the core.
+  // The bodies of a pool's fibers: handed down, because they call what stands above the core.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
@@ -47,7 +47,7 @@ class PoolCore {
   // The way of most tasks: room, a push, and perhaps a wake. False, and nothing has happened, if
   // more is to be done: by submit().
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
-  // What is left to do, with the item unmoved: submit_blocking(), from within a blocking scope; or
+  // The rest to be done, with the item unmoved: submit_blocking(), from within a blocking scope; or
   // run_in_caller(), which it has been counted for.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
@@ -160,7 +160,7 @@ class PoolCore {
   [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
       WEFT_REQUIRES(lock_);
   void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
-  // What left a job whose handle was dropped.
+  // Reports the exception of a job whose handle was dropped.
   void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
 
  private:

@@ -245,7 +245,7 @@ PoolStats PoolState::read() const noexcept {
   stats.live = workers.live();
   stats.busy = slots.running();
   stats.idle = workers.live() - slots.running();
-  stats.lent = slots.released();
+  stats.released = slots.released();
   stats.in_callers = in_callers;
   stats.queued = queue.size();
   stats.blocked = waiters.blocked_count;

@@ -1,4 +1,4 @@
-// What a pool knows, and every decision that it makes; without a lock, a fiber, or a clock.
+// The knowledge of a pool, and every decision that it makes; without a lock, a fiber, or a clock.
 #pragma once
 
 #include <cstddef>
@@ -214,7 +214,7 @@ struct PoolState {
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
   }
-  // Those who wait for the tasks to end are told that it was in vain.
+  // The waiters for the end of its tasks are told that it was in vain.
   void end_pause(Effects& effects) noexcept {
     paused = false;
     effects.wake_all(waiters.paused.claim_all());
@@ -250,8 +250,8 @@ struct PoolState {
   // needs shows only when the first of them run. See README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
-  // What each task changes stands side by side: two processors that share a pool pass it to and
-  // fro.
+  // The words that each task changes stand side by side: two processors that share a pool pass it
+  // to and fro.
   Slots slots;
   Counters counters;
   TaskQueue queue;

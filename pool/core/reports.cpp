@@ -1,4 +1,4 @@
-// What a pool tells of exceptions that nobody waits for.
+// A pool's reports of exceptions that nobody waits for.
 #include <cstdio>
 #include <exception>
 #include <string>

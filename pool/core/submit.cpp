@@ -115,7 +115,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     } else if (state_.queue.will_have_room_for(item)) {
       break;
     } else if (!grow_queue(item)) {
-      // Who hands a blocked submitter's task on must not have to allocate.
+      // Handing a blocked submitter's task on must not allocate.
       return refuse(std::make_error_code(std::errc::not_enough_memory));
     }
     lock_.unlock();
@@ -138,7 +138,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   --state_.waiters.parked;
   ++state_.users;  // A pool that is closed and joined meanwhile waits for its last access.
   ++state_.counters.rejected;
-  // Those behind one that was too heavy may fit, and those who came later with its key.
+  // Submitters behind one that was too heavy may fit, and later ones with its key.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
   lock_.lock();

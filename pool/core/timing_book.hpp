@@ -1,4 +1,4 @@
-// What a pool with PoolOptions::timings has measured.
+// The measurements of a pool with PoolOptions::timings.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Who waits for a pool, and for what.
+// The waiters of a pool, by what they wait for.
 #pragma once
 
 #include <cstddef>

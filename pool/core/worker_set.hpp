@@ -13,7 +13,7 @@
 
 namespace weft::pool {
 
-// What a pool knows of one of its workers; lives on the worker's stack.
+// A worker as its pool knows it; lives on the worker's stack.
 struct Worker : detail::Waiter {
   Worker* hotter = nullptr;  // In the order of idling.
   Worker* colder = nullptr;

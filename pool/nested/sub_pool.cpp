@@ -103,7 +103,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   core_.lock();
   do {
     state.closing = true;
-    // Who was entered keeps its place in the list until it is left.
+    // A sub-pool that was entered keeps its place in the list until it is left.
     PoolCore* core = nullptr;
     SubPool* sub_pool = enter_first(first_sub_pool_, core);
     while (sub_pool != nullptr) {
@@ -215,7 +215,7 @@ std::error_code PoolNesting::submit_drain(OnFull when_full) noexcept {
   }
   drain->call_off();
   if (error == Errc::closed) {
-    // What a sub-pool has accepted is still run, also if it is the parent of one that is closed.
+    // A sub-pool's accepted tasks are still run, also if it is the parent of one that is closed.
     core_.lock();
     if (core_.state().has_accepted()) error = Errc::full;
     core_.unlock();

@@ -18,7 +18,7 @@ namespace weft::pool {
 
 class PoolCore;
 
-// What a sub-pool is to its parent, and what its drain tasks hold on to. They may be queued at the
+// A sub-pool as its parent sees it, to which its drain tasks hold on. They may be queued at the
 // parent for long, so the sub-pool does not wait for them when it ends: one that comes later finds
 // nobody. It is also the sub-pool's place in the parent's wait queue: a submitter who is not woken.
 // Order

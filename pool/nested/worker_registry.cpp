@@ -9,7 +9,7 @@
 namespace weft::pool {
 namespace {
 
-// What a fiber, or thread, is known by.
+// The number by which a fiber, or thread, is known.
 const void* key_of(const detail::Waker& caller) noexcept {
   if (caller.is_thread()) return caller.thread();
   return caller.fiber();

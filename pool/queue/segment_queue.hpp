@@ -70,7 +70,7 @@ class SegmentQueue {
   // Moves the oldest item into `item`, which must be empty. Requires that there is one.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // What is left of a moved item, here and in `item` before, needs no destructor.
+    // The remains of a moved item, here and in `item` before, need no destructor.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;

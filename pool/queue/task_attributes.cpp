@@ -1,4 +1,4 @@
-// What a pool does with a job; and its stop requests, its deadline, its timeout, if it has any.
+// A job as a pool treats it; and its stop requests, its deadline, its timeout, if it has any.
 #include <weft/detail/task_attributes.hpp>
 
 #include <exception>

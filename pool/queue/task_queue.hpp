@@ -85,7 +85,7 @@ class TaskQueue {
     return plain_.size() + listed_ + held_up_size_;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // Those that no other task holds up.
+  // The tasks that no other task holds up.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
   // As many as there will be with `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {

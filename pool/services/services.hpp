@@ -1,4 +1,4 @@
-// What the background fibers of a pool do.
+// The bodies of a pool's background fibers.
 #pragma once
 
 namespace weft::pool {

@@ -104,10 +104,10 @@ void submit_with_terms() {
     std::size_t accepted = 0;
     weft::FiberPool pool({.capacity = 2, .queue_capacity = 100, .timings = true});
     for (int i = 0; i < 10; ++i) {
-      const weft::SubmitOptions terms{
+      const weft::SubmitOptions options{
           .priority = i % 2 == 0 ? weft::Priority::high : weft::Priority::low,
           .key = weft::TaskKey(i % 3)};
-      if (pool.submit(terms, [&done] { done.fetch_add(1); })) ++accepted;
+      if (pool.submit(options, [&done] { done.fetch_add(1); })) ++accepted;
     }
     pool.close(weft::Close::drain);
     pool.join();

@@ -87,13 +87,13 @@ struct Spawned {
   weft::detail::Task task;
   Atomic<std::uint32_t> signal{kNothing};
 };
-// Those of the interleaving that is under way.
+// The workers of the interleaving that is under way.
 Spawned* spawned = nullptr;
 unsigned spawn_count = 0;  // Not part of the modelled program: who spawns has counted itself.
 
 }  // namespace
 
-// What the core calls, in short.
+// The calls of the core, in short.
 namespace weft {
 std::uint64_t this_fiber::id() noexcept { return 0; }
 namespace detail {
@@ -173,7 +173,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
 
   void run_task(Fate& fate) {
     if (close_has_returned && kMode != Close::drain) {
-      // Those that a worker had taken by then.
+      // Only tasks that a worker had taken by then.
       expect(may_begin > 0, "a task was started after the close");
       --may_begin;
     }

@@ -9,7 +9,7 @@
 #include "base/error.cpp"
 #include "tests/model/model_waist.hpp"
 
-// What these call, in short: no task of the model runs on a pool, and none has attributes.
+// The calls of these, in short: no task of the model runs on a pool, and none has attributes.
 namespace weft::detail {
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
 bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }

@@ -5,7 +5,7 @@
 #include "tests/model/model.hpp"
 
 namespace weft::fibers {
-// What a queue holds: something written before it is queued, and a count of who took it.
+// An item of a queue: something written before it is queued, and a count of who took it.
 struct Fiber {
   model::Data<int> written{0};
   int taken = 0;  // Not part of the modelled program: the checker runs one thread at a time.

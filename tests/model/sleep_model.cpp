@@ -45,7 +45,7 @@ enum Fault {
   kDescriptorUntold,
 };
 
-// What a test is about.
+// The setup of a test.
 enum Kind {
   kUntimed,
   kFirstSleepsEnd,
@@ -77,7 +77,7 @@ class Injected {
 
 struct Worker;
 
-// What the workers share: the part of Scheduler that concerns sleeping.
+// The shared state of the workers: the part of Scheduler that concerns sleeping.
 class Shared {
  public:
   Shared(Worker* first, unsigned count, unsigned fibers)

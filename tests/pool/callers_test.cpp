@@ -92,7 +92,7 @@ THREAD_TEST_CASE("fibers, tasks and plain threads use a pool at once, and its bo
     CHECK(stats.completed == load.ran.load());
     CHECK(stats.submitted == load.accepted.load());
     CHECK(stats.live <= 4);
-    CHECK(stats.busy + stats.queued + stats.blocked + stats.lent == 0);
+    CHECK(stats.busy + stats.queued + stats.blocked + stats.released == 0);
     CHECK(stats.started - stats.retired == stats.live);
   }
 }

@@ -23,7 +23,7 @@ using Gate = weft::test::Event;
 
 namespace {
 
-// What the objects of workers have in common: how many live, and whether one was used twice.
+// The books of all workers' objects: how many live, and whether one was used twice.
 struct Objects {
   std::atomic<int> made{0};
   std::atomic<int> alive{0};

@@ -1,7 +1,9 @@
 // Groups whose tasks run in a pool.
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <system_error>
 #include <vector>
 #include <weft/go.hpp>
@@ -68,12 +70,53 @@ FIBER_TEST_CASE("a task gives its slot back for a group, however the group's tas
   CHECK(ran == 2);
 }
 
+FIBER_TEST_CASE("tasks of a group may have options, which go with them into the pool") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  std::vector<int> order;  // By one task at a time.
+  TaskGroup group(pool);
+  ResultGroup<int> results(pool);
+  pool.pause();
+  group.spawn({.priority = Priority::low, .key = "same"}, [&] { order.push_back(3); });
+  group.spawn([&] { order.push_back(2); });
+  results.spawn({.priority = Priority::high}, [&] {
+    order.push_back(1);
+    return 7;
+  });
+  pool.resume();
+  CHECK(results.join() == std::vector<int>{7});
+  group.join();
+  CHECK(order == std::vector<int>{1, 2, 3});
+  // One that is dropped before its turn never ran, as the join says.
+  std::stop_source stop;
+  pool.pause();
+  group.spawn({.stop = stop.get_token()}, [&] { order.push_back(4); });
+  stop.request_stop();
+  pool.resume();
+  CHECK_THROWS_AS(group.join(), std::system_error);
+  CHECK(order.size() == 3);
+  TaskGroup without_pool;
+  CHECK_THROWS_AS(without_pool.spawn({.priority = Priority::high}, [] {}), std::invalid_argument);
+}
+
+FIBER_TEST_CASE("a refused task of a group with options is where it was") {
+  struct Callable {
+    std::unique_ptr<int> value;
+    void operator()() const {}
+  };
+  FiberPool pool({.capacity = 1});
+  TaskGroup group(pool);
+  Callable task{std::make_unique<int>(5)};
+  CHECK(group.spawn_or_refuse({.weight = 2}, std::move(task)) == Errc::too_heavy);
+  CHECK(task.value != nullptr);
+  group.join();
+}
+
 FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it") {
   for (const std::size_t capacity : {1u, 2u, 5u}) {
     FiberPool pool({.capacity = capacity});
     CHECK(pool.run([&] { return fibonacci(pool, kSanitized ? 6 : 9); }) == (kSanitized ? 8 : 34));
     pool.wait_idle();
-    CHECK(pool.stats().lent == 0);
+    CHECK(pool.stats().released == 0);
     CHECK(pool.stats().live <= capacity);
   }
 }
@@ -99,15 +142,15 @@ FIBER_TEST_CASE(
     group.spawn([&] { release.wait(); });
     CHECK_FALSE(group.wait_until(Deadline::past()));
     CHECK_FALSE(group.wait_until(Deadline::after(1ms)));
-    CHECK(pool.stats().lent == 0);
+    CHECK(pool.stats().released == 0);
     Context context;
     auto canceller = spawn([&] {
-      wait_until_true([&] { return pool.stats().lent == 1; });
+      wait_until_true([&] { return pool.stats().released == 1; });
       context.cancel();
     });
     CHECK_FALSE(group.wait_until(context));
     CHECK_FALSE(group.wait_until(context));
-    CHECK(pool.stats().lent == 0);
+    CHECK(pool.stats().released == 0);
     canceller.join();
     release.set();
     CHECK(group.wait_until(Deadline::after(1h)));

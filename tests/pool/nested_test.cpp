@@ -20,7 +20,7 @@ FIBER_TEST_CASE("a task of a pool of one may run another and wait for it") {
   const int result =
       pool.run([&] { return 1 + pool.run([&] { return 2 + pool.run([] { return 4; }); }); });
   CHECK(result == 7);
-  CHECK(pool.stats().lent == 0);
+  CHECK(pool.stats().released == 0);
 }
 
 FIBER_TEST_CASE("a task of a full pool may submit: its slot is given back while it is blocked") {
@@ -46,7 +46,7 @@ FIBER_TEST_CASE("a tree of tasks that wait for each other ends, and only the cap
       pool.wait_idle();
       CHECK(gauge.most() <= capacity);
       const PoolStats stats = pool.stats();
-      CHECK(stats.lent == 0);
+      CHECK(stats.released == 0);
       CHECK(stats.live <= capacity);
       CHECK(balanced(stats));
     }
@@ -86,7 +86,7 @@ FIBER_TEST_CASE("a wait with a deadline inside a task ends in time and gets its 
     CHECK(pool.stats().busy == 1);
     inner.wait();
   });
-  CHECK(pool.stats().lent == 0);
+  CHECK(pool.stats().released == 0);
 }
 
 FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of slots") {
@@ -103,17 +103,17 @@ FIBER_TEST_CASE("two pools whose tasks wait for each other's do not run out of s
 }
 
 FIBER_TEST_CASE("close(discard) frees a task that waits for a queued one") {
-  Event lent;
+  Event released;
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto outer = pool.async([&] {
     Event release;
     auto holder = pool.async([&] {
-      lent.set();
+      released.set();
       release.wait();
     });
     auto queued = pool.async([] { CHECK(false); });
     auto closer = spawn([&] {
-      lent.wait();
+      released.wait();
       pool.close(Close::discard);
       release.set();
     });
@@ -151,7 +151,7 @@ FIBER_TEST_CASE("nested tasks go on while the pool is resized and drained") {
 
 FIBER_TEST_CASE("without giving back a task that waits keeps its slot") {
   weft::test::Event release;
-  FiberPool pool({.capacity = 2, .queue_capacity = 4, .lend_when_blocked = false});
+  FiberPool pool({.capacity = 2, .queue_capacity = 4, .release_when_blocked = false});
   std::atomic<int> begun{0};
   std::vector<PoolTask<int>> outer;
   for (int i = 0; i < 2; ++i) {
@@ -170,18 +170,19 @@ FIBER_TEST_CASE("without giving back a task that waits keeps its slot") {
   release.set();
   int in_time = 0;
   for (auto& task : outer) in_time += task.get();
-  // Who waited first did so in vain; the other's may have run in the slot of the first.
+  // The first one's wait was in vain; the other's task may have run in the slot of the first.
   CHECK(in_time <= 1);
-  CHECK(pool.stats().lent == 0);
+  CHECK(pool.stats().released == 0);
   // Where a slot is free, nested waits end as ever.
   CHECK(pool.run([&] { return 1 + pool.run([] { return 1; }); }) == 2);
 }
 
-FIBER_TEST_CASE("without lending a task that submits to its full pool waits for room in its slot") {
-  FiberPool pool({.capacity = 1, .queue_capacity = 1, .lend_when_blocked = false});
+FIBER_TEST_CASE(
+    "without giving back a task that submits to its full pool waits for room in its slot") {
+  FiberPool pool({.capacity = 1, .queue_capacity = 1, .release_when_blocked = false});
   auto task = pool.async([&] {
     CHECK(pool.submit([] {}));
-    return pool.submit_until(1ms, [] {}) == Errc::timed_out && pool.stats().lent == 0 &&
+    return pool.submit_until(1ms, [] {}) == Errc::timed_out && pool.stats().released == 0 &&
            pool.stats().completed == 0;
   });
   CHECK(task.get());

@@ -243,7 +243,7 @@ FIBER_TEST_CASE("a task that waits on its own pool counts as running, and comes 
   auto inner = pool.async([&] { release.wait(); });
   wait_until_true([&] { return pool.stats().busy == 1; });
   auto outer = pool.async([&] { inner.wait(); });
-  wait_until_true([&] { return pool.stats().lent == 1; });
+  wait_until_true([&] { return pool.stats().released == 1; });
   pool.pause();
   CHECK_FALSE(pool.wait_paused_until(1ms));
   release.set();

@@ -1,4 +1,4 @@
-// What a pool decides, without a lock, a fiber or a clock.
+// A pool's decisions, without a lock, a fiber or a clock.
 #include "pool/core/pool_state.hpp"
 
 #include <cstddef>

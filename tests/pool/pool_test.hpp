@@ -1,4 +1,4 @@
-// What several tests of the pool need.
+// Helpers of several tests of the pool.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ void wait_until_true(Condition condition) {
   while (!condition()) this_fiber::yield();
 }
 
-// What ran, in order.
+// The tasks that ran, in order.
 class Record {
  public:
   void add(int value) {

@@ -1,4 +1,4 @@
-// What the property test does with a pool.
+// The operations of the property test.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +60,7 @@ struct Op {
   bool settles = true;  // Everything that can happen happens before the next one.
 
   [[nodiscard]] bool has_task() const { return act <= Act::run; }
-  // What the tasks of a bulk are known by.
+  // The numbers by which the tasks of a bulk are known.
   [[nodiscard]] int id_of_part(std::size_t part) const {
     return -100 * id - static_cast<int>(part);
   }

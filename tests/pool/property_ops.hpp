@@ -1,4 +1,4 @@
-// What the property test does to a pool: at random, and in words.
+// Operations of the property test: at random, and in words.
 #pragma once
 
 #include <algorithm>

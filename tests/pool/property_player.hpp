@@ -1,4 +1,4 @@
-// What the property test compares with its model: a real pool, to which the same is done.
+// A real pool, which the property test compares with its model.
 #pragma once
 
 #include <cstddef>

@@ -53,7 +53,7 @@ class Comparison {
     compare("live", is.live, expected.live);
     compare("busy", is.busy, expected.busy);
     compare("idle", is.idle, expected.idle);
-    compare("lent", is.lent, expected.lent);
+    compare("released", is.released, expected.released);
     compare("in_callers", is.in_callers, expected.in_callers);
     compare("queued", is.queued, expected.queued);
     compare("blocked", is.blocked, expected.blocked);

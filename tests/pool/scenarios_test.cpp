@@ -1,4 +1,4 @@
-// What other pools get wrong, or promise, and no other suite tells: see README.md.
+// The mistakes and promises of other pools of which no other suite tells: see README.md.
 #include <atomic>
 #include <optional>
 #include <stdexcept>

@@ -98,7 +98,7 @@ class Storm {
     CHECK(stats.completed + stats.failed == ran);
     CHECK(stats.cancelled == accepted - ran);
     if (!may_cancel) CHECK(stats.cancelled == 0);
-    CHECK(stats.live + stats.blocked + stats.lent + stats.in_callers == 0);
+    CHECK(stats.live + stats.blocked + stats.released + stats.in_callers == 0);
     CHECK(stats.started == stats.retired);
     CHECK(gauge_.most() <= kMostSlots);
     // The last worker may still be on its way out of its stack.
@@ -127,7 +127,7 @@ PoolOptions stormy(PoolOptions options) {
   return options;
 }
 
-// What each kind of submission answers; in a storm they are mixed.
+// The answers of each kind of submission; in a storm they are mixed.
 template <class Task>
 std::error_code offer_in_some_way(FiberPool& pool, Task task, Random& random) {
   try {

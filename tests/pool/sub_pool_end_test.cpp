@@ -56,7 +56,7 @@ FIBER_TEST_CASE("a task that runs when the parent is paused is the last") {
   CHECK(ran.load() == 5);
 }
 
-// What it has asked its parent for comes later, and in vain.
+// The drain task that it asked its parent for comes later, and in vain.
 FIBER_TEST_CASE(
     "a sub-pool that has ended has no workers, whatever its parent still holds for it") {
   std::atomic<int> ran{0};
@@ -334,7 +334,7 @@ FIBER_TEST_CASE(
       pool->join();
       const PoolStats stats = pool->stats();
       CHECK(balanced(stats));
-      CHECK(stats.busy + stats.queued + stats.lent + stats.blocked == 0);
+      CHECK(stats.busy + stats.queued + stats.released + stats.blocked == 0);
       if (pool != &nested.parent) cancelled += stats.cancelled;
     }
     CHECK(nested.gauge.most() <= Nested::kMost);

@@ -206,7 +206,7 @@ FIBER_TEST_CASE("tasks may wait for any pool of the same root, with one slot eac
   }
   for (FiberPool* pool : pools) {
     pool->wait_idle();
-    CHECK(pool->stats().lent == 0);
+    CHECK(pool->stats().released == 0);
     CHECK(balanced(pool->stats()));
   }
 }

@@ -1,4 +1,4 @@
-// What a submit function answers; G4.
+// The answers of submit functions; G4.
 #include <atomic>
 #include <functional>
 #include <memory>

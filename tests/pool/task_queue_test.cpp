@@ -134,7 +134,7 @@ TEST_CASE("of all that may start, the one that was accepted first is next") {
   queue.pass_on_key(*TaskQueue::attributes_of(holder));
   while (!queue.empty()) note_next();
   CHECK(order.size() == 20);
-  // Those that come late are older than the rest, and each goes before it.
+  // The tasks that come late are older than the rest, and each goes before it.
   CHECK(order[3] == 2);
   CHECK(std::is_sorted(order.begin() + 3, order.end()));
 }

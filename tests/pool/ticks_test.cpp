@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What on_tick was told.
+// The numbers that on_tick was told.
 class Told {
  public:
   void add(const PoolStats& stats) {

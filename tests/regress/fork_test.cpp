@@ -1,4 +1,4 @@
-// What a child of fork_quietly() may do, and how a process ends in which fibers are left.
+// The rights of a child of fork_quietly(), and the end of a process in which fibers are left.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,7 +73,7 @@ TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
             weft::this_fiber::yield();
             if (use_a_new_runtime() != 42) _exit(4);
           }) == 0);
-    // What the parent's other threads hold is lost here, and a sanitizer would say so.
+    // The memory of the parent's other threads is lost here, and a sanitizer would say so.
     if (!weft::test::kSanitized) CHECK(status_of_child([] { std::exit(5); }) == 5);
     weft::this_fiber::yield();
   });

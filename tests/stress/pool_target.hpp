@@ -28,8 +28,8 @@ inline constexpr std::size_t kMostSlots = 8;
   return std::chrono::microseconds(random.below(50));
 }
 
-// A task acts on its own pool only: slots are lent there, while tasks of two bounded pools that
-// wait for each other could wait for ever.
+// A task acts on its own pool only: slots are given back there, while tasks of two bounded pools
+// that wait for each other could wait for ever.
 class PoolTarget {
  public:
   // As PoolOptions say; but a sub-pool is made with its `parent` here.
@@ -93,7 +93,7 @@ class PoolTarget {
       CHECK(stats.completed + stats.failed == ran_.load());
     }
     CHECK(stats.completed + stats.failed + stats.cancelled == stats.submitted);
-    CHECK(stats.live + stats.blocked + stats.lent == 0);
+    CHECK(stats.live + stats.blocked + stats.released == 0);
     CHECK(stats.started == stats.retired);
     CHECK(made_.load() == destroyed_.load());
     CHECK(gauge_.most() <= kMostSlots);
@@ -105,7 +105,7 @@ class PoolTarget {
   static constexpr std::size_t kKeys = 3;
   static constexpr std::size_t kMostWeight = 3;
 
-  // What a task is to its pool, as far as the books are concerned.
+  // A task as its pool sees it, as far as the books are concerned.
   struct Place {
     int nested = 1;
     std::size_t weight = 1;
@@ -146,25 +146,25 @@ class PoolTarget {
     }
   };
 
-  // What a task asks for, and the books of it.
-  struct Terms {
+  // The options of a task, and the books of it.
+  struct Attributes {
     SubmitOptions options;
     Place place;
   };
-  Terms random_terms(Random& random, int nested) {
-    Terms terms;
-    terms.options.priority = static_cast<Priority>(random.below(3));
-    terms.place.nested = nested + 1;
+  Attributes random_attributes(Random& random, int nested) {
+    Attributes attributes;
+    attributes.options.priority = static_cast<Priority>(random.below(3));
+    attributes.place.nested = nested + 1;
     // A task that waits for one of another key might be what that one waits for.
     if (nested == 0 && random.one_in(3)) {
-      terms.place.key = random.below(kKeys);
-      terms.options.key = terms.place.key;
+      attributes.place.key = random.below(kKeys);
+      attributes.options.key = attributes.place.key;
     }
-    if (random.one_in(4)) terms.place.weight = 1 + random.below(kMostWeight);
-    terms.options.weight = terms.place.weight;
-    if (random.one_in(4)) terms.options.deadline = Deadline::after(hardly_any_time(random));
-    if (random.one_in(6)) terms.options.stop = token_of_a_stop();
-    return terms;
+    if (random.one_in(4)) attributes.place.weight = 1 + random.below(kMostWeight);
+    attributes.options.weight = attributes.place.weight;
+    if (random.one_in(4)) attributes.options.deadline = Deadline::after(hardly_any_time(random));
+    if (random.one_in(6)) attributes.options.stop = token_of_a_stop();
+    return attributes;
   }
   // Requested by somebody else, some time.
   static std::stop_token token_of_a_stop() {
@@ -249,12 +249,12 @@ class PoolTarget {
     if (random.one_in(3)) (void)task.cancel();
     if (random.one_in(3)) (void)task.wait_until(hardly_any_time(random));
   }
-  // What a refusal throws, a get() may throw, too.
+  // The exception of a refusal may come from a get(), too.
   void handle_on_terms(Random& random, int nested) {
-    const Terms terms = random_terms(random, nested);
+    const Attributes attributes = random_attributes(random, nested);
     PoolTask<void> task;
     try {
-      task = pool_.async(terms.options, Job(*this, random(), terms.place));
+      task = pool_.async(attributes.options, Job(*this, random(), attributes.place));
     } catch (const std::system_error& error) {
       return count(error.code());
     }
@@ -268,19 +268,19 @@ class PoolTarget {
     }
   }
   void submit_on_terms(Random& random, int nested) {
-    Terms terms = random_terms(random, nested);
-    Job job(*this, random(), terms.place);
+    Attributes attributes = random_attributes(random, nested);
+    Job job(*this, random(), attributes.place);
     switch (random.below(4)) {
       case 0:
-        return count(pool_.try_submit(terms.options, std::move(job)));
+        return count(pool_.try_submit(attributes.options, std::move(job)));
       case 1:
-        return count(pool_.submit_until(Deadline::after(hardly_any_time(random)), terms.options,
-                                        std::move(job)));
+        return count(pool_.submit_until(Deadline::after(hardly_any_time(random)),
+                                        attributes.options, std::move(job)));
       case 2:
-        terms.options.timeout = std::chrono::microseconds(1 + random.below(50));
-        return count(pool_.submit(terms.options, StoppableJob{std::move(job)}));
+        attributes.options.timeout = std::chrono::microseconds(1 + random.below(50));
+        return count(pool_.submit(attributes.options, StoppableJob{std::move(job)}));
       default:
-        return count(pool_.submit(terms.options, std::move(job)));
+        return count(pool_.submit(attributes.options, std::move(job)));
     }
   }
   void bulk(Random& random, int nested) {

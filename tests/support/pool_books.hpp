@@ -39,7 +39,7 @@ class Concurrency {
 // The books of a pool balance at any moment.
 [[nodiscard]] inline bool balanced(const PoolStats& stats) {
   return stats.submitted == stats.completed + stats.failed + stats.cancelled + stats.busy +
-                                stats.lent + stats.in_callers + stats.queued &&
+                                stats.released + stats.in_callers + stats.queued &&
          stats.live == stats.busy + stats.idle;
 }
 

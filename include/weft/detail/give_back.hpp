@@ -1,4 +1,4 @@
-// What was refused goes back to its owner.
+// A refused callable goes back to its owner.
 #pragma once
 
 #include <memory>

@@ -11,6 +11,7 @@
 namespace weft {
 
 class FiberPool;
+struct SubmitOptions;
 
 namespace detail {
 
@@ -22,6 +23,7 @@ class GroupPool {
   // it was.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Task& task);
+    Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, Task& task);
     Accepted (*try_submit)(FiberPool& pool, Task& task);
     Accepted (*submit_until)(FiberPool& pool, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
@@ -38,6 +40,9 @@ class GroupPool {
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
   // Only with a pool.
   [[nodiscard]] Accepted submit(Task& task) const { return calls_->submit(*pool_, task); }
+  [[nodiscard]] Accepted submit(const SubmitOptions& options, Task& task) const {
+    return calls_->submit_with(*pool_, options, task);
+  }
   [[nodiscard]] Accepted try_submit(Task& task) const { return calls_->try_submit(*pool_, task); }
   [[nodiscard]] Accepted submit_until(const Until& until, Task& task) const {
     return calls_->submit_until(*pool_, until, task);

@@ -28,7 +28,7 @@ template <class Range>
 concept RangeOfTasks =
     std::ranges::input_range<Range> && PoolCallable<std::ranges::range_value_t<Range>>;
 
-// What is read through it, is moved out of an element that can be reached again.
+// Reading through it moves out of an element that can be reached again.
 template <class Iterator>
 concept MovesOutOfElements =
     std::copyable<Iterator> && std::is_rvalue_reference_v<std::iter_reference_t<Iterator>> &&
@@ -211,7 +211,7 @@ class PoolEntry {
       return std::ignore;
     }
   }
-  // Those of a batch from number `first` on.
+  // The items of a batch from number `first` on go back.
   template <class Iterator>
   static void give_back(std::span<PoolItem> items, std::size_t first, Iterator element) {
     using F = std::remove_reference_t<std::iter_reference_t<Iterator>>;
@@ -228,14 +228,14 @@ class PoolEntry {
   pool::PoolCore& core_;
 };
 
-// What async() returns.
+// The return value of async().
 template <class R>
 [[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) {
   PoolEntry::throw_if_refused(result.error);
   return std::move(result.value);
 }
 
-// What run_until() returns.
+// The return value of run_until().
 template <class R>
 using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
 template <class R>

@@ -1,4 +1,4 @@
-// What a FunctionPool calls.
+// The function that a FunctionPool calls.
 #pragma once
 
 #include <concepts>

@@ -213,7 +213,7 @@ class PoolStop {
       : of_pool_(std::move(of_pool)),
         own_(has_own ? std::stop_source() : std::stop_source(std::nostopstate)) {}
 
-  // What the task is given.
+  // The token that the task is given.
   [[nodiscard]] std::stop_token token() const noexcept {
     return own_.stop_possible() ? own_.get_token() : of_pool_;
   }
@@ -323,7 +323,7 @@ template <class F>
   return false;
 }
 
-// What the pool keeps of one accepted call: a task, or a job that somebody waits for. Destroyed
+// One accepted call, as the pool keeps it: a task, or a job that somebody waits for. Destroyed
 // without having been run, it tells the waiters of the job.
 class PoolItem {
  public:

@@ -1,4 +1,4 @@
-// What a task with SubmitOptions has that others have not.
+// The attributes of a task with SubmitOptions, which others have not.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What clang's -Wthread-safety is told about locks; nothing to other compilers.
+// Annotations of locks for clang's -Wthread-safety; nothing to other compilers.
 #pragma once
 
 #ifdef __clang__

@@ -1,4 +1,4 @@
-// What a trace consists of, for those who have something to tell it.
+// The events of a trace, for all that have something to tell it.
 #pragma once
 
 #include <cstdint>
