@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
 
 namespace {
 
@@ -50,7 +51,101 @@ struct Held {
   PoolState state;
 };
 
+// A pool's workers without fibers: a task ends when the test says so. With `takes_short_way`, plain
+// tasks go the short way in and out wherever the state says that they can.
+class Workers {
+ public:
+  Workers(const PoolOptions& options, bool takes_short_way)
+      : held_(options), takes_short_way_(takes_short_way) {}
+
+  void submit(int number) {
+    PoolState& state = held_.state;
+    PoolItem item(std::in_place, [this, number] { begun_.push_back(number); });
+    if (takes_short_way_ && state.needs_only_push()) {
+      ++short_ways_;
+      return state.push(item);
+    }
+    if (!state.must_wait(item, 1)) return state.accept(item);
+    if (state.waiters.blocked_count < 3) held_.block();
+  }
+  void start_worker() {
+    PoolState& state = held_.state;
+    if (state.workers.live() >= state.workers.limit()) return;
+    state.workers.begin_start();
+    CHECK(state.workers.arrive());
+    look_for_task();
+  }
+  // Of one task that runs.
+  void end(Outcome outcome) {
+    PoolState& state = held_.state;
+    if (state.slots.running() == 0) return;
+    if (takes_short_way_ && state.needs_only_pop()) {
+      PoolItem next;
+      state.end_and_pop(next, outcome);
+      ++short_ways_;
+      return next.task.run();
+    }
+    Effects effects;
+    state.end(1, outcome);
+    state.tell_counted(effects);
+    look_for_task();
+  }
+  [[nodiscard]] PoolState& state() { return held_.state; }
+  [[nodiscard]] const std::vector<int>& begun() const { return begun_; }
+  [[nodiscard]] int short_ways() const { return short_ways_; }
+
+ private:
+  void look_for_task() {
+    PoolState& state = held_.state;
+    Effects effects;
+    PoolItem next;
+    if (!state.workers.has_surplus() && !state.paused && state.take(next, 0, effects)) {
+      return next.task.run();
+    }
+    state.retire_self(effects);
+  }
+
+  std::vector<int> begun_;
+  int short_ways_ = 0;
+  Held held_;
+  bool takes_short_way_;
+};
+
 TEST_SUITE_BEGIN("pool/pool_state");
+
+TEST_CASE("the short way of plain tasks leads where the long one does") {
+  const PoolOptions options{.capacity = 3, .queue_capacity = 4};
+  Workers short_way(options, true);
+  Workers long_way(options, false);
+  test::Random random(1);
+  for (int i = 0; i < 5'000; ++i) {
+    const std::uint64_t what = random.below(16);
+    const std::uint64_t number = random.below(4);
+    for (Workers* each : {&short_way, &long_way}) {
+      PoolState& state = each->state();
+      if (what < 6) each->submit(i);
+      if (what >= 6 && what < 12) each->end(number == 0 ? Outcome::failed : Outcome::completed);
+      if (what == 12) each->start_worker();
+      if (what == 13) state.paused = number == 0;
+      if (what == 14) state.resize(1 + number);
+      if (what == 15) state.counters.next_awaited = state.counters.ended() + 1 + number;
+    }
+    const PoolStats is = short_way.state().read();
+    const PoolStats expected = long_way.state().read();
+    CHECK(is.live == expected.live);
+    CHECK(is.busy == expected.busy);
+    CHECK(is.queued == expected.queued);
+    CHECK(is.blocked == expected.blocked);
+    CHECK(is.submitted == expected.submitted);
+    CHECK(is.completed == expected.completed);
+    CHECK(is.failed == expected.failed);
+    CHECK(short_way.state().slots.load() == long_way.state().slots.load());
+    CHECK(short_way.state().left_queue() == long_way.state().left_queue());
+    CHECK(short_way.begun().size() == long_way.begun().size());
+  }
+  CHECK(short_way.begun() == long_way.begun());
+  CHECK(short_way.short_ways() > 100);
+}
 
 TEST_CASE("a task is accepted while a slot or a place is free for it") {
   Held held({.capacity = 1, .queue_capacity = 1});
