@@ -5,8 +5,8 @@
 
 namespace weft::base::shake {
 
-// What may be decided by chance. None of it is wrong, however unlikely: a correct program bears
-// all of them, at any time and in any order.
+// The decisions that may be left to chance. None of it is wrong, however unlikely: a correct
+// program bears all of them, at any time and in any order.
 enum class Point : std::uint8_t {
   delay,       // Another thread gets further meanwhile. At any place, with any lock held.
   give_way,    // Other fibers run first. Only where the caller may park.

@@ -134,7 +134,7 @@ class EchoFloor {
     return result >= 0 || errno == EAGAIN;
   }
 
-  // What is to be sent. Valid until the next call.
+  // The bytes to be sent. Valid until the next call.
   std::string_view answer_to(Connection& connection, std::string_view received) {
     if (answer_ == Answer::echo) return received;
     const std::size_t requests = connection.ends.count_in(received);

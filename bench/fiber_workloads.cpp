@@ -58,7 +58,7 @@ Metrics flood_empty(const Request& request) {
   return {{"ms", milliseconds_since(start)}};
 }
 
-// What W1b and W8b cannot be faster than on one worker.
+// The time that W1b and W8b cannot go below on one worker.
 Metrics adds_alone(const Request& request) {
   const std::size_t count = request.count(1'000'000) * kAddsPerTask;
   std::atomic<std::int64_t> counter{0};

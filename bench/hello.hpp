@@ -1,4 +1,4 @@
-// What W9_http's two C++ servers have in common: as little of HTTP as a load generator needs.
+// The common part of W9_http's two C++ servers: as little of HTTP as a load generator needs.
 #pragma once
 
 #include <cstddef>

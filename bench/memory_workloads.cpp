@@ -1,4 +1,4 @@
-// What fibers hold, and how soon it is given back.
+// The memory that fibers hold, and how soon it is given back.
 #include <chrono>
 #include <cstddef>
 #include <string>

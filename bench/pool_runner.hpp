@@ -1,4 +1,4 @@
-// What the pool workloads hand their tasks to.
+// The runner of the pool workloads' tasks.
 #pragma once
 
 #include <cstddef>

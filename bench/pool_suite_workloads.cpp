@@ -26,7 +26,7 @@ void nap() { this_fiber::sleep_for(std::chrono::milliseconds(10)); }
 
 [[nodiscard]] bool is_bare(const Request& request) { return request.pool == "bare"; }
 
-// What a job of timing_run() leaves behind.
+// The times that a job of timing_run() leaves behind.
 struct JobTimes {
   std::atomic<int> in_work{0};
   std::atomic<std::int64_t> finished{0};

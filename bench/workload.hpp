@@ -1,4 +1,4 @@
-// What the workloads of weft_workloads share.
+// Helpers of the workloads of weft_workloads.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace weft::bench {
 
-// What the command line asks for.
+// The request of the command line.
 struct Request {
   unsigned workers = 1;
   double scale = 1;

@@ -1,4 +1,4 @@
-// What the main functions of the examples have in common.
+// Helpers of the examples' main functions.
 #pragma once
 
 #include <fmt/core.h>

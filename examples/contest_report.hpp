@@ -1,4 +1,4 @@
-// What pool_versus_bare tells about its measurements: tables, JSON, and the data of the chart.
+// The reports of pool_versus_bare on its measurements: tables, JSON, and the data of the chart.
 #pragma once
 
 #include <iosfwd>

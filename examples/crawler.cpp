@@ -48,7 +48,7 @@ class Web {
       links.push_back((page * 2654435761u + i * 40503u) % options_.pages);
     return links;
   }
-  // What its host's rules say.
+  // Whether its host's rules allow it.
   [[nodiscard]] bool is_allowed(std::uint64_t page) const { return page % 7 != 3; }
 
  private:

@@ -97,7 +97,7 @@ class Histogram {
   std::uint64_t maximum_ = 0;
 };
 
-// What all connections share: how much is left to do.
+// The work that is left to all connections together.
 class Budget {
  public:
   explicit Budget(const Options& options)

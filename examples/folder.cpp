@@ -28,7 +28,7 @@ Kind kind_of_entry(const dirent& entry, const std::string& path) {
       return Kind::folder;
     case DT_UNKNOWN: {
       const auto [kind, error] = kind_of(path, Links::refuse);
-      // What cannot be asked about is taken for a file; opening it will report the reason.
+      // An entry that cannot be asked about is taken for a file; opening it will report the reason.
       return error ? Kind::file : kind;
     }
     default:

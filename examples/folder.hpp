@@ -1,4 +1,4 @@
-// What is in a folder, and what of it may be hashed.
+// The contents of a folder, and which of them may be hashed.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct Entry {
   Kind kind = Kind::other;
 };
 
-// What `path` names now; the next moment it may be gone.
+// The kind of file that `path` names now; the next moment it may be gone.
 [[nodiscard]] std::pair<Kind, std::error_code> kind_of(const std::string& path, Links links);
 
 // The entries except . and .. in no special order. After an error those read until then.

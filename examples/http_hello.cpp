@@ -75,7 +75,7 @@ int serve(const std::string& where, double seconds) {
   weft::http::Server server(router, options);
   auto loop = weft::spawn([&, &listener = listener] { return server.serve(listener); });
   weft::this_fiber::sleep_for(std::chrono::duration<double>(seconds));
-  // What has been asked is answered, for five seconds at most.
+  // Requests that have come are answered, for five seconds at most.
   (void)server.shutdown(weft::Deadline::after(std::chrono::seconds(5)));
   return loop.join() ? 1 : 0;
 }

@@ -1,4 +1,4 @@
-// What a browser shows of rest_service.
+// The page that rest_service shows to browsers.
 #pragma once
 
 #include <string_view>

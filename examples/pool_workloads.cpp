@@ -84,7 +84,7 @@ double mortar(const Sizes& sizes, bool pooled) {
   return elapsed / static_cast<double>(sizes.tasks);
 }
 
-// What the adds cost without any fibers: the least that any of the others can take on one worker.
+// The cost of the adds without any fibers: the least that any of the others can take on one worker.
 double mortar_alone(const Sizes& sizes) {
   std::atomic<std::uint64_t> counter{0};
   const auto start = Clock::now();
@@ -115,7 +115,7 @@ double article(const Sizes& sizes, bool pooled) {
 
 // ---- The article's jobs: each sleeps; a pool bounds how many do so at the same time
 
-// What the jobs tell about themselves. All times are from the start of the first submission.
+// The times that jobs note. All times are from the start of the first submission.
 struct JobTimes {
   std::atomic<std::int64_t> running{0};
   std::atomic<std::int64_t> most_at_once{0};

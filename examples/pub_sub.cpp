@@ -45,7 +45,7 @@ class Hub {
     std::erase_if(subscribers_, [&](Subscriber& one) { return !deliver(one, message); });
   }
 
-  // What is in the queues can still be received.
+  // Messages in the queues can still be received.
   void close() {
     const std::lock_guard guard(mutex_);
     closed_ = true;
@@ -81,7 +81,7 @@ class Hub {
 
 using Number = std::uint64_t;
 
-// What came to a subscriber, who takes so many at most and then leaves.
+// The messages that came to a subscriber, who takes so many at most and then leaves.
 struct Seen {
   Number count = 0;
   Number last = 0;
@@ -124,7 +124,7 @@ int run(Number messages) {
   print("one the publisher waits for", all, all.count == messages && all.last == messages);
   const Seen some = recent.join();
   print("a slow one that drops the oldest", some, some.count >= 1 && some.last == messages);
-  // What was in its queue when it left still came.
+  // Messages that were in its queue when it left still came.
   const Seen few = brief.join();
   print("one that left after ten", few, few.count >= std::min<Number>(10, messages));
   const Seen until_full = read(asleep, 0, 0);

@@ -60,7 +60,7 @@ class Service {
 
   weft::http::Router routes() {
     weft::http::Router router;
-    // What the store cannot do is not the client's fault, and may pass.
+    // A failure of the store is not the client's fault, and may pass.
     router.use([](Request& request, Response& response, const weft::http::Handler& next) {
       try {
         next(request, response);

@@ -37,7 +37,7 @@ struct Outcome {
   std::size_t most_at_once = 0;
 };
 
-// What the pool tells every 20 ms.
+// The numbers that the pool tells every 20 ms.
 class Display {
  public:
   explicit Display(const Options& options) : options_(options) {}

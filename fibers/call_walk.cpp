@@ -97,7 +97,8 @@ class Walk {
     value ? caller.set(number, *value) : caller.forget(number);
   }
 
-  // What compilers write for realigned frames: a register, an offset, and the word found there.
+  // The form that compilers write for realigned frames: a register, an offset, and the word found
+  // there.
   [[nodiscard]] Value evaluate(TableReader reader) const noexcept {
     constexpr std::uint8_t kDereference = 0x06;
     constexpr std::uint8_t kRegisterAndOffset = 0x70;

@@ -60,9 +60,9 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// Who a thread is between two fibers: whoever runs the After of the one that left. It has seen all
-// that those have done whom it ran it for, and no fiber learns anything from it but by what the
-// After itself releases.
+// The identity of a thread between two fibers: whoever runs the After of the one that left. It has
+// seen all that those have done whom it ran it for, and no fiber learns anything from it but by
+// what the After itself releases.
 class SanitizerBetween {
  public:
   void create() noexcept {

@@ -27,11 +27,11 @@ constexpr std::size_t kPage = 4096;
 // size this is room for 1.8 million stacks.
 constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
-// What all ranges of a process may have together: half of what user space has.
+// The most that all ranges of a process may have together: half of what user space has.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
 
-// What ranges have been reserved in the process, and how many guards are mappings. Relaxed: sums,
+// The sum of the ranges reserved in the process, and how many guards are mappings. Relaxed: sums,
 // which guard nothing.
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};

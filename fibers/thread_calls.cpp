@@ -30,7 +30,7 @@ namespace {
 constexpr int kSignal = SIGURG;
 constexpr auto kPatience = std::chrono::milliseconds(20);
 
-// What a handler is asked to do: a number, and in the two lowest bits how far it is. A handler that
+// The request to a handler: a number, and in the two lowest bits how far it is. A handler that
 // comes after its request has been given up finds another number.
 constexpr std::uint32_t kNobody = 0;
 constexpr std::uint32_t kAsked = 1;
@@ -142,7 +142,7 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
 
 enum class Whereabouts : std::uint8_t { in_call, running, unknown };
 
-// What the kernel says about a thread that waits: where its stack and its next instruction are.
+// The kernel's answer about a thread that waits: where its stack and its next instruction are.
 Whereabouts find_in_kernel(int thread, Registers& registers) noexcept {
   char text[256];
   (void)std::snprintf(text, sizeof text, "/proc/self/task/%d/syscall", thread);

@@ -1,4 +1,4 @@
-// What is looked at of a thread.
+// A thread as it is looked at.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kStackRegister = 31;
 inline constexpr std::size_t kFrameRegister = 29;
 #endif
 
-// What a thread's registers held, as far as it is known.
+// The contents of a thread's registers, as far as they are known.
 struct Registers {
   void set(std::size_t number, std::uintptr_t value) noexcept {
     values[number] = value;

@@ -1,4 +1,4 @@
-// What the compiler has written about a function's frames, for unwinders: .eh_frame.
+// The compiler's notes about a function's frames, for unwinders: .eh_frame.
 #pragma once
 
 #include <array>
@@ -78,7 +78,7 @@ struct UnwindRules {
   bool ends_here = false;  // The return address is marked as undefined.
 };
 
-// What a table says before its instructions.
+// The head of a table, before its instructions.
 struct UnwindTable {
   TableReader common{nullptr, nullptr};
   TableReader own{nullptr, nullptr};

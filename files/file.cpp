@@ -59,7 +59,7 @@ int flags_of(const OpenOptions& options) noexcept {
   return result_of([&] { return ::fstat(file, &found); });
 }
 
-// What an open file must be.
+// The kinds of files that may be open here.
 std::error_code check_kind(int file) noexcept {
   struct stat found {};
   const CallResult result = look_at(file, found);
@@ -69,7 +69,7 @@ std::error_code check_kind(int file) noexcept {
                                                      : std::errc::operation_not_supported);
 }
 
-// What a thread has read.
+// A piece that a thread has read.
 struct Chunk {
   CallResult result;
   std::unique_ptr<std::byte[]> bytes;

@@ -1,4 +1,4 @@
-// What the system holds of files in its memory.
+// The parts of files that the system holds in its memory.
 #pragma once
 
 #include <cstddef>

@@ -60,7 +60,7 @@ bool Exchange::has_no_body() const noexcept {
 }
 
 bool Exchange::will_stay() const noexcept {
-  // What was not asked for may come nevertheless, and would be taken for a request.
+  // A body that was not asked for may come nevertheless, and would be taken for a request.
   return head_.keep_alive && !close_ && !body_.withheld() && body_.failure() == 0 &&
          !connection_.server().stopping();
 }

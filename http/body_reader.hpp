@@ -28,13 +28,13 @@ class BodyReader {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads what is left, if that is little. False: the connection cannot be used any more.
   [[nodiscard]] bool discard();
-  // What has come behind the body goes to the front of the input. Once the body is over.
+  // The bytes that have come behind the body go to the front of the input. Once the body is over.
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return over_; }
   // The client waits to be asked for the body, and has not been.
   [[nodiscard]] bool withheld() const noexcept { return must_ask_; }
-  // What to answer because of an error; 0 if there was none.
+  // The status to answer because of an error; 0 if there was none.
   [[nodiscard]] int failure() const noexcept { return failure_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();

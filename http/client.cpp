@@ -46,7 +46,7 @@ bool redirects(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// What is asked at the next place. False: it cannot be asked there.
+// Prepares the call of the next place. False: it cannot be asked there.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   if (from.scheme == "https" && to.scheme == "http") return false;
   std::erase_if(call.headers, [&](const auto& header) {

@@ -1,4 +1,4 @@
-// What a client's requests share: connections.
+// The connections that a client's requests share.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ namespace weft::http {
 class Connection;
 class Input;
 
-// What Request and Response stand before. Used by the handler's fiber, then by the connection's.
+// The inside of a Request and a Response. Used by the handler's fiber, then by the connection's.
 class Exchange {
  public:
   Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept;

@@ -132,7 +132,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept {
 
 enum class Asked : std::uint8_t { all, part, nothing };
 
-// What cannot be understood, or is for another version of the file, is all of it.
+// A range that cannot be understood, or is for another version of the file, is all of it.
 Asked find_range(const Request& request, const File& file, Range& range) {
   const auto text = request.header("range");
   if (!text || request.method() != "GET" || !text->starts_with("bytes=")) return Asked::all;

@@ -26,7 +26,7 @@ struct Head {
     std::array<Header, Limits::kMaxHeaders> storage;
   };
 
-  // What the headers say, see head_rules.hpp.
+  // The meaning of the headers, see head_rules.hpp.
   Framing framing = Framing::none;
   std::uint64_t content_length = 0;
   bool has_length = false;

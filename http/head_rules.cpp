@@ -24,7 +24,7 @@ constexpr std::array<bool, 256> make_token_table() {
 
 constexpr std::array<bool, 256> kTokenTable = make_token_table();
 
-// What may be told apart only by reading a body: how long it is, said once.
+// The length of a body, which must be said once.
 struct BodyHeaders {
   unsigned lengths = 0;
   unsigned codings = 0;

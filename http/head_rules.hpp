@@ -1,4 +1,4 @@
-// What a head must be like, beyond its syntax, so that everybody on its way agrees where it ends.
+// The rules for a head, beyond its syntax, so that everybody on its way agrees where it ends.
 #pragma once
 
 #include <string_view>

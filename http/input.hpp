@@ -1,4 +1,4 @@
-// What has come from the peer and has not been used.
+// The bytes that have come from the peer and have not been used.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What goes to the client, gathered into few writes.
+// The bytes that go to the client, gathered into few writes.
 #pragma once
 
 #include <array>

@@ -76,7 +76,7 @@ std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
   }
 }
 
-// Those that come meanwhile are not reached.
+// Entries that come meanwhile are not reached.
 template <class Act>
 void Registry::for_each_stream(Act act) noexcept {
   lock_.lock();

@@ -116,7 +116,7 @@ class ServerCore::Loop {
  private:
   static net::ServeOptions make_options(ServerCore& core) {
     return {.on_refused = turn_away,
-            // What is to be done with a connection here is no work for a fiber.
+            // The work to be done with a connection here is none for a fiber.
             .run =
                 [](detail::Task&& task) {
                   task.run();

@@ -16,7 +16,7 @@
 
 namespace weft::io {
 
-// What a system call returned: a value, or with error != 0 the errno of that moment.
+// The result of a system call: a value, or with error != 0 the errno of that moment.
 struct CallResult {
   std::int64_t value = 0;
   int error = 0;
@@ -26,7 +26,7 @@ struct CallResult {
 };
 
 // Repeats `call` while a signal interrupts it, and reads errno before anything else can run.
-// Who calls it must never be inlined: a compiler may remember the address of errno, and the caller
+// Its caller must never be inlined: a compiler may remember the address of errno, and the caller
 // may be on another thread after it has waited.
 template <class Call>
 CallResult result_of(Call call) noexcept {
@@ -47,7 +47,7 @@ class NoPipeSignal {
   ~NoPipeSignal();
   NoPipeSignal(const NoPipeSignal&) = delete;
   NoPipeSignal& operator=(const NoPipeSignal&) = delete;
-  // What the call returned, in the scope.
+  // Notes the result of the call, in the scope.
   CallResult note(CallResult result) noexcept;
 
  private:

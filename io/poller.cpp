@@ -26,7 +26,7 @@ using detail::release;
 
 namespace {
 
-// What the eventfd's events carry; no record has this index.
+// The key that the eventfd's events carry; no record has this index.
 constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;

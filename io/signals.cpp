@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kSignals = 64;
 
-// What a handler sees of each signal.
+// Each signal, as a handler sees it.
 // Order
 //   [note]     the handler sets its bit in came (release) -> wait takes the bits (acq_rel): paired
 //   so

@@ -1,4 +1,4 @@
-// What accepting connections is made of.
+// The parts of accepting connections.
 #pragma once
 
 #include <algorithm>

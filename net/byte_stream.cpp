@@ -51,7 +51,7 @@ msghdr message_of(std::span<iovec> pieces) noexcept {
   return message;
 }
 
-// What is left of the pieces after their first `done` bytes, as far as one system call takes it.
+// The rest of the pieces after their first `done` bytes, as far as one system call takes it.
 std::span<iovec> rest_of(std::span<const std::span<const std::byte>> pieces, std::size_t done,
                          Pieces& room) noexcept {
   std::size_t count = 0;

@@ -134,7 +134,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   std::string_view host = text.substr(0, colon);
   const bool bracketed = host.size() > 2 && host.front() == '[' && host.back() == ']';
   if (bracketed) host = host.substr(1, host.size() - 2);
-  // What is bracketed is an IPv6 address, and what is not, is not.
+  // A bracketed host is an IPv6 address, and no other is.
   if (bracketed != (host.find(':') != std::string_view::npos)) return malformed;
   result.host = host;
   return {.value = std::move(result)};

@@ -16,7 +16,7 @@ using detail::release;
 
 namespace {
 
-// What serves a connection, as a task: destroyed without having been run it refuses it.
+// The service of a connection, as a task: destroyed without having been run it refuses it.
 class Start {
  public:
   explicit Start(Served& connection) noexcept : connection_(&connection) {}

@@ -27,7 +27,7 @@ struct Shard {
   Served* first = nullptr;
 };
 
-// What a server has.
+// The inside of a server.
 class Server::Core {
  public:
   explicit Core(ServeOptions options)

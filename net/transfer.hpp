@@ -1,4 +1,4 @@
-// What sockets use of io.
+// The parts of io that sockets use.
 #pragma once
 
 #include <weft/net/result.hpp>

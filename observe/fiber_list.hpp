@@ -26,7 +26,7 @@ struct FiberEntry {
 // Of all runtimes. Throws std::bad_alloc, std::system_error.
 [[nodiscard]] std::vector<FiberEntry> list_fibers();
 
-// Those who do the same.
+// Fibers that do the same.
 struct FiberGroup {
   FiberEntry example;
   std::uint64_t count = 0;

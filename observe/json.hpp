@@ -48,7 +48,7 @@ class JsonWriter {
     return key(name).value(content);
   }
 
-  // What has been written so far goes to the stream. Throws what that throws.
+  // The text that has been written so far goes to the stream. Throws what that throws.
   void flush();
 
  private:

@@ -23,7 +23,7 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// What goes through the pipe, as it is in memory. Smaller than PIPE_BUF.
+// The message that goes through the pipe, as it is in memory. Smaller than PIPE_BUF.
 struct Shot {
   const void* record = nullptr;
   std::uint64_t reason = 0;

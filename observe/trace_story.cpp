@@ -65,7 +65,7 @@ TraceStory::TraceStory(const Recording& recording) {
     if (event.what.kind == TraceKind::name) names_[event.what.extra] = text_of(event.what);
   }
   for (const Event& event : events_) tell(event);
-  // What has not ended yet.
+  // The spans that have not ended yet.
   const std::int64_t now = events_.empty() ? 0 : events_.back().time;
   for (std::size_t i = 0; i < open_.size(); ++i) {
     end_run({now, i, {}}, "");
@@ -155,7 +155,7 @@ void TraceStory::tell_ready(const Event& event) {
 void TraceStory::tell_pool(const Event& event) {
   const std::string pool = pool_of(event.what);
   const Track& track = open_[event.track];
-  // Who runs it: a fiber, wherever it goes on, or the thread.
+  // The runner: a fiber, wherever it goes on, or the thread.
   const std::pair<std::size_t, std::uint64_t> who{track.is_open ? 0 : event.track + 1,
                                                   track.is_open ? track.slice.fiber : 0};
   if (event.what.kind == TraceKind::pool_start) {

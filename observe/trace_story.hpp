@@ -1,4 +1,4 @@
-// What the events of a trace mean, taken together.
+// The meaning of a trace's events, taken together.
 #pragma once
 
 #include <cstdint>
@@ -62,7 +62,7 @@ class TraceStory {
     std::size_t track = 0;
     scheduler::TraceEvent what;
   };
-  // What is known of a fiber's record, which others may have had before.
+  // The knowledge of a fiber's record, which others may have had before.
   struct Known {
     std::string label;  // Type of its callable, or where it was spawned.
     bool is_ready = false;

@@ -2,7 +2,7 @@
 
 namespace weft::runtime {
 
-// What ends is read before what begins: so no more has ended than has begun.
+// The ends are read before the beginnings: so no more has ended than has begun.
 RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   RuntimeStats stats;
   stats.workers = scheduler.options().workers;

@@ -1,4 +1,4 @@
-// Who may wait on a worker's thread.
+// The rule about waits on a worker's thread.
 #pragma once
 
 #include <weft/detail/waist.hpp>

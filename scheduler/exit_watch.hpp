@@ -1,4 +1,4 @@
-// What ends a worker's thread behind its back.
+// A watch on what ends a worker's thread behind its back.
 #pragma once
 
 namespace weft::scheduler {

@@ -8,10 +8,10 @@
 
 namespace weft::scheduler {
 
-// What plain threads, and workers of other runtimes, spawn or wake; shared by all workers.
-// Pushing links the fiber in front of those pushed before, with one compare-exchange, and so never
-// allocates: a wake must not fail. Whoever takes, takes all at once, and puts them into the order
-// in which they were pushed.
+// The fibers that plain threads, and workers of other runtimes, spawn or wake; shared by all
+// workers. Pushing links the fiber in front of those pushed before, with one compare-exchange, and
+// so never allocates: a wake must not fail. Whoever takes, takes all at once, and puts them into
+// the order in which they were pushed.
 // Order
 //   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
 class InjectQueue {

@@ -50,7 +50,7 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // What stays in the ring, all of it newer, goes before those that were in it.
+  // The fibers that stay in the ring, all of them newer, go before those that were in it.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }

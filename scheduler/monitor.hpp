@@ -95,7 +95,7 @@ class Monitor {
   }
 
  private:
-  // What was seen of a worker.
+  // A worker as it was seen.
   struct Sight {
     const fibers::Fiber* fiber = nullptr;
     std::uint64_t switches = 0;

@@ -1,4 +1,4 @@
-// What did not fit into a worker's run queue.
+// The fibers that did not fit into a worker's run queue.
 #pragma once
 
 #include <array>

@@ -43,8 +43,8 @@ namespace {
 //               finds the new default, or it is waited for.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
-// Those who choose, on two sides: stop_choosing() turns newcomers to the other side and waits for
-// one side after the other, so that it ends although there are always some.
+// The threads that choose, on two sides: stop_choosing() turns newcomers to the other side and
+// waits for one side after the other, so that it ends although there are always some.
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 

@@ -27,9 +27,9 @@ Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 // before the last of them has lost its threads.
 [[nodiscard]] std::uint32_t forks() noexcept;
 
-// What the calling plain thread spawns to, as long as this lives: the scheduler that the thread is
-// bound to, else the oldest of the process, else nullptr. It is not destroyed meanwhile; so keep it
-// for a moment only.
+// The scheduler to which the calling plain thread spawns, as long as this lives: the one that the
+// thread is bound to, else the oldest of the process, else nullptr. It is not destroyed meanwhile;
+// so keep it for a moment only.
 class Choice {
  public:
   Choice() noexcept;

@@ -34,7 +34,7 @@ namespace weft::scheduler {
 class RunQueue {
  public:
   static constexpr std::uint32_t kCapacity = 256;  // A power of two: a counter masks to a slot.
-  // What take_half() fills.
+  // The batch that take_half() fills.
   using Batch = std::array<fibers::Fiber*, kCapacity / 2>;
 
   explicit RunQueue(bool shared = true) noexcept : shared_(shared) {}
@@ -71,8 +71,8 @@ class RunQueue {
   using Slot = detail::Atomic<fibers::Fiber*>;
   // How far back take_recent() looks: beyond the children of most forks.
   static constexpr std::uint32_t kReach = 16;
-  // What withdraw() adds to head_, whose lower half counts what was taken at the front; the upper
-  // half counts withdrawals and what the lower one carries over.
+  // The amount that withdraw() adds to head_, whose lower half counts what was taken at the front;
+  // the upper half counts withdrawals and what the lower one carries over.
   static constexpr std::uint64_t kWithdrawal = std::uint64_t{1} << 32;
   static constexpr std::uint32_t first_of(std::uint64_t head) noexcept {
     return static_cast<std::uint32_t>(head);

@@ -52,7 +52,7 @@ unsigned take_number() noexcept {
   return next.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
 }
 
-// What plain threads do, for the trace. Before the fiber is published.
+// Spawns and wakes of plain threads, for the trace. Before the fiber is published.
 void trace_outside(detail::TraceKind kind, const Fiber& fiber) noexcept {
   const auto number = [](const void* address) {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
@@ -152,7 +152,7 @@ void Scheduler::want_spares(unsigned wanted) noexcept {
     workers_[count]->call_up();
   }
   if (at_work <= wanted) return;
-  // Those that sleep leave, too.
+  // Workers that sleep leave, too.
   for (const auto& worker : workers().subspan(options_.workers)) {
     if (idle_.is_asleep(worker->index())) worker->unpark();
   }
@@ -196,7 +196,7 @@ bool Scheduler::lost_in_fork() const noexcept { return forks_ != forks(); }
 void Scheduler::retire() noexcept {
   (void)wait_idle_until(Deadline::never());
   stop_choosing(*this);
-  // Those that were spawned meanwhile.
+  // Fibers that were spawned meanwhile end, too.
   (void)wait_idle_until(Deadline::never());
 }
 

@@ -56,7 +56,7 @@ void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Those who added work while we searched woke nobody: the last searcher looks for them.
+  // Work that was added while we searched woke nobody: the last searcher looks for it.
   detail::full_fence();                          // F2 [idle]
   if (shared.has_work_hint()) wake_one(shared);  // F3
 }

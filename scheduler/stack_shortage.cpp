@@ -18,7 +18,7 @@ constexpr std::int64_t kBetweenLines = 10 * kSecond;
 }  // namespace
 
 bool StackShortage::note(std::size_t stack_bytes) noexcept {
-  // Those that have stacks, and will give them back, may stand behind very many that have none.
+  // Fibers that have stacks, and will give them back, may stand behind very many that have none.
   constexpr std::uint32_t kNotesBeforePause = 16;
   const bool pause = notes_.fetch_add(1, detail::relaxed) % kNotesBeforePause == 0;
   if (pause) look(stack_bytes);

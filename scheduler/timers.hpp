@@ -101,8 +101,8 @@ class Timers {
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
-  // Who began to sleep last, for some of the ticks. Several, because sleeps of different lengths
-  // begin in turns.
+  // The sleepers that came last, for some of the ticks. Several, because sleeps of different
+  // lengths begin in turns.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

@@ -66,7 +66,7 @@ std::vector<TraceEvent> TraceRing::read() const {
       event.words[word] = slot[2 + word].load(acquire);  // [slot]
     }
   }
-  // What the owner may have been writing over meanwhile (I2).
+  // The events that the owner may have been writing over meanwhile (I2) are left out.
   const std::uint64_t head = head_.load(acquire);  // [head]
   const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
   const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);

@@ -94,7 +94,7 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 namespace {
 
-// What a spawn goes to; lives for the duration of the spawn.
+// The scheduler that a spawn goes to; lives for the duration of the spawn.
 class Destination {
  public:
   Destination() {

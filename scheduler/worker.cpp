@@ -57,7 +57,7 @@ void check_may_switch(const Stack& stack) noexcept {
   }
 }
 
-// What a fiber that is called now would have of the calling fiber's stack.
+// The part of the calling fiber's stack that a fiber called now would have.
 [[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
@@ -254,7 +254,7 @@ void Worker::run_task(Fiber& fiber) {
   }
 }
 
-// What is left to do when a fiber has ended.
+// The rest to be done when a fiber has ended.
 void Worker::retire(Fiber& fiber) noexcept {
   fiber.stack.store(nullptr, relaxed);
   fiber.state.store(FiberState::free, relaxed);

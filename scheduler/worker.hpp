@@ -25,7 +25,7 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// What one worker has done. Written by the worker, read by anyone.
+// The counts of one worker. Written by the worker, read by anyone.
 // Order
 //   [count]  add_one stores (release) -> Scheduler::live loads by get (acquire): a fiber that is
 //            counted as finished was counted as spawned before.
@@ -184,7 +184,7 @@ class Worker {
   // Nanoseconds. A timer that its worker has not looked at for so long is anybody's.
   static constexpr std::int64_t kOverdue = 500'000;
 
-  // What a worker remembers of another, to tell work that waits from work that is being done.
+  // A worker's memory of another, to tell work that waits from work that is being done.
   struct Look {
     std::int64_t time = 0;
     std::uint32_t head = 0;

@@ -121,7 +121,7 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
   }
 }
 
-// What local work would keep waiting for ever.
+// A look at all that local work would keep waiting for ever.
 void Worker::look_around() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   look_due_ = false;
@@ -337,7 +337,7 @@ void Worker::note_sleep() noexcept {
   scheduler_.worker_sleeps();
 }
 
-// What a worker does that nobody needs. True when it may have made work.
+// The chores of a worker that nobody needs. True when it may have made work.
 bool Worker::do_chores() noexcept {
   give_memory_back();
   return report_deadlock();

@@ -18,7 +18,7 @@ constexpr std::int64_t kSearchTime = 30'000;
 // Work that its owner will have reached within this time is left to it: moving it costs more. Two
 // looks at a victim must be as far apart to tell waiting work from work in progress.
 constexpr std::int64_t kWorthStealing = 5'000;
-// What a victim was doing so long ago says nothing about its pace now.
+// A look at a victim so long ago says nothing about its pace now.
 constexpr std::int64_t kLookIsOld = 1'000'000;
 constexpr std::int64_t kShortestNap = 50'000;
 constexpr std::int64_t kLongestNap = 1'000'000;
@@ -100,7 +100,7 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
   wanted = std::min(wanted, kMostRelieved);
   auto taken = static_cast<std::int64_t>(
       queue_.steal_oldest(victim.queue_, static_cast<std::size_t>(wanted)));
-  // What is in the ring its owner will soon get to, unless it is stuck or has nothing else.
+  // Its owner will soon get to the fibers in the ring, unless it is stuck or has nothing else.
   if (taken == 0) taken = static_cast<std::int64_t>(queue_.steal_chain(victim.queue_));
   if (taken == 0) {
     const auto most = static_cast<std::size_t>(wanted);

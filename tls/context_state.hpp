@@ -1,4 +1,4 @@
-// What a Context and its streams share.
+// The state that a Context and its streams share.
 #pragma once
 
 #include <map>

@@ -199,7 +199,8 @@ bool StreamState::knows_of_nothing() const noexcept {
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
                                                  const Until& until) {
-  // What an earlier call has left; then this one puts on the wire only what it says it has.
+  // The rest of an earlier call goes first; then this one puts on the wire only what it says it
+  // has.
   if (const auto error = flush(until)) return {.error = error};
   if (data.empty()) return {};
   std::error_code failure;

@@ -1,4 +1,5 @@
-// What kept parsers of HTTP spend on a request's head: docs/decisions/0007-the-http-parser.md.
+// The time that kept parsers of HTTP spend on a request's head:
+// docs/decisions/0007-the-http-parser.md.
 //
 //   http_parsers llhttp small 1000      under valgrind --tool=callgrind, and once more with another
 //                                       number: the difference is what the parsing costs

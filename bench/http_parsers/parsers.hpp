@@ -1,4 +1,4 @@
-// What the parsers that are compared are given, and what they say.
+// The input of the parsers that are compared, and their answers.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,5 @@
-// What a measured program needs besides fibers: its request, clocks, the kernel's figures, checks.
+// The needs of a measured program besides fibers: its request, clocks, the kernel's figures,
+// checks.
 #pragma once
 
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// What makes a measured program of a list of workloads: the contract of bench/README.md.
+// A measured program out of a list of workloads: the contract of bench/README.md.
 #pragma once
 
 #include <algorithm>
@@ -85,7 +85,7 @@ inline void run_workload(const Program& program, int argc, char** argv) {
   print_result(program, name, request, metrics);
 }
 
-// What main() returns.
+// The exit code of main().
 inline int exit_code_of(const Program& program, int argc, char** argv) {
   constexpr int kExitFailed = 1;
   constexpr int kExitRefused = 3;

@@ -32,7 +32,7 @@ struct LineUse {
   std::vector<std::string> places;  // Each with the offset of what it uses in the line.
 };
 
-// What was recorded between start() and stop(). One at a time.
+// The records between start() and stop(). One at a time.
 class Ledger {
  public:
   static void start();

@@ -30,7 +30,7 @@ using counting::Ledger;
 
 constexpr int kTimes = 4'000;
 
-// What is between start and stop is counted, and divided by the number of operations.
+// The accesses between start and stop are counted, and divided by the number of operations.
 struct Operation {
   std::string name;
   int count;

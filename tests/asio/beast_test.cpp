@@ -38,7 +38,7 @@ Pair connect() {
   return {Stream(std::move(client)), Stream(std::move(server))};
 }
 
-// What Asio opens for the first timer of the process, which a WebSocket has, is no test's.
+// The descriptor that Asio opens for the first timer of the process is no test's.
 [[maybe_unused]] const bool kHasTimers = [] {
   const boost::asio::steady_timer timer(asio::detail::unused_context());
   return true;

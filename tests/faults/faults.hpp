@@ -7,7 +7,7 @@
 
 namespace weft::test {
 
-// What the library asks of the system.
+// The calls that the library makes of the system.
 enum class Call : std::uint8_t {
   allocate,          // operator new, of all kinds: std::bad_alloc, or null for nothrow
   map,               // mmap
@@ -56,8 +56,8 @@ void arm(const Fault& fault, std::uint64_t number) noexcept;
 // Whether the fault has come.
 bool disarm() noexcept;
 
-// What is held through the calls that are interposed; what the C library takes for itself is not
-// counted.
+// The resources held through the calls that are interposed; what the C library takes for itself is
+// not counted.
 struct Held {
   std::int64_t blocks = 0;        // By operator new.
   std::int64_t mapped_bytes = 0;  // By mmap.

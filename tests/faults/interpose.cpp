@@ -65,9 +65,9 @@ Function* real(const char* name) noexcept {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Who would wait for an edge after EAGAIN, or after a transfer that was not whole, must be told of
-// one: where the kernel does that, something comes later. Registering anew makes it say what is
-// there.
+// A caller that would wait for an edge after EAGAIN, or after a transfer that was not whole, must
+// be told of one: where the kernel does that, something comes later. Registering anew makes it say
+// what is there.
 struct Registration {
   std::atomic<int> epoll{-1};
   epoll_event event{};
@@ -242,7 +242,7 @@ ssize_t read(int descriptor, void* data, size_t bytes) {
   return allowed == 0 && bytes > 0 ? -1 : real<decltype(read)>("read")(descriptor, data, allowed);
 }
 ssize_t write(int descriptor, const void* data, size_t bytes) {
-  // What is written to an eventfd is written whole.
+  // A write to an eventfd is whole.
   const bool whole = fault.error == kShort && descriptor != STDERR_FILENO;
   const std::size_t allowed = whole ? bytes : allowance(Call::write_file, bytes);
   return allowed == 0 && bytes > 0 ? -1 : real<decltype(write)>("write")(descriptor, data, allowed);

@@ -29,7 +29,7 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep;
 
-// What the other side's error looks like from here.
+// The other side's error, as it looks from here.
 const Documented kOtherSide = {
     make_error_code(weft::Errc::end_of_stream),
     make_error_code(weft::Errc::closed),

@@ -26,7 +26,7 @@ using weft::test::sweep;
 const Documented kRefusals = {std::make_error_code(std::errc::not_enough_memory),
                               make_error_code(weft::Errc::full)};
 
-// What was accepted runs, and nothing else does.
+// Accepted tasks run, and nothing else does.
 void submit(weft::PoolOptions options) {
   weft::Runtime runtime({.workers = 2});
   std::atomic<std::size_t> done{0};

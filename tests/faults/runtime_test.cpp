@@ -36,7 +36,7 @@ using weft::test::demand;
 using weft::test::Fault;
 using weft::test::sweep;
 
-// What the start and the end of a runtime ask of the system.
+// The calls that the start and the end of a runtime make of the system.
 constexpr std::initializer_list<Fault> kSystem = {
     {Call::map, ENOMEM},           {Call::unmap, ENOMEM},
     {Call::advise, EINVAL},        {Call::advise_many, ENOSYS},

@@ -66,7 +66,7 @@ std::size_t count_descriptors() {
   return count;
 }
 
-// What a scenario must leave as it was.
+// The numbers that a scenario must leave as they were.
 struct Books {
   Held memory;
   std::size_t descriptors;
@@ -92,7 +92,7 @@ std::string growth(const Books& before, const Books& after, const Fault* fault) 
   compare("blocks of operator new", before.memory.blocks, after.memory.blocks);
   compare("descriptors", before.descriptors, after.descriptors);
   compare("threads", before.threads, after.threads);
-  // What the system refuses to take back is nobody's fault.
+  // Memory that the system refuses to take back is nobody's fault.
   if (fault == nullptr || fault->call != Call::unmap) {
     compare("mapped bytes", before.memory.mapped_bytes, after.memory.mapped_bytes);
   }
@@ -154,7 +154,7 @@ struct Outcome {
 Outcome run_child(Scenario scenario, const Fault& fault, std::uint64_t number,
                   const Documented& documented) {
   std::FILE* output = std::tmpfile();
-  // What has not been written yet would be written twice.
+  // Text that has not been written yet would be written twice.
   std::cout.flush();
   (void)std::fflush(nullptr);
   const pid_t child = fork();

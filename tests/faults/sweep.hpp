@@ -18,8 +18,8 @@ namespace weft::test {
 
 using Scenario = void (*)();
 
-// What a scenario may end with, besides its return: std::bad_alloc, and a std::system_error whose
-// code is in here or stands for the fault's own number.
+// The ends that a scenario may have, besides its return: std::bad_alloc, and a std::system_error
+// whose code is in here or stands for the fault's own number.
 using Documented = std::vector<std::error_code>;
 
 void sweep(Scenario scenario, std::initializer_list<Fault> faults,
@@ -27,7 +27,7 @@ void sweep(Scenario scenario, std::initializer_list<Fault> faults,
 
 // For scenarios: ends them with the error, as what is documented.
 void expect_none(std::error_code error);
-// What must be so in every run; the process ends otherwise.
+// A condition that must hold in every run; the process ends otherwise.
 void demand(bool condition, const char* sentence);
 
 }  // namespace weft::test

@@ -366,7 +366,7 @@ TEST_CASE("without guard advice, stacks leave mappings to memory and threads") {
       if (taken < most / 4 || weft::base::count_mappings() > most / 8 * 7) return 2;
       if (!can_have_memory_and_a_thread()) return 3;
     }
-    // What a space had is there for the next one.
+    // The memory of a space is there for the next one.
     StackSpace other(&Coroutine::entry);
     return other.take(0, 32) != nullptr ? 0 : 4;
   });

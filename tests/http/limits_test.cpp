@@ -140,7 +140,7 @@ FIBER_TEST_CASE("never more handlers run than max_running, and one more is told 
   }
   CHECK(answered == 1);
   for (net::TcpStream& stream : busy) CHECK(first_answer(stream).status == 200);
-  // Those that were refused ask again, on the same connection.
+  // The clients that were refused ask again, on the same connection.
   for (net::TcpStream& stream : more) {
     send_text(stream, kGet);
     CHECK(first_answer(stream).status == 200);

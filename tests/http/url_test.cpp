@@ -51,7 +51,7 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
     CAPTURE(each.text);
     const auto [url, error] = http::Url::parse(each.text);
     CHECK((error ? std::string() : url.to_string()) == each.whole);
-    // What has been written is read as the same.
+    // A URL that has been written is read as the same.
     if (!error) CHECK(http::Url::parse(url.to_string()).value == url);
   }
   CHECK(http::Url::parse("ftp://a").error == http::Errc::unsupported);

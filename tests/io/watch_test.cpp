@@ -63,7 +63,7 @@ FIBER_TEST_CASE("a borrowed descriptor is waited for as often as it has somethin
     auto waiter = spawn([&waited = watch] { return waited.wait(Ready::read); });
     foreign.feed();
     CHECK(waiter.join().value == Ready::read);
-    // What is so now counts, however often it is asked for.
+    // The state of now counts, however often it is asked for.
     CHECK(watch.wait(Ready::read).value == Ready::read);
     CHECK(watch.wait(Ready::either).value == Ready::either);
     foreign.eat();

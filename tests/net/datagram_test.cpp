@@ -71,7 +71,7 @@ void exchange_datagrams() {
   CHECK(second.peer_address().value == here);
   CHECK(!second.send(bytes("answer")));
   CHECK(text_of(first) == "answer");
-  // What does not fit into the buffer is lost, and said to be.
+  // The part that does not fit into the buffer is lost, and said to be.
   CHECK(!first.send_to(bytes("too long"), there));
   std::array<std::byte, 3> small;
   const auto [received, error] = second.receive(small);

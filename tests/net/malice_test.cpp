@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kMany = 300 / static_cast<int>(kSlowdown);
 
-// What is asked of a server at the end: whether it is as it was.
+// The question to a server at the end: whether it is as it was.
 void check_that_it_lives(const Serving& serving) {
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "alive") == "alive");
@@ -69,7 +69,7 @@ FIBER_TEST_CASE(
     silent.push_back(serving.connect());
     if (i % 2 == 1) CHECK(!silent.back().write_all(bytes("hal")).error);
   }
-  // Who is too slow itself, as the machine is busy, comes again.
+  // A client that is too slow itself, as the machine is busy, comes again.
   for (bool served = false; !served;) {
     TcpStream stream = serving.connect();
     served = !stream.write_all(bytes("alive")).error && read_text(stream, 5) == "alive";

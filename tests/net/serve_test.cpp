@@ -288,7 +288,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
     const DescriptorLimit limit(static_cast<rlim_t>(lowest + 64));
     running =
         spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
-    // Those beyond the limit are not left to wait for ever.
+    // Connections beyond the limit are not left to wait for ever.
     while (server.stats().accepted < 100) this_fiber::sleep_for(1ms);
     CHECK(server.stats().pauses >= 3);
     CHECK(server.stats().refused == 100 - 63);

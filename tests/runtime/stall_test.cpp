@@ -1,4 +1,4 @@
-// What the monitor says of a fiber that keeps its worker.
+// The monitor's reports of a fiber that keeps its worker.
 #include <time.h>
 #include <unistd.h>
 
@@ -68,7 +68,7 @@ bool is_near(const void* address, const void* site) {
   asm volatile("" : : : "memory");
 }
 
-// What a report has said.
+// The words of a report.
 struct Heard {
   std::mutex mutex;
   Kind kind = Kind::busy;

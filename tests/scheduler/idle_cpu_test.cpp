@@ -1,4 +1,4 @@
-// What a process costs that has nothing to do.
+// The cost of a process that has nothing to do.
 #include <sys/resource.h>
 
 #include <chrono>

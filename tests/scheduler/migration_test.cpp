@@ -39,8 +39,8 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("scheduler/migration");
 
-// What a plain thread wakes goes to the shared queue, from which any worker takes it: so fibers
-// move. Goes on until enough of them have.
+// A fiber that a plain thread wakes goes to the shared queue, from which any worker takes it: so
+// fibers move. Goes on until enough of them have.
 THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever thread it runs",
                       {.workers = {2, 8}}) {
   constexpr int kFibers = 8;

@@ -37,7 +37,7 @@ class Checked {
   void add(Timer& timer, std::int64_t deadline) {
     timer = Timer{};
     wheel_.add(timer, Deadline::at_nanoseconds(deadline));
-    // What has passed already can fire a tick after now at best.
+    // A deadline that has passed already can fire a tick after now at best.
     oracle_.emplace(std::max(deadline, now_), &timer);
   }
   // The oracle's `position`th timer.

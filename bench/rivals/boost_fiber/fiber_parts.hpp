@@ -1,4 +1,4 @@
-// What the workloads are built from: Boost.Fiber's stacks, workers and fibers, and a wait group.
+// The parts of the workloads: Boost.Fiber's stacks, workers and fibers, and a wait group.
 #pragma once
 
 #include <malloc.h>

@@ -31,15 +31,16 @@ struct ClientOptions {
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
   // The head of an answer. Trailers may be so large once more.
   std::size_t head_bytes = 64 * 1024;
-  // What Reply::read_all() takes.
+  // The most that Reply::read_all() takes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
   // 0: answers that redirect are returned as they are.
   std::size_t max_redirects = 10;
-  // What https is spoken with: tls::client_layer(context). Empty: https is Errc::unsupported.
+  // The layer that https is spoken with: tls::client_layer(context). Empty: https is
+  // Errc::unsupported.
   ClientLayer secure = {};
 };
 
-// What is asked for.
+// The request that is made.
 struct Call {
   std::string method = "GET";
   std::string url;
@@ -83,7 +84,7 @@ class Reply {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
   // All of it. After an error `value` is what came before; Errc::body_too_large is one.
   net::Result<std::string> read_all(const Until& until = {});
-  // What came behind the last chunk; empty before the body's end has been read.
+  // The headers that came behind the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // Of no use to others, as are the next two.

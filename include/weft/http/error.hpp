@@ -1,4 +1,4 @@
-// What can be wrong with a message, as std::error_code values.
+// The errors of a message, as std::error_code values.
 #pragma once
 
 #include <system_error>

@@ -1,4 +1,4 @@
-// What may lie between HTTP and TCP: TLS, as a rule.
+// A layer between HTTP and TCP: TLS, as a rule.
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@ namespace weft::http {
 struct Limits {
   // The request line and all headers; 431. Trailers may be so large once more.
   std::size_t head_bytes = 16 * 1024;
-  // What is asked for; 414.
+  // The target of a request; 414.
   std::size_t target_bytes = 8 * 1024;
   // Headers of a request; 431. At most kMaxHeaders.
   std::size_t headers = 100;

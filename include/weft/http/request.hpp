@@ -1,4 +1,4 @@
-// What a client asks.
+// The request of a client.
 #pragma once
 
 #include <cstddef>
@@ -42,10 +42,11 @@ class Request {
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // The first one of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // What stands in the Host header; may be empty in HTTP/1.0.
+  // The Host header; may be empty in HTTP/1.0.
   [[nodiscard]] std::string_view host() const noexcept;
 
-  // What the router found in the path for `{name}`, decoded; empty if there is no such parameter.
+  // The part of the path that the router found for `{name}`, decoded; empty if there is no such
+  // parameter.
   [[nodiscard]] std::string parameter(std::string_view name) const;
   // By a router, with a name and a value that live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
@@ -61,7 +62,7 @@ class Request {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // All of it, which is at most Limits::body_bytes. After an error `value` is what came before.
   net::Result<std::string> read_all();
-  // What came behind the last chunk; empty before the body's end has been read.
+  // The headers that came behind the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   // The scope of this request: it ends with Errc::timed_out when Limits::request has passed, and

@@ -1,4 +1,4 @@
-// What a server answers.
+// The answer of a server.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ namespace weft::http {
 
 class Exchange;
 
-// What is left of a connection that no longer speaks HTTP.
+// The rest of a connection that no longer speaks HTTP.
 struct Upgraded {
   net::TcpStream& stream;
-  // What the client has sent already behind its request. To be read first.
+  // The bytes that the client has sent already behind its request. To be read first.
   std::string_view early;
   // Not null: what lies on the stream. To be read and written instead of it.
   Layer* layer = nullptr;
@@ -37,7 +37,7 @@ class Response {
   // 200 unless it is set; from 200 to 599. These three are without effect once the head has been
   // sent.
   void set_status(int status) noexcept;
-  // What set_status() was told. Never parks.
+  // The status that set_status() was told. Never parks.
   [[nodiscard]] int status() const noexcept;
   // Throws std::invalid_argument for a name that is no token, a value with control characters, and
   // for what the library writes itself: Transfer-Encoding, Connection, Date. A Content-Length must

@@ -25,7 +25,7 @@ namespace weft::http {
 // begun, with the end of the connection.
 using Handler = std::function<void(Request&, Response&)>;
 
-// What a log of accesses is told when a request has been answered.
+// The facts that a log of accesses is told when a request has been answered.
 struct Access {
   const Request& request;
   int status;                         // 0: the connection broke first.
@@ -49,14 +49,15 @@ struct ServerOptions {
   // The most connections that are open at once; more wait in the listener's backlog, but for one,
   // which has been accepted and waits for its place.
   std::size_t max_connections = kUnlimited;
-  // What the connections speak below HTTP: tls::server_layer(context). Its handshake is made in the
-  // connection's fiber, when the client's first bytes come, in Limits::head. Empty: nothing.
+  // The layer that the connections speak below HTTP: tls::server_layer(context). Its handshake is
+  // made in the connection's fiber, when the client's first bytes come, in Limits::head. Empty:
+  // nothing.
   ServerLayer secure = {};
   // Answers are compressed for clients that ask for it. Empty: none is.
   std::optional<Compression> compression = {};
   // Called behind each answer, in its fiber. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
-  // What a handler has thrown, before it is answered with 500. Empty: one line to stderr.
+  // Receives what a handler has thrown, before it is answered with 500. Empty: one line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
 };
 

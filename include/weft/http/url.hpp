@@ -19,7 +19,8 @@ struct Url {
   // for everything else; a user and a password are refused, too, and so are bytes that would have
   // to be coded.
   static net::Result<Url> parse(std::string_view text);
-  // What a link, or a redirect, at this place leads to: "https://a/b", "//a/b", "/b", "b", "?c".
+  // The place to which a link, or a redirect, leads from here: "https://a/b", "//a/b", "/b", "b",
+  // "?c".
   [[nodiscard]] net::Result<Url> resolve(std::string_view reference) const;
 
   // "example.org", "example.org:8080", "[::1]"; without the scheme's own port.

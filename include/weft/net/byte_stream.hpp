@@ -1,4 +1,4 @@
-// What connections have in common, whatever carries them.
+// The common part of connections, whatever carries them.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// What is known of a datagram that has been received.
+// The facts about a datagram that has been received.
 template <class Where>
 struct Received {
   std::size_t size = 0;  // Of what is in the buffer.

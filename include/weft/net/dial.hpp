@@ -17,7 +17,7 @@
 
 namespace weft::net {
 
-// What getaddrinfo says (EAI_NONAME, ...), as error codes.
+// The answers of getaddrinfo (EAI_NONAME, ...), as error codes.
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
 struct ResolverOptions {

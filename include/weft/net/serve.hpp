@@ -25,7 +25,7 @@
 
 namespace weft::net {
 
-// What becomes of a connection when its handler has returned.
+// The fate of a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
   // The handler is called again when there is something to read. Until then the connection has no
@@ -39,7 +39,7 @@ enum class Next : std::uint8_t {
 //               that the drain leaves in each connection brings it to one that waits.
 class Connection {
  public:
-  // What a connection is made of.
+  // The streams of which a connection is one.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
   // By the server.
@@ -88,7 +88,7 @@ class AnyListener {
   void close() const noexcept {
     std::visit([](auto* listener) { listener->close(); }, listener_);
   }
-  // What a connection that was accepted becomes.
+  // The stream that an accepted connection becomes.
   [[nodiscard]] Connection::AnyStream to_stream(Socket&& socket) const noexcept {
     if (std::holds_alternative<TcpListener*>(listener_)) return TcpStream(std::move(socket));
     return UnixStream(std::move(socket));
@@ -98,7 +98,7 @@ class AnyListener {
   std::variant<TcpListener*, UnixListener*> listener_;
 };
 
-// What happens to connections beyond ServeOptions::max_connections.
+// The fate of connections beyond ServeOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // They wait in the system's queue (ListenOptions::backlog) until another one ends.
   refuse,  // They are accepted and refused.

@@ -38,7 +38,7 @@ class Socket {
   // The descriptor, which stays open and is the caller's from now on; the socket is empty then. -1
   // for one that is empty or closed. Nobody may be using the socket.
   [[nodiscard]] int release() noexcept;
-  // What the poller knows it by, for select()'s cases; null for an empty socket.
+  // The handle by which the poller knows it, for select()'s cases; null for an empty socket.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:

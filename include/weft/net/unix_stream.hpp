@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// Who opened the other end: the process and its user, when it connected or listened.
+// The process that opened the other end, and its user, when it connected or listened.
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
@@ -45,7 +45,7 @@ class UnixStream : public ByteStream {
   // As TcpStream::adopt().
   static Result<UnixStream> adopt(int descriptor);
 
-  // Who connected, by process, user and group, as the system saw it then. Never parks. Errors:
+  // The peer, by process, user and group, as the system saw it then. Never parks. Errors:
   // Errc::closed; the system's.
   Result<PeerCredentials> peer_credentials() const noexcept;
   // This end's; unnamed unless it is bound. Never parks. Errors: Errc::closed; the system's.

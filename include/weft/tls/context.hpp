@@ -1,4 +1,4 @@
-// What TLS connections have in common: certificates, and whom to trust.
+// The common part of TLS connections: certificates, and whom to trust.
 #pragma once
 
 #include <memory>

@@ -72,7 +72,7 @@ class Stream {
   // The connection below, for its addresses, say.
   [[nodiscard]] net::TcpStream& tcp() noexcept;
 
-  // What was agreed upon; empty if nothing was.
+  // The protocol that was agreed upon; empty if none was.
   [[nodiscard]] std::string alpn() const;
   // "TLSv1.3".
   [[nodiscard]] std::string version() const;
