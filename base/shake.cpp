@@ -31,8 +31,10 @@ std::uint32_t rarity_of(Point point) noexcept {
       return 8;
     case Point::pass_by:
       return 3;
-    case Point::turn_over:
-      return 6;
+    case Point::grab:
+      return 4;
+    case Point::look_round:
+      return 12;
   }
   return 2;
 }

@@ -14,8 +14,9 @@ enum class Point : std::uint8_t {
   wake_apart,  // A woken fiber goes to the queue that all workers share.
   run_apart,   // A fiber that could be run in place is not.
   rouse,       // A sleeping thread is woken without reason.
-  pass_by,     // A thief leaves a victim alone, or a worker a queue.
-  turn_over,   // A turn ends early.
+  pass_by,     // A thief leaves a victim alone.
+  grab,        // A thief takes what its owner would have got to sooner.
+  look_round,  // A worker looks at what is shared, before it runs the next fiber.
 };
 
 #ifdef WEFT_SHAKE

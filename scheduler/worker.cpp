@@ -9,6 +9,7 @@
 #include "base/debug_locks.hpp"
 #include "base/panic.hpp"
 #include "base/probes.hpp"
+#include "base/shake.hpp"
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
@@ -76,7 +77,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
-      random_((index + 1) * 0x9E3779B97F4A7C15ULL),
+      random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.most_workers()) {}
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
@@ -162,7 +163,7 @@ void Worker::push_pinned(Fiber& fiber) noexcept {
 inline Fiber* Worker::take_next_at_hand() noexcept {
   const std::uint32_t left = decisions_left_.load(relaxed) - 1;
   decisions_left_.store(left, relaxed);
-  if (left == 0) [[unlikely]] {
+  if (left == 0 || base::shake::chance(base::shake::Point::look_round)) [[unlikely]] {
     look_due_ = true;
     return nullptr;
   }

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/shake.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
 
+namespace shake = base::shake;
 using fibers::Fiber;
 
 namespace {
@@ -42,9 +44,13 @@ Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexc
 
 // As a searcher, whose queue is empty. How many fibers it took.
 std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
-  if (!victim.queue_.is_open()) return 0;
+  if (!victim.queue_.is_open() || shake::chance(shake::Point::pass_by)) return 0;
   const std::size_t taken = queue_.steal_overflow(victim.queue_, random_.below(2) == 0);
   if (taken != 0) return taken;
+  if (shake::chance(shake::Point::grab)) {
+    if (const std::size_t stolen = queue_.steal_ring(victim.queue_)) return stolen;
+    if (const std::size_t stolen = queue_.steal_next(victim.queue_)) return stolen;
+  }
   const std::int64_t elapsed = now - look.time;
   if (elapsed < kWorthStealing) return 0;
   const Look before = std::exchange(look, look_at(victim, now));

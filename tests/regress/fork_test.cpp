@@ -122,6 +122,8 @@ TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
 DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
                 "in the child of a fork, where no worker is: end it by _exit or exec") {
   weft::run({.workers = 1}, [] {
+    // Whoever runs this waits by now, and holds no lock that the child would find locked for ever.
+    std::this_thread::sleep_for(50ms);
     const pid_t child = fork_quietly();
     if (child == 0) return;
     int status = 0;
