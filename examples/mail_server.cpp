@@ -7,7 +7,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <optional>
 #include <span>
 #include <string>
 #include <weft/go.hpp>
@@ -21,16 +20,17 @@ namespace {
 class Lines {
  public:
   explicit Lines(weft::net::ByteStream& stream) : stream_(stream) {}
-  std::optional<std::string> next() {
+  // False at the end.
+  bool next(std::string& line) {
     for (std::size_t end = 0; (end = read_.find("\r\n")) == std::string::npos;) {
       std::array<std::byte, 2048> part;
       const auto [count, error] = stream_.read_some(part, std::chrono::minutes(1));
-      if (error || read_.size() > 4096) return std::nullopt;
+      if (error || read_.size() > 4096) return false;
       read_.append(reinterpret_cast<const char*>(part.data()), count);
     }
-    std::string line = read_.substr(0, read_.find("\r\n"));
+    line = read_.substr(0, read_.find("\r\n"));
     read_.erase(0, line.size() + 2);
-    return line;
+    return true;
   }
   void say(const char* line) {
     const std::string text = std::string(line) + "\r\n";
@@ -46,18 +46,21 @@ void talk(weft::net::ByteStream& stream) {
   Lines lines(stream);
   lines.say("220 mail_server");
   std::string mail;
-  while (auto line = lines.next()) {
-    const std::string verb = line->substr(0, 4);
+  std::string line;
+  while (lines.next(line)) {
+    const std::string verb = line.substr(0, 4);
     if (verb == "QUIT") return lines.say("221 bye");
     if (verb == "DATA") {
       lines.say("354 go on");
-      while ((line = lines.next()) && *line != ".")
-        mail += line->substr(line->rfind("..", 0) == 0) + "\n";
-      if (!line) return;
+      for (;;) {
+        if (!lines.next(line)) return;
+        if (line == ".") break;
+        mail += line.substr(line.rfind("..", 0) == 0) + "\n";
+      }
       std::fputs(mail.c_str(), stdout);
       std::fflush(stdout);
     } else if (verb == "MAIL" || verb == "RCPT") {
-      mail += *line + "\n";
+      mail += line + "\n";
     } else if (verb != "HELO" && verb != "NOOP" && verb != "RSET") {
       lines.say("502 what?");
       continue;
