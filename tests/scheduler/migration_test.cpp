@@ -74,7 +74,9 @@ THREAD_TEST_CASE_WITH("a fiber keeps its id, its name and its errno on whatever 
   for (auto& turn : turns) turn->release();
 }
 
-FIBER_TEST_CASE("the thread a fiber sees is the one it runs on") {
+// Without a monitor: spares are threads, too.
+FIBER_TEST_CASE_WITH("the thread a fiber sees is the one it runs on",
+                     {.options = {.monitor = false}}) {
   // pthread_self() through the kernel's eyes: the id of the running thread cannot be folded.
   std::vector<weft::JoinHandle<void>> fibers;
   std::mutex mutex;
