@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/panic.hpp"
 #include "base/thread.hpp"
 
 namespace weft::detail {
@@ -10,11 +11,14 @@ namespace weft::detail {
 // them while the lock's and its data's cache lines stay with it; taking turns at every single one
 // would cost several line transfers each. When even that does not help, the holder has lost its
 // processor, and other threads are let run; and when that does not help either, because the caller
-// has a priority (SCHED_FIFO) that yields to no other, it sleeps.
+// has a priority (SCHED_FIFO) that yields to no other, it sleeps. In the child of a fork that a
+// fiber made the holder may be a thread of the parent's, which is not there: that is told after a
+// while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;
   constexpr unsigned kRoundsBeforeSleep = 64;
+  constexpr unsigned kRoundsOfPatience = 4096;  // Some 0.3 s.
   unsigned pauses = 8;
   for (unsigned round = 0;; ++round) {
     for (unsigned i = 0; i < pauses; ++i) pause_cpu();
@@ -22,6 +26,10 @@ void SpinLock::lock_contended() noexcept {
     pauses = std::min(pauses * 2, kLongestPause);
     if (round >= kRoundsBeforeSleep) {
       base::sleep_briefly();
+      WEFT_CHECK(
+          round < kRoundsOfPatience || !base::is_forked_fiber(),
+          "a fiber waits for a thread that the child of a fork, in which it is, does not have: "
+          "end the child by _exit or exec");
     } else if (round >= kRoundsBeforeYield) {
       base::yield_processor();
     }

@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <weft/detail/atomic.hpp>
 
 namespace weft::base {
 
@@ -61,20 +62,35 @@ unsigned cgroup_quota() {
   return smallest;
 }
 
-}  // namespace
+constexpr std::size_t kLongestStat = 1024;
 
-unsigned count_threads() noexcept {
-  const int descriptor = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return 0;
-  char text[1024];
+// Reads a file like /proc/self/stat into `text`. Returns the bracket that ends the second field, a
+// name that may hold anything; null when the system does not say.
+const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
+  const int descriptor = ::open(path, O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return nullptr;
   const ssize_t length = ::read(descriptor, text, sizeof text - 1);
   (void)::close(descriptor);
   text[length > 0 ? length : 0] = '\0';
-  // The second field is the program's name in brackets, and may hold anything; the number of
-  // threads is the 20th, after 17 blanks more.
-  const char* at = std::strrchr(text, ')');
+  return std::strrchr(text, ')');
+}
+
+}  // namespace
+
+unsigned count_threads() noexcept {
+  char text[kLongestStat];
+  const char* at = read_stat("/proc/self/stat", text);
+  // The 20th field; 18 blanks lead from the name to it.
   for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');
   return at == nullptr ? 0 : static_cast<unsigned>(std::strtoul(at, nullptr, 10));
+}
+
+bool is_runnable(int thread) noexcept {
+  char path[64];
+  (void)std::snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+  char text[kLongestStat];
+  const char* at = read_stat(path, text);
+  return at != nullptr && at[1] == ' ' && at[2] == 'R';
 }
 
 unsigned parse_cpu_quota(const char* text) noexcept {
@@ -104,6 +120,18 @@ void set_thread_name(const char* name) noexcept {
 }
 
 void yield_processor() noexcept { (void)sched_yield(); }
+
+namespace {
+// The kernel's number of the thread; 0: none. Relaxed: asked for by that thread.
+detail::Atomic<int> forked_fiber{0};
+}  // namespace
+
+void note_forked_fiber() noexcept { forked_fiber.store(::gettid(), detail::relaxed); }
+
+bool is_forked_fiber() noexcept {
+  const int thread = forked_fiber.load(detail::relaxed);
+  return thread != 0 && thread == ::gettid();
+}
 
 void sleep_briefly() noexcept {
   const int saved = errno;

@@ -15,6 +15,10 @@ void set_thread_name(const char* name) noexcept;
 // All threads of the process, the caller included; 0 when the system does not say.
 [[nodiscard]] unsigned count_threads() noexcept;
 
+// Whether the thread of this process with that number runs, or would if it had a processor; false
+// when the system does not say.
+[[nodiscard]] bool is_runnable(int thread) noexcept;
+
 // errno. By a function that is compiled alone, since compilers keep its address over a switch; and
 // that the thread sanitizer does not watch, as errno is no fiber's own.
 [[nodiscard]] int last_error() noexcept;
@@ -23,6 +27,11 @@ void set_thread_name(const char* name) noexcept;
 void yield_processor() noexcept;
 // So does this, even if the caller's priority is above that of all others; some 0.1 ms.
 void sleep_briefly() noexcept;
+
+// The child of a fork that a fiber made: by the thread that is left, when it begins; and whether
+// the caller is that thread. Such a fiber may come to a lock of a thread that is gone.
+void note_forked_fiber() noexcept;
+[[nodiscard]] bool is_forked_fiber() noexcept;
 
 // Parses "max" or a quota and a period as in cgroup v2's cpu.max; 0 when there is no limit.
 [[nodiscard]] unsigned parse_cpu_quota(const char* text) noexcept;

@@ -83,6 +83,7 @@ void after_fork_in_child() {
     // The fiber goes on as a plain thread would. It must not end: its worker is gone.
     if (fibers::Fiber* fiber = worker->current_fiber()) {
       fiber->stack.load(relaxed)->no_switch |= fibers::Stack::kForked;
+      base::note_forked_fiber();
     }
     weft_current_worker = nullptr;
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <thread>
 #include <weft/channel.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
@@ -128,6 +129,20 @@ DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
     if (child == 0) return;
     int status = 0;
     waitpid(child, &status, 0);
+    if (WIFSIGNALED(status)) std::abort();
+  });
+}
+
+DEATH_TEST_CASE(
+    "a lock that another thread held when a fiber forked is told in the child",
+    "a fiber waits for a thread that the child of a fork, in which it is, does not have") {
+  weft::run({.workers = 1}, [] {
+    weft::detail::SpinLock lock;
+    lock.lock();
+    if (fork_quietly() == 0) lock.lock();  // As the child has nobody to unlock it.
+    lock.unlock();
+    int status = 0;
+    (void)wait(&status);
     if (WIFSIGNALED(status)) std::abort();
   });
 }
