@@ -2,6 +2,8 @@
 
 #include <unwind.h>
 
+#include "fibers/gate.hpp"
+
 namespace weft::fibers {
 
 namespace {
@@ -28,9 +30,11 @@ Arrival visit(Arrival arrival) {
 
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
-  const std::ptrdiff_t left = end_of(parked.context) - parked.lowest;
+  // Relaxed: nobody else uses it now.
+  const Context context = behind_gate(parked.context.load(detail::relaxed));
+  const std::ptrdiff_t left = end_of(context) - parked.lowest;
   if (kSanitized || left < kUnwinderBytes) return trace;
-  parked.context = jump_on_top(parked.context, &trace, &visit).fctx;
+  parked.context.store(jump_on_top(context, &trace, &visit).fctx, detail::relaxed);
   return trace;
 }
 

@@ -6,7 +6,7 @@ namespace {
 // The words that weft_visit finds at its stack pointer; it knows this layout.
 struct alignas(16) Visit {
   weft::fibers::Arrival (*visitor)(weft::fibers::Arrival);
-  weft::fibers::Context host;
+  weft::fibers::Context visited;
   weft::fibers::SavedContext start;
 };
 
@@ -15,9 +15,9 @@ constexpr std::uintptr_t kRedZone = 128;
 
 }  // namespace
 
-// Calls the visitor and goes on as the host with what it returns. To unwinders it looks as if the
-// host had called it: the three .cfi_escape say that the host's stack pointer, resume address and
-// frame pointer are where `host` points to.
+// Calls the visitor and resumes the visited context with what it returns. To unwinders it looks as
+// if that had called it: the three .cfi_escape say that its stack pointer, resume address and frame
+// pointer are where `visited` points to.
 extern "C" [[gnu::visibility("hidden")]] void weft_visit() noexcept;
 
 #if defined(__x86_64__)

@@ -12,11 +12,11 @@ namespace weft::fibers {
 
 // Where a fiber is, and who owns it then. Written by the owner, read by dumps, so it may be stale.
 enum class FiberState : std::uint8_t {
-  free,     // In a store of records.
-  ready,    // In one run queue, or about to be put there: the queue owns it. No stack yet if new.
-  running,  // On a worker: that worker owns it.
-  parked,   // With whoever will wake it.
-  hosting,  // Waits for another fiber, which runs on its stack.
+  free,      // In a store of records.
+  ready,     // In one run queue, or about to be put there: the queue owns it. No stack yet if new.
+  running,   // On a worker: that worker owns it.
+  parked,    // With whoever will wake it.
+  inlining,  // Waits for another fiber, which runs on its stack.
 };
 
 // All that a spawned fiber is until it first runs: small, recycled, the closure inside.
@@ -33,8 +33,9 @@ struct Fiber {
   detail::Atomic<std::uint8_t> wait_reason{0};
   // Which size of stack, and kPinned.
   std::uint8_t size_class = kDefaultSizeClass;
-  // Of task.family(), 0 if that is null. Relaxed: written by who spawns; others take it as a hint.
-  detail::Atomic<std::uint8_t> family_digest{0};
+  // Of task.join_target(), 0 if that is null. Relaxed: written by who spawns; others take it as a
+  // hint.
+  detail::Atomic<std::uint8_t> target_digest{0};
   // Relative to task.image_hint(), since a whole address has no room; see set_up().
   // Relaxed: written by who spawns, read by dumps, perhaps stale.
   detail::Atomic<std::int32_t> site{0};
@@ -51,16 +52,16 @@ struct Fiber {
   void set_up(detail::Task&& new_task, std::uint8_t new_size_class, const void* caller) noexcept {
     task.refill(std::move(new_task));
     size_class = new_size_class;
-    family_digest.store(digest_of(task.family()), detail::relaxed);
+    target_digest.store(digest_of(task.join_target()), detail::relaxed);
     const std::intptr_t distance = reinterpret_cast<std::intptr_t>(caller) -
                                    reinterpret_cast<std::intptr_t>(task.image_hint());
     const auto kept = static_cast<std::int32_t>(distance);
     // Too far where the task was wrapped by a shared library, and the call is in the program.
     site.store(kept == distance ? kept : 0, detail::relaxed);
   }
-  [[nodiscard]] static std::uint8_t digest_of(const void* family) noexcept {
-    if (family == nullptr) return 0;
-    const auto address = reinterpret_cast<std::uintptr_t>(family);
+  [[nodiscard]] static std::uint8_t digest_of(const void* target) noexcept {
+    if (target == nullptr) return 0;
+    const auto address = reinterpret_cast<std::uintptr_t>(target);
     return static_cast<std::uint8_t>((address >> 4 ^ address >> 11) | 1);
   }
   // The `caller` that set_up() was given; null when unknown.

@@ -58,7 +58,7 @@ const Stack* overflowed_stack(const void* address, std::size_t& stack_size) noex
     if (space == nullptr) continue;
     const Stack* stack = space->find_overflowed(address, stack_size);
     if (stack == nullptr) continue;
-    // That of the innermost guest, if there are guests.
+    // That of the innermost inlined child, if there is one.
     while (const Fiber* fiber = stack->fiber) {
       const Stack* own = fiber->stack.load(relaxed);
       if (own == nullptr || own == stack) break;

@@ -35,10 +35,10 @@ inline constexpr unsigned kDefaultSizeClass = 2;
   return size_class;
 }
 
-// Of each stack beyond its size, for calls above those of a guest: a fiber may run in place on the
-// stack of one that has not used up more than this, and still has the full size of its own. Nobody
-// who is alone on a stack is promised it.
-inline constexpr std::size_t kHostBytes = std::size_t{16} << 10;
+// Of each stack beyond its size, for calls above those of an inlined child: a fiber may run in
+// place on the stack of one that has not used up more than this, and still has the full size of its
+// own. Nobody who is alone on a stack is promised it.
+inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
 // Up to 31 characters. Relaxed: written by the fiber, and read by dumps, which may see a mixture
 // of an old and a new name.
@@ -71,16 +71,19 @@ class FiberName {
 
 // The header of a stack, at the top of its own memory: the page it stands in is touched by every
 // fiber that runs there, so what a started fiber needs beyond its record costs no memory.
-// A worker has one more, for the stack its thread was born with; and a fiber that runs as a guest
-// has one in a frame of its host, on whose stack it runs.
+// A worker has one more, for the stack its thread was born with; and a fiber that runs inlined
+// has one in a frame of its parent, on whose stack it runs.
 // Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
 // fiber's waker.
 struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
-  Context context = nullptr;            // Where to go on; null while somebody runs here.
-  Fiber* fiber = nullptr;               // Bound to it, or its guest; null when free.
+  // Where to go on; stale while somebody runs here. Who resumes a fiber says so in its state first;
+  // docs/decisions/0011-deep-stacks.md says who relies on that. Relaxed: whoever hands the stack
+  // over publishes it.
+  detail::Atomic<Context> context{nullptr};
+  Fiber* fiber = nullptr;               // Bound to it, or inlined; null when free.
   Stack* next = nullptr;                // In the list of free stacks it is in.
   char* lowest = nullptr;               // The end of the memory, just above the guard.
   detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.

@@ -56,7 +56,7 @@ constexpr std::size_t color(std::size_t index) noexcept { return (index % 8) * 1
 
 // The memory of a stack, and the distance to the next one.
 constexpr std::size_t extent(unsigned size_class) noexcept {
-  return stack_bytes(size_class) + kHostBytes;
+  return stack_bytes(size_class) + kInlineBytes;
 }
 constexpr std::size_t stride(unsigned size_class) noexcept {
   return extent(size_class) + kGuardBytes;
@@ -224,7 +224,7 @@ Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexc
   stack->size_class = static_cast<std::uint8_t>(size_class);
   const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
   stack->sanitizer.create(lowest, size);
-  stack->context = make_context(header, size, entry_);
+  stack->context.store(make_context(header, size, entry_), relaxed);
   return stack;
 }
 
@@ -291,8 +291,7 @@ StackSpace::Counts StackSpace::counts() noexcept {
   return counts;
 }
 
-const Stack* StackSpace::find_overflowed(const void* address,
-                                         std::size_t& stack_size) const noexcept {
+StackSpace::Place StackSpace::find_place(const void* address) const noexcept {
   const auto* byte = static_cast<const char*>(address);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const std::size_t carved = ranges_[size_class].carved.load(acquire);  // [range]
@@ -300,25 +299,30 @@ const Stack* StackSpace::find_overflowed(const void* address,
     char* base = ranges_[size_class].base.load(relaxed);
     if (byte < base || byte >= base + carved * stride(size_class)) continue;
     const auto offset = static_cast<std::size_t>(byte - base);
-    if (offset % stride(size_class) >= kGuardBytes) return nullptr;
-    stack_size = stack_bytes(size_class);
-    return header_of(base, size_class, offset / stride(size_class));
+    const bool in_guard = offset % stride(size_class) < kGuardBytes;
+    return {base, size_class, offset / stride(size_class), in_guard};
   }
-  return nullptr;
+  return {};
+}
+
+bool StackSpace::has_header_at(const Stack* stack) const noexcept {
+  const Place place = find_place(stack);
+  return place.base != nullptr && !place.in_guard &&
+         stack == header_of(place.base, place.size_class, place.index);
+}
+
+const Stack* StackSpace::find_overflowed(const void* address,
+                                         std::size_t& stack_size) const noexcept {
+  const Place place = find_place(address);
+  if (place.base == nullptr || !place.in_guard) return nullptr;
+  stack_size = stack_bytes(place.size_class);
+  return header_of(place.base, place.size_class, place.index);
 }
 
 const char* StackSpace::find_top(const void* address) const noexcept {
-  const auto* byte = static_cast<const char*>(address);
-  for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
-    const std::size_t carved = ranges_[size_class].carved.load(acquire);  // [range]
-    if (carved == 0) continue;
-    char* base = ranges_[size_class].base.load(relaxed);
-    if (byte < base || byte >= base + carved * stride(size_class)) continue;
-    const auto offset = static_cast<std::size_t>(byte - base);
-    if (offset % stride(size_class) < kGuardBytes) return nullptr;
-    return top_of(base, size_class, offset / stride(size_class));
-  }
-  return nullptr;
+  const Place place = find_place(address);
+  if (place.base == nullptr || place.in_guard) return nullptr;
+  return top_of(place.base, place.size_class, place.index);
 }
 
 }  // namespace weft::fibers

@@ -52,6 +52,8 @@ class StackSpace {
   [[nodiscard]] Counts counts() noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 
+  // Whether `stack` is one of the stacks, not that of an inlined child, in a frame of its parent.
+  [[nodiscard]] bool has_header_at(const Stack* stack) const noexcept;
   // The stack in whose guard `address` lies, or null. Takes no lock, because the overflow report
   // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
   [[nodiscard]] const Stack* find_overflowed(const void* address,
@@ -61,9 +63,19 @@ class StackSpace {
   [[nodiscard]] const char* find_top(const void* address) const noexcept;
 
  private:
+  // Where an address lies: in the memory of the stack of this number, or in the guard below it.
+  struct Place {
+    char* base = nullptr;  // Null: in none.
+    unsigned size_class = 0;
+    std::size_t index = 0;
+    bool in_guard = false;
+  };
+  // Takes no lock.
+  [[nodiscard]] Place find_place(const void* address) const noexcept;
+
   struct Range {
     // Order
-    //   [range]  take stores carved (release) -> find_overflowed loads it (acquire): the base is
+    //   [range]  take stores carved (release) -> find_place loads it (acquire): the base is
     //            set and the pages may be touched.
     detail::Atomic<char*> base{nullptr};
     std::size_t limit = 0;   // Stacks that fit in the reservation.

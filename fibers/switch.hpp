@@ -20,7 +20,8 @@ struct Departure {
 inline void arrive(Arrival arrival, Stack& here) noexcept {
   const Departure departure = *static_cast<Departure*>(arrival.data);
   here.sanitizer.arrive_from(departure.from->sanitizer);
-  departure.from->context = arrival.fctx;
+  // Relaxed: `after` hands the stack over, if to anybody.
+  departure.from->context.store(arrival.fctx, detail::relaxed);
   departure.after(departure.argument);
   here.sanitizer.go_on();
 }
@@ -36,7 +37,10 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   *thread.exceptions = to.exceptions;
   *thread.error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
-  arrive(jump(to.context, &departure), from);
+  // What the caller has noted, that `to` runs now, stands before this in the program: who changes a
+  // context has all threads execute a barrier, and then reads that note.
+  asm volatile("" : : : "memory");
+  arrive(jump(to.context.load(detail::relaxed), &departure), from);
 }
 
 }  // namespace weft::fibers

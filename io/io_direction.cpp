@@ -14,12 +14,12 @@ using detail::release;
 namespace {
 
 constexpr const char* kTwoWaiters =
-    "two parties wait for the same direction of one descriptor: one may read and one may write; "
+    "two callers wait for the same direction of one descriptor: one may read and one may write; "
     "let one fiber do either, or hold a weft::Mutex over it";
 
 }  // namespace
 
-// One wait of one party; lives on its stack.
+// One wait of one caller; lives on its stack.
 struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
@@ -51,23 +51,23 @@ WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) no
   return winner == detail::Claim::kStop ? WaitOutcome::stopped : WaitOutcome::timed_out;
 }
 
-// Runs once the waiting party's registers are saved.
+// Runs once the waiting caller's registers are saved.
 void IoDirection::publish(void* waiter) noexcept {
   static_cast<Waiter*>(waiter)->direction->enter(reinterpret_cast<std::uintptr_t>(waiter));
 }
 
 // After the exchange that publishes the waiter or watch it is not touched again. If an edge came
 // first, it is delivered here.
-void IoDirection::enter(std::uintptr_t party) noexcept {
+void IoDirection::enter(std::uintptr_t entry) noexcept {
   std::uintptr_t expected = kIdle;
-  while (!word_.compare_exchange_weak(expected, party, acq_rel,  // [waiter]
+  while (!word_.compare_exchange_weak(expected, entry, acq_rel,  // [waiter]
                                       acquire)) {                // [edge]
     if (expected == kClosed) {
-      (void)deliver(party, WaitOutcome::closed);
+      (void)deliver(entry, WaitOutcome::closed);
       return;
     }
     if (expected == kReady && take_edge()) {
-      (void)deliver(party, WaitOutcome::ready);
+      (void)deliver(entry, WaitOutcome::ready);
       return;
     }
     WEFT_CHECK(expected == kIdle || expected == kReady, kTwoWaiters);
@@ -92,13 +92,13 @@ bool IoDirection::tell(detail::IoWatch& watch) noexcept {
   return true;
 }
 
-// By who has made the waiter unreachable for all others but its own party. True if somebody was
+// By who has made the waiter unreachable for all others but its own caller. True if somebody was
 // woken.
-bool IoDirection::deliver(std::uintptr_t party, WaitOutcome outcome) noexcept {
-  if ((party & kWatch) != 0) [[unlikely]] {
-    return tell(*reinterpret_cast<detail::IoWatch*>(party - kWatch));
+bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
+  if ((entry & kWatch) != 0) [[unlikely]] {
+    return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));
   }
-  Waiter& waiter = *reinterpret_cast<Waiter*>(party);
+  Waiter& waiter = *reinterpret_cast<Waiter*>(entry);
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
     // The clock or a stop was first. The edge stays for the next wait, unless somebody has closed,
     // or left an edge too; then there is nothing to add.
@@ -114,10 +114,10 @@ bool IoDirection::deliver(std::uintptr_t party, WaitOutcome outcome) noexcept {
   return true;
 }
 
-// By a party that no deliverer woke: makes sure that nobody looks at its waiter any more.
-void IoDirection::withdraw(std::uintptr_t party, const detail::Atomic<bool>& let_go) noexcept {
+// By a caller that no deliverer woke: makes sure that nobody looks at its waiter any more.
+void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let_go) noexcept {
   for (;;) {
-    std::uintptr_t expected = party;
+    std::uintptr_t expected = entry;
     // Relaxed on failure: nothing is read through another value of the word.
     if (word_.compare_exchange_strong(expected, kIdle, acq_rel, relaxed)) return;  // [waiter]
     if (let_go.load(acquire)) return;                                              // [let_go]

@@ -18,16 +18,16 @@ enum class WaitOutcome : std::uint8_t {
 };
 
 // One direction of a descriptor: whether an edge has come that nobody has looked at, and which
-// party waits for one. At most one party waits at a time; a second one ends the process.
-// A waiter lives on the parked stack. Who swaps its address out of word_ delivers to it; the
-// waiting party leaves only once that is over, so nobody ever reads a stack that is gone. Instead
-// of a waiter a watch may stand there, which is told of the edge: so a select, which waits for
-// more, is reached. What holds for waiters holds for watches, but they have no claim.
+// caller waits for one. At most one caller waits at a time; a second one ends the process.
+// A waiter lives on the parked stack. The thread that swaps its address out of word_ delivers to
+// it; the waiting caller leaves only once that is over, so nobody ever reads a stack that is gone.
+// Instead of a waiter a watch may stand there, which is told of the edge: so a select, which waits
+// for more, is reached. What holds for waiters holds for watches, but they have no claim.
 // Invariants
 //   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch
 //       with kWatch added.
 //   I2  kClosed is final until reset().
-//   I3  Who replaces an address either wins the waiter's claim and wakes its party, or lets it go;
+//   I3  Whoever replaces an address wins the waiter's claim and wakes its caller, or lets it go;
 //       nobody touches the waiter after either.
 // Order
 //   [edge]     notify stores kReady (acq_rel) -> take_edge, publish take it away (acquire): what
@@ -46,19 +46,19 @@ class IoDirection {
   // Before a system call, which will see all that the edges so far were about: forgets them.
   // False when no edge has come since set_drained(true): then the call would find nothing.
   [[nodiscard]] bool worth_trying() noexcept;
-  // Whether the last system call took all there was. By the party that reads or writes.
+  // Whether the last system call took all there was. By the caller that reads or writes.
   void set_drained(bool drained) noexcept {
     // Relaxed here and in worth_trying: only a hint, edges decide.
     if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
   }
 
   // The watch is told of the next edge or the close, or at once if an edge came since the last look
-  // or all is closed. By a party that could as well wait; it must remove the watch.
+  // or all is closed. By a caller that could as well wait; it must remove the watch.
   void add_watch(detail::IoWatch& watch) noexcept;
   // Once it returns the watch will not be told any more, and nobody looks at it.
   void remove_watch(detail::IoWatch& watch) noexcept;
 
-  // Wakes the waiting party, or remembers the edge. True if it woke somebody. From any thread.
+  // Wakes the waiting caller, or remembers the edge. True if it woke somebody. From any thread.
   bool notify() noexcept;
   // Ends this wait and all later ones. From any thread.
   void close() noexcept;
@@ -98,10 +98,10 @@ class IoDirection {
 
   [[nodiscard]] bool take_edge() noexcept;
   static void publish(void* waiter) noexcept;
-  void enter(std::uintptr_t party) noexcept;
-  bool deliver(std::uintptr_t party, WaitOutcome outcome) noexcept;
+  void enter(std::uintptr_t entry) noexcept;
+  bool deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept;
   static bool tell(detail::IoWatch& watch) noexcept;
-  void withdraw(std::uintptr_t party, const detail::Atomic<bool>& let_go) noexcept;
+  void withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let_go) noexcept;
 
   detail::Atomic<std::uintptr_t> word_{kIdle};
   detail::Atomic<std::int64_t> deadline_{Deadline::never().nanoseconds()};

@@ -29,8 +29,8 @@ const char* name_of(FiberState state) {
       return "running";
     case FiberState::parked:
       return "parked";
-    case FiberState::hosting:
-      return "hosting";
+    case FiberState::inlining:
+      return "inlining";
   }
   return "";
 }
@@ -42,7 +42,7 @@ FiberEntry read_entry(const Fiber& fiber, FiberState state, std::size_t runtime)
   entry.record = &fiber;
   entry.runtime = runtime;
   entry.state = name_of(state);
-  if (state == FiberState::parked || state == FiberState::hosting) {
+  if (state == FiberState::parked || state == FiberState::inlining) {
     entry.reason = to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed)));
   }
   const std::type_info* type = fiber.task.type_hint();

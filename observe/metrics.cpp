@@ -74,8 +74,8 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
       case FiberState::running:
         ++metrics.running;
         break;
-      case FiberState::hosting:
-        ++metrics.hosting;
+      case FiberState::inlining:
+        ++metrics.inlining;
         break;
       case FiberState::parked:
         ++metrics.parked_count;

@@ -58,7 +58,7 @@ void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
   const RuntimeStats& stats = runtime.stats;
   json.begin_object();
   json.field("live", stats.live).field("runnable", runtime.runnable);
-  json.field("running", runtime.running).field("hosting", runtime.hosting);
+  json.field("running", runtime.running).field("inlining", runtime.inlining);
   json.field("parked", runtime.parked_count).field("is_counted", runtime.is_counted);
   json.key("parked_by_reason").begin_object();
   for (const ParkedFibers& parked : runtime.parked) json.field(parked.reason, parked.count);

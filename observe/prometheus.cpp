@@ -174,7 +174,7 @@ void write_states(Page& page, const Reading& reading) {
     const std::string labels = label_of(reading, i);
     page.sample(labels + label("state", "runnable"), runtime.runnable);
     page.sample(labels + label("state", "running"), runtime.running);
-    page.sample(labels + label("state", "hosting"), runtime.hosting);
+    page.sample(labels + label("state", "inlining"), runtime.inlining);
     page.sample(labels + label("state", "parked"), runtime.parked_count);
   }
   page.family("weft_fibers_parked", "gauge", "Parked fibers by what they wait for.");

@@ -73,7 +73,7 @@ void shoot(const Fiber& fiber, int descriptor) noexcept {
   shot.reason = fiber.wait_reason.load(relaxed);
   fibers::Stack* stack = fiber.stack.load(relaxed);
   // Another thread may have been between two instructions of its switch.
-  if (stack != nullptr && stack->context != nullptr) {
+  if (stack != nullptr && stack->context.load(relaxed) != nullptr) {
     const fibers::Backtrace trace = fibers::backtrace_of(*stack);
     shot.count = trace.count;
     shot.returns = trace.frames;

@@ -180,7 +180,7 @@ void TraceStory::tell(const Event& event) {
       return begin_run(event);
     case TraceKind::leave:
       return end_run(event, "parked: " + reason_of(event.what));
-    case TraceKind::host:
+    case TraceKind::inlined:
       return end_run(event, "runs another in place: " + reason_of(event.what));
     case TraceKind::end:
       return end_run(event, "ended");

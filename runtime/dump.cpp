@@ -41,7 +41,7 @@ void append_state(const Fiber& fiber, std::string& text) {
       text.append(" is parked: ");
       text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
       break;
-    case FiberState::hosting:
+    case FiberState::inlining:
       text.append(" waits for one that runs on its stack: ");
       text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
       break;
@@ -56,7 +56,7 @@ void append_identity(const fibers::Stack& stack, std::string& text) {
 
 // Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
 // its stack be given back. Memory of stacks stays mapped, so at worst a 0 or another fiber's name
-// is read; or, where the fiber was a guest, whatever its host has written there since.
+// is read; or, where the fiber was inlined, whatever its parent has written there since.
 void append_fiber(const Fiber& fiber, std::string& text) {
   text.append("  fiber ");
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
@@ -91,7 +91,7 @@ void append_calls(const fibers::Backtrace& trace, std::string& text) {
 void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
   append_fiber(fiber, text);
   fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
-  // The calls of a host are below those of its guest.
+  // The calls of a parent are below those of its inlined child.
   if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
   append_calls(fibers::backtrace_of(*stack), text);
 }

@@ -37,7 +37,7 @@ bool DeadlockWatch::all_fibers_wait_for_each_other() const {
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
     const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
-    const bool waits = state == FiberState::parked || state == FiberState::hosting;
+    const bool waits = state == FiberState::parked || state == FiberState::inlining;
     if (!waits || !ends_from_inside(reason)) return false;
     ++waiting;
     return true;

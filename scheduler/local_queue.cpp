@@ -123,14 +123,15 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
     if (some.is_empty()) break;
     stolen.append(some);
   }
-  for (Fiber* fiber = stolen.first; fiber != nullptr; fiber = fiber->next) {
+  if (waiting_.size_hint() != 0) {
+    waiting_.push_first(stolen);  // refill() prefetches them.
+    return stolen.count;
+  }
+  std::uint32_t soon = RunQueue::kCapacity;
+  for (Fiber* fiber = stolen.first; fiber != nullptr && soon > 0; fiber = fiber->next, --soon) {
     fibers::prefetch(fiber->stack.load(relaxed));
   }
-  if (waiting_.size_hint() == 0) {
-    push_last(stolen);
-  } else {
-    waiting_.push_first(stolen);
-  }
+  push_last(stolen);
   return stolen.count;
 }
 

@@ -53,6 +53,7 @@ void Monitor::stop() noexcept {
 }
 
 void Monitor::run() noexcept {
+  StackTrimmer& trimmer = scheduler_.trimmer();
   std::int64_t period = kShortestPeriod;
   std::int64_t last_sample = Deadline::now_nanoseconds();
   std::int64_t last_long_run = last_sample;
@@ -64,12 +65,14 @@ void Monitor::run() noexcept {
     const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
     provide_spares(verdict);
     (void)scheduler_.decay_some(now);
+    trimmer.step(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
     period = now - last_long_run < kAlert ? kShortestPeriod : std::min(period * 2, kLongestPeriod);
-    if (now - last_awake < kRest) continue;
-    sleep();
-    last_sample = last_awake = Deadline::now_nanoseconds();
+    if (now - last_awake < kRest || trimmer.is_busy()) continue;
+    const bool risen = sleep_until(trimmer.next_sweep(last_awake));
+    last_sample = Deadline::now_nanoseconds();
+    if (risen) last_awake = last_sample;
     period = kShortestPeriod;
   }
 }
@@ -118,8 +121,8 @@ void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
-  // A thread that computes beside others has its share of a processor.
-  sight.is_blocked = (used - before) * 8 < elapsed;
+  // A thread that computes has its share of a processor; or has none, and would use it.
+  sight.is_blocked = (used - before) * 8 < elapsed && !base::is_runnable(worker.thread_number());
   if (!std::exchange(sight.is_stuck, true)) {
     // Relaxed: statistics, and the monitor is the only writer.
     (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
@@ -164,13 +167,16 @@ void Monitor::pause(std::int64_t nanoseconds) noexcept {
                    Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nanoseconds));
 }
 
-void Monitor::sleep() noexcept {
+// False when the deadline has passed, and nobody needs it.
+bool Monitor::sleep_until(Deadline deadline) noexcept {
   asleep_.store(1, seq_cst);                                          // [asleep]
   full_fence();                                                       // [asleep]
   if (scheduler_.all_are_asleep() && stopping_.load(acquire) == 0) {  // [stop]
-    base::futex_wait(asleep_, 1, Deadline::never());
+    base::futex_wait(asleep_, 1, deadline);
   }
-  asleep_.store(0, relaxed);
+  // Relaxed: who rises now is seen by the next sample.
+  const bool risen = asleep_.exchange(0, relaxed) == 0;
+  return risen || !scheduler_.all_are_asleep();
 }
 
 void Monitor::rise() noexcept {

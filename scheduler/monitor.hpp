@@ -24,8 +24,8 @@ class Worker;
 // A worker that has run one fiber for long.
 struct Stall {
   enum class Kind : std::uint8_t {
-    blocked,  // Its thread uses no processor time: it is in a system call, or was not let run.
-    busy,     // It computes.
+    blocked,  // Its thread uses no processor time: it waits in a system call.
+    busy,     // It computes, or would if its thread were given a processor.
   };
   Kind kind = Kind::busy;
   unsigned worker = 0;
@@ -50,12 +50,14 @@ struct MonitorOptions {
   // Told, on the monitor's thread, of each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
+  // How often deep stacks of parked fibers are looked for; 0: never.
+  std::chrono::nanoseconds trim_pause = std::chrono::seconds(10);
 };
 
 // Samples all workers: which fiber each runs, and how often it has switched. A fiber that is there
 // at two samples is asked to give way when its turn is over. One that is there for `stall` has its
-// worker stuck; the thread's processor clock says whether it is blocked or computes. For each
-// blocked worker a spare one works, and one more when all that are not blocked compute and
+// worker stuck; the thread's processor clock and state say whether it is blocked or computes. For
+// each blocked worker a spare one works, and one more when all that are not blocked compute and
 // something waits. A spare steals what the stuck worker has queued, sees to its timers, and holds
 // the watch, as any worker does; it rests again when it is not needed any more.
 // The period is 1 ms while fibers are seen that run for long, else up to 10 ms. When all workers
@@ -120,7 +122,7 @@ class Monitor {
   void judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept;
   void provide_spares(const Verdict& verdict) noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
-  void sleep() noexcept;
+  [[nodiscard]] bool sleep_until(Deadline deadline) noexcept;
   void rise() noexcept;
 
   Scheduler& scheduler_;

@@ -74,7 +74,7 @@ class NamedTask {
     this_fiber::set_name(name_);
     task_.run();
   }
-  [[nodiscard]] const void* family() const noexcept { return task_.family(); }
+  [[nodiscard]] const void* join_target() const noexcept { return task_.join_target(); }
 
  private:
   char name_[32] = {};
@@ -94,6 +94,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
       fibers_(this, options_.max_fibers),
       events_(events),
       idle_(options_.workers, most_workers()),
+      trimmer_(*this, options_.monitor.trim_pause.count()),
       outside_fibers_(fibers_),
       forks_(forks()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(most_workers())),

@@ -25,6 +25,7 @@
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/monitor.hpp"
 #include "scheduler/stack_shortage.hpp"
+#include "scheduler/stack_trimmer.hpp"
 #include "scheduler/watch.hpp"
 #include "scheduler/worker.hpp"
 
@@ -146,6 +147,7 @@ class Scheduler {
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
   [[nodiscard]] Monitor& monitor() noexcept { return monitor_; }
+  [[nodiscard]] StackTrimmer& trimmer() noexcept { return trimmer_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   // Something is watched for the first time: one worker should sleep in events(). From any thread.
@@ -178,6 +180,7 @@ class Scheduler {
   IdleSet idle_;
   DeadlockWatch deadlock_watch_{*this};
   StackShortage stack_shortage_{*this};
+  StackTrimmer trimmer_;
   Watch watch_;
   detail::Atomic<Worker*> napper_{nullptr};
   // Read by every searcher and sleeper, and hardly ever written.

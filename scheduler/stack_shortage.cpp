@@ -75,7 +75,7 @@ bool StackShortage::others_may_end() noexcept {
             may = fiber.stack.load(detail::relaxed) != nullptr;
             break;
           case fibers::FiberState::parked:
-          case fibers::FiberState::hosting:
+          case fibers::FiberState::inlining:
             may = !ends_from_inside(
                 static_cast<detail::WaitReason>(fiber.wait_reason.load(detail::relaxed)));
             break;

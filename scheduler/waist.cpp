@@ -133,7 +133,7 @@ class Destination {
   Destination()->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
-void* allocate_brief(std::size_t bytes) {
+void* allocate_small(std::size_t bytes) {
   Worker* worker = current_worker();
   if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
     return ::operator new(std::max(bytes, scheduler::BlockCache::kBlockBytes));
@@ -141,7 +141,7 @@ void* allocate_brief(std::size_t bytes) {
   return worker->blocks().take();
 }
 
-void free_brief(void* memory, std::size_t bytes) noexcept {
+void free_small(void* memory, std::size_t bytes) noexcept {
   Worker* worker = current_worker();
   if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
     return ::operator delete(memory);
@@ -215,12 +215,12 @@ void wake(Waker waker) noexcept {
   }
 }
 
-bool run_in_place(const void* family, WaitReason reason) noexcept {
+bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
   // On a worker's own stack a handler of the runtime may call, who is no fiber.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
-  return worker->run_in_place(family, reason);
+  return worker->run_in_place(target, reason);
 }
 
 unsigned concurrency() noexcept {

@@ -63,8 +63,8 @@ void check_may_switch(const Stack& stack) noexcept {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-// What a host uses of its stack between that and the guest's first call.
-constexpr std::size_t kFramesOfHost = 1 << 10;
+// The stack that a parent uses between that and the first call of an inlined child.
+constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
 
@@ -290,73 +290,73 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return *here.fiber;
 }
 
-// A fiber that the running one may be the host of: spawned here lately, and not started yet.
-Fiber* Worker::take_guest(const void* family) noexcept {
-  const std::uint8_t digest = Fiber::digest_of(family);
+// A fiber that the running one may run inlined: spawned here lately, and not started yet.
+Fiber* Worker::take_child(const void* target) noexcept {
+  const std::uint8_t digest = Fiber::digest_of(target);
   return queue_.take_recent(
-      [digest](const Fiber& fiber) { return fiber.family_digest.load(relaxed) == digest; },
-      [this, family](const Fiber& fiber) {
+      [digest](const Fiber& fiber) { return fiber.target_digest.load(relaxed) == digest; },
+      [this, target](const Fiber& fiber) {
         return fiber.stack.load(relaxed) == nullptr && fiber.size_class == default_size_class_ &&
-               fiber.task.family() == family;
+               fiber.task.join_target() == target;
       });
 }
 
-bool Worker::run_in_place(const void* family, detail::WaitReason reason) noexcept {
+bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcept {
   Fiber& waiting = *current_fiber();
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
   // A program that only forks and joins must not keep all others waiting.
   const std::uint32_t left = decisions_left_.load(relaxed);
   if (left <= 1) return false;
-  // What runs here may end on another worker, and this fiber would go on there.
+  // A fiber that runs here may end on another worker, and this one would go on there.
   if (waiting.is_pinned()) return false;
-  // The guest has no less than a stack of its own would give it.
-  if (room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfHost) return false;
-  Fiber* guest = take_guest(family);
+  // The child has no less than a stack of its own would give it.
+  if (room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent) return false;
+  Fiber* child = take_child(target);
   // It may have been behind others, which thieves did not see for a moment.
   announce_work();
-  if (guest == nullptr) return false;
+  if (child == nullptr) return false;
   decisions_left_.store(left - 1, relaxed);
   counters_.switches.add_one();
   waiting.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
-  waiting.state.store(FiberState::hosting, relaxed);
-  host(waiting, *guest);
+  waiting.state.store(FiberState::inlining, relaxed);
+  run_inlined(waiting, *child);
   return true;
 }
 
-// Runs `guest` to its end on the stack of `host`, who calls. The guest is a fiber in every way: it
-// may park, and go on on another worker, with the host's frames below its own. So it has a header
-// of its own, here. To the sanitizers both are one stack.
-void Worker::host(Fiber& host, Fiber& guest) noexcept {
-  Stack& below = *host.stack.load(relaxed);
+// Runs `child` to its end on the stack of `parent`, who calls. The child is a fiber in every way:
+// it may park, and go on on another worker, with the parent's frames below its own. So it has a
+// header of its own, here. To the sanitizers both are one stack.
+void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
+  Stack& below = *parent.stack.load(relaxed);
   Stack here;
   here.lowest = below.lowest;
   here.sanitizer = below.sanitizer;
   Worker* worker = current_worker();
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
-  below.fiber = &guest;
-  worker->bind(guest, here);
+  below.fiber = &child;
+  worker->bind(child, here);
   if (worker->watching_) [[unlikely]]
-    worker->note_switch(Departure::hosts, &guest);
-  WEFT_PROBE(run, &guest, worker->index_);
-  worker->current_.store(&guest, relaxed);
-  guest.state.store(FiberState::running, relaxed);
-  fibers::happens_after(&guest);
-  // A handler of the host's is none of the guest's.
+    worker->note_switch(Departure::inlines, &child);
+  WEFT_PROBE(run, &child, worker->index_);
+  worker->current_.store(&child, relaxed);
+  child.state.store(FiberState::running, relaxed);
+  fibers::happens_after(&child);
+  // A handler of the parent's is none of the child's.
   fibers::call_as_outermost(
-      [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &guest);
+      [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &child);
   if (here.locals != nullptr) [[unlikely]]
     detail::destroy_all(here.locals);
-  fibers::happens_before(&guest);
+  fibers::happens_before(&child);
   check_may_switch(here);
   worker = current_worker();
-  worker->retire(guest);
-  below.fiber = &host;
+  worker->retire(child);
+  below.fiber = &parent;
   if (worker->watching_) [[unlikely]]
-    worker->note_switch(Departure::ended, &host);
+    worker->note_switch(Departure::ended, &parent);
   *worker->thread_.exceptions = below.exceptions;
-  worker->current_.store(&host, relaxed);
-  host.state.store(FiberState::running, relaxed);
+  worker->current_.store(&parent, relaxed);
+  parent.state.store(FiberState::running, relaxed);
 }
 
 void Worker::stack_main(fibers::Arrival arrival) {

@@ -82,7 +82,7 @@ class Worker {
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
   // As detail::run_in_place(), by the fiber that runs here.
-  [[nodiscard]] bool run_in_place(const void* family, detail::WaitReason reason) noexcept;
+  [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_.load(detail::relaxed); }
 
@@ -201,8 +201,8 @@ class Worker {
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   void leave(fibers::Stack& from, fibers::Fiber* next, detail::After after) noexcept;
   void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
-  [[nodiscard]] fibers::Fiber* take_guest(const void* family) noexcept;
-  static void host(fibers::Fiber& host, fibers::Fiber& guest) noexcept;
+  [[nodiscard]] fibers::Fiber* take_child(const void* target) noexcept;
+  static void run_inlined(fibers::Fiber& parent, fibers::Fiber& child) noexcept;
   void retire(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] static fibers::Fiber& end_fiber(fibers::Fiber& fiber, fibers::Stack& here) noexcept;
   void run_task(fibers::Fiber& fiber);
@@ -218,7 +218,7 @@ class Worker {
   // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
   // branch on watching_, and no more. Not gnu::cold: compiled for size, an event takes half as long
   // again.
-  enum class Departure : std::uint8_t { ended, left, hosts };
+  enum class Departure : std::uint8_t { ended, left, inlines };
   [[gnu::noinline]] void note_spawn(const fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
   // The running fiber goes, and `next` is here, or the idle stack if it is null.

@@ -275,7 +275,7 @@ Fiber* Worker::take_pinned() noexcept {
   return pinned_ready_.take_first();
 }
 
-// What may run nowhere else, and what others might take, too, by turns.
+// Fibers that may run nowhere else, and those that others might take, too, by turns.
 Fiber* Worker::take_own_work() noexcept {
   pinned_first_ = !pinned_first_;
   Fiber* fiber = pinned_first_ ? take_pinned() : queue_.pop();

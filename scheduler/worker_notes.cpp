@@ -61,9 +61,9 @@ void Worker::note_switch(Departure how, const Fiber* next) noexcept {
   if (!trace_.is_on()) return;
   const std::uint64_t now = base::ticks();  // Both events are of one moment.
   if (const Fiber* fiber = current_fiber()) {
-    const TraceKind kind = how == Departure::ended   ? TraceKind::end
-                           : how == Departure::hosts ? TraceKind::host
-                                                     : TraceKind::leave;
+    const TraceKind kind = how == Departure::ended     ? TraceKind::end
+                           : how == Departure::inlines ? TraceKind::inlined
+                                                       : TraceKind::leave;
     trace_.put_at(now, kind, number_of(fiber), id_of(*fiber), 0, fiber->wait_reason.load(relaxed));
   }
   if (next == nullptr) {

@@ -21,10 +21,10 @@ namespace weft::io {
 // Readiness of a descriptor; either: one of both is asked for.
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
-// A descriptor that the calling party's runtime watches. It may be one of somebody else's making,
+// A descriptor that the caller's runtime watches. It may be one of somebody else's making,
 // and need not be non-blocking. Move-only; it must not outlive its runtime.
 // Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
-// writes nothing. One party waits to read and one to write at a time, which may be the same.
+// writes nothing. One caller waits to read and one to write at a time, which may be the same.
 // Descriptors that always are ready (regular files, directories, /dev/null) are so here, too.
 class Watch {
  public:
@@ -92,10 +92,11 @@ template <std::invocable Handler = detail::Nothing>
                                         std::move(handler));
 }
 
-// Many descriptors that one party waits for, as libraries with sockets of their own want it (curl's
-// multi interface, c-ares): an epoll of its own, so that an event costs the same however many there
-// are. Descriptors remain their owners', who remove them before they close them. Level-triggered.
-// add, change and remove come from anybody at any time, wait from one party at a time.
+// Many descriptors that one caller waits for, as libraries with sockets of their own want it
+// (curl's multi interface, c-ares): an epoll of its own, so that an event costs the same however
+// many there are. Descriptors remain their owners', who remove them before they close them.
+// Level-triggered. add, change and remove come from anybody at any time, wait from one caller at a
+// time.
 class WatchSet {
  public:
   struct Event {
@@ -146,7 +147,7 @@ class SignalSet {
   // for what cannot be handled (SIGKILL); the system's. Never parks.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
   // Parks until one of them has come since the last wait, and returns which; the smallest, if there
-  // are several. Errors: Errc::timed_out, cancelled. One party at a time.
+  // are several. Errors: Errc::timed_out, cancelled. One caller at a time.
   Result<int> wait(const Until& until = {});
 
  private:

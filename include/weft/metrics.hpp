@@ -60,7 +60,7 @@ struct RuntimeMetrics {
   // Of fibers at the time of the reading, which were counted one after the other.
   std::uint64_t runnable = 0;      // Ready, and not started or not running.
   std::uint64_t running = 0;       // On a worker.
-  std::uint64_t hosting = 0;       // Waiting for one that runs on their own stack.
+  std::uint64_t inlining = 0;      // Waiting for one that runs on their own stack.
   std::uint64_t parked_count = 0;  // The sum of the next.
   std::vector<ParkedFibers> parked;
   // False when the fibers could not be counted within 0.1 s: somebody holds their list.

@@ -20,8 +20,8 @@ namespace weft {
 // A fiber that has kept its worker for long, so that what waits behind it has to be run by others.
 struct StallReport {
   enum class Kind : std::uint8_t {
-    blocked,  // In a system call that weft does not know, or kept from running by other processes.
-    busy,     // It computes.
+    blocked,  // In a system call that weft does not know.
+    busy,     // It computes, or would if other processes left it a processor.
   };
   Kind kind;
   unsigned worker;  // Which of the runtime's workers.
@@ -68,7 +68,7 @@ struct RuntimeOptions {
   std::size_t max_blocking_threads = 512;
   // A thread that watches the workers while any of them is awake. Without it a fiber that computes
   // or blocks for long keeps what is queued behind it waiting, unless other workers are idle, and
-  // the four options below have no effect.
+  // the options below have no effect.
   bool monitor = true;
   // A fiber that never has to wait lets others go first after so long, in its next call of weft. At
   // least 1 ms, which is also how exact it is.
@@ -86,6 +86,9 @@ struct RuntimeOptions {
   // it. One that computes is interrupted for a moment, by a SIGURG with SA_RESTART; none is sent
   // where the program handles SIGURG itself.
   bool stall_calls = true;
+  // How often stacks of parked fibers are looked at for pages that deep calls have left below those
+  // that the fiber is in. They are given back if it stays parked for about a second. 0: never.
+  std::chrono::nanoseconds trim_pause = std::chrono::seconds(10);
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.

@@ -12,7 +12,7 @@ namespace weft::pool {
 // A slot is the right to run one task. A task of weight w counts for w: in the load from when it is
 // accepted, among what runs from when it starts.
 // Invariants
-//   I1  load_ is the weight of all that runs or is queued. Who accepts a task keeps it within
+//   I1  load_ is the weight of all that runs or is queued. To accept a task keeps it within
 //       bound_, which is the capacity and the places of the queue, without what is reserved.
 //   I2  used() is the weight of what runs: within capacity_, except while tasks run that were
 //       started under a larger one, or when a single task is heavier than that.

@@ -31,9 +31,10 @@ class TimingBook {
     }
     return now;
   }
-  // A task that was cancelled did not run.
+  // A task that was cancelled did not run, and a drain task is none of the user's.
   void record(const Lap& lap, detail::PoolJob::Outcome outcome) noexcept {
-    if (outcome == detail::PoolJob::Outcome::cancelled) return;
+    using Outcome = detail::PoolJob::Outcome;
+    if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
     // The laps of several workers are not recorded in the order of their ends.

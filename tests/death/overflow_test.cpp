@@ -56,10 +56,10 @@ DEATH_TEST_CASE("an overflow gives the fiber's id", "weft: fiber 1 'main' overfl
   weft::run({.workers = 1}, [] { use_up_the_stack(0); });
 }
 
-DEATH_TEST_CASE("an overflow of a guest names it, not its host",
-                "weft: fiber 2 'guest' overflowed") {
+DEATH_TEST_CASE("an overflow of a child names it, not its parent",
+                "weft: fiber 2 'child' overflowed") {
   weft::run({.workers = 1},
-            [] { weft::spawn({.name = "guest"}, [] { use_up_the_stack(0); }).join(); });
+            [] { weft::spawn({.name = "child"}, [] { use_up_the_stack(0); }).join(); });
 }
 
 DEATH_TEST_CASE("an overflow of a stack of another size says that size",

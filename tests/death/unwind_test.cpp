@@ -119,7 +119,7 @@ DEATH_TEST_CASE("so it does when the fiber runs in place, on a stack whose owner
       group.go([] { weft::test::weft_test_function_that_throws(4); });
       group.wait();
     } catch (...) {
-      std::fprintf(stderr, "the host has caught what its guest threw\n");
+      std::fprintf(stderr, "the parent has caught what its child threw\n");
     }
   });
 }

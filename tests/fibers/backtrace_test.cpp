@@ -76,7 +76,7 @@ TEST_CASE("where no room is left for an unwinder, nothing is tried") {
   Coroutine coroutine(space.take(0, 1));
   REQUIRE(coroutine.stack != nullptr);
   coroutine.body = [](Coroutine& self) {
-    volatile char most_of_it[(10 << 10) + weft::fibers::kHostBytes];
+    volatile char most_of_it[(10 << 10) + weft::fibers::kInlineBytes];
     most_of_it[0] = 0;
     self.suspend();
     most_of_it[sizeof most_of_it - 1] = most_of_it[0];

@@ -175,12 +175,12 @@ struct Visited {
   Partner* partner;
   bool on_its_stack = false;
   bool below_what_it_uses = false;
-  Context host = nullptr;
+  Context arrived_from = nullptr;
 };
 
-BARE_TEST_CASE("a visitor runs on the stack of its host, which gets what it returns") {
+BARE_TEST_CASE("a visitor runs on the visited stack, whose owner gets what it returns") {
   Partner partner(&scramble_for_ever);
-  partner.visit(nullptr);  // Only who has begun can be visited.
+  partner.visit(nullptr);  // A stack that has begun, and no other, can be visited.
   const char* end = weft::fibers::end_of(partner.context());
   for (int i = 0; i < 100; ++i) {
     Visited visited{&partner};
@@ -191,17 +191,17 @@ BARE_TEST_CASE("a visitor runs on the stack of its host, which gets what it retu
       here.on_its_stack = here.partner->contains(address);
       here.below_what_it_uses =
           static_cast<const char*>(address) < weft::fibers::end_of(here.partner->context());
-      return Arrival{arrival.fctx, &here.host};
+      return Arrival{arrival.fctx, &here.arrived_from};
     });
-    CHECK(answer == &visited.host);  // The host hands back what it was given.
+    CHECK(answer == &visited.arrived_from);  // The owner hands back what it was given.
     CHECK(visited.on_its_stack);
-    // Boost.Context has resumed the host by then, and the visitor may stand where it was saved.
+    // Boost.Context has resumed the owner by then, and the visitor may stand where it was saved.
     CHECK((!kAssembly || visited.below_what_it_uses));
     CHECK(weft::fibers::end_of(partner.context()) == end);
   }
 }
 
-BARE_TEST_CASE("a visitor that leaves is passed on to its host later") {
+BARE_TEST_CASE("a visitor that leaves is passed on to the owner of the stack later") {
   Partner partner(&return_for_ever);
   int first = 0;
   int second = 0;

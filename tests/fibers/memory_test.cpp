@@ -57,13 +57,13 @@ TEST_CASE("the document says what each field of a fiber's record takes") {
   CHECK_ROW(Fiber::state);
   CHECK_ROW(Fiber::wait_reason);
   CHECK_ROW(Fiber::size_class);
-  CHECK_ROW(Fiber::family_digest);
+  CHECK_ROW(Fiber::target_digest);
   CHECK_ROW(Fiber::site);
   CHECK_ROW(Fiber::task);
   check_sum("Fiber", sizeof(Fiber),
             sizeof(Fiber::next) + sizeof(Fiber::stack) + sizeof(Fiber::state) +
                 sizeof(Fiber::wait_reason) + sizeof(Fiber::size_class) +
-                sizeof(Fiber::family_digest) + sizeof(Fiber::site) + sizeof(Fiber::task),
+                sizeof(Fiber::target_digest) + sizeof(Fiber::site) + sizeof(Fiber::task),
             0);
   CHECK_ROW(Slab);
   check_row("Slab::kFibers", Slab::kFibers);

@@ -34,7 +34,7 @@ namespace {
 
 using weft::fibers::GuardKind;
 using weft::fibers::kGuardBytes;
-using weft::fibers::kHostBytes;
+using weft::fibers::kInlineBytes;
 using weft::fibers::kStackSizes;
 using weft::fibers::size_class_of;
 using weft::fibers::Stack;
@@ -100,9 +100,10 @@ TEST_CASE("a stack is usable from its lowest byte to its header") {
     char* lowest = stack->lowest;
     auto* header = reinterpret_cast<char*>(stack);
     const auto usable = static_cast<std::size_t>(header - lowest);
-    // The size, and what a host may use up above it; a little less for its own offset and header.
-    CHECK(usable < stack_bytes(size_class) + kHostBytes);
-    CHECK(usable > stack_bytes(size_class) + kHostBytes - 2048);
+    // The size, and what the parent of an inlined child may use up above it; a little less for its
+    // own offset and header.
+    CHECK(usable < stack_bytes(size_class) + kInlineBytes);
+    CHECK(usable > stack_bytes(size_class) + kInlineBytes - 2048);
     std::memset(lowest, 0x5a, usable - 256);  // The initial context stands at the top.
     space.cool(stack);
   }
@@ -174,8 +175,8 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
     for (Stack* other : stacks) {
       if (other == stack) continue;
       char* others = other->lowest;
-      CHECK((others + stack_bytes(other->size_class) + kHostBytes + kGuardBytes <= lowest ||
-             lowest + stack_bytes(stack->size_class) + kHostBytes + kGuardBytes <= others));
+      CHECK((others + stack_bytes(other->size_class) + kInlineBytes + kGuardBytes <= lowest ||
+             lowest + stack_bytes(stack->size_class) + kInlineBytes + kGuardBytes <= others));
     }
     for (int i = 0; i < 20; ++i) {
       char* inside = lowest + random.below(stack_bytes(stack->size_class));

@@ -63,7 +63,7 @@ TEST_CASE("what was asked for is done once, on the other side") {
       mine.state, mine.stack, *coroutine.stack,
       [](void* argument) noexcept {
         auto& call = *static_cast<Seen*>(argument);
-        call.context_saved = call.from->context != nullptr;
+        call.context_saved = call.from->context.load(weft::detail::relaxed) != nullptr;
         ++call.times;
       },
       &seen);

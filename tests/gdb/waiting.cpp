@@ -43,15 +43,15 @@ int main(int argc, char**) {
     weft::go({.name = "wants mutex"}, [&] { mutex.lock(); });
     // Without a name, so that the type of its callable is shown: a lambda nested in main's lambda.
     auto nested = weft::spawn([&] { event.wait(); });
-    auto host = weft::spawn({.name = "host"}, [&] {
-      auto guest = weft::spawn([&] { event.wait(); });
-      guest.join();
+    auto parent = weft::spawn({.name = "parent"}, [&] {
+      auto child = weft::spawn([&] { event.wait(); });
+      child.join();
     });
     weft::go({.name = "blocks"}, [] { blocks_for_ever(); });
     weft::this_fiber::sleep_for(std::chrono::milliseconds(100));
     if (dies) std::abort();
     weft::this_fiber::sleep_for(std::chrono::hours(1));
     nested.join();
-    host.join();
+    parent.join();
   });
 }

@@ -15,6 +15,7 @@
 namespace weft::base {
 void yield_processor() noexcept { model::let_others_run(); }
 void sleep_briefly() noexcept { model::let_others_run(); }
+bool is_forked_fiber() noexcept { return false; }
 int last_error() noexcept { return errno; }
 
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept {
@@ -214,7 +215,7 @@ inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& cl
 
 Waker current() noexcept { return Waker::of_thread(&model::World::current().me()); }
 
-// A party of a model is never spawned, so it has no host.
+// A party of a model is never spawned, so it has no parent.
 bool run_in_place(const void*, WaitReason) noexcept { return false; }
 
 void park(After after, WaitReason) noexcept { model::World::current().park(after); }

@@ -83,8 +83,8 @@ void do_various_things() {
   sent.wait();
   channel.close();
   received.wait();
-  auto guest = weft::spawn([] { return 1; });
-  CHECK(guest.join() == 1);
+  auto child = weft::spawn([] { return 1; });
+  CHECK(child.join() == 1);
   pool.wait_idle();
 }
 

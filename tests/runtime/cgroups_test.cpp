@@ -75,7 +75,7 @@ Group memory_group(std::size_t bytes) {
           std::to_string(bytes)};
 }
 
-// What the body returns, or minus the signal that has ended it.
+// The return value of the body, or minus the signal that has ended it.
 template <class Body>
 int status_in(const Group& group, Body body) {
   if (!group.exists()) return kNotPossibleHere;

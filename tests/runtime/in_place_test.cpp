@@ -55,7 +55,7 @@ ONE_WORKER_TEST_CASE(
     if (is_below_on_one_stack(place, mine)) ++in_place;
   };
   for (int i = 0; i < 10; ++i) {
-    note(spawn({.name = "guest"}, [] { return here(); }).join());
+    note(spawn({.name = "child"}, [] { return here(); }).join());
     const std::vector<int> captured(3, i);
     const std::string more(100, 'x');
     note(spawn([captured, more, also = captured] { return here(); }).join());
@@ -133,9 +133,9 @@ ONE_WORKER_TEST_CASE("wait groups and task groups run their own in place, and no
   CHECK(others == 0);
 }
 
-FIBER_TEST_CASE("a guest is a fiber of its own: id, name, locals") {
+FIBER_TEST_CASE("a child is a fiber of its own: id, name, locals") {
   const std::uint64_t my_id = weft::this_fiber::id();
-  weft::this_fiber::set_name("host");
+  weft::this_fiber::set_name("parent");
   static weft::FiberLocal<int> local;
   *local = 7;
   auto handle = spawn([my_id] {
@@ -143,33 +143,33 @@ FIBER_TEST_CASE("a guest is a fiber of its own: id, name, locals") {
     CHECK(weft::this_fiber::name().empty());
     CHECK(*local == 0);
     *local = 8;
-    weft::this_fiber::set_name("guest");
+    weft::this_fiber::set_name("child");
     weft::this_fiber::yield();
-    CHECK(weft::this_fiber::name() == "guest");
+    CHECK(weft::this_fiber::name() == "child");
     CHECK(*local == 8);
   });
   handle.join();
   CHECK(weft::this_fiber::id() == my_id);
-  CHECK(weft::this_fiber::name() == "host");
+  CHECK(weft::this_fiber::name() == "parent");
   CHECK(*local == 7);
 }
 
-FIBER_TEST_CASE("a guest does not see what its host is catching, nor the other way round") {
+FIBER_TEST_CASE("a child does not see what its parent is catching, nor the other way round") {
   for (int i = 0; i < 70; ++i) {
     try {
-      throw std::runtime_error("the host's");
+      throw std::runtime_error("the parent's");
     } catch (const std::runtime_error&) {
       spawn([] {
         CHECK(std::current_exception() == nullptr);
         CHECK(std::uncaught_exceptions() == 0);
         try {
-          throw std::logic_error("the guest's");
+          throw std::logic_error("the child's");
         } catch (const std::logic_error& caught) {
           weft::this_fiber::yield();
-          CHECK(std::string(caught.what()) == "the guest's");
+          CHECK(std::string(caught.what()) == "the child's");
         }
       }).join();
-      CHECK_THROWS_WITH_AS(throw, "the host's", std::runtime_error);
+      CHECK_THROWS_WITH_AS(throw, "the parent's", std::runtime_error);
     }
   }
 }
@@ -194,7 +194,7 @@ FIBER_TEST_CASE("a destructor that an exception has called may join") {
   CHECK(caught == 70);
 }
 
-FIBER_TEST_CASE("an exception of a guest comes out of its join") {
+FIBER_TEST_CASE("an exception of a child comes out of its join") {
   for (int i = 0; i < 70; ++i) {
     auto handle = spawn([i] { throw i; });
     int caught = -1;
@@ -207,7 +207,7 @@ FIBER_TEST_CASE("an exception of a guest comes out of its join") {
   }
 }
 
-FIBER_TEST_CASE("a guest may wait, and go on on another worker; so may its host after it") {
+FIBER_TEST_CASE("a child may wait, and go on on another worker; so may its parent after it") {
   weft::Channel<int> ping;
   weft::Channel<int> pong;
   auto partner = spawn([&] {
@@ -218,7 +218,7 @@ FIBER_TEST_CASE("a guest may wait, and go on on another worker; so may its host 
     sum += spawn([&, i] {
              ping.send(i);
              const int reply = pong.receive().value();
-             // A guest may be a host.
+             // A child may be a parent.
              return spawn([&, reply] {
                       weft::this_fiber::yield();
                       ping.send(reply);
@@ -253,7 +253,7 @@ std::uint64_t greedy(std::uint64_t levels) {
   if (levels == 0) return used;
   return used + spawn([levels] { return greedy(levels - 1); }).join();
 }
-FIBER_TEST_CASE("at whatever depth, a guest has three quarters of a stack") {
+FIBER_TEST_CASE("at whatever depth, a child has three quarters of a stack") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 

@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a pinned fiber goes on on its thread, whatever it waits for") {
   CHECK(moved == 0);
 }
 
-// Those who wake are threads of their own, or fibers of another runtime.
+// The wakers are threads of their own, or fibers of another runtime.
 THREAD_TEST_CASE("a pinned fiber is woken from outside, and when all workers sleep") {
   for (int round = 0; round < 10; ++round) {
     weft::Channel<int> there(0);

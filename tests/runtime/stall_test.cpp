@@ -1,4 +1,5 @@
 // The monitor's reports of a fiber that keeps its worker.
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -171,6 +172,51 @@ TEST_CASE("a fiber that sleeps in a system call is not woken by those who look a
     });
     undisturbed = slept && heard.reports > 0 && (weft::test::kSanitized || !heard.calls.empty());
   }
+}
+
+void pin_to(int processor) {
+  cpu_set_t only;
+  CPU_ZERO(&only);
+  CPU_SET(processor, &only);
+  CHECK(::sched_setaffinity(0, sizeof only, &only) == 0);
+}
+
+// From now on the calling thread runs on the processor that it is on, when nobody else would.
+int step_back() {
+  const int processor = ::sched_getcpu();
+  pin_to(processor);
+  const sched_param none{};
+  CHECK(::sched_setscheduler(0, SCHED_IDLE, &none) == 0);
+  return processor;
+}
+
+// While the worker is taken for blocked nobody is told that it computes, and the case does not end.
+TEST_CASE("a fiber whose thread is given no processor is not taken for blocked") {
+  const weft::test::TestGuard guard("a thread without a processor");
+  std::atomic<int> processor{-1};
+  stop = false;
+  std::thread other([&] {
+    while (processor < 0) std::this_thread::sleep_for(1ms);
+    pin_to(processor);
+    while (!stop) continue;
+  });
+  weft::RuntimeOptions options;
+  options.workers = 1;
+  options.max_spare_workers = 0;  // The fiber stays with its thread.
+  options.on_stall = [](const weft::StallReport& report) {
+    if (report.kind == Kind::busy) stop = true;
+  };
+  weft::Runtime runtime(options);
+  runtime.run([&] {
+    processor = step_back();
+    // Again and again, as each stall is told once, and another thing may have kept the worker then.
+    while (!stop) {
+      const auto end = std::chrono::steady_clock::now() + 500ms;
+      while (!stop && std::chrono::steady_clock::now() < end) continue;
+      weft::this_fiber::sleep_for(1ms);
+    }
+  });
+  other.join();
 }
 
 void handle_urgent(int) {}

@@ -17,20 +17,8 @@ using namespace std::chrono_literals;
 using weft::Deadline;
 using weft::scheduler::Scheduler;
 
-TEST_SUITE_BEGIN("scheduler/decay");
-
-THREAD_TEST_CASE("what a burst has left is given back under a light load that does not end") {
-  Scheduler& scheduler = *Scheduler::current();
-  const unsigned workers = runtime.workers();
-  std::atomic<bool> stop{false};
-  weft::WaitGroup sleepers;
-  sleepers.add(workers);
-  for (unsigned i = 0; i < workers; ++i) {
-    runtime.go([&] {
-      while (!stop) weft::this_fiber::sleep_for(5ms);
-      sleepers.done();
-    });
-  }
+// So many fibers at once, each with a stack of its own, that end together.
+void run_burst(weft::Runtime& runtime) {
   const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
   weft::Event end;
   weft::WaitGroup group;
@@ -47,6 +35,23 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
   CHECK(runtime.stats().stacks_resident >= static_cast<std::uint64_t>(burst));
   end.set();
   group.wait();
+}
+
+TEST_SUITE_BEGIN("scheduler/decay");
+
+THREAD_TEST_CASE("what a burst has left is given back under a light load that does not end") {
+  Scheduler& scheduler = *Scheduler::current();
+  const unsigned workers = runtime.workers();
+  std::atomic<bool> stop{false};
+  weft::WaitGroup sleepers;
+  sleepers.add(workers);
+  for (unsigned i = 0; i < workers; ++i) {
+    runtime.go([&] {
+      while (!stop) weft::this_fiber::sleep_for(5ms);
+      sleepers.done();
+    });
+  }
+  run_burst(runtime);
   // As who samples the workers does.
   const auto few = [&runtime] {
     const weft::RuntimeStats stats = runtime.stats();
@@ -64,21 +69,7 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
 THREAD_TEST_CASE_WITH("what is idle is given back within a period, however much it is",
                       {.options = {.monitor = false}}) {
   Scheduler& scheduler = *Scheduler::current();
-  const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
-  weft::Event end;
-  weft::WaitGroup group;
-  group.add(static_cast<std::uint64_t>(burst));
-  std::atomic<int> started{0};
-  for (int i = 0; i < burst; ++i) {
-    runtime.go([&] {
-      ++started;
-      end.wait();
-      group.done();
-    });
-  }
-  while (started < burst) std::this_thread::sleep_for(1ms);
-  end.set();
-  group.wait();
+  run_burst(runtime);
   REQUIRE(runtime.wait_idle_for(60s));
   // Two periods, in which nothing is needed.
   constexpr std::int64_t kPeriod = 500'000'000;

@@ -37,9 +37,7 @@ class PoolTarget {
       : progress_(progress),
         parent_(parent),
         runs_in_callers_(options.on_full == OnFull::caller_runs),
-        pool_(completed(std::move(options))) {
-    if (parent != nullptr) parent->is_host_ = true;
-  }
+        pool_(completed(std::move(options))) {}
 
   // `nested`: 0 for a party of its own, else how deep the acting task is in others.
   void act(Random& random, int nested) {
@@ -87,11 +85,10 @@ class PoolTarget {
     pool_.join();
     const PoolStats stats = pool_.stats();
     CHECK(balanced(stats));
-    if (!is_host_) {  // Otherwise the visits of its sub-pools are among them.
-      CHECK(stats.submitted == accepted_.load());
-      CHECK(stats.rejected == refused_.load());
-      CHECK(stats.completed + stats.failed == ran_.load());
-    }
+    CHECK(stats.submitted == accepted_.load());
+    CHECK(stats.rejected == refused_.load());
+    CHECK(stats.completed + stats.failed == ran_.load());
+    CHECK(stats.in_sub_pools == 0);
     CHECK(stats.completed + stats.failed + stats.cancelled == stats.submitted);
     CHECK(stats.live + stats.blocked + stats.released == 0);
     CHECK(stats.started == stats.retired);
@@ -332,7 +329,6 @@ class PoolTarget {
   Progress& progress_;
   PoolTarget* const parent_;
   const bool runs_in_callers_;
-  bool is_host_ = false;
   Concurrency gauge_;
   std::array<Concurrency, kKeys> of_key_;
   std::atomic<std::uint64_t> made_{0};

@@ -22,11 +22,12 @@ class AttributedTask final : public PoolJob {
   template <class F>
   void set(const SubmitOptions& options, std::stop_token of_pool, F&& callable) {
     using Callable = std::decay_t<F>;
-    constexpr bool takes_stop = kTakesStop<Callable&>;
-    attributes_.set(options, takes_stop);
-    const bool has_own = takes_stop && (options.stop.stop_possible() || options.timeout != kNever);
+    constexpr bool kIsStoppable = kTakesStop<Callable&>;
+    attributes_.set(options, kIsStoppable);
+    const bool has_own =
+        kIsStoppable && (options.stop.stop_possible() || options.timeout != kNever);
     stop_ = PoolStop(std::move(of_pool), has_own);
-    if constexpr (takes_stop) {
+    if constexpr (kIsStoppable) {
       task_ = Task(StoppableTask<Callable>{std::forward<F>(callable), stop_.token()});
     } else {
       task_ = Task(std::forward<F>(callable));

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <weft/accepted.hpp>
 #include <weft/detail/task.hpp>
@@ -15,17 +16,19 @@ struct SubmitOptions;
 
 namespace detail {
 
+// How long a submission waits for room: as on_full says, not at all, or until its limit.
+enum class Room : std::uint8_t { as_configured, now, awaited };
+
 // The calls that a TaskGroup makes of a FiberPool. The pool hands them down when the group is made,
 // so neither the header of groups nor a program whose groups have no pool needs to know pools.
 class GroupPool {
  public:
-  // Each does what the function of FiberPool does that is called so. A task that is refused is as
-  // it was.
+  // As FiberPool::submit(), try_submit() or submit_until(), by `room`. A task that is refused is as
+  // it was. The rest as FiberPool's that are called so.
   struct Calls {
-    Accepted (*submit)(FiberPool& pool, Task& task);
-    Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, Task& task);
-    Accepted (*try_submit)(FiberPool& pool, Task& task);
-    Accepted (*submit_until)(FiberPool& pool, const Until& until, Task& task);
+    Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
+    Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, Room room,
+                            const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
     // Calls `wait` and returns its answer. If the caller is a task of the pool, its slot is free
     // for others meanwhile.
@@ -39,13 +42,12 @@ class GroupPool {
 
   [[nodiscard]] explicit operator bool() const noexcept { return pool_ != nullptr; }
   // Only with a pool.
-  [[nodiscard]] Accepted submit(Task& task) const { return calls_->submit(*pool_, task); }
-  [[nodiscard]] Accepted submit(const SubmitOptions& options, Task& task) const {
-    return calls_->submit_with(*pool_, options, task);
+  [[nodiscard]] Accepted submit(Room room, const Until& until, Task& task) const {
+    return calls_->submit(*pool_, room, until, task);
   }
-  [[nodiscard]] Accepted try_submit(Task& task) const { return calls_->try_submit(*pool_, task); }
-  [[nodiscard]] Accepted submit_until(const Until& until, Task& task) const {
-    return calls_->submit_until(*pool_, until, task);
+  [[nodiscard]] Accepted submit(const SubmitOptions& options, Room room, const Until& until,
+                                Task& task) const {
+    return calls_->submit_with(*pool_, options, room, until, task);
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
   // Without a pool too: then it is just a call of `wait`.

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
-#include <weft/detail/brief.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/small_block.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft::detail {
@@ -73,7 +73,7 @@ class JoinCore {
 
 // The outcome of a fiber: a value or the exception that ended it. A reference is kept as a pointer.
 template <class T>
-class JoinState : public JoinCore, public Brief {
+class JoinState : public JoinCore, public SmallBlock {
   using Stored = std::conditional_t<
       std::is_void_v<T>, std::monostate,
       std::conditional_t<std::is_reference_v<T>, std::remove_reference_t<T>*, T>>;
@@ -116,7 +116,7 @@ template <class Callable, class Result>
 struct JoinableTask {
   using Shown = Callable;  // In dumps, in place of this wrapping.
 
-  [[nodiscard]] const void* family() const noexcept { return state; }
+  [[nodiscard]] const void* join_target() const noexcept { return state; }
   void operator()() {
     state->store_outcome(*callable);
     callable.reset();

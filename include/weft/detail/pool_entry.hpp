@@ -15,6 +15,7 @@
 #include <weft/accepted.hpp>
 #include <weft/detail/attributed_job.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/group_pool.hpp>
 #include <weft/detail/pool_batch.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/pool_task.hpp>
@@ -39,8 +40,7 @@ concept MovesOutOfElements =
 // it is refused. FiberPool has the names and says what they mean.
 class PoolEntry {
  public:
-  // How long a call waits for room: as on_full says, not at all, or until its limit.
-  enum class Room : std::uint8_t { as_configured, now, awaited };
+  using Room = detail::Room;
   template <class F>
   using TaskOf = PoolTask<PoolResult<std::decay_t<F>&>>;
 

@@ -60,8 +60,10 @@ using PoolResult = typename PoolResultOf<F>::type;
 //               uses.
 class PoolJob {
  public:
-  enum class Outcome : std::uint8_t { completed, failed, cancelled };
-  enum class Kind : std::uint8_t { on_heap, on_stack, unwatched };
+  // drained: by a task of the pool's own, which is none of its user's.
+  enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
+  // drain: one of those.
+  enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
 
   PoolJob(const pool::PoolCore& root, Kind kind, TaskAttributes* attributes = nullptr) noexcept
       : root_(&root),
@@ -91,6 +93,7 @@ class PoolJob {
   };
   [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
   [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
+  [[nodiscard]] bool is_drain() const noexcept { return kind_ == Kind::drain; }
   // By the pool, after execute(): the handle has been dropped, so nobody will ask for the outcome.
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]

@@ -11,7 +11,7 @@
 #include <typeinfo>
 #include <utility>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/brief.hpp>
+#include <weft/detail/small_block.hpp>
 
 namespace weft::detail {
 
@@ -29,8 +29,8 @@ struct ShownType<Callable> {
 // A callable that somebody waits for names its join target, which the waiters look at: a JoinCore
 // or a WaitGroup, say.
 template <class Callable>
-concept HasFamily = requires(const Callable& callable) {
-  { callable.family() }
+concept HasJoinTarget = requires(const Callable& callable) {
+  { callable.join_target() }
   noexcept->std::same_as<const void*>;
 };
 
@@ -93,9 +93,9 @@ class Task {
   }
 
   // The join target of the callable; null for most. Requires a callable.
-  [[nodiscard]] const void* family() const noexcept {
-    const auto family_of = operations_hint()->family;
-    return family_of == nullptr ? nullptr : family_of(storage_);
+  [[nodiscard]] const void* join_target() const noexcept {
+    const auto target_of = operations_hint()->join_target;
+    return target_of == nullptr ? nullptr : target_of(storage_);
   }
 
   // The type of the callable, also after it ran; null if there was none, or without RTTI.
@@ -112,7 +112,7 @@ class Task {
     void (*destroy)(void* storage) noexcept;
     // Null where copying the bytes moves the callable: true of what most programs capture.
     void (*relocate)(void* from, void* to) noexcept;
-    const void* (*family)(const void* storage) noexcept;  // Null if it has none.
+    const void* (*join_target)(const void* storage) noexcept;  // Null if it has none.
     const std::type_info* type;
   };
 
@@ -147,7 +147,7 @@ class Task {
     source.~Callable();
   }
   template <class Callable>
-  struct Box : Brief {
+  struct Box : SmallBlock {
     Callable callable;
   };
   template <class Callable>
@@ -167,22 +167,22 @@ class Task {
   }
 
   template <class Callable>
-  static const void* family_inline(const void* storage) noexcept {
-    return std::launder(static_cast<const Callable*>(storage))->family();
+  static const void* target_inline(const void* storage) noexcept {
+    return std::launder(static_cast<const Callable*>(storage))->join_target();
   }
   template <class Callable>
-  static const void* family_boxed(const void* storage) noexcept {
-    return boxed<Callable>(storage)->callable.family();
+  static const void* target_boxed(const void* storage) noexcept {
+    return boxed<Callable>(storage)->callable.join_target();
   }
   template <class Callable, bool kIsBoxed>
-  [[nodiscard]] static constexpr auto family_of() noexcept -> const
+  [[nodiscard]] static constexpr auto target_of() noexcept -> const
       void* (*)(const void*) noexcept {
-    if constexpr (!HasFamily<Callable>) {
+    if constexpr (!HasJoinTarget<Callable>) {
       return nullptr;
     } else if constexpr (kIsBoxed) {
-      return &family_boxed<Callable>;
+      return &target_boxed<Callable>;
     } else {
-      return &family_inline<Callable>;
+      return &target_inline<Callable>;
     }
   }
 
@@ -199,10 +199,10 @@ class Task {
   static constexpr Operations kInline{
       &run_inline<Callable>, &destroy_inline<Callable>,
       std::is_trivially_copyable_v<Callable> ? nullptr : &relocate_inline<Callable>,
-      family_of<Callable, false>(), type_of<Callable>()};
+      target_of<Callable, false>(), type_of<Callable>()};
   template <class Callable>
   static constexpr Operations kBoxed{&run_boxed<Callable>, &destroy_boxed<Callable>, nullptr,
-                                     family_of<Callable, true>(), type_of<Callable>()};
+                                     target_of<Callable, true>(), type_of<Callable>()};
 
   void set_operations(const Operations& operations) noexcept {
     operations_.store(reinterpret_cast<std::uintptr_t>(&operations), relaxed);

@@ -13,7 +13,7 @@ enum class TraceKind : std::uint8_t {
   run,          // fiber, its id: it goes on
   leave,        // fiber, its id; what it waits for: it is parked, or gives way
   end,          // fiber, its id
-  host,         // fiber, its id; what it waits for: one runs on its stack
+  inlined,      // fiber, its id; what it waits for: one runs on its stack
   name,         // fiber's id; the name
   idle,         // The worker has no fiber.
   steal,        // the victim's index

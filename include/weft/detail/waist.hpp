@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/brief.hpp>
+#include <weft/detail/small_block.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
@@ -133,13 +133,13 @@ void park(After after, WaitReason reason) noexcept;
 // wakes the caller. Returns claim.winner(). Whoever else may wake the caller must claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
-// Instead of parking until a fiber of `family` (see Task::family) has ended: if one that was
+// Instead of parking until a fiber of `target` (see Task::join_target) has ended: if one that was
 // spawned here lately has not started, and the caller is a fiber whose stack has room for it, the
-// caller is its host until it ends: the guest runs on the host's stack, and the host counts as
-// waiting for `reason`. False when there is none, or when it is time for others to run.
-// A host can do nothing until its guest has ended: only for waits without deadline, for all of the
-// family or for its only one.
-bool run_in_place(const void* family, WaitReason reason) noexcept;
+// caller is its parent until it ends: the child runs on the parent's stack, and the parent counts
+// as waiting for `reason`. False when there is none, or when it is time for others to run. A parent
+// can do nothing until its child has ended: only for waits without deadline, for all of the
+// target's fibers or for its only one.
+bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Call it exactly once per park. From any thread.
 // Synchronizes with the return of the park.

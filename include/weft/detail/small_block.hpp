@@ -1,4 +1,4 @@
-// Memory for what lives as briefly as a fiber.
+// Small blocks of memory, for what lives as briefly as a fiber.
 #pragma once
 
 #include <cstddef>
@@ -8,14 +8,14 @@ namespace weft::detail {
 
 // As operator new and operator delete, for memory that is small and short-lived: a worker keeps
 // some for the next time. What one thread has allocated another may free. Throws std::bad_alloc.
-[[nodiscard]] void* allocate_brief(std::size_t bytes);
-void free_brief(void* memory, std::size_t bytes) noexcept;
+[[nodiscard]] void* allocate_small(std::size_t bytes);
+void free_small(void* memory, std::size_t bytes) noexcept;
 
 // Objects of a class that is derived from this live there, if they are made by `new`.
-struct Brief {
-  static void* operator new(std::size_t bytes) { return allocate_brief(bytes); }
+struct SmallBlock {
+  static void* operator new(std::size_t bytes) { return allocate_small(bytes); }
   static void operator delete(void* memory, std::size_t bytes) noexcept {
-    free_brief(memory, bytes);
+    free_small(memory, bytes);
   }
   // Of a class that asks for more alignment.
   static void* operator new(std::size_t bytes, std::align_val_t alignment) {
