@@ -131,7 +131,9 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
   const bool is_secure = url.scheme == "https";
   if (is_secure && !options_.secure) return {.error = Errc::unsupported};
   const Until limit = until.but_before(Deadline::after(options_.connect));
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, limit);
+  net::AnyResolver& resolver =
+      options_.resolver != nullptr ? *options_.resolver : net::Resolver::shared();
+  const auto [addresses, unknown] = resolver.resolve(url.host, url.port, limit);
   if (unknown) return {.error = unknown};
   auto [stream, unreachable] = net::dial(addresses, limit);
   if (unreachable) return {.error = unreachable};

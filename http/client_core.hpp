@@ -21,7 +21,7 @@
 
 namespace weft::http {
 
-// One connection to a server. Used by one party at a time.
+// One connection to a server. Used by one caller at a time.
 struct ClientConnection {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null: HTTP is spoken as it is. Ends before the stream.

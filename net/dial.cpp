@@ -112,13 +112,18 @@ Resolver& Resolver::shared() {
   return *resolver;
 }
 
-Result<std::vector<Address>> Resolver::resolve(std::string_view host, std::uint16_t port,
-                                               const Until& until) {
+Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::uint16_t port,
+                                                  const Until& until) {
   const std::string text(host);
   const bool is_v6 = host.find(':') != std::string_view::npos;
   const auto [literal, is_name] = Address::parse(is_v6 ? "[" + text + "]:0" : text + ":0");
   if (!is_name) return {.value = {literal.with_port(port)}};
-  auto [answer, error] = group_.run([text, port] { return ask_system(text, port); }, until);
+  return look_up(text, port, until);
+}
+
+Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uint16_t port,
+                                               const Until& until) {
+  auto [answer, error] = group_.run([host, port] { return ask_system(host, port); }, until);
   if (error) return {.error = error};
   return std::move(answer);
 }
@@ -164,7 +169,8 @@ Result<TcpStream> dial(std::span<const Address> addresses, const Until& until,
 Result<TcpStream> dial(std::string_view host_port, const Until& until, const DialOptions& options) {
   const auto [target, malformed] = parse_host_port(host_port);
   if (malformed) return {.error = malformed};
-  const auto [addresses, unknown] = resolve(target.host, target.port, until);
+  AnyResolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::shared();
+  const auto [addresses, unknown] = resolver.resolve(target.host, target.port, until);
   if (unknown) return {.error = unknown};
   return dial(addresses, until, options);
 }

@@ -9,7 +9,8 @@ import re
 import shutil
 import tempfile
 
-LAYERS = ("base", "fibers", "scheduler", "sync", "io", "runtime", "files", "net", "pool", "observe", "http", "tls")
+LAYERS = ("base", "fibers", "scheduler", "sync", "io", "runtime", "files", "net", "pool", "observe",
+          "http", "tls", "dns")
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)

@@ -1,7 +1,8 @@
 """weft for Conan 2:
 
     conan create packaging/conan                        with Boost's headers from ConanCenter
-    conan create packaging/conan -o '&:system_boost=True'     with those of the system
+    conan create packaging/conan -o '&:system_boost=True'     with those of the system, and its meson
+    conan create packaging/conan -o '&:http=True' -o '&:tls=True'    with weft-http, weft-tls, too
 """
 
 import os
@@ -10,6 +11,7 @@ import re
 from conan import ConanFile
 from conan.tools.build import check_min_cppstd
 from conan.tools.files import copy, load
+from conan.tools.gnu import PkgConfigDeps
 from conan.tools.layout import basic_layout
 from conan.tools.meson import Meson, MesonToolchain
 
@@ -23,8 +25,12 @@ class Weft(ConanFile):
     topics = ("fibers", "goroutines", "concurrency", "thread-pool")
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
-    options = {"shared": [True, False], "fPIC": [True, False], "system_boost": [True, False]}
-    default_options = {"shared": False, "fPIC": True, "system_boost": False}
+    # http: weft-http; gzip: it compresses answers; tls: weft-tls; dns: weft-dns. Each brings what it stands on.
+    options = {"shared": [True, False], "fPIC": [True, False], "system_boost": [True, False],
+               "http": [True, False], "gzip": [True, False], "tls": [True, False],
+               "dns": [True, False]}
+    default_options = {"shared": False, "fPIC": True, "system_boost": False,
+                       "http": False, "gzip": True, "tls": False, "dns": False}
     implements = ["auto_shared_fpic"]
 
     def set_version(self):
@@ -35,12 +41,26 @@ class Weft(ConanFile):
         copy(self, "*", src=os.path.join(self.recipe_folder, ROOT), dst=self.export_sources_folder,
              excludes=("build*", ".git*", "release/*", "packages/*", "out/*", "*/test_package/*"))
 
+    def configure(self):
+        if not self.options.http:
+            self.options.rm_safe("gzip")
+
     def requirements(self):
         if not self.options.system_boost:
             self.requires("boost/[>=1.74 <2]", options={"header_only": True})
+        if self.options.http:
+            self.requires("llhttp/[>=9 <10]")
+            if self.options.gzip:
+                self.requires("zlib/[>=1.2.11 <2]")
+        if self.options.tls:
+            self.requires("openssl/[>=3 <4]")
+        if self.options.dns:
+            self.requires("c-ares/[>=1.16 <2]")
 
     def build_requirements(self):
-        self.tool_requires("meson/[>=1.0]") if not self.options.system_boost else None
+        if not self.options.system_boost:
+            self.tool_requires("meson/[>=1.0]")
+            self.tool_requires("pkgconf/[>=2]")
 
     def validate(self):
         check_min_cppstd(self, 20)
@@ -52,7 +72,13 @@ class Weft(ConanFile):
         toolchain = MesonToolchain(self)
         for part in ("tests", "bench", "examples"):
             toolchain.project_options[part] = False
+        # What is not asked for is left out, even where the system has what it needs.
+        toolchain.project_options["probes"] = "disabled"
+        for part, wanted in (("http", self.options.http), ("tls", self.options.tls), ("dns", self.options.dns),
+                             ("zlib", self.options.get_safe("gzip"))):
+            toolchain.project_options[part] = "enabled" if wanted else "disabled"
         toolchain.generate()
+        PkgConfigDeps(self).generate()
 
     def build(self):
         meson = Meson(self)
@@ -64,7 +90,23 @@ class Weft(ConanFile):
         copy(self, "LICENSE", src=self.source_folder, dst=os.path.join(self.package_folder, "licenses"))
 
     def package_info(self):
-        self.cpp_info.set_property("cmake_target_name", "weft::weft")
-        self.cpp_info.set_property("pkg_config_name", "weft")
-        self.cpp_info.libs = ["weft"]
-        self.cpp_info.system_libs = ["pthread", "dl"]
+        core = self.cpp_info.components["weft"]
+        core.set_property("cmake_target_name", "weft::weft")
+        core.set_property("pkg_config_name", "weft")
+        core.libs = ["weft"]
+        core.system_libs = ["pthread", "dl"]
+        if not self.options.system_boost:
+            core.requires = ["boost::headers"]
+        if self.options.http:
+            self.add_part("http", ["llhttp::llhttp"] + ["zlib::zlib"] * bool(self.options.gzip))
+        if self.options.tls:
+            self.add_part("tls", ["openssl::openssl"])
+        if self.options.dns:
+            self.add_part("dns", ["c-ares::c-ares"])
+
+    def add_part(self, name, needs):
+        part = self.cpp_info.components[name]
+        part.set_property("cmake_target_name", f"weft::{name}")
+        part.set_property("pkg_config_name", f"weft-{name}")
+        part.libs = [f"weft-{name}"]
+        part.requires = ["weft"] + needs

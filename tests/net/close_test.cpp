@@ -158,7 +158,7 @@ FIBER_TEST_CASE("10 000 connections in a row, with events that come too late, ar
 
 // No CHECK from here on: there is no test framework in the process that is to die.
 DEATH_TEST_CASE("two readers of one stream end the process",
-                "two parties wait for the same direction of one descriptor") {
+                "two callers wait for the same direction of one descriptor") {
   run([] {
     TcpListener listener = TcpListener::listen(net::Address::loopback_v4(0)).value;
     TcpStream stream = TcpStream::connect(listener.local_address().value).value;

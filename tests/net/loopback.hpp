@@ -2,7 +2,6 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cstddef>
@@ -67,22 +66,5 @@ inline void shrink_buffers(net::ByteStream& stream, int size = 4096) {
   CHECK(!stream.set_send_buffer(size));
   CHECK(!stream.set_receive_buffer(size));
 }
-
-// Sets the soft limit of open descriptors for a scope.
-class DescriptorLimit {
- public:
-  explicit DescriptorLimit(rlim_t limit) {
-    CHECK(::getrlimit(RLIMIT_NOFILE, &before_) == 0);
-    rlimit changed = before_;
-    changed.rlim_cur = limit < before_.rlim_max ? limit : before_.rlim_max;
-    CHECK(::setrlimit(RLIMIT_NOFILE, &changed) == 0);
-  }
-  DescriptorLimit(const DescriptorLimit&) = delete;
-  DescriptorLimit& operator=(const DescriptorLimit&) = delete;
-  ~DescriptorLimit() { ::setrlimit(RLIMIT_NOFILE, &before_); }
-
- private:
-  rlimit before_{};
-};
 
 }  // namespace weft::test

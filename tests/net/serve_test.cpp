@@ -1,8 +1,5 @@
 #include <weft/net/serve.hpp>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <chrono>
 #include <functional>
@@ -15,6 +12,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/serving.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -283,9 +281,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   }
   JoinHandle<std::error_code> running;
   {
-    const int lowest = ::fcntl(0, F_DUPFD, 0);
-    ::close(lowest);
-    const DescriptorLimit limit(static_cast<rlim_t>(lowest + 64));
+    const DescriptorLimit limit(limit_that_leaves(64));
     running =
         spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
     // Connections beyond the limit are not left to wait for ever.

@@ -1,6 +1,3 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <array>
 #include <chrono>
 #include <stop_token>
@@ -10,6 +7,7 @@
 #include <weft/go.hpp>
 
 #include "tests/net/loopback.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -108,9 +106,7 @@ FIBER_TEST_CASE(
   CHECK(refused == std::error_code{});
   {
     // The lowest free number is the one that accept would be given.
-    const int lowest = ::fcntl(0, F_DUPFD, 0);
-    ::close(lowest);
-    const DescriptorLimit limit(static_cast<rlim_t>(lowest));
+    const DescriptorLimit limit(limit_that_leaves(0));
     CHECK(listener.accept(Deadline::past()).error == std::errc::too_many_files_open);
     CHECK(listener.accept(Deadline::after(5ms)).error == std::errc::too_many_files_open);
     std::stop_source stop;

@@ -15,6 +15,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/net/loopback.hpp"
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace std::chrono_literals;

@@ -16,6 +16,7 @@
 #include <weft/http/header.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/url.hpp>
+#include <weft/net/dial.hpp>
 #include <weft/net/result.hpp>
 #include <weft/until.hpp>
 
@@ -38,6 +39,8 @@ struct ClientOptions {
   // The layer that https is spoken with: tls::client_layer(context). Empty: https is
   // Errc::unsupported.
   ClientLayer secure = {};
+  // The one asked for addresses of hosts; it must outlive the client. Null: as net::resolve().
+  net::AnyResolver* resolver = nullptr;
 };
 
 // The request that is made.
@@ -53,7 +56,7 @@ struct Call {
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// An answer: the head is there, the body comes as it is read. Move-only; used by one party at a
+// An answer: the head is there, the body comes as it is read. Move-only; used by one caller at a
 // time. Its connection returns to the client when the body has been read to its end, and is closed
 // if the reply is destroyed before.
 class Reply {

@@ -20,6 +20,29 @@ namespace weft::net {
 // The answers of getaddrinfo (EAI_NONAME, ...), as error codes.
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
+// Turns names into addresses, and is asked by dial(): Resolver does it in the system's way,
+// dns::Resolver of weft-dns without threads that wait, or a program's own. Many callers may use one
+// at once.
+class AnyResolver {
+ public:
+  AnyResolver(const AnyResolver&) = delete;
+  AnyResolver& operator=(const AnyResolver&) = delete;
+  // Nobody may be asking.
+  virtual ~AnyResolver() = default;
+
+  // The addresses of `host` with `port`, the best ones first, each once. An IP address is its own,
+  // without a question. From fibers and plain threads; parks. Errors: those of resolver_category();
+  // Errc::timed_out, cancelled; Errc::full, where the resolver has a limit.
+  Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                       const Until& until = {});
+
+ protected:
+  AnyResolver() = default;
+  // resolve(), for a `host` that is no IP address.
+  virtual Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
+                                               const Until& until) = 0;
+};
+
 struct ResolverOptions {
   // Threads that ask the system's resolver at once, and questions that wait for one.
   std::size_t max_threads = 8;
@@ -29,19 +52,14 @@ struct ResolverOptions {
 };
 
 // Looks names up as the system does (getaddrinfo: /etc/hosts, DNS, ...), on threads of its own: a
-// name server that does not answer keeps them waiting, and nobody else's. Many parties may use it
-// at once. Its end waits for the questions that are being asked.
-class Resolver {
+// name server that does not answer keeps them waiting, and nobody else's. An answer for which
+// nobody waits any more is dropped when it comes. Its end waits for the questions that are being
+// asked.
+class Resolver final : public AnyResolver {
  public:
   // Starts no thread yet; the first questions do.
   explicit Resolver(const ResolverOptions& options = {});
 
-  // The addresses of `host` with `port`, in the system's order of preference, each once. An IP
-  // address is its own, without a question. From fibers and plain threads; parks. Errors: those of
-  // resolver_category(); Errc::timed_out, cancelled: the answer is dropped when it comes;
-  // Errc::full.
-  Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
-                                       const Until& until = {});
   // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] BlockingGroupStats stats() const noexcept { return group_.stats(); }
 
@@ -50,6 +68,9 @@ class Resolver {
   [[nodiscard]] static Resolver& shared();
 
  private:
+  Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
+                                       const Until& until) override;
+
   BlockingGroup group_;
 };
 
@@ -61,7 +82,7 @@ struct HostPort {
 // std::errc::invalid_argument for everything else. Never parks.
 Result<HostPort> parse_host_port(std::string_view text);
 
-// Resolver::resolve() of the one that all share. Parks.
+// AnyResolver::resolve() of Resolver::shared(). Parks.
 inline Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                             const Until& until = {}) {
   return Resolver::shared().resolve(host, port, until);
@@ -70,6 +91,9 @@ inline Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t
 struct DialOptions {
   // How long an attempt has before the next address is tried beside it (RFC 8305: 250 ms).
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds(250);
+  // The one asked for addresses of a name; it must live as long as the call. Null:
+  // Resolver::shared().
+  AnyResolver* resolver = nullptr;
 };
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"): in their order, but IPv6
