@@ -3,6 +3,8 @@
 //
 //   http_server --listen 127.0.0.1:8080 --workers 1
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -18,6 +20,7 @@ namespace {
 struct Options {
   std::string listen = "127.0.0.1:8080", certificate, key;
   std::size_t max_running = 0;
+  double idle_seconds = 0;
 };
 
 int listen_and_serve(const Options& asked) {
@@ -40,6 +43,10 @@ int listen_and_serve(const Options& asked) {
   }
   std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
   std::fflush(stdout);
+  if (asked.idle_seconds > 0) {
+    options.limits.idle =
+        std::chrono::nanoseconds(static_cast<std::int64_t>(asked.idle_seconds * 1e9));
+  }
   if (asked.max_running > 0) options.max_running = asked.max_running;
   options.max_queued = 65536;
   http::Server server(
@@ -62,6 +69,8 @@ int main(int argc, char** argv) {
   app.add_option("--workers", options.workers, "worker threads")->check(CLI::Range(0, 1024));
   app.add_option("--max-running", asked.max_running,
                  "run handlers in a pool of so many; 0: in none");
+  app.add_option("--idle", asked.idle_seconds,
+                 "close connections on which nothing was asked for so many seconds; 0: as usual");
   app.add_option("--certificate", asked.certificate, "a PEM file: serve by TLS");
   app.add_option("--key", asked.key, "the certificate's key");
   CLI11_PARSE(app, argc, argv);

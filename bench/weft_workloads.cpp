@@ -75,8 +75,8 @@ std::vector<Workload> named_workloads() {
   };
 }
 
-// The rows that are a family: pond's grid of users and tasks, and conc's loops.
-std::vector<Workload> pool_families() {
+// The rows that are made in loops: pond's grid of users and tasks, and conc's loops.
+std::vector<Workload> pool_grids() {
   std::vector<Workload> all;
   for (const auto& [shape, users] : {std::pair{"1x1m", 1UL},
                                      {"100x10k", 100UL},
@@ -101,7 +101,7 @@ std::vector<Workload> pool_families() {
 const std::vector<Workload>& workloads() {
   static const std::vector<Workload> all = [] {
     std::vector<Workload> found = named_workloads();
-    std::ranges::move(pool_families(), std::back_inserter(found));
+    std::ranges::move(pool_grids(), std::back_inserter(found));
     return found;
   }();
   return all;

@@ -1,15 +1,10 @@
 #include "http/accept_encoding.hpp"
 
+#include "http/list_items.hpp"
+
 namespace weft::http {
 
 namespace {
-
-std::string_view trimmed(std::string_view text) noexcept {
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
 
 // "1", "0.5", "0.125", "1.000". -1: it is none.
 int parse_quality(std::string_view text) noexcept {
@@ -30,9 +25,7 @@ int parse_quality(std::string_view text) noexcept {
 
 bool next_item(std::string_view& rest, std::string_view& item) noexcept {
   while (!rest.empty()) {
-    const std::size_t comma = rest.find(',');
-    item = trimmed(rest.substr(0, comma));
-    rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
+    item = take_item(rest);
     if (!item.empty()) return true;
   }
   return false;

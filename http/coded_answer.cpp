@@ -63,7 +63,7 @@ void Exchange::announce_code() {
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// What to send: `body`, or `coded`, which is then filled, if that is less.
+// The bytes to send: `body`, or `coded`, which is then filled, if that is less.
 std::string_view Exchange::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {
     announce_code();

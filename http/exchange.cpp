@@ -31,10 +31,13 @@ Context& Exchange::context() {
   return *context_;
 }
 
-// Only once nobody reads any more, and not if the next request has come: its bytes would hide it.
+// Only once nobody reads any more.
 void Exchange::watch_for_hang_up() {
-  if (context_ && !hang_up_ && input_.rest().empty()) {
-    hang_up_.emplace(connection_.stream(), connection_.layer(), *context_);
+  if (!context_ || hang_up_) return;
+  if (has_hung_up(connection_.stream())) {
+    (void)context_->cancel();
+  } else {
+    hang_up_.emplace(connection_.stream(), *context_);
   }
 }
 

@@ -17,20 +17,7 @@ using detail::release;
 
 namespace {
 
-enum class Peer : std::uint8_t { silent, talks, gone };
-
-// Never inlined: a compiler may remember the address of errno over a switch.
-[[gnu::noinline]] Peer look_for(int descriptor) noexcept {
-  char byte = 0;
-  const ssize_t count = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  if (count > 0) return Peer::talks;
-  if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
-    return Peer::silent;
-  }
-  return Peer::gone;
-}
-
-// Whether the peer has ended its side, whatever it sent before.
+// Whether TCP has seen the peer's end, whatever came before it.
 bool has_ended(int descriptor) noexcept {
   tcp_info info{};
   socklen_t size = sizeof info;
@@ -38,13 +25,24 @@ bool has_ended(int descriptor) noexcept {
   return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
 }
 
+// Never inlined: a compiler may remember the address of errno over a switch.
+[[gnu::noinline]] bool is_gone(int descriptor) noexcept {
+  char byte = 0;
+  const ssize_t count = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count > 0) return has_ended(descriptor);
+  return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
 }  // namespace
 
-HangUpWatch::HangUpWatch(net::TcpStream& stream, const Layer* layer, Context& context)
-    : IoWatch{&HangUpWatch::note_edge},
-      stream_(stream),
-      layered_(layer != nullptr),
-      context_(context) {
+bool has_hung_up(net::TcpStream& stream) noexcept {
+  const io::IoUse use(stream.socket().handle());
+  if (!use) return true;
+  return use->read().worth_trying() && is_gone(use->descriptor());
+}
+
+HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
+    : IoWatch{&HangUpWatch::note_edge}, stream_(stream), context_(context) {
   fiber_ = detail::spawn_parked(detail::Task([this] { look(); }), detail::WaitReason::readable);
   enter();
 }
@@ -62,7 +60,7 @@ HangUpWatch::~HangUpWatch() {
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
-// By a party whose fiber_ waits.
+// By a caller whose fiber_ waits.
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
@@ -93,16 +91,15 @@ void HangUpWatch::look() noexcept {
     const bool over = over_;
     lock_.unlock();
     if (over) break;
-    Peer peer = Peer::gone;
+    bool gone = true;
     {
       const io::IoUse use(stream_.socket().handle());
-      if (use) peer = look_for(use->descriptor());
-      if (use && layered_ && peer == Peer::talks) {
-        peer = has_ended(use->descriptor()) ? Peer::gone : Peer::silent;
-      }
+      if (use) gone = is_gone(use->descriptor());
     }
-    if (peer == Peer::gone) (void)context_.cancel();
-    if (peer != Peer::silent) break;
+    if (gone) {
+      (void)context_.cancel();
+      break;
+    }
     fiber_ = detail::current();
     detail::park({&HangUpWatch::publish, this}, detail::WaitReason::readable);
   }

@@ -7,21 +7,25 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/event.hpp>
-#include <weft/http/layer.hpp>
 #include <weft/net/tcp_stream.hpp>
 
 namespace weft::http {
 
+// Whether the peer has ended its side already, and all that edges told of it has been forgotten:
+// a client may send its request and go at once. What comes later makes an edge. By the caller that
+// reads from the stream; mostly without a system call.
+[[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
+
 // Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an
-// edge comes. It then looks: at the stream's end it cancels the context; bytes are the next
-// request, and it looks no more, because behind them it cannot see. Under a layer, bytes may as
-// well be the peer's good-bye, so there the state of TCP itself is asked for. Invariants
+// edge comes. It then looks: at the stream's end it cancels the context. Bytes, of the next request
+// or of a layer's good-bye, hide that end; behind them the state of TCP itself is asked for.
+// Invariants
 //   I1  Once over_ is set, under the lock, the watch is not put in again.
 //   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
-  // Nobody reads from the stream while it lives. Throws what spawning throws.
-  HangUpWatch(net::TcpStream& stream, const Layer* layer, Context& context);
+  // Nobody reads from the stream while it lives; it had not hung up. Throws what spawning throws.
+  HangUpWatch(net::TcpStream& stream, Context& context);
   // Waits for the fiber.
   ~HangUpWatch();
   HangUpWatch(const HangUpWatch&) = delete;
@@ -34,7 +38,6 @@ class HangUpWatch : private detail::IoWatch {
   void look() noexcept;
 
   net::TcpStream& stream_;
-  const bool layered_;
   Context& context_;
   detail::Waker fiber_;
   detail::SpinLock lock_;

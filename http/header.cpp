@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include "http/list_items.hpp"
+
 namespace weft::http {
 
 namespace {
@@ -18,14 +20,23 @@ bool equal_tokens(std::string_view left, std::string_view right) noexcept {
   return true;
 }
 
+std::string_view trimmed(std::string_view text) noexcept {
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::string_view take_item(std::string_view& list) noexcept {
+  const std::size_t comma = list.find(',');
+  const std::string_view item = trimmed(list.substr(0, comma));
+  list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+  return item;
+}
+
 bool list_has(std::string_view list, std::string_view token) noexcept {
   while (!list.empty()) {
-    const std::size_t comma = list.find(',');
-    std::string_view item = list.substr(0, comma);
-    while (!item.empty() && (item.front() == ' ' || item.front() == '\t')) item.remove_prefix(1);
-    while (!item.empty() && (item.back() == ' ' || item.back() == '\t')) item.remove_suffix(1);
-    if (equal_tokens(item, token)) return true;
-    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+    if (equal_tokens(take_item(list), token)) return true;
   }
   return false;
 }

@@ -40,7 +40,7 @@ void poke(io::IoHandle& handle) noexcept { (void)handle.read().notify(); }
 
 void Registry::add(Connection& connection, std::chrono::nanoseconds idle) noexcept {
   const std::lock_guard guard(lock_);
-  connection.look_at_ = connection.active_at() + idle.count();
+  connection.look_at_ = later(connection.active_at(), idle);
   connection.round_ = round_;
   append(connection);
   ++size_;
@@ -57,15 +57,15 @@ std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
   const std::int64_t now = Connection::coarse_now();
   for (;;) {
     Batch due;
-    std::int64_t next = now + idle.count();
+    std::int64_t next = later(now, idle);
     {
       const std::lock_guard guard(lock_);
       while (first_ != nullptr && !due.full()) {
         Connection& connection = *first_;
         if (connection.look_at_ > now) break;
-        const std::int64_t ends_at = connection.active_at() + idle.count();
+        const std::int64_t ends_at = later(connection.active_at(), idle);
         if (ends_at <= now) due.add(connection);
-        connection.look_at_ = ends_at <= now ? now + idle.count() : ends_at;
+        connection.look_at_ = ends_at <= now ? later(now, idle) : ends_at;
         unlink(connection);
         append(connection);
       }

@@ -4,11 +4,19 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <weft/detail/spin_lock.hpp>
 
 namespace weft::http {
 
 class Connection;
+
+// The moment that is `by` later; the last one that can be told, where there is none.
+[[nodiscard]] constexpr std::int64_t later(std::int64_t moment,
+                                           std::chrono::nanoseconds by) noexcept {
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  return by.count() > kLast - moment ? kLast : moment + by.count();
+}
 
 // A list in the order in which the connections are to be looked at. No connection is moved when it
 // is used: whoever looks finds out that it was, and puts it back at the end.

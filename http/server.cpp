@@ -177,9 +177,8 @@ void ServerCore::start_keeper() {
 void ServerCore::keep() noexcept {
   std::int64_t next = 0;
   while (!stopped_.wait_until(Deadline::at_nanoseconds(next))) {
-    next = registry_.poke_idle(options_.limits.idle);
     // The coarse clock is behind the one that wakes us.
-    next += std::chrono::nanoseconds(std::chrono::milliseconds(5)).count();
+    next = later(registry_.poke_idle(options_.limits.idle), std::chrono::milliseconds(5));
   }
   helpers_.done();
 }

@@ -88,7 +88,7 @@ class Session {
 
 // Looks, and does not wait: for that no stack is needed.
 Session::Found Session::read_first_bytes() {
-  // What comes from now on makes an edge, for which the connection waits without a stack.
+  // Whatever comes from now on makes an edge, for which the connection waits without a stack.
   if (served_ && !connection_.may_have_bytes()) {
     return server_.stopping() ? Found::end : Found::nothing;
   }

@@ -132,7 +132,7 @@ std::error_code StreamState::flush(const Until& until) {
   }
 }
 
-// By the party that reads.
+// By the caller that reads.
 std::error_code StreamState::receive(const Until& until) {
   std::array<char, 16 * 1024> bytes;
   const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);

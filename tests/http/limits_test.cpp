@@ -150,6 +150,7 @@ FIBER_TEST_CASE("never more handlers run than max_running, and one more is told 
 FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
   http::ServerOptions options;
   options.max_connections = 2;
+  options.limits.idle = kNever - 1ns;  // Not never, but long: no sum must overflow.
   const HttpServer server(say_hello, options);
   std::vector<net::TcpStream> streams;
   for (int i = 0; i < 3; ++i) {
@@ -220,6 +221,52 @@ FIBER_TEST_CASE("a hang-up is noticed, too, when the context was there before th
   ended.wait();
 }
 
+FIBER_TEST_CASE("a client that was gone before the context was asked for is noticed") {
+  http::ServerOptions options;
+  options.limits.request = 30s;  // So that a failure ends.
+  std::atomic<int> cancelled{0};
+  const auto wait_for_the_end = [&](http::Request& request, http::Response& response) {
+    (void)request.read_all();
+    Event never;
+    CHECK_FALSE(never.wait_until(request.context()));
+    if (request.context().error() == Errc::cancelled) ++cancelled;
+    (void)response.send({});
+  };
+  // Each client has sent all, and is gone, before it is accepted: one edge tells of both.
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const net::Address address = listener.local_address().value;
+  const std::string body = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello";
+  for (const std::string& text : {std::string(kGet), body, std::string(kGet) + body}) {
+    auto [stream, refused] = net::TcpStream::connect(address);
+    CHECK_FALSE(refused);
+    send_text(stream, text);
+  }
+  http::Server server(wait_for_the_end, options);
+  auto loop = spawn([&] { return server.serve(listener); });
+  while (server.stats().accepted < 3 || server.stats().connections > 0) this_fiber::yield();
+  CHECK(cancelled >= 3);  // An answer to who is gone may fail before the request behind is read.
+  CHECK(server.shutdown(Deadline::never()));
+  CHECK_FALSE(loop.join());
+}
+
+FIBER_TEST_CASE("a hang-up is noticed behind the next request, too") {
+  Event begun;
+  HttpServer server([&](http::Request& request, http::Response& response) {
+    Context& context = request.context();
+    begun.set();
+    Event never;
+    CHECK_FALSE(never.wait_until(context));
+    CHECK(context.error() == Errc::cancelled);
+    (void)response.send({});
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  send_text(stream, kGet);
+  stream.close();
+  while (server.server().stats().connections > 0) this_fiber::yield();
+}
+
 FIBER_TEST_CASE("a context that was asked for does no harm to a connection that goes on") {
   const HttpServer server([](http::Request& request, http::Response& response) {
     CHECK_FALSE(request.context().is_over());
@@ -232,7 +279,8 @@ FIBER_TEST_CASE("a context that was asked for does no harm to a connection that 
   }
   std::string pipelined;
   for (int i = 0; i < 20; ++i) pipelined += kGet;
-  CHECK(ask(server, pipelined).size() == 20);
+  send_text(stream, pipelined);  // And goes on: who ends its side counts as gone.
+  for (int i = 0; i < 20; ++i) CHECK(first_answer(stream).status == 200);
 }
 
 FIBER_TEST_CASE("a request's context ends when its deadline has passed") {

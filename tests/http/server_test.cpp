@@ -9,6 +9,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "tests/support/descriptor_limit.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace weft::test {
@@ -292,6 +293,52 @@ FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early")
   CHECK(head.find("Upgrade: echo\r\n") != std::string::npos);
   send_text(stream, "and late\n");
   CHECK(receive_all(stream) == "early and late\n");
+}
+
+FIBER_TEST_CASE("who comes when there are no descriptors is told so, and then the server goes on") {
+  constexpr std::size_t kClients = 40;
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const net::Address address = listener.local_address().value;
+  const auto connect = [&] {
+    auto [stream, refused] = net::TcpStream::connect(address);
+    CHECK_FALSE(refused);
+    return std::move(stream);
+  };
+  // Connected before the server begins, so that these have their descriptors.
+  std::vector<net::TcpStream> clients;
+  for (std::size_t i = 0; i < kClients; ++i) clients.push_back(connect());
+  http::ServerOptions options;
+  options.limits.idle = kNever;
+  http::Server server(say_hello, options);
+  JoinHandle<std::error_code> loop;
+  {
+    const DescriptorLimit limit(limit_that_leaves(16));
+    loop = spawn([&] { return server.serve(listener); });
+    while (server.stats().accepted + server.stats().turned_away < kClients) {
+      this_fiber::sleep_for(1ms);
+    }
+    const std::size_t accepted = server.stats().accepted;
+    CHECK(accepted > 0);
+    CHECK(accepted < 16);
+    CHECK(server.stats().accept_pauses >= 3);
+    // They are accepted in the order in which they came.
+    for (std::size_t i = 0; i < accepted; ++i) {
+      CHECK(ask_once(clients[i], kGet).status == 200);
+    }
+    for (std::size_t i = accepted; i < kClients; ++i) {
+      std::string text = receive_all(clients[i]);
+      const Answer answer = take_answer(text);
+      CHECK(answer.status == 503);
+      CHECK(answer.has("Retry-After: 1"));
+    }
+    clients.clear();
+    while (server.stats().connections > 0) this_fiber::sleep_for(1ms);
+  }
+  net::TcpStream stream = connect();
+  CHECK(ask_once(stream, kGet).status == 200);
+  stream.close();
+  CHECK(server.shutdown(Deadline::never()));
+  CHECK_FALSE(loop.join());
 }
 
 FIBER_TEST_CASE("impossible options are named") {

@@ -122,6 +122,38 @@ FIBER_TEST_CASE("a context ends when a client of TLS says good-bye") {
   ended.wait();
 }
 
+FIBER_TEST_CASE(
+    "a client of TLS that has said good-bye before the context was asked for is noticed") {
+  const Secrets secrets;
+  Event begun;
+  Event gone;
+  http::ServerOptions options = secrets.options();
+  options.limits.request = 30s;  // So that a failure ends.
+  const HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        if (request.path() == "/first") {
+          begun.set();
+          gone.wait();
+        } else {
+          Event never;
+          CHECK_FALSE(never.wait_until(request.context()));
+          CHECK(request.context().error() == Errc::cancelled);
+        }
+        (void)response.send("answer");
+      },
+      options);
+  tls::Stream stream = connect(server, secrets);
+  send_text(stream, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n");
+  begun.wait();
+  // All of it is there before the server looks again.
+  send_text(stream, kGet);
+  CHECK_FALSE(stream.shutdown());
+  CHECK_FALSE(stream.tcp().shutdown(net::Shutdown::write));
+  gone.set();
+  CHECK(receive_text(stream, "answer").ends_with("answer"));
+  CHECK(receive_text(stream, "answer").ends_with("answer"));
+}
+
 FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
   const Secrets secrets;
   Event begun;

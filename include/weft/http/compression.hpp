@@ -13,7 +13,7 @@ namespace weft::http {
 // of files. An ETag becomes a weak one. A compressor takes about 260 KiB while an answer is
 // written.
 struct Compression {
-  // What is known to be smaller is sent as it is.
+  // A body that is known to be smaller is sent as it is.
   std::size_t min_bytes = 1024;
   // From 1, the fastest, to 9, the smallest.
   int level = 5;

@@ -16,7 +16,7 @@ namespace weft::tls {
 
 class StreamState;
 
-// As net::TcpStream: one party reads and one writes at a time, and these may be two; deadlines,
+// As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
 // stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated.
 class Stream {
  public:
@@ -49,7 +49,7 @@ class Stream {
   // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Whether bytes have been taken from the connection that no read has returned yet. By the party
+  // Whether bytes have been taken from the connection that no read has returned yet. By the caller
   // that reads.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Until `buffer` is full, as TcpStream's.
