@@ -1,12 +1,8 @@
 // A line protocol in few lines: enough SMTP to take mail, which it prints. A fiber for each client.
-// client.
 //
-//   mail_server 127.0.0.1:2525 &
-//   curl smtp://127.0.0.1:2525 --mail-from a@b.c --mail-rcpt d@e.f --upload-file letter
-#include <array>
-#include <chrono>
+//   mail_server 127.0.0.1:2525 & curl smtp://127.0.0.1:2525 --mail-rcpt a@b.c -T letter
 #include <csignal>
-#include <cstdio>
+#include <iostream>
 #include <span>
 #include <string>
 #include <weft/go.hpp>
@@ -14,74 +10,51 @@
 #include <weft/net/serve.hpp>
 #include <weft/runtime.hpp>
 
-namespace {
+constexpr std::chrono::minutes kPatience(1);  // With a client that is silent, or does not read.
 
-// Reads lines, and writes answers; both end when a client takes too long.
-class Lines {
- public:
-  explicit Lines(weft::net::ByteStream& stream) : stream_(stream) {}
-  // False at the end.
-  bool next(std::string& line) {
-    for (std::size_t end = 0; (end = read_.find("\r\n")) == std::string::npos;) {
-      std::array<std::byte, 2048> part;
-      const auto [count, error] = stream_.read_some(part, std::chrono::minutes(1));
-      if (error || read_.size() > 4096) return false;
-      read_.append(reinterpret_cast<const char*>(part.data()), count);
-    }
-    line = read_.substr(0, read_.find("\r\n"));
-    read_.erase(0, line.size() + 2);
-    return true;
+// The next line, without its end; `read` keeps what has come behind it. False at the end.
+bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
+  while (read.find("\r\n") == std::string::npos) {
+    char part[2048];
+    const auto got = stream.read_some(std::as_writable_bytes(std::span(part)), kPatience);
+    if (got.error || read.size() > 4096) return false;
+    read.append(part, got.value);
   }
-  void say(const char* line) {
-    const std::string text = std::string(line) + "\r\n";
-    (void)stream_.write_all(std::as_bytes(std::span(text)), std::chrono::minutes(1));
-  }
-
- private:
-  weft::net::ByteStream& stream_;
-  std::string read_;
-};
+  line = read.substr(0, read.find("\r\n"));
+  read.erase(0, line.size() + 2);
+  return true;
+}
 
 void talk(weft::net::ByteStream& stream) {
-  Lines lines(stream);
-  lines.say("220 mail_server");
-  std::string mail;
-  std::string line;
-  while (lines.next(line)) {
-    const std::string verb = line.substr(0, 4);
-    if (verb == "QUIT") return lines.say("221 bye");
-    if (verb == "DATA") {
-      lines.say("354 go on");
-      for (;;) {
-        if (!lines.next(line)) return;
-        if (line == ".") break;
-        mail += line.substr(line.rfind("..", 0) == 0) + "\n";
-      }
-      std::fputs(mail.c_str(), stdout);
-      std::fflush(stdout);
-    } else if (verb == "MAIL" || verb == "RCPT") {
-      mail += line + "\n";
-    } else if (verb != "HELO" && verb != "NOOP" && verb != "RSET") {
-      lines.say("502 what?");
-      continue;
-    }
-    if (verb == "RSET" || verb == "HELO" || verb == "DATA") mail.clear();
-    lines.say("250 fine");
+  const auto say = [&](const std::string& text) {
+    (void)stream.write_all(std::as_bytes(std::span(text)), kPatience);
+  };
+  say("220 mail_server\r\n");
+  std::string read, line, mail;
+  for (bool in_letter = false; mail.size() < 1'000'000 && next(stream, read, line);) {
+    const bool is_text = in_letter && line != ".";
+    if (is_text) mail += line.substr(line.starts_with("..") ? 1 : 0) + "\n";
+    if (is_text) continue;
+    const auto is = [&](const char* verb) { return !in_letter && line.starts_with(verb); };
+    if (is("QUIT")) return say("221 bye\r\n");
+    if (in_letter) std::cout << mail << std::flush;
+    if (in_letter || is("HELO") || is("RSET")) mail.clear();
+    const bool names = is("MAIL") || is("RCPT");
+    if (names) mail += line + "\n";
+    const bool known = in_letter || is("HELO") || is("RSET") || names || is("NOOP");
+    in_letter = is("DATA");
+    say(in_letter ? "354 go on\r\n" : known ? "250 fine\r\n" : "502 what?\r\n");
   }
 }
 
-int serve(const char* where) {
-  auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT});
-  auto [listener, error] = weft::net::TcpListener::listen(weft::net::Address::parse(where).value);
-  if (error) return 1;
-  std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
-  std::fflush(stdout);
-  auto ending = weft::spawn([&, &open = listener] { (void)signals.value.wait(), open.close(); });
-  return weft::net::serve(listener, talk) ? 1 : 0;
-}
-
-}  // namespace
-
 int main(int argc, char** argv) {
-  return weft::run([&] { return serve(argc > 1 ? argv[1] : "127.0.0.1:0"); });
+  return weft::run([&] {
+    auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT});
+    const auto where = weft::net::Address::parse(argc > 1 ? argv[1] : "127.0.0.1:0").value;
+    auto [listener, error] = weft::net::TcpListener::listen(where);
+    if (error) return 1;
+    std::cout << "listening on " << listener.local_address().value.to_string() << std::endl;
+    auto ending = weft::spawn([&, &open = listener] { (void)signals.value.wait(), open.close(); });
+    return weft::net::serve(listener, talk) ? 1 : 0;
+  });
 }

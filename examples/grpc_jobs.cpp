@@ -1,0 +1,150 @@
+// A gRPC service on fibers: each call is a task of a pool, and a full pool is RESOURCE_EXHAUSTED.
+// gRPC's threads bring calls and carry answers away, and never wait; fibers do, on either side.
+//
+//   grpc_jobs --listen 127.0.0.1:50051 --running 4 --waiting 2 &
+//   grpc_jobs --call 127.0.0.1:50051 --room 6
+#include <grpc_jobs.grpc.pb.h>
+#include <grpcpp/grpcpp.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/channel.hpp>
+#include <weft/event.hpp>
+#include <weft/io.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+namespace {
+
+using grpc::StatusCode;
+using namespace std::chrono_literals;
+
+// One call of a client's. It ends early, as a stop request, when the client gives up or hangs up,
+// when the deadline of the call passes, and when the server ends.
+class Call final : public grpc::ServerUnaryReactor {
+ public:
+  explicit Call(const jobs::Job& job) : job_(job) {}
+
+  // In a fiber of the pool. What takes its time, a database, say, parks here.
+  void run() {
+    const std::chrono::milliseconds time(job_.milliseconds());
+    const bool slept = weft::this_fiber::sleep_for(time, stop_.get_token());
+    Finish(slept ? grpc::Status::OK : grpc::Status(StatusCode::CANCELLED, "nobody waits any more"));
+  }
+
+ private:
+  void OnCancel() override { stop_.request_stop(); }
+  void OnDone() override { delete this; }
+
+  const jobs::Job& job_;
+  std::stop_source stop_;
+};
+
+class Service final : public jobs::Jobs::CallbackService {
+ public:
+  explicit Service(weft::FiberPool& pool) : pool_(pool) {}
+
+  // By a thread of gRPC's, which does not wait.
+  grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext*, const jobs::Job* job,
+                                jobs::Done*) override {
+    auto* const call = new Call(*job);
+    if (!pool_.try_submit([call] { call->run(); })) {
+      call->Finish({StatusCode::RESOURCE_EXHAUSTED, "try again later"});
+    }
+    return call;
+  }
+
+ private:
+  weft::FiberPool& pool_;
+};
+
+int serve(const std::string& address, std::size_t running, std::size_t waiting) {
+  auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT});
+  weft::FiberPool pool({.capacity = running, .queue_capacity = waiting});
+  Service service(pool);
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto server = weft::blocking([&] { return builder.BuildAndStart(); });
+  if (!server || port == 0) return 1;
+  std::printf("listening on port %d\n", port);
+  std::fflush(stdout);
+  (void)signals.value.wait();
+  // Calls that are under way have three seconds.
+  weft::blocking([&] { server->Shutdown(std::chrono::system_clock::now() + 3s); });
+  return 0;
+}
+
+// Parks the fiber until the answer is there.
+grpc::Status ask(jobs::Jobs::Stub& stub, grpc::ClientContext& context, unsigned milliseconds) {
+  jobs::Job job;
+  jobs::Done answer;
+  job.set_milliseconds(milliseconds);
+  grpc::Status status;
+  weft::Event done;
+  stub.async()->Run(&context, &job, &answer, [&](grpc::Status how) {
+    status = std::move(how);
+    done.set();
+  });
+  done.wait();
+  return status;
+}
+
+// Fills the server, which has room for so many calls, and then has short jobs done.
+int call(const std::string& address, std::size_t room) {
+  const auto stub =
+      jobs::Jobs::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+  const std::size_t calls = room + 20;
+  std::vector<grpc::ClientContext> contexts(calls);
+  weft::Channel<StatusCode> ends(calls);
+  weft::WaitGroup all;
+  for (auto& context : contexts) {
+    all.go([&] { (void)ends.send(ask(*stub, context, 3'600'000).error_code()); });
+  }
+  std::size_t refused = 0, cancelled = 0, done = 0;
+  for (std::size_t i = 0; i < 20; ++i) refused += ends.receive() == StatusCode::RESOURCE_EXHAUSTED;
+  for (auto& context : contexts) context.TryCancel();
+  for (std::size_t i = 0; i < room; ++i) cancelled += ends.receive() == StatusCode::CANCELLED;
+  for (int i = 0; i < 100; ++i) {
+    all.go([&] {
+      for (auto pause = 1ms;; pause *= 2) {
+        grpc::ClientContext context;
+        const StatusCode end = ask(*stub, context, 1).error_code();
+        if (end != StatusCode::RESOURCE_EXHAUSTED) return (void)ends.send(end);
+        weft::this_fiber::sleep_for(pause);
+      }
+    });
+  }
+  for (int i = 0; i < 100; ++i) done += ends.receive() == StatusCode::OK;
+  all.wait();
+  std::printf("%zu refused, %zu cancelled, %zu done\n", refused, cancelled, done);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Jobs by gRPC: a server, or a client that fills one.");
+  std::string listen = "127.0.0.1:0", address;
+  std::size_t running = 4, waiting = 2, room = 6;
+  app.add_option("--listen", listen, "where the server listens");
+  app.add_option("--running", running, "jobs that it does at once");
+  app.add_option("--waiting", waiting, "jobs that may wait for that");
+  app.add_option("--call", address, "be the client of the server there");
+  app.add_option("--room", room, "the calls that it has room for");
+  CLI11_PARSE(app, argc, argv);
+  // gRPC's functions want more of a stack than a fiber has by default.
+  return weft::run({.stack_size = 256 * 1024}, [&] {
+    return address.empty() ? serve(listen, running, waiting) : call(address, room);
+  });
+}
