@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <string>
 
@@ -55,9 +56,13 @@ Ending run_in_new_process(const char* place) {
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);
   setenv(kDeathVariable, place, 1);
   std::string program = "/proc/self/exe";
-  char* arguments[] = {program.data(), nullptr};
+  // Where programs are emulated, and the kernel does not know by what.
+  const char* emulator = std::getenv(kEmulatorVariable);
+  if (emulator != nullptr) program = std::filesystem::read_symlink(program).string();
+  std::string first = emulator != nullptr ? emulator : program;
+  char* arguments[] = {first.data(), emulator != nullptr ? program.data() : nullptr, nullptr};
   pid_t child = 0;
-  const int error = posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ);
+  const int error = posix_spawnp(&child, first.c_str(), &actions, nullptr, arguments, environ);
   unsetenv(kDeathVariable);
   posix_spawn_file_actions_destroy(&actions);
   close(ends[1]);

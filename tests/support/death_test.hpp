@@ -30,6 +30,9 @@ void expect_death(const char* place, const char* text);
 // The variable that tells a new process which body to run.
 inline constexpr const char* kDeathVariable = "WEFT_DEATH_TEST";
 
+// The variable that names the program that runs this one, where the kernel cannot start it alone.
+inline constexpr const char* kEmulatorVariable = "WEFT_TEST_EMULATOR";
+
 }  // namespace weft::test
 
 #define WEFT_DEATH_STRING_IMPL(value) #value

@@ -29,6 +29,8 @@
 #include <vector>
 #include <weft/runtime.hpp>
 
+#include "base/shake.hpp"
+
 namespace weft::test {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -43,8 +45,15 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
+// For another processor, in an emulator.
+#ifdef WEFT_TEST_EMULATED
+inline constexpr bool kEmulated = true;
+#else
+inline constexpr bool kEmulated = false;
+#endif
+
 // About how much longer the same work takes; for deadlines, and for repetitions to divide by.
-inline constexpr unsigned kSlowdown = kSanitized ? 10 : 1;
+inline constexpr unsigned kSlowdown = kSanitized || kEmulated ? 10 : base::shake::kOn ? 4 : 1;
 
 struct Setup {
   std::vector<unsigned> workers = {1, 2, 8};

@@ -38,8 +38,9 @@ class Concurrency {
 
 // The books of a pool balance at any moment.
 [[nodiscard]] inline bool balanced(const PoolStats& stats) {
-  return stats.submitted == stats.completed + stats.failed + stats.cancelled + stats.busy +
-                                stats.released + stats.in_callers + stats.queued &&
+  return stats.submitted + stats.in_sub_pools == stats.completed + stats.failed + stats.cancelled +
+                                                     stats.busy + stats.released +
+                                                     stats.in_callers + stats.queued &&
          stats.live == stats.busy + stats.idle;
 }
 
