@@ -18,29 +18,21 @@ struct Member {
 }  // namespace
 
 detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
-  using Room = PoolEntry::Room;
-  // A member of the group is a Task already, and goes into the pool's item as it is.
-  static constexpr auto kHandOver = [](FiberPool& pool, Task& task, Room room,
-                                       const Until& until) -> Accepted {
-    PoolItem item(std::in_place, std::move(task));
-    const Accepted accepted = pool.entry().hand_over(item, room, until);
-    if (!accepted) task = std::move(item.task);
-    return accepted;
-  };
   static constexpr GroupPool::Calls kCalls{
-      .submit = [](FiberPool& pool,
-                   Task& task) { return kHandOver(pool, task, Room::as_configured, {}); },
-      .submit_with = [](FiberPool& pool, const SubmitOptions& options, Task& task) -> Accepted {
+      // A member of the group is a Task already, and goes into the pool's item as it is.
+      .submit = [](FiberPool& pool, Room room, const Until& until, Task& task) -> Accepted {
+        PoolItem item(std::in_place, std::move(task));
+        const Accepted accepted = pool.entry().hand_over(item, room, until);
+        if (!accepted) task = std::move(item.task);
+        return accepted;
+      },
+      .submit_with = [](FiberPool& pool, const SubmitOptions& options, Room room,
+                        const Until& until, Task& task) -> Accepted {
         Member member{std::move(task)};
-        const Accepted accepted =
-            pool.entry().hand_over(options, Room::as_configured, {}, std::move(member));
+        const Accepted accepted = pool.entry().hand_over(options, room, until, std::move(member));
         if (!accepted) task = std::move(member.task);
         return accepted;
       },
-      .try_submit = [](FiberPool& pool,
-                       Task& task) { return kHandOver(pool, task, Room::now, {}); },
-      .submit_until = [](FiberPool& pool, const Until& until,
-                         Task& task) { return kHandOver(pool, task, Room::awaited, until); },
       .capacity = [](const FiberPool& pool) noexcept { return pool.capacity(); },
       .wait_without_slot =
           [](FiberPool& pool, bool (*wait)(void*) noexcept, void* argument) noexcept {

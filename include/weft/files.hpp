@@ -42,7 +42,7 @@ struct OpenOptions {
 };
 
 // An open regular file. Copies share it; the last one closes it, once no call uses it. Several
-// parties may read and write at the same time: each call says where.
+// callers may read and write at the same time: each call says where.
 class File {
  public:
   File() noexcept = default;
@@ -100,7 +100,7 @@ struct Entry {
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = {});
 
 // All that is below a directory, directories before what is in them, sorted by name. Symbolic links
-// are told, and not followed. For one party at a time.
+// are told, and not followed. For one caller at a time.
 class Walk {
  public:
   // Reads nothing yet; next() does.

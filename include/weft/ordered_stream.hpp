@@ -195,8 +195,8 @@ class OrderedStream {
     pending.outcome = std::make_shared<Outcome>();
     detail::Task member(
         MemberOf(Running<std::decay_t<F>>{context_, std::forward<F>(task)}, pending.outcome));
-    const Accepted accepted =
-        until.is_never() ? pool_.submit(member) : pool_.submit_until(until, member);
+    const Accepted accepted = pool_.submit(
+        until.is_never() ? detail::Room::as_configured : detail::Room::awaited, until, member);
     if (!accepted) detail::give_back<F>(task, member.callable<MemberOf>().running.task);
     return accepted;
   }

@@ -235,8 +235,9 @@ class FiberPool {
   [[nodiscard]] std::size_t available() const noexcept;
 
   // Accepts no more tasks; callers parked in submit get Errc::closed. After close(discard) has
-  // returned no task starts. A pause ends: so a drain of a paused pool runs what is queued. Never
-  // parks. May be called again, also to discard after a drain.
+  // returned no task starts; one starts when a worker takes it, from when on stats() counts it as
+  // busy, a moment before its first instruction. A pause ends: so a drain of a paused pool runs
+  // what is queued. Never parks. May be called again, also to discard after a drain.
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and all its fibers have let go of it.
   void join() { (void)join_until({}); }

@@ -38,8 +38,8 @@ enum class Close : std::uint8_t {
   cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
 };
 
-// Which of several idle workers gets the next task. Those that are retired are always the ones that
-// have been idle longest.
+// Which of several idle workers gets the next task. The workers that are retired are always the
+// ones that have been idle longest.
 enum class WakeOrder : std::uint8_t {
   lifo,  // The one that was used last: its stack is in the cache, and the others can be retired.
   fifo,  // The one that has been idle longest: all are used in turn. For workers that each have
@@ -126,15 +126,19 @@ struct PoolOptions {
 };
 
 // One consistent reading of a pool.
-// Always: submitted = completed + failed + cancelled + busy + released + in_callers + queued.
+// Always: submitted + in_sub_pools = completed + failed + cancelled + busy + released + in_callers
+// + queued.
 struct PoolStats {
-  std::size_t live = 0;         // Workers that hold a slot: busy + idle.
-  std::size_t busy = 0;         // Workers that run a task.
-  std::size_t idle = 0;         // Workers that wait for a task, or have been woken for one.
-  std::size_t released = 0;     // Tasks that wait on their own pool and have given their slot back.
-  std::size_t in_callers = 0;   // Tasks that run in submit() (OnFull::caller_runs).
-  std::size_t queued = 0;       // Tasks accepted and not started.
-  std::size_t blocked = 0;      // Callers parked in submit.
+  std::size_t live = 0;        // Workers that hold a slot: busy + idle.
+  std::size_t busy = 0;        // Workers that run a task.
+  std::size_t idle = 0;        // Workers that wait for a task, or have been woken for one.
+  std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
+  std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
+  std::size_t queued = 0;      // Tasks accepted and not started.
+  std::size_t blocked = 0;     // Callers parked in submit; a sub-pool is one while it needs room.
+  // Of busy, released and queued: what runs tasks of sub-pools, or will. Those are counted by their
+  // own pool.
+  std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks ever accepted.
   std::uint64_t completed = 0;  // Tasks that returned.
   std::uint64_t failed = 0;     // Tasks that threw.

@@ -71,8 +71,7 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
 // throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
 // pool that waits for the group gives its slot back meanwhile. A slot may be in use for a moment
-// after join(), as the last task is on its way out. Synchronizes: spawn() with the start of the
-// task, the end of each task with the return of join().
+// after join(). Synchronizes: spawn() with the start, and the end of a task with a join()'s return.
 class TaskGroup {
  public:
   // Its context is a child of the caller's own, if that has one. Throws std::invalid_argument for a
@@ -110,8 +109,7 @@ class TaskGroup {
   // The same, but a refusal of the pool is returned.
   template <class F>
   Accepted spawn_or_refuse(F&& task) {
-    return spawn_by(std::forward<F>(task),
-                    [this](detail::Task& member) { return pool_.submit(member); });
+    return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
   // As spawn(), in a pool, with what the task asks of it. Throws std::invalid_argument for a group
   // without a pool, and as FiberPool::submit() does of options; a task at the group's limit that
@@ -125,31 +123,28 @@ class TaskGroup {
   // The same, but a refusal of the pool is returned.
   template <class F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
-    if (!pool_) {
-      WEFT_THROW(std::invalid_argument("weft::TaskGroup::spawn: options without a pool"));
-    }
-    return spawn_by(std::forward<F>(task),
-                    [&](detail::Task& member) { return pool_.submit(options, member); });
+    return start(detail::Room::as_configured, {}, std::forward<F>(task), options);
   }
   // Never parks. Refused (Errc::full) when `limit` tasks run; and as by FiberPool::try_submit().
   template <class F>
   Accepted try_spawn(F&& task) {
-    if (is_limited() && !permits_.try_acquire()) return Errc::full;
-    return admit(std::forward<F>(task),
-                 [this](detail::Task& member) { return pool_.try_submit(member); });
+    return start(detail::Room::now, {}, std::forward<F>(task));
+  }
+  // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
+  template <class F>
+  Accepted try_spawn(const SubmitOptions& options, F&& task) {
+    return start(detail::Room::now, {}, std::forward<F>(task), options);
   }
   // Refused (Errc::timed_out, cancelled) when `until` ended the wait for a place, also for one in
   // the pool; and as by FiberPool::submit_until().
   template <class F>
   Accepted spawn_until(const Until& until, F&& task) {
-    if (is_limited() && !permits_.try_acquire()) {
-      const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
-      if (!pool_.wait_without_slot(acquire)) {
-        return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
-      }
-    }
-    return admit(std::forward<F>(task),
-                 [&](detail::Task& member) { return pool_.submit_until(until, member); });
+    return start(detail::Room::awaited, until, std::forward<F>(task));
+  }
+  // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
+  template <class F>
+  Accepted spawn_until(const Until& until, const SubmitOptions& options, F&& task) {
+    return start(detail::Room::awaited, until, std::forward<F>(task), options);
   }
 
   // Parks until every task has ended, then throws the first exception, if there was one.
@@ -220,7 +215,7 @@ class TaskGroup {
     }
     // Requires that it has not run.
     [[nodiscard]] F& task() noexcept { return *task_; }
-    [[nodiscard]] const void* family() const noexcept { return &place_.group->running_; }
+    [[nodiscard]] const void* join_target() const noexcept { return &place_.group->running_; }
     void operator()() {
       place_.group->run(*task_);
       task_.reset();
@@ -255,20 +250,26 @@ class TaskGroup {
         permits_(options.limit),
         context_(parent, options.deadline) {}
 
-  // Waits for a permit, or runs the task here.
-  template <class F, class Submit>
-  Accepted spawn_by(F&& task, Submit submit) {
+  // With a permit, for which it waits by `room`, or runs the task here. `options`: none or one.
+  template <class F, class... Options>
+  Accepted start(detail::Room room, const Until& until, F&& task, const Options&... options) {
+    if (sizeof...(options) > 0 && !pool_) {
+      WEFT_THROW(std::invalid_argument("weft::TaskGroup::spawn: options without a pool"));
+    }
     if (is_limited() && !permits_.try_acquire()) {
-      if (runs_in_own_task()) {
+      if (room == detail::Room::now) return Errc::full;
+      if (room == detail::Room::as_configured && runs_in_own_task()) {
         run(task);
         return {};
       }
-      pool_.wait_without_slot([this]() noexcept {
-        permits_.acquire();
-        return true;
-      });
+      const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
+      if (!pool_.wait_without_slot(acquire)) {
+        return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+      }
     }
-    return admit(std::forward<F>(task), submit);
+    return admit(std::forward<F>(task), [&](detail::Task& member) {
+      return pool_.submit(options..., room, until, member);
+    });
   }
   // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
   template <class F, class Submit>

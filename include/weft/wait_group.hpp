@@ -81,7 +81,7 @@ class WaitGroup {
   struct Counted {
     using Shown = F;  // In dumps, in place of this wrapping.
 
-    [[nodiscard]] const void* family() const noexcept { return count.group(); }
+    [[nodiscard]] const void* join_target() const noexcept { return count.group(); }
 
     Count count;
     F callable;

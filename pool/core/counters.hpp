@@ -7,15 +7,24 @@
 namespace weft::pool {
 
 // Kept under the lock of the pool, which each of these events holds anyway: so one reading is
-// consistent. A plain value.
+// consistent. A plain value. Drain tasks of sub-pools are counted apart, and in `submitted`, which
+// numbers all that the queue has seen.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
   // Of tasks that have returned or thrown.
   [[nodiscard]] std::uint64_t ended() const noexcept { return completed + failed; }
   void count(Outcome outcome) noexcept {
-    ++(outcome == Outcome::completed ? completed : outcome == Outcome::failed ? failed : cancelled);
+    if (outcome == Outcome::completed) [[likely]] {
+      ++completed;
+    } else {
+      ++(outcome == Outcome::failed      ? failed
+         : outcome == Outcome::cancelled ? cancelled
+                                         : drains_over);
+    }
   }
+  // Of what is or was in the queue, or ran.
+  [[nodiscard]] std::uint64_t submitted_by_users() const noexcept { return submitted - drains; }
   // Whether somebody may have waited for as many as have ended. It may be too early, if who waited
   // has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
@@ -26,6 +35,8 @@ struct Counters {
   std::uint64_t failed = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t rejected = 0;
+  std::uint64_t drains = 0;       // Accepted so far.
+  std::uint64_t drains_over = 0;  // Of those: ended, or dropped.
 };
 
 }  // namespace weft::pool

@@ -164,9 +164,12 @@ class PoolCore {
   void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
 
  private:
+  // Calls a worker for what has been accepted, if one is to be called.
+  void announce_accepted() noexcept WEFT_RELEASES(lock_);
   // submit.cpp. Requires the lock, and releases it.
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item) WEFT_NOT_ANALYZED;
-  [[nodiscard]] std::error_code refuse(std::error_code why) noexcept WEFT_RELEASES(lock_);
+  [[nodiscard]] std::error_code refuse(const detail::PoolItem& item, std::error_code why) noexcept
+      WEFT_RELEASES(lock_);
 
   // dispatch.cpp. Require the lock; release it meanwhile.
   // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
@@ -213,6 +216,14 @@ class PoolCore {
   const Listing listing_{*this};  // Ends first.
 };
 
+inline void PoolCore::announce_accepted() noexcept {
+  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
+  lock_.unlock();
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
+  if (called != nullptr) detail::wake(called->waker);
+}
+
 inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
   if (timings_ != nullptr || item.empty() || TaskQueue::attributes_of(item) != nullptr) [[unlikely]]
     return false;
@@ -222,11 +233,7 @@ inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
     return false;
   }
   state_.push(item);
-  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
-  lock_.unlock();
-  if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
-  if (called != nullptr) detail::wake(called->waker);
+  announce_accepted();
   return true;
 }
 

@@ -37,7 +37,7 @@ bool PoolState::can_drop_for(const PoolItem& item) const noexcept {
 void PoolState::drop_oldest(PoolItem& dropped, const PoolItem& newcomer) noexcept {
   lacks_place_behind_key(newcomer) ? queue.pop_oldest_held_up(dropped) : queue.pop_oldest(dropped);
   slots.drop(TaskQueue::weight_of(dropped));
-  ++counters.cancelled;
+  ++(TaskQueue::is_drain(dropped) ? counters.drains_over : counters.cancelled);
   if (const auto* attributes = TaskQueue::attributes_of(dropped)) release_key(attributes->key);
 }
 
@@ -68,7 +68,7 @@ bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept
     --waiters.blocked_count;
     if (submitter->waker) --waiters.parked;
     if (instead_of_queue != nullptr) {
-      accept_weight(1);
+      count_accepted(item);
       *instead_of_queue = std::move(item);
     } else {
       accept(item);
@@ -225,7 +225,10 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   }
   if (mode != Close::drain) {
     queue.move_all_to(dropped);
-    counters.cancelled += dropped.size();
+    const bool has_drains = counters.drains != counters.drains_over;
+    const std::size_t drains = has_drains ? dropped.count_drains() : 0;
+    counters.cancelled += dropped.size() - drains;
+    counters.drains_over += drains;
     slots.drop_queued();
     return_slots(effects);
     workers.retire_surplus(effects);
@@ -249,7 +252,8 @@ PoolStats PoolState::read() const noexcept {
   stats.in_callers = in_callers;
   stats.queued = queue.size();
   stats.blocked = waiters.blocked_count;
-  stats.submitted = counters.submitted;
+  stats.in_sub_pools = counters.drains - counters.drains_over;
+  stats.submitted = counters.submitted_by_users();
   stats.completed = counters.completed;
   stats.failed = counters.failed;
   stats.cancelled = counters.cancelled;

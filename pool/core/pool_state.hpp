@@ -51,7 +51,7 @@ struct PoolState {
            !slots.has_place_behind_key(queue.held_up_weight(), TaskQueue::weight_of(item));
   }
   void accept(detail::PoolItem& item) noexcept {
-    accept_weight(TaskQueue::weight_of(item));
+    count_accepted(item);
     queue.push(std::move(item));
   }
   // Whether a task without attributes can be accepted by no more than a push, as most are.
@@ -59,7 +59,7 @@ struct PoolState {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
   }
-  // Requires that.
+  // Requires that, and that it is no drain task.
   void push(detail::PoolItem& item) noexcept {
     accept_weight(1);
     queue.push_plain(std::move(item));
@@ -278,6 +278,11 @@ struct PoolState {
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);
     ++counters.submitted;
+  }
+  void count_accepted(const detail::PoolItem& item) noexcept {
+    accept_weight(TaskQueue::weight_of(item));
+    if (TaskQueue::is_drain(item)) [[unlikely]]
+      ++counters.drains;
   }
 };
 

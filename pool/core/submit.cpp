@@ -33,14 +33,14 @@ bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::Sp
 PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
   if (item.empty()) [[unlikely]] {
     lock_.lock();
-    return {refuse(Errc::empty_task)};
+    return {refuse(item, Errc::empty_task)};
   }
   if (timings_ != nullptr) [[unlikely]]
     stamp(item);
   if (TaskQueue::attributes_of(item) != nullptr) [[unlikely]] {
     if (const std::error_code over = item.job->over_before_start()) {
       lock_.lock();
-      return {refuse(over)};
+      return {refuse(item, over)};
     }
   }
   Answer answer{.next = Next::block};
@@ -50,7 +50,7 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
     return {Accepted(error)};
   switch (when_full) {
     case OnFull::reject:
-      return {refuse(Errc::full)};
+      return {refuse(item, Errc::full)};
     case OnFull::caller_runs:
       if (state_.paused || TaskQueue::has_key(item)) break;
       ++state_.counters.submitted;
@@ -70,12 +70,12 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
   TaskQueue& queue = state_.queue;
   for (;;) {
     if (state_.closed) [[unlikely]] {
-      error = refuse(Errc::closed);
+      error = refuse(item, Errc::closed);
       return Verdict::refused;
     }
     const std::size_t weight = TaskQueue::weight_of(item);
     if (weight > 1 && weight > state_.slots.capacity()) [[unlikely]] {
-      error = refuse(Errc::too_heavy);
+      error = refuse(item, Errc::too_heavy);
       return Verdict::refused;
     }
     if (state_.must_wait(item, weight)) return Verdict::full;
@@ -90,16 +90,12 @@ PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& erro
       break;
     }
     if (error) {
-      error = refuse(error);
+      error = refuse(item, error);
       return Verdict::refused;
     }
   }
   state_.accept(item);
-  Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
-  lock_.unlock();
-  if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
-  if (called != nullptr) detail::wake(called->waker);
+  announce_accepted();
   return Verdict::accepted;
 }
 
@@ -108,15 +104,16 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     std::error_code error;
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
-    if (state_.waiters.blocked_count >= options_.max_blocked) return refuse(Errc::too_many_waiting);
+    if (state_.waiters.blocked_count >= options_.max_blocked)
+      return refuse(item, Errc::too_many_waiting);
     if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
       error = nesting_->ask_for_worker(OnFull::block);
-      if (error) return refuse(error);
+      if (error) return refuse(item, error);
     } else if (state_.queue.will_have_room_for(item)) {
       break;
     } else if (!grow_queue(item)) {
       // Handing a blocked submitter's task on must not allocate.
-      return refuse(std::make_error_code(std::errc::not_enough_memory));
+      return refuse(item, std::make_error_code(std::errc::not_enough_memory));
     }
     lock_.unlock();
   }
@@ -154,13 +151,13 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
   PoolItem dropped;  // Destroyed without the lock: its waiters are told.
   std::vector<PoolItem> dropped_before;
   for (;;) {
-    if (!state_.can_drop_for(item)) return refuse(Errc::full);
+    if (!state_.can_drop_for(item)) return refuse(item, Errc::full);
     const std::size_t most = std::min(weight == 1 ? 1 : 2 * weight, state_.queue.size());
     const bool can_push = state_.queue.can_replace_oldest(item);
     if (can_push && dropped_before.capacity() + 1 >= most) break;
     std::error_code error;
     if (can_push ? !reserve_unlocked(dropped_before, most, lock_) : !grow_queue(item)) {
-      return refuse(std::make_error_code(std::errc::not_enough_memory));
+      return refuse(item, std::make_error_code(std::errc::not_enough_memory));
     }
     if (accept_if_room(item, error) != Verdict::full) return error;
   }
@@ -206,8 +203,8 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
 }
 
 // Requires the lock, and releases it.
-std::error_code PoolCore::refuse(std::error_code why) noexcept {
-  ++state_.counters.rejected;
+std::error_code PoolCore::refuse(const PoolItem& item, std::error_code why) noexcept {
+  if (!TaskQueue::is_drain(item)) ++state_.counters.rejected;
   lock_.unlock();
   if (detail::is_tracing()) [[unlikely]]
     detail::trace_text(detail::TraceKind::pool_refuse, options_.name);

@@ -128,8 +128,8 @@ void PoolCore::step_out(Worker& self, Effects& effects) noexcept {
   self.release_unused();
 }
 
-// Requires the lock, and releases it. Who leaves makes room without a pop, so the queue may have to
-// grow for who is let in.
+// Requires the lock, and releases it. A worker that leaves makes room without a pop, so the queue
+// may have to grow for a caller that is let in.
 void PoolCore::retire(Worker& self, Effects& effects) noexcept {
   state_.retire_self(effects);
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();

@@ -23,7 +23,7 @@ struct Worker : detail::Waiter {
   bool freed_more = false;            // Its last task may have let more than one other start.
   bool retired = false;               // Set by who took it, with its slot, for good.
   Lap lap;                            // Of that task, if times are taken.
-  detail::Waiter* told = nullptr;     // Those who waited for that task, and are owed a wake.
+  detail::Waiter* told = nullptr;     // Waiters for that task, which are owed a wake.
   detail::PoolJob* unused = nullptr;  // To be destroyed, without the lock.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that task.
 

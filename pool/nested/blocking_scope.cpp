@@ -16,9 +16,9 @@ namespace weft::detail {
 
 namespace {
 
-// From the innermost pool outwards. Who holds a slot of a sub-pool may wait for one of its parent:
-// those who hold that one never wait for an inner one, because a drain task takes only what is
-// free. So nobody waits in a circle.
+// From the innermost pool outwards. A task with a slot of a sub-pool may wait for one of its
+// parent: those who hold that one never wait for an inner one, because a drain task takes only what
+// is free. So nobody waits in a circle.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {

@@ -82,7 +82,7 @@ void PoolNesting::move_in(PoolNesting& parent) {
 // After the sub-pool was closed and joined.
 void PoolNesting::move_out(PoolCore& parent) noexcept {
   self_->detach();
-  (void)core_.join_until({});  // Those who have entered before leave; later ones find nobody.
+  (void)core_.join_until({});  // Callers that have entered leave; later ones find nobody.
   PoolItem unused;
   parent.lock();
   if (self_->linked) {

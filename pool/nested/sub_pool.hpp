@@ -67,7 +67,7 @@ enum class Arrival : std::uint8_t {
 class DrainTask final : public detail::PoolJob {
  public:
   DrainTask(const PoolCore& parent, SubPool& sub_pool, Arrival arrival) noexcept
-      : PoolJob(parent, Kind::unwatched), sub_pool_(sub_pool), arrival_(arrival) {
+      : PoolJob(parent, Kind::drain), sub_pool_(sub_pool), arrival_(arrival) {
     sub_pool.keep();
   }
   // The sub-pool knows already that it will not take place.

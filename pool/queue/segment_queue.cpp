@@ -18,6 +18,16 @@ void SegmentQueue::Free::operator()(Segment* chain) const noexcept {
   }
 }
 
+std::size_t SegmentQueue::count(bool (*holds)(const PoolItem&) noexcept) noexcept {
+  std::size_t number = 0;
+  for (Segment* ring = first_; ring != nullptr; ring = ring->next) {
+    for (std::size_t i = 0; i < ring->count; ++i) {
+      if (holds(*std::launder(ring->place(ring->head + i)))) ++number;
+    }
+  }
+  return number;
+}
+
 void SegmentQueue::swap(SegmentQueue& other) noexcept {
   std::swap(first_, other.first_);
   std::swap(last_, other.last_);

@@ -80,6 +80,8 @@ class SegmentQueue {
     if (ring.count == 0) drained_first();
   }
 
+  // How many items there are of which `holds` is true.
+  [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
   // The first ring, also after all memory was given back, has room for so many items.

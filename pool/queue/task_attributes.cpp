@@ -111,7 +111,8 @@ PoolJob::Outcome PoolJob::execute() noexcept {
   if (attributes_ != nullptr) [[unlikely]]
     return execute_attributed();
   if (!claim(kRunning)) return Outcome::cancelled;
-  return invoke() ? Outcome::completed : Outcome::failed;
+  if (!invoke()) return Outcome::failed;
+  return is_drain() ? Outcome::drained : Outcome::completed;
 }
 
 void PoolJob::abandon() noexcept {

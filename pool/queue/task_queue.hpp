@@ -110,6 +110,9 @@ class TaskQueue {
     const Attributes* attributes = attributes_of(item);
     return attributes == nullptr ? 1 : attributes->weight;
   }
+  [[nodiscard]] static bool is_drain(const detail::PoolItem& item) noexcept {
+    return item.job != nullptr && item.job->is_drain();
+  }
   [[nodiscard]] static bool has_key(const detail::PoolItem& item) noexcept {
     const Attributes* attributes = attributes_of(item);
     return attributes != nullptr && attributes->key.is_set();
@@ -175,7 +178,9 @@ class TaskQueue {
   // A task with a key has ended or will never run: the next of that key may start.
   void pass_on_key(Attributes& attributes) noexcept;
 
-  // Moves all tasks to `other`, which is empty. Those that hold a key go on to hold it.
+  // How many of the tasks are drain tasks, which have no attributes.
+  [[nodiscard]] std::size_t count_drains() noexcept { return plain_.count(&is_drain); }
+  // Moves all tasks to `other`, which is empty. Tasks that hold a key go on to hold it.
   void move_all_to(TaskQueue& other) noexcept;
 
   // More memory, made outside the lock: for what has_room_for(item) or will_have_room_for(item)

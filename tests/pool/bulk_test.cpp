@@ -191,7 +191,7 @@ FIBER_TEST_CASE("tasks of a bulk that take a token are given one, and dropped on
   pool.close(Close::cancel);
   pool.join();
   CHECK(stopped.load() == 1);
-  CHECK(shared.use_count() == 31);  // Those of `tasks`, and this one.
+  CHECK(shared.use_count() == 31);  // The ones in `tasks`, and this one.
 }
 
 THREAD_TEST_CASE("bulks of many callers lose and double nothing") {

@@ -77,6 +77,22 @@ FIBER_TEST_CASE("after close(discard) no task starts, and who waits for one is t
   CHECK(pool.stats().cancelled == 42);
 }
 
+FIBER_TEST_CASE("what runs after close(discard) has returned had been taken by a worker before") {
+  const int rounds = 100 / static_cast<int>(kSlowdown);
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<std::uint64_t> ran{0};
+    FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
+    for (int i = 0; i < 40; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
+    if (round % 2 == 0) this_fiber::yield();
+    pool.close(Close::discard);
+    const PoolStats seen = pool.stats();
+    CHECK(seen.queued == 0);
+    pool.join();
+    CHECK(ran.load() == seen.completed + seen.busy);
+    CHECK(pool.stats().cancelled == seen.cancelled);
+  }
+}
+
 FIBER_TEST_CASE("blocked submitters are told that the pool was closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
     Event release;

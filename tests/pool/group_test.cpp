@@ -86,6 +86,14 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   CHECK(results.join() == std::vector<int>{7});
   group.join();
   CHECK(order == std::vector<int>{1, 2, 3});
+  order.clear();
+  pool.pause();
+  CHECK(group.try_spawn({.priority = Priority::low}, [&] { order.push_back(2); }));
+  CHECK(group.spawn_until(1h, {.priority = Priority::high}, [&] { order.push_back(1); }));
+  pool.resume();
+  group.join();
+  CHECK(order == std::vector<int>{1, 2});
+  order.push_back(3);
   // One that is dropped before its turn never ran, as the join says.
   std::stop_source stop;
   pool.pause();
@@ -96,6 +104,8 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   CHECK(order.size() == 3);
   TaskGroup without_pool;
   CHECK_THROWS_AS(without_pool.spawn({.priority = Priority::high}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)without_pool.try_spawn({.weight = 2}, [] {}), std::invalid_argument);
+  CHECK_THROWS_AS((void)without_pool.spawn_until({}, {.weight = 2}, [] {}), std::invalid_argument);
 }
 
 FIBER_TEST_CASE("a refused task of a group with options is where it was") {
@@ -107,6 +117,10 @@ FIBER_TEST_CASE("a refused task of a group with options is where it was") {
   TaskGroup group(pool);
   Callable task{std::make_unique<int>(5)};
   CHECK(group.spawn_or_refuse({.weight = 2}, std::move(task)) == Errc::too_heavy);
+  CHECK(task.value != nullptr);
+  CHECK(group.try_spawn({.weight = 2}, std::move(task)) == Errc::too_heavy);
+  CHECK(task.value != nullptr);
+  CHECK(group.spawn_until({}, {.weight = 2}, std::move(task)) == Errc::too_heavy);
   CHECK(task.value != nullptr);
   group.join();
 }

@@ -72,7 +72,7 @@ FIBER_TEST_CASE("tasks of one key run one after the other, in order, and beside 
   std::atomic<int> wrong{0};
   for (int i = 0; i < kTasks; ++i) {
     for (std::size_t key = 0; key < kKeys; ++key) {
-      CHECK(pool.submit({.key = "host " + std::to_string(key)}, [&, key, i] {
+      CHECK(pool.submit({.key = "site " + std::to_string(key)}, [&, key, i] {
         if (inside[key].fetch_add(1) != 0) ++wrong;
         if (next[key].fetch_add(1) != i) ++wrong;
         this_fiber::yield();

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "tests/pool/property_limit.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
 
@@ -238,6 +239,39 @@ TEST_CASE("a pause that is held does not end with another's") {
   CHECK(!held.state.release_pause(first));
   CHECK(held.state.release_pause(second));
   CHECK(!held.state.release_pause(second));
+}
+
+TEST_CASE("the limit of workers moves as that of the property test's model") {
+  test::Random random;
+  for (int run = 0; run < 200; ++run) {
+    const double up = 0.5 * static_cast<double>(1 + random.below(8));
+    const PoolOptions options{
+        .capacity = 1 + random.below(20),
+        .grow = GrowPolicy::load_factor({.up = up, .down = up / 2, .step = 1 + random.below(5)}),
+        .min_workers = random.below(2)};
+    Held held(options);
+    PoolState& state = held.state;
+    test::ModelLimit limit(options);
+    state.autoscaler.begin();
+    state.set_limit(state.workers.limit());
+    for (int i = 0; i < 100; ++i) {
+      const std::uint64_t what = random.below(5);
+      if (what == 0) {
+        const std::size_t capacity = 1 + random.below(20);
+        state.resize(capacity);
+        limit.fit(capacity, false);
+      } else if (what < 3) {
+        state.raise_limit();
+        limit.raise();
+      } else {
+        state.lower_limit();
+        limit.lower();
+      }
+      CHECK(state.workers.limit() == limit.value());
+      const std::size_t tasks = random.below(60);
+      CHECK((tasks > state.raise_at) == limit.is_too_low_for(tasks));
+    }
+  }
 }
 
 TEST_SUITE_END();

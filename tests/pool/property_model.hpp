@@ -5,29 +5,23 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 #include <weft/pool_options.hpp>
 
+#include "tests/pool/property_limit.hpp"
 #include "tests/pool/property_op.hpp"
 #include "tests/pool/property_queue.hpp"
 
 namespace weft::test {
 
-// Every caller's answers, by the number of the call, and the tasks in the order of their starts.
-struct Behaviour {
-  std::map<int, std::string> answers;
-  std::vector<int> started;
-  std::uint64_t handled = 0;  // Exceptions that on_exception was given.
-};
-
 // The model. A call takes effect at once, as far as that needs no fiber but the caller; settle()
 // then does what the workers, the blocked and the waiting callers do until nothing is left to do.
 class PoolModel {
  public:
-  explicit PoolModel(const PoolOptions& options) : options_(options), capacity_(options.capacity) {
+  explicit PoolModel(const PoolOptions& options)
+      : options_(options), capacity_(options.capacity), limit_(options) {
     if (options.prestart) start_workers(options.min_workers);
   }
 
@@ -44,6 +38,7 @@ class PoolModel {
         return stop(op.target);
       case Act::resize:
         capacity_ = op.number;
+        limit_.fit(capacity_, closed_);
         retire_surplus();
         admit();
         return grow();
@@ -53,12 +48,14 @@ class PoolModel {
       case Act::resume:
         return resume();
       case Act::reopen:
-        if (std::exchange(closed_, false) && options_.prestart) start_workers(kept_workers());
+        if (!std::exchange(closed_, false)) return;
+        limit_.fit(capacity_, false);
+        if (options_.prestart) start_workers(kept_workers());
         return;
       case Act::wait_idle:
         return idle_waiters_.push_back(op.id);
       case Act::wait_idle_past:
-        return answer(op.id, is_quiet() ? "true" : "false");
+        return answer(op.id, is_idle() ? "true" : "false");
       case Act::wait_paused:
         if (!paused_) return answer(op.id, "false");
         return pause_waiters_.push_back(op.id);
@@ -84,8 +81,8 @@ class PoolModel {
       --(counted_.retired > seen.retired ? counted_.retired : live_);
     }
     while (closed_ && counted_.retired < seen.retired && live_ > least) retire(1);
-    if (is_still() && paused_) answer_all(pause_waiters_, "true");
-    if (is_quiet()) answer_all(idle_waiters_, "true");
+    if (runs_nothing() && paused_) answer_all(pause_waiters_, "true");
+    if (is_idle()) answer_all(idle_waiters_, "true");
     if (closed_ && live_ + in_callers_.size() == 0) answer_all(joiners_, "true");
   }
 
@@ -132,8 +129,8 @@ class PoolModel {
     return !is_held(op) || op.options.weight <= options_.queue_capacity - taken;
   }
   [[nodiscard]] bool fits(const Op& op) const { return has_room(op) && has_place_behind_key(op); }
-  [[nodiscard]] bool is_still() const { return running_.empty() && in_callers_.empty(); }
-  [[nodiscard]] bool is_quiet() const { return is_still() && queue_.empty(); }
+  [[nodiscard]] bool runs_nothing() const { return running_.empty() && in_callers_.empty(); }
+  [[nodiscard]] bool is_idle() const { return runs_nothing() && queue_.empty(); }
   [[nodiscard]] std::size_t kept_workers() const {
     return std::min(options_.min_workers, capacity_);
   }
@@ -204,7 +201,6 @@ class PoolModel {
     } while (op.options.weight > 1 && !fits(op));
     return true;
   }
-  void drop_oldest() { drop(queue_.take_oldest()); }
   void drop(const ModelQueue::Queued& dropped) {
     ++counted_.cancelled;
     if (!dropped.cancelled && tells(dropped.op)) answer(dropped.op.id, "dropped");
@@ -248,7 +244,8 @@ class PoolModel {
   // But for a pause. Who does not fit beside those that run keeps others waiting, too.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
-    return next && (running_.empty() || next->options.weight + weight_of(running_) <= capacity_);
+    return next && running_.size() < limit_.value() &&
+           (running_.empty() || next->options.weight + weight_of(running_) <= capacity_);
   }
   bool start_one() {
     if (paused_ || !can_start()) return false;
@@ -277,10 +274,10 @@ class PoolModel {
     if (running != running_.end()) {
       count_end(*running);
       running_.erase(running);
-      if (live_ > capacity_) retire(1);
+      if (live_ > limit_.value()) retire(1);
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
       // Nobody takes over from a blocked caller before that: for a moment there is nothing to do.
-      if (paused_ && is_quiet()) answer_all(idle_waiters_, "true");
+      if (paused_ && is_idle()) answer_all(idle_waiters_, "true");
       go_on_after_end();
       return true;
     }
@@ -339,11 +336,14 @@ class PoolModel {
 
   // --- Workers ---
 
-  // Tasks that have been accepted have workers, as far as the capacity allows.
+  // Tasks that have been accepted have workers, as far as the limit allows.
   void grow() {
-    while (live_ < capacity_ && queue_.startable(running_) > live_ - running_.size()) {
+    // Nothing lowers the limit, as these tests let no time pass.
+    const std::size_t startable = queue_.startable(running_);
+    while (limit_.is_too_low_for(running_.size() + startable)) limit_.raise();
+    while (live_ < limit_.value() && startable > live_ - running_.size()) {
       const bool all = options_.grow.kind() == GrowPolicy::Kind::eager;
-      start_workers(all ? capacity_ : live_ + 1);
+      start_workers(all ? limit_.value() : live_ + 1);
     }
   }
   void start_workers(std::size_t until_live) {
@@ -354,7 +354,7 @@ class PoolModel {
     counted_.retired += count;
   }
   void retire_surplus() {
-    while (live_ > capacity_ && live_ > running_.size()) retire(1);
+    while (live_ > limit_.value() && live_ > running_.size()) retire(1);
   }
 
   // --- The pool as a whole ---
@@ -366,10 +366,11 @@ class PoolModel {
   }
   void close(Act how) {
     closed_ = true;
+    limit_.fit(capacity_, true);
     resume();
     for (const Op& op : std::exchange(blocked_, {})) refuse(op.id, "closed");
     if (how == Act::close_drain) return;
-    while (!queue_.empty()) drop_oldest();
+    while (!queue_.empty()) drop(queue_.take_oldest());
     queue_.forget_turns();
     if (how == Act::close_cancel) {
       open_where([](const Op& op) { return op.course == Course::stoppable; });
@@ -378,6 +379,7 @@ class PoolModel {
 
   const PoolOptions options_;
   std::size_t capacity_;
+  ModelLimit limit_;  // Of workers.
   bool closed_ = false;
   bool paused_ = false;
   ModelQueue queue_;

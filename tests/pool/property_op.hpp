@@ -3,6 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
 #include <weft/submit_options.hpp>
 
 namespace weft::test {
@@ -64,6 +67,13 @@ struct Op {
   [[nodiscard]] int id_of_part(std::size_t part) const {
     return -100 * id - static_cast<int>(part);
   }
+};
+
+// Every caller's answers, by the number of the call, and the tasks in the order of their starts.
+struct Behaviour {
+  std::map<int, std::string> answers;
+  std::vector<int> started;
+  std::uint64_t handled = 0;  // Exceptions that on_exception was given.
 };
 
 }  // namespace weft::test

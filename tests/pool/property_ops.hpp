@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -24,7 +25,11 @@ namespace weft::test {
          kNames[static_cast<std::size_t>(options.on_full)] + ", max_blocked " +
          size_to_string(options.max_blocked) + ", min_workers " +
          size_to_string(options.min_workers) + (options.prestart ? ", prestart" : "") +
-         (options.grow.kind() == GrowPolicy::Kind::eager ? ", eager" : "");
+         (options.grow.kind() == GrowPolicy::Kind::eager ? ", eager" : "") +
+         (options.grow.kind() == GrowPolicy::Kind::load_factor
+              ? ", up " + std::to_string(options.grow.factor().up) + " step " +
+                    std::to_string(options.grow.factor().step)
+              : "");
 }
 
 [[nodiscard]] inline std::string to_string(const Op& op) {
@@ -69,6 +74,16 @@ namespace weft::test {
   return options;
 }
 
+// The same with a limit of workers that follows the load. Nothing lowers it in time.
+[[nodiscard]] inline PoolOptions random_options_by_load(Random& random) {
+  constexpr std::array kUps{0.5, 1.0, 1.5, 2.0, 4.0};
+  PoolOptions options = random_options(random);
+  const double up = kUps[random.below(kUps.size())];
+  options.grow = GrowPolicy::load_factor(
+      {.up = up, .down = up / 2, .step = 1 + random.below(3), .interval = std::chrono::hours(24)});
+  return options;
+}
+
 [[nodiscard]] inline Act random_act(Random& random) {
   constexpr std::array<std::pair<Act, unsigned>, 21> kWeights{{
       {Act::submit, 24},         {Act::try_submit, 8},    {Act::submit_past, 4},
@@ -105,7 +120,7 @@ namespace weft::test {
 
 // Which tasks a random run has. Which of two that end at the same time is first makes a difference
 // to others of their keys, so with options each operation has its effect before the next one.
-enum class Kind : std::uint8_t { plain_tasks, with_options };
+enum class Kind : std::uint8_t { plain_tasks, by_load, with_options };
 
 // Operations with numbers from 1 on.
 [[nodiscard]] inline std::vector<Op> random_ops(Random& random, int count, Kind kind) {

@@ -154,11 +154,12 @@ std::vector<Op> shortened(Comparing& comparing, const PoolOptions& options, std:
 }
 
 [[maybe_unused]] void compare_many_runs(Comparing& comparing, Kind kind) {
-  constexpr std::uint64_t kRuns = 400 / kSlowdown;
+  const std::uint64_t runs = (kind == Kind::by_load ? 120 : 400) / kSlowdown;
   constexpr int kOps = 200;
-  for (std::uint64_t run = 0; run < kRuns; ++run) {
+  for (std::uint64_t run = 0; run < runs; ++run) {
     Random random(run);
-    const PoolOptions options = random_options(random);
+    const PoolOptions options =
+        kind == Kind::by_load ? random_options_by_load(random) : random_options(random);
     std::vector<Op> ops = random_ops(random, kOps, kind);
     // A bulk that has to wait for room, or runs tasks itself, is many calls; see pool/bulk.
     const bool has_bulk =
@@ -174,7 +175,7 @@ std::vector<Op> shortened(Comparing& comparing, const PoolOptions& options, std:
     std::string text = to_string(options) + '\n';
     for (const Op& op : ops) text += to_string(op) + '\n';
     text += comparing.play(options, ops);
-    FAIL_CHECK("run ", run, " of ", kRuns, ", shortened:\n", text);
+    FAIL_CHECK("run ", run, " of ", runs, ", shortened:\n", text);
     return;
   }
 }
@@ -207,6 +208,10 @@ void compare(const char* what, Kind kind) {
 
 TEST_CASE("a pool does what its model does, whatever is done to it") {
   compare("a pool and its model", Kind::plain_tasks);
+}
+
+TEST_CASE("a pool whose workers follow the load does what its model does") {
+  compare("a pool and its model, by load", Kind::by_load);
 }
 
 TEST_CASE("a pool does what its model does with priorities, keys and weights") {

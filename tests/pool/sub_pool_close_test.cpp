@@ -1,5 +1,5 @@
-// Families of pools that are closed one after the other, while what they have accepted is under
-// way.
+// Pools and their sub-pools are closed one after the other, while tasks that they have accepted are
+// under way.
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -68,7 +68,7 @@ THREAD_TEST_CASE("nothing is stranded in a sub-pool that its parent's close has 
   }
 }
 
-FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached only its host") {
+FIBER_TEST_CASE("what a sub-pool has accepted runs though the close has reached only its parent") {
   std::atomic<int> ran{0};
   FiberPool grand({.capacity = 1});
   FiberPool parent({.capacity = 1, .parent = &grand});

@@ -150,7 +150,7 @@ FIBER_TEST_CASE("who is blocked can give up, by time or by a stop request") {
   CHECK(pool.stats().rejected == 2);
 }
 
-FIBER_TEST_CASE("the parent's line is first come, first served, for sub-pools too") {
+FIBER_TEST_CASE("the parent's wait queue is first come, first served, for sub-pools too") {
   BusyParent busy;
   FiberPool one({.parent = &busy.pool}), two({.parent = &busy.pool});
   std::vector<int> order;
@@ -159,7 +159,7 @@ FIBER_TEST_CASE("the parent's line is first come, first served, for sub-pools to
   for (std::size_t i = 0; i < 3; ++i) {
     waiting.push_back(spawn(
         [&, i] { CHECK(pools[i]->submit([&, i] { order.push_back(static_cast<int>(i)); })); }));
-    // The sub-pool stands in line before its submitter waits.
+    // The sub-pool is in the wait queue before its submitter.
     wait_until_true(
         [&] { return busy.pool.stats().blocked == i + 1 && pools[i]->stats().blocked > 0; });
   }
@@ -319,6 +319,63 @@ THREAD_TEST_CASE("plain threads submit to it and wait for it") {
   for (auto& thread : threads) thread.join();
   pool.wait_idle();
   CHECK(ran.load() == 200);
+}
+
+FIBER_TEST_CASE("the numbers of the parent are of its own tasks") {
+  FiberPool parent({.capacity = 2, .queue_capacity = 1});
+  FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &parent});
+  std::atomic<int> ran{0};
+  for (int i = 0; i < 5; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
+  pool.wait_idle();
+  CHECK(pool.stats().completed == 5);
+  wait_until_true([&] { return parent.stats().in_sub_pools == 0; });
+  PoolStats stats = parent.stats();
+  CHECK(stats.submitted + stats.completed + stats.cancelled + stats.rejected == 0);
+  CHECK(balanced(stats));
+  CHECK(!parent.wait_for_completed(1, 1ms));
+  // While they run they have slots.
+  Gate release;
+  CHECK(pool.submit([&] { release.wait(); }));
+  wait_until_true([&] { return pool.stats().busy == 1; });
+  stats = parent.stats();
+  CHECK(stats.busy == 1);
+  CHECK(stats.in_sub_pools == 1);
+  CHECK(stats.submitted == 0);
+  CHECK(balanced(stats));
+  CHECK(parent.run([] { return 1; }) == 1);
+  CHECK(parent.wait_for_completed(1, 60s));
+  release.set();
+  pool.wait_idle();
+  wait_until_true([&] { return parent.stats().in_sub_pools == 0; });
+  CHECK(parent.stats().completed == 1);
+}
+
+FIBER_TEST_CASE("drain tasks that are dropped with the parent's queue are not counted, either") {
+  for (const auto when_full : {OnFull::block, OnFull::drop_oldest}) {
+    Gate release;
+    FiberPool parent({.capacity = 1, .queue_capacity = 2, .on_full = when_full});
+    FiberPool pool({.capacity = 2, .queue_capacity = 10, .parent = &parent});
+    auto holder = parent.async([&] { release.wait(); });
+    wait_until_true([&] { return parent.stats().busy == 1; });
+    CHECK(pool.submit([] {}));
+    CHECK(parent.stats().in_sub_pools == 1);
+    CHECK(parent.submit([] {}));
+    if (when_full == OnFull::drop_oldest) {
+      CHECK(parent.submit([] {}));  // In the place of the drain task.
+      CHECK(parent.stats().in_sub_pools <= 1);
+      CHECK(parent.stats().submitted == 3);
+    }
+    pool.close(Close::discard);
+    parent.close(Close::discard);
+    release.set();
+    holder.wait();
+    parent.join();
+    const PoolStats stats = parent.stats();
+    CHECK(balanced(stats));
+    CHECK(stats.in_sub_pools == 0);
+    CHECK(stats.completed == 1);
+    CHECK(stats.cancelled == stats.submitted - 1);
+  }
 }
 
 TEST_SUITE_END();

@@ -135,7 +135,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; droppe
   CHECK(pool.submit({.key = TaskKey(7)}, [] {}));
   pool.wait_idle();
   CHECK(pool.timings().run_time.count() == 5);
-  CHECK(pool.timings().queue_wait.max() < 60s);  // Those with options have stamps, too.
+  CHECK(pool.timings().queue_wait.max() < 60s);  // Tasks with options have stamps, too.
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([] {}));

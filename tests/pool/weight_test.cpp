@@ -190,16 +190,16 @@ FIBER_TEST_CASE("the end of a heavy task lets in as many as find room") {
 FIBER_TEST_CASE("a heavy task may take the places of drain tasks from a sub-pool") {
   Event hold;
   std::atomic<int> ran{0};
-  FiberPool host({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
-  FiberPool sub({.capacity = 2, .queue_capacity = kUnlimited, .parent = &host});
-  for (int i = 0; i < 2; ++i) CHECK(host.submit([&] { hold.wait(); }));
-  wait_until_true([&] { return host.stats().busy == 2; });
+  FiberPool parent({.capacity = 2, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
+  FiberPool sub({.capacity = 2, .queue_capacity = kUnlimited, .parent = &parent});
+  for (int i = 0; i < 2; ++i) CHECK(parent.submit([&] { hold.wait(); }));
+  wait_until_true([&] { return parent.stats().busy == 2; });
   for (int i = 0; i < 5; ++i) CHECK(sub.submit([&] { ran.fetch_add(1); }));
-  CHECK(host.stats().queued == 2);
-  CHECK(host.submit({.weight = 2}, [&] { ran.fetch_add(10); }));
+  CHECK(parent.stats().queued == 2);
+  CHECK(parent.submit({.weight = 2}, [&] { ran.fetch_add(10); }));
   hold.set();
   sub.wait_idle();
-  host.wait_idle();
+  parent.wait_idle();
   CHECK(ran.load() == 15);
 }
 

@@ -26,7 +26,7 @@ struct ContextOptions {
   std::size_t stack_size = 256UL * 1024;
 };
 
-// What Asio's objects stand on, instead of an io_context that somebody has to run:
+// The executor that Asio's objects stand on, instead of an io_context that somebody has to run:
 //
 //   weft::asio::Context context;
 //   boost::asio::steady_timer timer(context.get_executor(), 10ms);

@@ -52,7 +52,7 @@ inline boost::asio::io_context& unused_context() {
 
 // A model of Asio's SyncReadStream and SyncWriteStream: a net::TcpStream, a tls::Stream, or what
 // has their calls. Its calls park the calling fiber and not its thread; the stream's deadlines and
-// close() end them. Move-only; one party reads and one writes at a time.
+// close() end them. Move-only; one caller reads and one writes at a time.
 template <class Stream = net::TcpStream>
 class SyncStream {
  public:

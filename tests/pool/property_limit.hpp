@@ -1,0 +1,49 @@
+// How many workers may live, as the models of pools see it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <weft/pool_options.hpp>
+
+namespace weft::test {
+
+// Under a load factor the limit goes up and down by a step at a time, between min_workers, at least
+// 1, and the capacity. Else, and of a closed pool, it is the capacity.
+class ModelLimit {
+ public:
+  explicit ModelLimit(const PoolOptions& options)
+      : factor_(options.grow.factor()),
+        has_factor_(options.grow.kind() == GrowPolicy::Kind::load_factor),
+        min_workers_(options.min_workers) {
+    fit(options.capacity, false);
+  }
+
+  [[nodiscard]] std::size_t value() const { return value_; }
+  // The pool has another capacity, or was closed or opened.
+  void fit(std::size_t capacity, bool closed) {
+    capacity_ = capacity;
+    moves_ = has_factor_ && !closed;
+    value_ = moves_ ? std::clamp(value_, least(), capacity) : capacity;
+  }
+  // Whether so many tasks, queued or running, are too many for it.
+  [[nodiscard]] bool is_too_low_for(std::size_t tasks) const {
+    return moves_ &&
+           value_<capacity_&& static_cast<double>(tasks)> factor_.up * static_cast<double>(value_);
+  }
+  void raise() { value_ += std::min(factor_.step, capacity_ - value_); }
+  void lower() { value_ -= std::min(factor_.step, value_ - least()); }
+
+ private:
+  [[nodiscard]] std::size_t least() const {
+    return std::max<std::size_t>(std::min(min_workers_, capacity_), 1);
+  }
+
+  const GrowPolicy::LoadFactor factor_;
+  const bool has_factor_;
+  const std::size_t min_workers_;
+  std::size_t capacity_ = 0;
+  std::size_t value_ = 0;
+  bool moves_ = false;
+};
+
+}  // namespace weft::test

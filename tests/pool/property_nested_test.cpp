@@ -1,0 +1,311 @@
+// Pools in pools under random operations keep what is promised of them, looked at after each.
+//
+// Which pool of several is next at their parent depends on how they came to wait there. So the
+// model is no second implementation but the promises: who may run and in which order, that nobody
+// waits or is refused without a reason, and the numbers.
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+
+namespace {
+
+// A pool, and all that is known of it from outside. Tasks have numbers in the order of their calls.
+struct Member {
+  Member(const PoolOptions& its_options, Member* its_parent)
+      : options(its_options),
+        capacity(its_options.capacity),
+        parent(its_parent),
+        pool(its_options) {}
+
+  const PoolOptions options;
+  std::size_t capacity;
+  Member* const parent;
+  bool has_sub_pools = false;
+  bool closed = false;
+  bool paused = false;
+  std::size_t running = 0;  // With those of its sub-pools.
+  std::size_t blocked = 0;  // Callers in submit().
+  std::deque<int> waiting;  // Tasks that were accepted, and behind them those of blocked callers.
+  std::uint64_t accepted = 0;
+  std::uint64_t ended = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t rejected = 0;
+  FiberPool pool;
+
+  // Whether a task of this pool may not start now, here or further out.
+  [[nodiscard]] bool is_held_back() const {
+    return paused || running >= capacity || (parent != nullptr && parent->is_held_back());
+  }
+  [[nodiscard]] bool is_within(const Member& other) const {
+    return this == &other || (parent != nullptr && parent->is_within(other));
+  }
+};
+
+// A tree of pools. Lives in the main fiber of a runtime of one worker.
+class Tree {
+ public:
+  explicit Tree(Random& random) {
+    add(random, nullptr);
+    for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
+      add(random, members_[random.below(members_.size())].get());
+    }
+  }
+
+  // Does something, lets everything happen that can, and looks at all pools.
+  void act(Random& random) {
+    Member& member = *members_[random.below(members_.size())];
+    const std::uint64_t choice = random.below(40);
+    if (choice < 10) {
+      submit(member);
+    } else if (choice < 18) {
+      try_submit(member);
+    } else if (choice < 33) {
+      open_one(random);
+    } else if (choice < 35) {
+      pause(member);
+    } else if (choice < 37) {
+      resume(member);
+    } else if (choice < 38) {
+      resize(member, 1 + random.below(4));
+    } else if (random.one_in(3)) {
+      close(member, random.one_in(2) ? Close::drain : Close::discard);
+    } else {
+      reopen(member);
+    }
+    settle();
+    for (const auto& each : members_) look_at(*each);
+  }
+  // Lets everything end.
+  void end() {
+    close(*members_.front(), Close::drain);
+    for (settle(); !gates_.empty(); settle()) {
+      for (auto& [number, gate] : gates_) gate->set();
+    }
+    for (const auto& each : members_) {
+      look_at(*each);
+      expect(each->waiting.empty(), "a task is lost", *each);
+      expect(each->blocked == 0, "a caller is still blocked", *each);
+    }
+    while (!members_.empty()) members_.pop_back();  // Parents after their sub-pools.
+  }
+  // What was done, and what is wrong with it; empty if nothing is.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
+
+ private:
+  void add(Random& random, Member* parent) {
+    constexpr std::array<std::size_t, 5> kQueues{0, 0, 1, 3, kUnlimited};
+    PoolOptions options{.capacity = 1 + random.below(4),
+                        .queue_capacity = kQueues[random.below(kQueues.size())],
+                        .parent = parent == nullptr ? nullptr : &parent->pool};
+    if (parent == nullptr) options.idle_timeout = kNever;
+    members_.push_back(std::make_unique<Member>(options, parent));
+    if (parent != nullptr) parent->has_sub_pools = true;
+    trace_ << name(*members_.back()) << ": capacity " << options.capacity << ", queue "
+           << options.queue_capacity << (parent == nullptr ? "" : ", parent " + name(*parent))
+           << '\n';
+  }
+  [[nodiscard]] std::string name(const Member& member) const {
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+      if (members_[i].get() == &member) return "pool " + std::to_string(i);
+    }
+    return "no pool";
+  }
+  void note(const std::string& what, const Member& member) {
+    trace_ << what << " of " << name(member) << '\n';
+  }
+  void expect(bool is_so, const std::string& complaint, const Member& member) {
+    if (is_so || !problem_.empty()) return;
+    problem_ = trace_.str() + complaint + ", " + name(member);
+  }
+  // As in Player::settle().
+  static void settle() {
+    for (int i = 0; i < 60; ++i) this_fiber::yield();
+  }
+
+  // --- Tasks ---
+
+  [[nodiscard]] auto task(Member& member, int number) {
+    return [this, &member, number] {
+      Event gate;
+      begin(member, number, gate);
+      gate.wait();
+      end(member, number);
+    };
+  }
+  void begin(Member& member, int number, Event& gate) {
+    gates_[number] = &gate;
+    expect(!member.waiting.empty() && member.waiting.front() == number,
+           "a task starts that is not the first to wait", member);
+    std::erase(member.waiting, number);
+    for (Member* each = &member; each != nullptr; each = each->parent) {
+      expect(!each->paused, "a task starts in a pause", *each);
+      expect(each->running < each->capacity, "more run than the capacity", *each);
+      ++each->running;
+    }
+  }
+  void end(Member& member, int number) {
+    gates_.erase(number);
+    for (Member* each = &member; each != nullptr; each = each->parent) --each->running;
+    ++member.ended;
+  }
+  // Nobody is passed over: one who is blocked stands behind all that was accepted.
+  void submit(Member& member) {
+    const int number = ++last_number_;
+    note("submit #" + std::to_string(number), member);
+    if (!member.closed) member.waiting.push_back(number);
+    ++member.blocked;
+    go([this, &member, number] {
+      count(member, number, member.pool.submit(task(member, number)));
+      --member.blocked;
+    });
+  }
+  void try_submit(Member& member) {
+    const int number = ++last_number_;
+    note("try_submit #" + std::to_string(number), member);
+    const bool has_slot = !member.closed && !member.is_held_back() && member.waiting.empty();
+    const std::size_t load = member.pool.stats().busy + member.pool.stats().queued;
+    const std::size_t bound = member.options.queue_capacity == kUnlimited
+                                  ? kUnlimited
+                                  : member.capacity + member.options.queue_capacity;
+    if (!member.closed) member.waiting.push_back(number);
+    const Accepted accepted = member.pool.try_submit(task(member, number));
+    count(member, number, accepted);
+    expect(accepted || !has_slot, "a task is refused though a slot is free", member);
+    expect(!accepted || load < bound, "a task is accepted without room", member);
+  }
+  void count(Member& member, int number, const Accepted& accepted) {
+    if (accepted) {
+      ++member.accepted;
+      return expect(!member.closed || member.ended + member.running > 0 || member.dropped > 0,
+                    "a closed pool accepts", member);
+    }
+    ++member.rejected;
+    const bool is_told_so = member.closed ? accepted == Errc::closed : accepted == Errc::full;
+    expect(is_told_so, "a refusal is '" + accepted.error().message() + "'", member);
+    std::erase(member.waiting, number);
+  }
+  void open_one(Random& random) {
+    if (gates_.empty()) return;
+    const auto it =
+        std::next(gates_.begin(), static_cast<std::ptrdiff_t>(random.below(gates_.size())));
+    trace_ << "open #" << it->first << '\n';
+    it->second->set();
+  }
+
+  // --- Pools ---
+
+  void pause(Member& member) {
+    note("pause", member);
+    member.paused = !member.closed;
+    member.pool.pause();
+  }
+  void resume(Member& member) {
+    note("resume", member);
+    member.paused = false;
+    member.pool.resume();
+  }
+  void resize(Member& member, std::size_t capacity) {
+    note("resize to " + std::to_string(capacity), member);
+    member.capacity = capacity;
+    member.pool.resize(capacity);
+  }
+  void close(Member& closing, Close mode) {
+    note(mode == Close::drain ? "close(drain)" : "close(discard)", closing);
+    for (const auto& each : members_) {
+      if (!each->is_within(closing)) continue;
+      each->closed = true;
+      each->paused = false;
+      if (mode == Close::drain) continue;
+      // Callers that are blocked are told, each by its own refusal.
+      const std::size_t queued = each->waiting.size() - each->blocked;
+      each->dropped += queued;
+      each->waiting.erase(each->waiting.begin(),
+                          each->waiting.begin() + static_cast<std::ptrdiff_t>(queued));
+    }
+    closing.pool.close(mode);
+  }
+  void reopen(Member& member) {
+    note("reopen", member);
+    if (member.parent == nullptr || !member.parent->closed) member.closed = false;
+    member.pool.reopen();
+  }
+
+  // --- The promises, when nothing more can happen ---
+
+  void look_at(Member& member) {
+    const PoolStats stats = member.pool.stats();
+    expect(member.pool.is_closed() == member.closed, "is_closed() is not so", member);
+    expect(member.pool.is_paused() == member.paused, "is_paused() is not so", member);
+    expect(member.pool.capacity() == member.capacity, "capacity() is not so", member);
+    expect(stats.busy == member.running, "busy is not so", member);
+    expect(stats.live == stats.busy + stats.idle, "live is not so", member);
+    expect(member.waiting.empty() || member.is_held_back(), "a task waits for no reason", member);
+    expect(stats.submitted + stats.in_sub_pools ==
+               stats.completed + stats.cancelled + stats.busy + stats.queued,
+           "the books do not balance", member);
+    expect(stats.completed == member.ended, "completed is not so", member);
+    expect(stats.submitted == member.accepted, "submitted is not so", member);
+    expect(stats.cancelled == member.dropped, "cancelled is not so", member);
+    expect(stats.rejected == member.rejected, "rejected is not so", member);
+    if (member.has_sub_pools) return;  // They may wait for room in it.
+    expect(stats.in_sub_pools == 0, "in_sub_pools is not so", member);
+    expect(stats.blocked == member.blocked, "blocked is not so", member);
+    expect(stats.blocked + stats.queued == member.waiting.size(), "queued is not so", member);
+  }
+
+  std::vector<std::unique_ptr<Member>> members_;
+  std::map<int, Event*> gates_;  // Of the tasks that run.
+  int last_number_ = 0;
+  std::ostringstream trace_;
+  std::string problem_;
+};
+
+[[maybe_unused]] void play_many_runs() {
+  constexpr std::uint64_t kRuns = 300 / kSlowdown;
+  constexpr int kOps = 120;
+  for (std::uint64_t run = 0; run < kRuns; ++run) {
+    Random random(run);
+    Tree tree(random);
+    for (int i = 0; i < kOps && tree.problem().empty(); ++i) tree.act(random);
+    tree.end();
+    if (tree.problem().empty()) continue;
+    FAIL_CHECK("run ", run, " of ", kRuns, ":\n", tree.problem());
+    return;
+  }
+}
+
+TEST_SUITE_BEGIN("pool/property_nested");
+
+TEST_CASE("pools in pools keep their promises, whatever is done to them") {
+#if defined(WEFT_SHAKE)
+  MESSAGE("skipped: it counts on the order in which one worker runs its fibers");
+#elif defined(WEFT_TSAN_NO_SYNC)
+  MESSAGE("skipped: its fibers share data without a lock, as those of a single worker may");
+#else
+  const TestGuard guard("pools in pools");
+  Runtime runtime({.workers = 1, .monitor = false});
+  runtime.run(play_many_runs);
+#endif
+}
+
+TEST_SUITE_END();
+
+}  // namespace
