@@ -1,6 +1,7 @@
 #include "http/registry.hpp"
 
 #include <array>
+#include <cstddef>
 #include <mutex>
 
 #include "http/connection.hpp"
@@ -43,13 +44,13 @@ void Registry::add(Connection& connection, std::chrono::nanoseconds idle) noexce
   connection.look_at_ = later(connection.active_at(), idle);
   connection.round_ = round_;
   append(connection);
-  ++size_;
+  ++added_;
 }
 
 void Registry::remove(Connection& connection) noexcept {
   const std::lock_guard guard(lock_);
   unlink(connection);
-  --size_;
+  ++removed_;
   requests_of_ended_ += connection.requests();
 }
 
@@ -110,16 +111,13 @@ void Registry::close_all() noexcept {
   for_each_stream([](io::IoHandle& handle) { (void)handle.close(); });
 }
 
-std::size_t Registry::size() const noexcept {
+Counts Registry::counts() const noexcept {
   const std::lock_guard guard(lock_);
-  return size_;
-}
-
-std::uint64_t Registry::requests() const noexcept {
-  const std::lock_guard guard(lock_);
-  std::uint64_t sum = requests_of_ended_;
-  for (const Connection* one = first_; one != nullptr; one = one->next_) sum += one->requests();
-  return sum;
+  std::uint64_t requests = requests_of_ended_;
+  for (const Connection* one = first_; one != nullptr; one = one->next_) {
+    requests += one->requests();
+  }
+  return {.added = added_, .present = added_ - removed_, .requests = requests};
 }
 
 void Registry::unlink(Connection& connection) noexcept {

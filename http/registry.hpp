@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <weft/detail/spin_lock.hpp>
@@ -17,6 +16,13 @@ class Connection;
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
   return by.count() > kLast - moment ? kLast : moment + by.count();
 }
+
+// One reading of a registry, of one moment.
+struct Counts {
+  std::uint64_t added = 0;  // Ever.
+  std::uint64_t present = 0;
+  std::uint64_t requests = 0;  // Of all that were ever added.
+};
 
 // A list in the order in which the connections are to be looked at. No connection is moved when it
 // is used: whoever looks finds out that it was, and puts it back at the end.
@@ -33,9 +39,7 @@ class Registry {
   // Closes all streams; the fibers that serve them, or will, end them.
   void close_all() noexcept;
 
-  [[nodiscard]] std::size_t size() const noexcept;
-  // Of the connections that are there, and those that were.
-  [[nodiscard]] std::uint64_t requests() const noexcept;
+  [[nodiscard]] Counts counts() const noexcept;
 
  private:
   template <class Act>
@@ -46,7 +50,8 @@ class Registry {
   mutable detail::SpinLock lock_;  // Guards the rest.
   Connection* first_ = nullptr;
   Connection* last_ = nullptr;
-  std::size_t size_ = 0;
+  std::uint64_t added_ = 0;
+  std::uint64_t removed_ = 0;
   std::uint32_t round_ = 0;
   std::uint64_t requests_of_ended_ = 0;
 };

@@ -146,7 +146,6 @@ void ServerCore::take_in(net::TcpStream stream) {
     room_.release();
     return;
   }
-  accepted_.fetch_add(1, relaxed);  // Relaxed: only a number.
   connections_.add();
   registry_.add(*connection, options_.limits.idle);
   Connection& served = *connection.release();
@@ -223,9 +222,10 @@ ServerStats ServerCore::stats() const noexcept {
     loops = ended_loops_;
     for (const Loop* each = loops_; each != nullptr; each = each->next()) each->add_to(loops);
   }
-  return {.accepted = accepted_.load(relaxed),
-          .connections = registry_.size(),
-          .requests = registry_.requests(),
+  const Counts counts = registry_.counts();
+  return {.accepted = counts.added,
+          .connections = counts.present,
+          .requests = counts.requests,
           .refused = refused_.load(relaxed),
           .malformed = malformed_.load(relaxed),
           .accept_pauses = loops.pauses,

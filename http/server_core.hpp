@@ -73,7 +73,6 @@ class ServerCore {
   Event stopped_;
   detail::Atomic<bool> stopping_{false};
   detail::Atomic<bool> keeper_started_{false};
-  detail::Atomic<std::uint64_t> accepted_{0};
   detail::Atomic<std::uint64_t> refused_{0};
   detail::Atomic<std::uint64_t> malformed_{0};
 };
