@@ -3,7 +3,6 @@
 #include <ares.h>
 #include <netdb.h>
 
-#include <algorithm>
 #include <array>
 #include <span>
 #include <system_error>
@@ -116,8 +115,7 @@ class Question {
     std::vector<net::Address> all;
     for (const auto* node = found_->nodes; node != nullptr; node = node->ai_next) {
       const auto [found, other] = net::Address::from_system(node->ai_addr, node->ai_addrlen);
-      const net::Address address = found.with_port(port);
-      if (!other && std::find(all.begin(), all.end(), address) == all.end()) all.push_back(address);
+      if (!other) all.push_back(found.with_port(port));
     }
     return all;
   }
@@ -183,9 +181,7 @@ net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host
   std::error_code error = question.open(options_);
   if (!error) error = question.ask(host, until);
   if (error) return {.error = error};
-  net::Result<std::vector<net::Address>> result{.value = question.addresses(port)};
-  if (result.value.empty()) result.error = {EAI_NONAME, net::resolver_category()};
-  return result;
+  return {.value = question.addresses(port)};
 }
 
 }  // namespace weft::dns

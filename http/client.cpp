@@ -131,9 +131,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
   const bool is_secure = url.scheme == "https";
   if (is_secure && !options_.secure) return {.error = Errc::unsupported};
   const Until limit = until.but_before(Deadline::after(options_.connect));
-  net::AnyResolver& resolver =
-      options_.resolver != nullptr ? *options_.resolver : net::Resolver::shared();
-  const auto [addresses, unknown] = resolver.resolve(url.host, url.port, limit);
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, limit, options_.resolver);
   if (unknown) return {.error = unknown};
   auto [stream, unreachable] = net::dial(addresses, limit);
   if (unreachable) return {.error = unreachable};

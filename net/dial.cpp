@@ -38,14 +38,19 @@ Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t p
   Result<std::vector<Address>> result;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     const auto [address, other] = Address::from_system(each->ai_addr, each->ai_addrlen);
-    const auto& all = result.value;
-    if (!other && std::find(all.begin(), all.end(), address) == all.end()) {
-      result.value.push_back(address);
-    }
+    if (!other) result.value.push_back(address);
   }
   ::freeaddrinfo(found);
-  if (result.value.empty()) result.error = {EAI_NONAME, resolver_category()};
   return result;
+}
+
+// In their order.
+void keep_each_once(std::vector<Address>& addresses) {
+  auto end = addresses.begin();
+  for (const Address& address : addresses) {
+    if (std::find(addresses.begin(), end, address) == end) *end++ = address;
+  }
+  addresses.erase(end, addresses.end());
 }
 
 // IPv6 and IPv4 in turns, each in its order, beginning with the kind that stands first.
@@ -118,7 +123,10 @@ Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::ui
   const bool is_v6 = host.find(':') != std::string_view::npos;
   const auto [literal, is_name] = Address::parse(is_v6 ? "[" + text + "]:0" : text + ":0");
   if (!is_name) return {.value = {literal.with_port(port)}};
-  return look_up(text, port, until);
+  auto result = look_up(text, port, until);
+  keep_each_once(result.value);
+  if (!result.error && result.value.empty()) result.error = {EAI_NONAME, resolver_category()};
+  return result;
 }
 
 Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uint16_t port,
@@ -126,6 +134,11 @@ Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uin
   auto [answer, error] = group_.run([host, port] { return ask_system(host, port); }, until);
   if (error) return {.error = error};
   return std::move(answer);
+}
+
+Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port, const Until& until,
+                                     AnyResolver* resolver) {
+  return (resolver != nullptr ? *resolver : Resolver::shared()).resolve(host, port, until);
 }
 
 Result<HostPort> parse_host_port(std::string_view text) {
@@ -169,8 +182,7 @@ Result<TcpStream> dial(std::span<const Address> addresses, const Until& until,
 Result<TcpStream> dial(std::string_view host_port, const Until& until, const DialOptions& options) {
   const auto [target, malformed] = parse_host_port(host_port);
   if (malformed) return {.error = malformed};
-  AnyResolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::shared();
-  const auto [addresses, unknown] = resolver.resolve(target.host, target.port, until);
+  const auto [addresses, unknown] = resolve(target.host, target.port, until, options.resolver);
   if (unknown) return {.error = unknown};
   return dial(addresses, until, options);
 }

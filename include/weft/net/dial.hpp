@@ -38,7 +38,7 @@ class AnyResolver {
 
  protected:
   AnyResolver() = default;
-  // resolve(), for a `host` that is no IP address.
+  // resolve(), for a `host` that is no IP address; the answer may be empty, or have one twice.
   virtual Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
                                                const Until& until) = 0;
 };
@@ -82,17 +82,14 @@ struct HostPort {
 // std::errc::invalid_argument for everything else. Never parks.
 Result<HostPort> parse_host_port(std::string_view text);
 
-// AnyResolver::resolve() of Resolver::shared(). Parks.
-inline Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
-                                            const Until& until = {}) {
-  return Resolver::shared().resolve(host, port, until);
-}
+// AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null. Parks.
+Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
+                                     const Until& until = {}, AnyResolver* resolver = nullptr);
 
 struct DialOptions {
   // How long an attempt has before the next address is tried beside it (RFC 8305: 250 ms).
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds(250);
-  // The one asked for addresses of a name; it must live as long as the call. Null:
-  // Resolver::shared().
+  // The one asked for addresses of a name; it must live as long as the call. Null: as resolve().
   AnyResolver* resolver = nullptr;
 };
 
