@@ -16,6 +16,15 @@
 // thread. Boost.Context happens to save them, on x86-64, but nobody may count on it.
 #pragma once
 
+#include <cstddef>
+
+namespace weft::fibers {
+
+// Bytes that a compiler may use below the stack pointer.
+inline constexpr std::size_t kRedZone = 128;
+
+}  // namespace weft::fibers
+
 #ifdef WEFT_CONTEXT_BOOST
 #include "fibers/context_boost.hpp"
 #else

@@ -1,5 +1,5 @@
 // Visits to the stacks of others.
-#include "fibers/context_assembly.hpp"
+#include "fibers/context.hpp"
 
 namespace {
 
@@ -9,9 +9,6 @@ struct alignas(16) Visit {
   weft::fibers::Context visited;
   weft::fibers::SavedContext start;
 };
-
-// Bytes that a compiler may use below the stack pointer.
-constexpr std::uintptr_t kRedZone = 128;
 
 }  // namespace
 

@@ -103,13 +103,6 @@ weft_pass_gate:
 
 namespace weft::fibers {
 
-namespace {
-
-// Bytes that a compiler may use below the stack pointer.
-constexpr std::size_t kRedZone = 128;
-
-}  // namespace
-
 void Gate::lead_to(Context way_on, char* lobby) noexcept {
   static_assert(sizeof(SavedContext) == 24 && offsetof(Gate, way_on_) == 24 &&
                 offsetof(Gate, state_) == 32);

@@ -33,8 +33,6 @@ constexpr int kPortionsAtRest = 16;
 constexpr std::size_t kGates = 512;
 // Bytes for a signal's frames: the handler is one that does not ask for a stack of its own.
 constexpr std::size_t kLobby = std::size_t{16} << 10;
-// Below the stack pointer.
-constexpr std::uintptr_t kRedZone = 128;
 
 std::uintptr_t page_of(const void* address) noexcept {
   return reinterpret_cast<std::uintptr_t>(address) & ~(kPage - 1);
@@ -42,7 +40,7 @@ std::uintptr_t page_of(const void* address) noexcept {
 
 // Gives back what is below the calls that end at `end`. Locked memory is refused, and kept.
 void give_back(const Stack& stack, const char* end) noexcept {
-  const std::uintptr_t live = page_of(end - kRedZone);
+  const std::uintptr_t live = page_of(end - fibers::kRedZone);
   const auto lowest = reinterpret_cast<std::uintptr_t>(stack.lowest);
   if (live > lowest) (void)madvise(stack.lowest, live - lowest, MADV_DONTNEED);
 }
@@ -111,15 +109,14 @@ void StackTrimmer::step(std::int64_t now) noexcept {
     }
     case Phase::waiting:
       if (now - hung_since_ < std::min(kLong, pause_) && !scheduler_.all_are_asleep()) return;
-      // Looked at twice, since a barrier interrupts those who run.
-      if (!grace_has_passed() || !base::barrier_all_threads() || !grace_has_passed()) return;
+      if (!grace_is_over()) return;
       for (std::size_t i = 0; i < count_; ++i) trim(i);
       if (!base::barrier_all_threads()) refused_ = true;
       begin_grace();
       phase_ = Phase::leaving;
       return;
     case Phase::leaving:
-      if (!grace_has_passed() || !base::barrier_all_threads() || !grace_has_passed()) return;
+      if (!grace_is_over()) return;
       count_ = 0;
       phase_ = at_end_ ? Phase::resting : Phase::looking;
       return;
@@ -227,6 +224,11 @@ void StackTrimmer::begin_grace() noexcept {
   for (const auto& worker : scheduler_.workers()) {
     switches_.push_back(worker->counters().switches.get());
   }
+}
+
+// Looked at twice, since a barrier interrupts those who run.
+bool StackTrimmer::grace_is_over() const noexcept {
+  return grace_has_passed() && base::barrier_all_threads() && grace_has_passed();
 }
 
 // A worker that was in a switch has counted that one already or is about to: with the second one

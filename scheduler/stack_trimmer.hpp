@@ -37,7 +37,7 @@ class StackTrimmer {
 
   // A step of it, of some hundred microseconds at most while anybody is awake.
   void step(std::int64_t now) noexcept;
-  [[nodiscard]] bool is_busy() const noexcept { return phase_ != Phase::resting; }
+  [[nodiscard]] bool is_busy() const noexcept { return !refused_ && phase_ != Phase::resting; }
   // When there is something to do again if nothing has run since `last_awake`.
   [[nodiscard]] Deadline next_sweep(std::int64_t last_awake) const noexcept;
   // Stacks so far. Relaxed: statistics.
@@ -68,6 +68,7 @@ class StackTrimmer {
   void trim(std::size_t position) noexcept;
   void take_away(std::size_t position) noexcept;
   void begin_grace() noexcept;
+  [[nodiscard]] bool grace_is_over() const noexcept;
   [[nodiscard]] bool grace_has_passed() const noexcept;
 
   Scheduler& scheduler_;
