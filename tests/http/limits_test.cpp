@@ -188,9 +188,7 @@ FIBER_TEST_CASE("a request's context ends when its client hangs up") {
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
     begun.set();
-    Event never;
-    CHECK_FALSE(never.wait_until(context));
-    CHECK(context.error() == Errc::cancelled);
+    CHECK(wait_for_end(context) == Errc::cancelled);
     ended.set();
     (void)response.send({});
   });
@@ -208,9 +206,7 @@ FIBER_TEST_CASE("a hang-up is noticed, too, when the context was there before th
     Context& context = request.context();
     CHECK(request.read_all().value == "hello");
     begun.set();
-    Event never;
-    CHECK_FALSE(never.wait_until(context));
-    CHECK(context.error() == Errc::cancelled);
+    CHECK(wait_for_end(context) == Errc::cancelled);
     ended.set();
     (void)response.send({});
   });
@@ -227,9 +223,7 @@ FIBER_TEST_CASE("a client that was gone before the context was asked for is noti
   std::atomic<int> cancelled{0};
   const auto wait_for_the_end = [&](http::Request& request, http::Response& response) {
     (void)request.read_all();
-    Event never;
-    CHECK_FALSE(never.wait_until(request.context()));
-    if (request.context().error() == Errc::cancelled) ++cancelled;
+    if (wait_for_end(request.context()) == Errc::cancelled) ++cancelled;
     (void)response.send({});
   };
   // Each client has sent all, and is gone, before it is accepted: one edge tells of both.
@@ -254,9 +248,7 @@ FIBER_TEST_CASE("a hang-up is noticed behind the next request, too") {
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
     begun.set();
-    Event never;
-    CHECK_FALSE(never.wait_until(context));
-    CHECK(context.error() == Errc::cancelled);
+    CHECK(wait_for_end(context) == Errc::cancelled);
     (void)response.send({});
   });
   net::TcpStream stream = server.connect();
@@ -288,9 +280,7 @@ FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
   options.limits.request = 10ms;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {
-        Event never;
-        CHECK_FALSE(never.wait_until(request.context()));
-        CHECK(request.context().error() == Errc::timed_out);
+        CHECK(wait_for_end(request.context()) == Errc::timed_out);
         response.set_status(504);
         (void)response.send({});
       },
@@ -330,8 +320,7 @@ FIBER_TEST_CASE("when the grace is over, contexts end and connections are closed
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
     begun.set();
-    Event never;
-    CHECK_FALSE(never.wait_until(context));
+    CHECK(wait_for_end(context));
     CHECK(response.send("too late"));
   });
   net::TcpStream stream = server.connect();

@@ -27,8 +27,8 @@ class ModelLimit {
   }
   // Whether so many tasks, queued or running, are too many for it.
   [[nodiscard]] bool is_too_low_for(std::size_t tasks) const {
-    return moves_ &&
-           value_<capacity_&& static_cast<double>(tasks)> factor_.up * static_cast<double>(value_);
+    if (!moves_ || value_ == capacity_) return false;
+    return static_cast<double>(tasks) > factor_.up * static_cast<double>(value_);
   }
   void raise() { value_ += std::min(factor_.step, capacity_ - value_); }
   void lower() { value_ -= std::min(factor_.step, value_ - least()); }

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
+#include <weft/context.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/tcp_listener.hpp>
@@ -49,6 +52,13 @@ class HttpServer {
   const net::Address address_;
   JoinHandle<std::error_code> loop_;
 };
+
+// Parks until `context` is over, and says why it is.
+inline std::error_code wait_for_end(const Context& context) {
+  Event never;
+  CHECK_FALSE(never.wait_until(context));
+  return context.error();
+}
 
 inline void send_text(net::TcpStream& stream, std::string_view text) {
   // A server that has refused may be gone already.
