@@ -97,7 +97,7 @@ void echo_server() {
     const auto address = listener.local_address();
     expect_none(address.error);
     weft::JoinHandle<void> server;
-    server = weft::spawn([&listener] { serve(listener); });
+    server = weft::spawn([&listener = listener] { serve(listener); });
     const CloseAtEnd at_end{listener};
     std::vector<weft::JoinHandle<void>> clients;
     clients.reserve(3);

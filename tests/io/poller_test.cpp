@@ -239,21 +239,21 @@ TEST_CASE("a descriptor stays open while a call uses it") {
 
 TEST_CASE("the clock and the poller compete for a wait, and no edge is lost") {
   const test::TestGuard guard("the clock and the poller compete for a wait, and no edge is lost");
-  constexpr unsigned kBytes = 5000 / test::kSlowdown;
+  const unsigned bytes = 5000 / test::kSlowdown;
   Poller poller;
   // Two of them, so that one can deliver an edge while the other one brings the next.
   const PollingThread polling(poller);
   const PollingThread polling_too(poller);
   const Watched watched(poller);
   std::thread feeder([&] {
-    for (unsigned i = 0; i < kBytes; ++i) {
+    for (unsigned i = 0; i < bytes; ++i) {
       watched.feed();
       if (i % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 128));
     }
   });
   unsigned eaten = 0;
   unsigned waits = 0;
-  while (eaten < kBytes) {
+  while (eaten < bytes) {
     if (watched.eat()) {
       ++eaten;
     } else {
@@ -283,12 +283,12 @@ TEST_CASE("changing the deadline ends a wait that began with another one") {
 
 TEST_CASE("records are recycled, and events for an earlier descriptor do no harm") {
   const test::TestGuard guard("records are recycled, and events for an earlier descriptor");
-  constexpr unsigned kRounds = 10'000 / test::kSlowdown;
+  const unsigned rounds = 10'000 / test::kSlowdown;
   Poller poller;
   const PollingThread polling(poller);
   const PollingThread polling_too(poller);
   std::vector<const IoHandle*> seen;
-  for (unsigned i = 0; i < kRounds; ++i) {
+  for (unsigned i = 0; i < rounds; ++i) {
     // Events for this one may be on their way when the next one has the same record and number.
     {
       const Watched early(poller);
@@ -307,7 +307,7 @@ TEST_CASE("records are recycled, and events for an earlier descriptor do no harm
     }
     if (feeder.joinable()) feeder.join();
   }
-  CHECK(std::count(seen.begin(), seen.end(), seen.front()) == kRounds);
+  CHECK(std::count(seen.begin(), seen.end(), seen.front()) == rounds);
 }
 
 TEST_CASE("many descriptors at once are told apart") {

@@ -86,7 +86,7 @@ THREAD_TEST_CASE("a fiber stops what a plain thread waits for") {
 FIBER_TEST_CASE("bytes, deadlines and stops that come at the same time lose nothing") {
   auto [client, server] = connected_pair();
   const int rounds = static_cast<int>(2000 / kSlowdown);
-  auto writer = spawn([&server = server] {
+  auto writer = spawn([&server = server, rounds] {
     for (int i = 0; i < rounds; ++i) {
       const std::byte one{static_cast<unsigned char>(i)};
       CHECK(server.write_all(std::span(&one, 1)).value == 1);

@@ -120,9 +120,9 @@ THREAD_TEST_CASE("a fiber closes what a plain thread waits for") {
 FIBER_TEST_CASE("a stream closed amid a transfer never touches its successor") {
   // Numbers of descriptors and records of handles are reused at once: were a late reader of a
   // closed stream let loose on the next one, it would steal the byte meant for that.
-  constexpr unsigned kRounds = 2000 / kSlowdown;
+  const unsigned rounds = 2000 / kSlowdown;
   TcpListener listener = listen_anywhere();
-  for (unsigned i = 0; i < kRounds; ++i) {
+  for (unsigned i = 0; i < rounds; ++i) {
     auto [client, server] = connect_to(listener);
     const auto mark = static_cast<std::byte>(i);
     auto late_reader = spawn([&stream = server] {
@@ -145,9 +145,9 @@ FIBER_TEST_CASE("a stream closed amid a transfer never touches its successor") {
 }
 
 FIBER_TEST_CASE("10 000 connections in a row, with events that come too late, are all served") {
-  constexpr unsigned kRounds = 10'000 / kSlowdown;
+  const unsigned rounds = 10'000 / kSlowdown;
   TcpListener listener = listen_anywhere();
-  for (unsigned i = 0; i < kRounds; ++i) {
+  for (unsigned i = 0; i < rounds; ++i) {
     auto [client, server] = connect_to(listener);
     CHECK(client.write_all(bytes("x")).value == 1);
     CHECK(read_text(server, 1) == "x");

@@ -158,11 +158,11 @@ FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
 FIBER_TEST_CASE("bytes and deadlines that come at the same time lose nothing") {
   // The reader's deadlines are about as long as the pauses of the writer, so that the clock and
   // the poller often compete for the same wait.
-  constexpr unsigned kBytes = 2000 / kSlowdown;
+  const unsigned bytes = 2000 / kSlowdown;
   auto [client, server] = connected_pair();
-  auto writer = spawn([&stream = server] {
+  auto writer = spawn([&stream = server, bytes] {
     std::uint32_t state = 1;
-    for (unsigned i = 0; i < kBytes; ++i) {
+    for (unsigned i = 0; i < bytes; ++i) {
       const auto byte = static_cast<std::byte>(i);
       CHECK(stream.write_all(std::span(&byte, 1)).value == 1);
       state = state * 1664525 + 1013904223;
@@ -171,7 +171,7 @@ FIBER_TEST_CASE("bytes and deadlines that come at the same time lose nothing") {
   });
   unsigned received = 0;
   std::array<std::byte, 16> buffer;
-  while (received < kBytes) {
+  while (received < bytes) {
     const auto [count, error] =
         client.read_some(buffer, Deadline::after(std::chrono::microseconds(100)));
     if (error) {

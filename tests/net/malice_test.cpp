@@ -19,7 +19,7 @@ TEST_SUITE_BEGIN("net/malice");
 
 namespace {
 
-constexpr int kMany = 300 / static_cast<int>(kSlowdown);
+const int kMany = 300 / static_cast<int>(kSlowdown);
 
 // The question to a server at the end: whether it is as it was.
 void check_that_it_lives(const Serving& serving) {

@@ -270,15 +270,15 @@ static std::uint64_t receive_all(TcpStream& stream, std::size_t size) {
 }
 
 FIBER_TEST_CASE("64 MiB come through small buffers unharmed, both ways at once") {
-  constexpr std::size_t kSize = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
+  const std::size_t bytes = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
   auto [client, server] = connected_pair();
   // Smaller ones than these make the kernel itself stall, for 200 ms at a time.
   shrink_buffers(client, 32'768);
   shrink_buffers(server, 32'768);
-  auto up_sent = spawn([&stream = client] { return send_noise(stream, kSize); });
-  auto down_sent = spawn([&stream = server] { return send_noise(stream, kSize); });
-  auto up_received = spawn([&stream = server] { return receive_all(stream, kSize); });
-  const std::uint64_t down_received = receive_all(client, kSize);
+  auto up_sent = spawn([&stream = client, bytes] { return send_noise(stream, bytes); });
+  auto down_sent = spawn([&stream = server, bytes] { return send_noise(stream, bytes); });
+  auto up_received = spawn([&stream = server, bytes] { return receive_all(stream, bytes); });
+  const std::uint64_t down_received = receive_all(client, bytes);
   CHECK(up_sent.join() == up_received.join());
   CHECK(down_sent.join() == down_received);
 }

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kSubmitters = 64;
-constexpr int kTasksEach = 400 / kSlowdown;
+const int kTasksEach = 400 / kSlowdown;
 
 // A short task that sometimes lets others run in its middle.
 void linger(Concurrency& gauge, Random& random) {

@@ -18,7 +18,7 @@ TEST_SUITE_BEGIN("pool/pool_set");
 
 FIBER_TEST_CASE("many submitters never get more than the capacity of all pools running") {
   constexpr int kSubmitters = 32;
-  constexpr int kEach = 100 / kSlowdown;
+  const int each = 100 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
     for (const Balance balance : {Balance::round_robin, Balance::least_tasks}) {
       Concurrency gauge;
@@ -27,7 +27,7 @@ FIBER_TEST_CASE("many submitters never get more than the capacity of all pools r
       WaitGroup submitters;
       for (int i = 0; i < kSubmitters; ++i) {
         submitters.go([&] {
-          for (int n = 0; n < kEach; ++n) {
+          for (int n = 0; n < each; ++n) {
             CHECK(pools.submit([&] {
               const Concurrency::Stay stay(gauge);
               this_fiber::yield();
@@ -38,7 +38,7 @@ FIBER_TEST_CASE("many submitters never get more than the capacity of all pools r
       }
       submitters.wait();
       pools.wait_idle();
-      CHECK(ran.load() == kSubmitters * kEach);
+      CHECK(ran.load() == kSubmitters * each);
       CHECK(gauge.most() <= 6);
       for (FiberPool& pool : pools) CHECK(balanced(pool.stats()));
     }

@@ -279,15 +279,15 @@ class Tree {
 };
 
 [[maybe_unused]] void play_many_runs() {
-  constexpr std::uint64_t kRuns = 300 / kSlowdown;
+  const std::uint64_t runs = 300 / kSlowdown;
   constexpr int kOps = 120;
-  for (std::uint64_t run = 0; run < kRuns; ++run) {
+  for (std::uint64_t run = 0; run < runs; ++run) {
     Random random(run);
     Tree tree(random);
     for (int i = 0; i < kOps && tree.problem().empty(); ++i) tree.act(random);
     tree.end();
     if (tree.problem().empty()) continue;
-    FAIL_CHECK("run ", run, " of ", kRuns, ":\n", tree.problem());
+    FAIL_CHECK("run ", run, " of ", runs, ":\n", tree.problem());
     return;
   }
 }

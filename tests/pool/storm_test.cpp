@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t kSubmitters = 64;
-constexpr std::size_t kTasksEach = 100 / kSlowdown;
+const std::size_t kTasksEach = 100 / kSlowdown;
 constexpr std::size_t kMostSlots = 8;
 
 // Offers tasks to a pool, and knows what became of each.

@@ -50,7 +50,7 @@ TEST_SUITE_BEGIN("pool/sub_pool");
 
 FIBER_TEST_CASE("neither its own capacity is exceeded nor the parent's") {
   constexpr int kSubmitters = 12;
-  constexpr int kEach = 200 / kSlowdown;
+  const int each = 200 / kSlowdown;
   for (const std::size_t queue : {std::size_t{0}, std::size_t{2}, kUnlimited}) {
     Concurrency all, in_one, in_two;
     std::atomic<int> ran{0};
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("neither its own capacity is exceeded nor the parent's") {
     for (int i = 0; i < kSubmitters; ++i) {
       go([&, i] {
         Random random(static_cast<std::uint64_t>(i));
-        for (int n = 0; n < kEach; ++n) {
+        for (int n = 0; n < each; ++n) {
           FiberPool& pool = i % 3 == 0 ? parent : i % 3 == 1 ? one : two;
           const bool yields = random.one_in(2);
           CHECK(pool.submit([&, i, yields] {
@@ -80,12 +80,12 @@ FIBER_TEST_CASE("neither its own capacity is exceeded nor the parent's") {
     one.wait_idle();
     two.wait_idle();
     parent.wait_idle();
-    CHECK(ran.load() == kSubmitters * kEach);
+    CHECK(ran.load() == kSubmitters * each);
     CHECK(all.most() <= 3);
     CHECK(in_one.most() <= 2);
     CHECK(in_two.most() <= 2);
     for (FiberPool* pool : {&parent, &one, &two}) CHECK(balanced(pool->stats()));
-    CHECK(one.stats().completed == kSubmitters / 3 * kEach);
+    CHECK(one.stats().completed == kSubmitters / 3 * each);
   }
 }
 

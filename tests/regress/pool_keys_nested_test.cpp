@@ -14,7 +14,7 @@ using namespace weft;
 
 TEST_SUITE_BEGIN("regress/pool_keys_nested");
 
-constexpr int kTasks = 300 / weft::test::kSlowdown;
+const int kTasks = 300 / weft::test::kSlowdown;
 
 // Keeps the key busy with tasks that call `nested`, while another customer wants something, too.
 template <class Nested>

@@ -40,7 +40,7 @@ class Progress {
   }
 
  private:
-  static constexpr std::chrono::seconds kStandstill{5 * kSlowdown};
+  static inline const std::chrono::seconds kStandstill{5 * kSlowdown};
 
   void keep_watch() {
     std::uint64_t seen = 0;

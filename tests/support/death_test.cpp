@@ -22,7 +22,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kDeadline{20 * kSlowdown};
+const std::chrono::seconds kDeadline{20 * kSlowdown};
 
 DeathTest* first_death_test = nullptr;
 

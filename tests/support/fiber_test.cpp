@@ -17,12 +17,15 @@
 #include "base/shake.hpp"
 
 namespace weft::test {
+
+constinit const unsigned kSlowdown = kSanitized || kEmulated ? 10 : base::shake::kOn ? 4 : 1;
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
 // How long leftovers may take to go away by themselves.
-constexpr std::chrono::seconds kPatience{10 * kSlowdown};
+const std::chrono::seconds kPatience{10 * kSlowdown};
 
 std::chrono::seconds deadline_from_environment() {
   const char* text = std::getenv("WEFT_TEST_DEADLINE");

@@ -29,8 +29,6 @@
 #include <vector>
 #include <weft/runtime.hpp>
 
-#include "base/shake.hpp"
-
 namespace weft::test {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -53,7 +51,7 @@ inline constexpr bool kEmulated = false;
 #endif
 
 // About how much longer the same work takes; for deadlines, and for repetitions to divide by.
-inline constexpr unsigned kSlowdown = kSanitized || kEmulated ? 10 : base::shake::kOn ? 4 : 1;
+extern const unsigned kSlowdown;
 
 struct Setup {
   std::vector<unsigned> workers = {1, 2, 8};

@@ -48,7 +48,7 @@ class Ticker {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr std::chrono::nanoseconds kBound = std::chrono::seconds(10 * kSlowdown);
+  static inline const std::chrono::nanoseconds kBound = std::chrono::seconds(10 * kSlowdown);
 
   std::atomic<bool> stop_{false};
   std::atomic<std::uint64_t> ticks_{0};
