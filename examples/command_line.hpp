@@ -1,33 +1,56 @@
-// Helpers of the examples' main functions.
+// What an example can be asked for, and its run.
 #pragma once
 
-#include <fmt/core.h>
+#include <functional>
+#include <memory>
+#include <type_traits>
+#include <vector>
 
-#include <CLI/CLI.hpp>
-#include <cstdio>
-#include <exception>
-#include <utility>
+namespace CLI {
+class App;
+}
 
 namespace examples {
 
 inline constexpr int kFailed = 1;
 inline constexpr int kBadArguments = 2;
 
-// Reads the arguments, then returns what `run` returns. Bad arguments and exceptions become one
-// line on stderr and an exit status.
-template <class Run>
-int parse_and_run(CLI::App& app, int argc, char** argv, Run&& run) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : kBadArguments;  // --help is such an "error", too.
-  }
-  try {
-    return std::forward<Run>(run)();
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "{}: {}\n", app.get_name(), error.what());
-    return kFailed;
-  }
-}
+// Options and what stands alone. The parser is in command_line.cpp, as it takes longer to compile
+// than most examples.
+class CommandLine {
+ public:
+  CommandLine(const char* program, const char* what);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+
+  // `value` stands until another is given; --help shows it. Values are numbers and texts, and lists
+  // of texts.
+  template <class Value>
+  void add(const char* name, Value& value, const char* help);
+  // A number from `least` to `most`.
+  template <class Number>
+  void add(const char* name, Number& value, std::type_identity_t<Number> least,
+           std::type_identity_t<Number> most, const char* help);
+  // One of `choices`.
+  template <class Number>
+  void add_choice(const char* name, Number& value, const std::vector<Number>& choices,
+                  const char* help);
+  void add_flag(const char* name, bool& value, const char* help);
+  // What has been added has to be given, is the name of a file that exists, or is not given
+  // together with another.
+  void require(const char* name);
+  void expect_file(const char* name);
+  void exclude(const char* name, const char* other);
+  // Stands below the help.
+  void add_note(const char* text);
+
+  // Reads the arguments, then returns what `program` returns. Bad arguments and exceptions become
+  // one line on stderr and an exit status.
+  int run(int argc, char** argv, const std::function<int()>& program);
+
+ private:
+  const std::unique_ptr<CLI::App> app_;
+};
 
 }  // namespace examples

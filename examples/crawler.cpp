@@ -198,18 +198,12 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Fetches made-up pages, from each host one after the other.", "crawler");
-  app.add_option("--hosts", options.hosts, "hosts; half of the pages are on the first")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--pages", options.pages, "pages, of which those that links lead to are fetched")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--capacity", options.capacity, "fetches at once")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--fetch-us", options.fetch_microseconds, "how long a fetch takes")
-      ->check(CLI::Range(0, 60'000'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("crawler",
+                             "Fetches made-up pages, from each host one after the other.");
+  line.add("--hosts", options.hosts, 1, 1'000'000, "hosts; half of the pages are on the first");
+  line.add("--pages", options.pages, 1, 10'000'000,
+           "pages, of which those that links lead to are fetched");
+  line.add("--capacity", options.capacity, 1, 1'000'000, "fetches at once");
+  line.add("--fetch-us", options.fetch_microseconds, 0, 60'000'000, "how long a fetch takes");
+  return line.run(argc, argv, [&] { return run(options); });
 }

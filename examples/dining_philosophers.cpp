@@ -87,15 +87,10 @@ int dinner(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Philosophers share forks, and none of them starves.", "dining_philosophers");
-  app.add_option("--philosophers", options.philosophers, "how many sit at the table")
-      ->check(CLI::Range(2, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--meals", options.meals, "meals of each")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return dinner(options); });
+  examples::CommandLine line("dining_philosophers",
+                             "Philosophers share forks, and none of them starves.");
+  line.add("--philosophers", options.philosophers, 2, 1'000'000, "how many sit at the table");
+  line.add("--meals", options.meals, 1, 1'000'000'000, "meals of each");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  return line.run(argc, argv, [&] { return dinner(options); });
 }

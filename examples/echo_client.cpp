@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 #include <sys/resource.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -23,6 +22,8 @@
 #include <weft/net/tcp_stream.hpp>
 #include <weft/runtime.hpp>
 #include <weft/wait_group.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -323,33 +324,23 @@ int run_client(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Puts load on an echo server and tells how fast it answers.");
-  app.add_option("--connect", options.connect, "address and port of the server")
-      ->capture_default_str();
-  app.add_option("--connections", options.connections, "connections at the same time")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  auto* requests = app.add_option("--requests", options.requests, "end after so many requests")
-                       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 60));
-  auto* seconds = app.add_option("--seconds", options.seconds, "end after so long (default 5)")
-                      ->check(CLI::Range(0.001, 1e6));
-  requests->excludes(seconds);
-  app.add_option("--size", options.size,
-                 "bytes of a request; 5 at least, so that BUSY can be told from a reply")
-      ->check(CLI::Range(std::size_t{5}, kMostInFlight))
-      ->capture_default_str();
-  app.add_option("--pipeline", options.pipeline, "requests sent before the first reply is awaited")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--timeout", options.timeout,
-                 "seconds for connecting, and for the last replies after --seconds")
-      ->check(CLI::Range(0.001, 1e6))
-      ->capture_default_str();
-  app.add_flag("--json", options.json, "print one line of JSON instead of text");
-  CLI11_PARSE(app, argc, argv);
-  if (options.requests == 0 && options.seconds == 0) options.seconds = 5;
-  return run_client(options);
+  examples::CommandLine line("echo_client",
+                             "Puts load on an echo server and tells how fast it answers.");
+  line.add("--connect", options.connect, "address and port of the server");
+  line.add("--connections", options.connections, 1, 1'000'000, "connections at the same time");
+  line.add("--requests", options.requests, 1, std::size_t{1} << 60, "end after so many requests");
+  line.add("--seconds", options.seconds, 0.001, 1e6, "end after so long (default 5)");
+  line.exclude("--requests", "--seconds");
+  line.add("--size", options.size, 5, kMostInFlight,
+           "bytes of a request; 5 at least, so that BUSY can be told from a reply");
+  line.add("--pipeline", options.pipeline, 1, 10'000,
+           "requests sent before the first reply is awaited");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add("--timeout", options.timeout, 0.001, 1e6,
+           "seconds for connecting, and for the last replies after --seconds");
+  line.add_flag("--json", options.json, "print one line of JSON instead of text");
+  return line.run(argc, argv, [&] {
+    if (options.requests == 0 && options.seconds == 0) options.seconds = 5;
+    return run_client(options);
+  });
 }

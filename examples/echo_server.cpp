@@ -5,7 +5,6 @@
 //   echo_server --listen 127.0.0.1:7777 --pool 100
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -115,18 +114,11 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Sends back what it is sent.", "echo_server");
-  app.add_option("--listen", options.listen, "address and port; port 0 lets the system choose")
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--pool", options.pool,
-                 "serve at most so many connections at once and answer BUSY to others; 0: no limit")
-      ->check(CLI::Range(0, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--seconds", options.seconds, "end after so long; 0: on SIGINT or SIGTERM")
-      ->check(CLI::Range(0.0, 1e9))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("echo_server", "Sends back what it is sent.");
+  line.add("--listen", options.listen, "address and port; port 0 lets the system choose");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add("--pool", options.pool, 0, 10'000'000,
+           "serve at most so many connections at once and answer BUSY to others; 0: no limit");
+  line.add("--seconds", options.seconds, 0.0, 1e9, "end after so long; 0: on SIGINT or SIGTERM");
+  return line.run(argc, argv, [&] { return run(options); });
 }

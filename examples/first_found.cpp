@@ -99,18 +99,11 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Many fibers search; when enough has been found, all are cancelled.", "first_found");
-  app.add_option("--wanted", options.wanted, "hits after which the search ends")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--bits", options.bits, "leading zeros that make a hit")
-      ->check(CLI::Range(1, 28))
-      ->capture_default_str();
-  app.add_option("--fibers", options.fibers, "fibers that search")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("first_found",
+                             "Many fibers search; when enough has been found, all are cancelled.");
+  line.add("--wanted", options.wanted, 1, 1000, "hits after which the search ends");
+  line.add("--bits", options.bits, 1, 28, "leading zeros that make a hit");
+  line.add("--fibers", options.fibers, 1, 100'000, "fibers that search");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  return line.run(argc, argv, [&] { return run(options); });
 }

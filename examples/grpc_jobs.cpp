@@ -6,7 +6,6 @@
 #include <grpc_jobs.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +22,8 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "command_line.hpp"
+
 namespace {
 
 using grpc::StatusCode;
@@ -36,8 +37,7 @@ class Call final : public grpc::ServerUnaryReactor {
 
   // In a fiber of the pool. What takes its time, a database, say, parks here.
   void run() {
-    const std::chrono::milliseconds time(job_.milliseconds());
-    const bool slept = weft::this_fiber::sleep_for(time, stop_.get_token());
+    const bool slept = weft::this_fiber::sleep_for(job_.milliseconds() * 1ms, stop_.get_token());
     Finish(slept ? grpc::Status::OK : grpc::Status(StatusCode::CANCELLED, "nobody waits any more"));
   }
 
@@ -134,17 +134,17 @@ int call(const std::string& address, std::size_t room) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Jobs by gRPC: a server, or a client that fills one.");
+  examples::CommandLine line("grpc_jobs", "Jobs by gRPC: a server, or a client that fills one.");
   std::string listen = "127.0.0.1:0", address;
   std::size_t running = 4, waiting = 2, room = 6;
-  app.add_option("--listen", listen, "where the server listens");
-  app.add_option("--running", running, "jobs that it does at once");
-  app.add_option("--waiting", waiting, "jobs that may wait for that");
-  app.add_option("--call", address, "be the client of the server there");
-  app.add_option("--room", room, "the calls that it has room for");
-  CLI11_PARSE(app, argc, argv);
-  // gRPC's functions want more of a stack than a fiber has by default.
-  return weft::run({.stack_size = 256 * 1024}, [&] {
+  line.add("--listen", listen, "where the server listens");
+  line.add("--running", running, "jobs that it does at once");
+  line.add("--waiting", waiting, "jobs that may wait for that");
+  line.add("--call", address, "be the client of the server there");
+  line.add("--room", room, "the calls that it has room for");
+  const auto work = [&] {
     return address.empty() ? serve(listen, running, waiting) : call(address, room);
-  });
+  };
+  // gRPC's functions want more of a stack than a fiber has by default.
+  return line.run(argc, argv, [&] { return weft::run({.stack_size = 256 * 1024}, work); });
 }

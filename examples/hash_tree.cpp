@@ -177,16 +177,12 @@ int hash_trees(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Prints the SHA-256 digests of all files below the paths given, unsorted.",
-               "hash_tree");
-  app.footer("Exit status: 0, 1 if something could not be read, 2 for bad arguments.");
-  app.add_option("paths", options.paths, "folders and files")->capture_default_str();
-  app.add_option("--fibers", options.fibers, "the most files that are hashed at once")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--json", options.json, "a file for counts and time");
-  return examples::parse_and_run(app, argc, argv, [&] { return hash_trees(options); });
+  examples::CommandLine line(
+      "hash_tree", "Prints the SHA-256 digests of all files below the paths given, unsorted.");
+  line.add_note("Exit status: 0, 1 if something could not be read, 2 for bad arguments.");
+  line.add("paths", options.paths, "folders and files");
+  line.add("--fibers", options.fibers, 1, 100'000, "the most files that are hashed at once");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add("--json", options.json, "a file for counts and time");
+  return line.run(argc, argv, [&] { return hash_trees(options); });
 }

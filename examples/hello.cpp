@@ -39,10 +39,8 @@ int greet(unsigned fibers) {
 
 int main(int argc, char** argv) {
   unsigned fibers = 3;
-  CLI::App app("Some fibers send greetings over a channel, and one prints them.", "hello");
-  app.add_option("--fibers", fibers, "fibers that send a greeting")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv,
-                                 [&] { return weft::run([&] { return greet(fibers); }); });
+  examples::CommandLine line("hello",
+                             "Some fibers send greetings over a channel, and one prints them.");
+  line.add("--fibers", fibers, 1, 1'000'000, "fibers that send a greeting");
+  return line.run(argc, argv, [&] { return weft::run([&] { return greet(fibers); }); });
 }

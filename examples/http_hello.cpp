@@ -5,7 +5,6 @@
 //   curl --data-binary @file http://127.0.0.1:8080/count
 //
 // It ends after --seconds.
-#include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -16,6 +15,8 @@
 #include <weft/net/tcp_listener.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
+
+#include "command_line.hpp"
 
 namespace {
 
@@ -83,11 +84,10 @@ int serve(const std::string& where, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("A web server.");
+  examples::CommandLine line("http_hello", "A web server.");
   std::string listen = "127.0.0.1:8080";
   double seconds = 3600;
-  app.add_option("--listen", listen, "address and port; port 0 lets the system choose");
-  app.add_option("--seconds", seconds, "how long");
-  CLI11_PARSE(app, argc, argv);
-  return weft::run([&] { return serve(listen, seconds); });
+  line.add("--listen", listen, "address and port; port 0 lets the system choose");
+  line.add("--seconds", seconds, "how long");
+  return line.run(argc, argv, [&] { return weft::run([&] { return serve(listen, seconds); }); });
 }

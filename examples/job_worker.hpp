@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -22,22 +21,25 @@
 #include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "command_line.hpp"
+
 struct WorkerOptions {
   std::string broker, output, name = "worker";
   std::size_t capacity = 20, tries = 5;
   int job_ms = 20, abandoned_ms = 3000, enqueue = 0;
   bool report = false;
 
-  void add_to(CLI::App& app) {
-    app.add_option("--broker", broker, "where it listens")->required();
-    app.add_option("--output", output, "file to which each job adds a line");
-    app.add_option("--name", name, "of this worker, which no other has");
-    app.add_option("--capacity", capacity, "jobs that are taken and not acknowledged, at most");
-    app.add_option("--tries", tries, "after which a job that fails goes to the dead letters");
-    app.add_option("--job-ms", job_ms, "how long a job takes");
-    app.add_option("--abandoned-ms", abandoned_ms, "after which others may take a job");
-    app.add_option("--enqueue", enqueue, "adds so many jobs, and one that fails, and ends");
-    app.add_flag("--report", report, "says what is left, and ends");
+  void add_to(examples::CommandLine& line) {
+    line.add("--broker", broker, "where it listens");
+    line.require("--broker");
+    line.add("--output", output, "file to which each job adds a line");
+    line.add("--name", name, "of this worker, which no other has");
+    line.add("--capacity", capacity, "jobs that are taken and not acknowledged, at most");
+    line.add("--tries", tries, "after which a job that fails goes to the dead letters");
+    line.add("--job-ms", job_ms, "how long a job takes");
+    line.add("--abandoned-ms", abandoned_ms, "after which others may take a job");
+    line.add("--enqueue", enqueue, "adds so many jobs, and one that fails, and ends");
+    line.add_flag("--report", report, "says what is left, and ends");
   }
 };
 

@@ -87,23 +87,17 @@ class NatsWorker {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Does jobs from a NATS work queue.");
+  examples::CommandLine line("job_worker_nats", "Does jobs from a NATS work queue.");
   WorkerOptions options;
-  options.add_to(app);
-  CLI11_PARSE(app, argc, argv);
-  int status = 0;
-  try {
+  options.add_to(line);
+  const int status = line.run(argc, argv, [&] {
     const Broker broker(options);  // Before there are fibers, as it waits for the server.
     if (options.enqueue > 0) broker.enqueue(options.enqueue);
     if (options.report) broker.report();
-    if (!options.report && options.enqueue == 0) {
-      NatsWorker worker(options, broker);
-      status = weft::run([&] { return worker.run(); });
-    }
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "job_worker_nats: %s\n", error.what());
-    status = 1;
-  }
+    if (options.report || options.enqueue > 0) return 0;
+    NatsWorker worker(options, broker);
+    return weft::run([&] { return worker.run(); });
+  });
   nats_Close();
   return status;
 }

@@ -127,20 +127,15 @@ void report(RedisConnection& redis) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Does jobs from a Redis stream.");
+  examples::CommandLine line("job_worker_redis", "Does jobs from a Redis stream.");
   WorkerOptions options;
-  options.add_to(app);
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return weft::run([&] {
-      if (!options.report && options.enqueue == 0) return RedisWorker(options).run();
-      RedisConnection redis(options.broker);
-      if (options.enqueue > 0) enqueue(redis, options.enqueue);
-      if (options.report) report(redis);
-      return 0;
-    });
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "job_worker_redis: %s\n", error.what());
-    return 1;
-  }
+  options.add_to(line);
+  const auto work = [&] {
+    if (!options.report && options.enqueue == 0) return RedisWorker(options).run();
+    RedisConnection redis(options.broker);
+    if (options.enqueue > 0) enqueue(redis, options.enqueue);
+    if (options.report) report(redis);
+    return 0;
+  };
+  return line.run(argc, argv, [&] { return weft::run(work); });
 }

@@ -135,19 +135,12 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("A pipeline of fibers with fan-out, fan-in and back pressure.", "pipeline");
-  app.add_option("--items", options.items, "numbers that go through")
-      ->check(CLI::Range(1, 100'000'000))
-      ->capture_default_str();
-  app.add_option("--fibers", options.fibers, "fibers of the middle stage")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
-  app.add_option("--capacity", options.capacity, "places of a channel; 0: unbuffered")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--trace", options.trace, "a file for a trace of the run");
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("pipeline",
+                             "A pipeline of fibers with fan-out, fan-in and back pressure.");
+  line.add("--items", options.items, 1, 100'000'000, "numbers that go through");
+  line.add("--fibers", options.fibers, 1, 100'000, "fibers of the middle stage");
+  line.add("--capacity", options.capacity, 0, 1'000'000, "places of a channel; 0: unbuffered");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add("--trace", options.trace, "a file for a trace of the run");
+  return line.run(argc, argv, [&] { return run(options); });
 }

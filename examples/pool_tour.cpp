@@ -152,15 +152,12 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Adds up the numbers below a limit in a pool, in several ways.", "pool_tour");
-  app.add_option("--tasks", options.tasks, "tasks, one for each number")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--capacity", options.capacity, "tasks that run at once, where there is a bound")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--sleep-ms", options.sleep_milliseconds, "how long each takes without a bound")
-      ->check(CLI::Range(0, 60'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("pool_tour",
+                             "Adds up the numbers below a limit in a pool, in several ways.");
+  line.add("--tasks", options.tasks, 1, 10'000'000, "tasks, one for each number");
+  line.add("--capacity", options.capacity, 1, 1'000'000,
+           "tasks that run at once, where there is a bound");
+  line.add("--sleep-ms", options.sleep_milliseconds, 0, 60'000,
+           "how long each takes without a bound");
+  return line.run(argc, argv, [&] { return run(options); });
 }

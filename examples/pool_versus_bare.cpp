@@ -173,38 +173,24 @@ int run(Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Compares a fiber for each task with a FiberPool, and with Go if asked to.",
-               "pool_versus_bare");
-  app.add_option("--workers", options.sizes.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_option("--tasks", options.sizes.tasks, "tasks of mortar's workload")
-      ->check(CLI::Range(1, 20'000'000))
-      ->capture_default_str();
-  app.add_option("--batches", options.sizes.batches, "batches of the article's workload")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--jobs", options.sizes.jobs, "sleeping jobs")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--job-ms", options.sizes.job_milliseconds, "milliseconds that each job sleeps")
-      ->check(CLI::Range(1, 60'000))
-      ->capture_default_str();
-  app.add_option("--repetitions", options.repetitions, "measurements of each")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--limit", options.limit_seconds, "seconds that one measurement may take")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str();
-  app.add_option("--budget", options.budget_seconds,
-                 "seconds after which a workload begins no more rounds")
-      ->check(CLI::Range(0, 86'400))
-      ->capture_default_str();
-  app.add_option("--go", options.go, "the program built from bench/rivals/go")
-      ->check(CLI::ExistingFile);
-  app.add_option("--output", options.output, "a file for all results, as JSON");
-  app.add_option("--chart-data", options.chart_data, "a file for pool_versus_bare.gp to draw");
-  app.add_option("--case", options.single_case,
-                 "run only this, here: mortar:alone, or mortar, article, jobs with :bare, :pool");
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line(
+      "pool_versus_bare",
+      "Compares a fiber for each task with a FiberPool, and with Go if asked to.");
+  line.add("--workers", options.sizes.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add("--tasks", options.sizes.tasks, 1, 20'000'000, "tasks of mortar's workload");
+  line.add("--batches", options.sizes.batches, 1, 10'000'000, "batches of the article's workload");
+  line.add("--jobs", options.sizes.jobs, 1, 1'000'000, "sleeping jobs");
+  line.add("--job-ms", options.sizes.job_milliseconds, 1, 60'000,
+           "milliseconds that each job sleeps");
+  line.add("--repetitions", options.repetitions, 1, 1000, "measurements of each");
+  line.add("--limit", options.limit_seconds, 1, 86'400, "seconds that one measurement may take");
+  line.add("--budget", options.budget_seconds, 0, 86'400,
+           "seconds after which a workload begins no more rounds");
+  line.add("--go", options.go, "the program built from bench/rivals/go");
+  line.expect_file("--go");
+  line.add("--output", options.output, "a file for all results, as JSON");
+  line.add("--chart-data", options.chart_data, "a file for pool_versus_bare.gp to draw");
+  line.add("--case", options.single_case,
+           "run only this, here: mortar:alone, or mortar, article, jobs with :bare, :pool");
+  return line.run(argc, argv, [&] { return run(options); });
 }

@@ -93,13 +93,10 @@ int sieve(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Finds prime numbers with a chain of fibers, one for each prime.", "prime_sieve");
-  app.add_option("--primes", options.primes, "how many to find")
-      ->check(CLI::Range(1, 20'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  app.add_flag("--quiet", options.quiet, "print no primes, only how long it took");
-  return examples::parse_and_run(app, argc, argv, [&] { return sieve(options); });
+  examples::CommandLine line("prime_sieve",
+                             "Finds prime numbers with a chain of fibers, one for each prime.");
+  line.add("--primes", options.primes, 1, 20'000, "how many to find");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  line.add_flag("--quiet", options.quiet, "print no primes, only how long it took");
+  return line.run(argc, argv, [&] { return sieve(options); });
 }

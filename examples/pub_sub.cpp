@@ -137,10 +137,7 @@ int run(Number messages) {
 
 int main(int argc, char** argv) {
   Number messages = 100'000;
-  CLI::App app("A hub hands messages to subscribers, some of them slow.", "pub_sub");
-  app.add_option("--messages", messages, "how many are published")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv,
-                                 [&] { return weft::run([&] { return run(messages); }); });
+  examples::CommandLine line("pub_sub", "A hub hands messages to subscribers, some of them slow.");
+  line.add("--messages", messages, 1, 1'000'000'000, "how many are published");
+  return line.run(argc, argv, [&] { return weft::run([&] { return run(messages); }); });
 }

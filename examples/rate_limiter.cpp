@@ -116,15 +116,12 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Lets requests through at a rate, and bursts up to a size.", "rate_limiter");
-  app.add_option("--per-second", options.per_second, "requests that are let through each second")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  app.add_option("--burst", options.burst, "requests that are let through at once after a pause")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--requests", options.requests, "requests that all come at the same time")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("rate_limiter",
+                             "Lets requests through at a rate, and bursts up to a size.");
+  line.add("--per-second", options.per_second, 1, 10'000,
+           "requests that are let through each second");
+  line.add("--burst", options.burst, 1, 1'000'000,
+           "requests that are let through at once after a pause");
+  line.add("--requests", options.requests, 1, 1'000'000, "requests that all come at the same time");
+  return line.run(argc, argv, [&] { return run(options); });
 }

@@ -2,13 +2,13 @@
 //
 //   redis-server --port 0 --unixsocket /tmp/redis.sock &
 //   redis_counters --redis /tmp/redis.sock --fibers 100 --rounds 100
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
 #include <string>
 #include <weft/runtime.hpp>
 #include <weft/wait_group.hpp>
 
+#include "command_line.hpp"
 #include "redis_connection.hpp"
 
 namespace {
@@ -42,17 +42,13 @@ int count(const std::string& place, int fibers, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Counts in Redis.");
+  examples::CommandLine line("redis_counters", "Counts in Redis.");
   std::string place;
   int fibers = 100, rounds = 100;
-  app.add_option("--redis", place, "path of its Unix socket")->required();
-  app.add_option("--fibers", fibers, "that ask at the same time");
-  app.add_option("--rounds", rounds, "questions of each");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    return weft::run([&] { return count(place, fibers, rounds); });
-  } catch (const RedisError& error) {
-    std::fprintf(stderr, "redis_counters: %s\n", error.what());
-    return 1;
-  }
+  line.add("--redis", place, "path of its Unix socket");
+  line.require("--redis");
+  line.add("--fibers", fibers, "that ask at the same time");
+  line.add("--rounds", rounds, "questions of each");
+  return line.run(argc, argv,
+                  [&] { return weft::run([&] { return count(place, fibers, rounds); }); });
 }

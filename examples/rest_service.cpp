@@ -7,7 +7,6 @@
 //
 // With --certificate and --key it speaks TLS, and SIGHUP makes it read them anew. --postgres says
 // where notes are kept, else in memory. SIGTERM ends it: what has been asked is answered.
-#include <CLI/CLI.hpp>
 #include <array>
 #include <atomic>
 #include <chrono>
@@ -26,6 +25,7 @@
 #include <weft/tls/http.hpp>
 #endif
 
+#include "command_line.hpp"
 #include "notes_page.hpp"
 #include "notes_store.hpp"
 
@@ -187,14 +187,13 @@ int serve(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("A service that keeps notes.");
+  examples::CommandLine line("rest_service", "A service that keeps notes.");
   Options options;
-  app.add_option("--listen", options.listen, "address and port; port 0 lets the system choose");
-  app.add_option("--certificate", options.certificate, "PEM file, for HTTPS");
-  app.add_option("--key", options.key, "PEM file of its key");
-  app.add_option("--postgres", options.postgres, "where notes are kept, as libpq wants it");
-  app.add_option("--connections", options.connections, "to PostgreSQL, at most");
-  app.add_option("--max-running", options.max_running, "requests that are handled at once");
-  CLI11_PARSE(app, argc, argv);
-  return weft::run([&] { return serve(options); });
+  line.add("--listen", options.listen, "address and port; port 0 lets the system choose");
+  line.add("--certificate", options.certificate, "PEM file, for HTTPS");
+  line.add("--key", options.key, "PEM file of its key");
+  line.add("--postgres", options.postgres, "where notes are kept, as libpq wants it");
+  line.add("--connections", options.connections, "to PostgreSQL, at most");
+  line.add("--max-running", options.max_running, "requests that are handled at once");
+  return line.run(argc, argv, [&] { return weft::run([&] { return serve(options); }); });
 }

@@ -68,15 +68,9 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("A ring of fibers hands a number on.", "ring");
-  app.add_option("--fibers", options.fibers, "fibers in the ring")
-      ->check(CLI::Range(2, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--hops", options.hops, "times the number is handed on")
-      ->check(CLI::Range(1, 1'000'000'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("ring", "A ring of fibers hands a number on.");
+  line.add("--fibers", options.fibers, 2, 1'000'000, "fibers in the ring");
+  line.add("--hops", options.hops, 1, 1'000'000'000, "times the number is handed on");
+  line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
+  return line.run(argc, argv, [&] { return run(options); });
 }

@@ -224,24 +224,13 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("A server that refuses what it cannot handle in time.", "shed_load");
-  app.add_option("--clients", options.clients, "clients, which come one after the other")
-      ->check(CLI::Range(1, 10'000))
-      ->capture_default_str();
-  app.add_option("--capacity", options.capacity, "requests that are handled at once")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--queue", options.queue, "requests that may wait for that")
-      ->check(CLI::Range(0, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--request-ms", options.request_milliseconds, "how long a request takes")
-      ->check(CLI::Range(1, 60'000))
-      ->capture_default_str();
-  app.add_option("--overload", options.overload, "how much faster they come than can be handled")
-      ->check(CLI::Range(0.1, 1000.0))
-      ->capture_default_str();
-  app.add_option("--attempts", options.attempts, "attempts until a client gives up")
-      ->check(CLI::Range(1, 1'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("shed_load", "A server that refuses what it cannot handle in time.");
+  line.add("--clients", options.clients, 1, 10'000, "clients, which come one after the other");
+  line.add("--capacity", options.capacity, 1, 1'000'000, "requests that are handled at once");
+  line.add("--queue", options.queue, 0, 1'000'000, "requests that may wait for that");
+  line.add("--request-ms", options.request_milliseconds, 1, 60'000, "how long a request takes");
+  line.add("--overload", options.overload, 0.1, 1000.0,
+           "how much faster they come than can be handled");
+  line.add("--attempts", options.attempts, 1, 1'000, "attempts until a client gives up");
+  return line.run(argc, argv, [&] { return run(options); });
 }

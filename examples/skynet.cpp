@@ -52,12 +52,9 @@ int run(unsigned workers, std::uint64_t leaves) {
 int main(int argc, char** argv) {
   std::uint64_t leaves = 1'000'000;
   unsigned workers = 0;
-  CLI::App app("Adds up the numbers of a tree of fibers.", "skynet");
-  app.add_option("--leaves", leaves, "fibers without children; a power of ten")
-      ->check(CLI::IsMember({1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000}))
-      ->capture_default_str();
-  app.add_option("--workers", workers, "worker threads; 0: one per processor")
-      ->check(CLI::Range(0, 1024))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(workers, leaves); });
+  examples::CommandLine line("skynet", "Adds up the numbers of a tree of fibers.");
+  line.add_choice("--leaves", leaves, {1, 10, 100, 1000, 10'000, 100'000, 1'000'000, 10'000'000},
+                  "fibers without children; a power of ten");
+  line.add("--workers", workers, 0, 1024, "worker threads; 0: one per processor");
+  return line.run(argc, argv, [&] { return run(workers, leaves); });
 }

@@ -116,18 +116,11 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Runs jobs in a pool and tells when they are done.", "timed_jobs");
-  app.add_option("--jobs", options.jobs, "how many")
-      ->check(CLI::Range(1, 10'000'000))
-      ->capture_default_str();
-  app.add_option("--job-ms", options.job_milliseconds, "how long each takes")
-      ->check(CLI::Range(0, 60'000))
-      ->capture_default_str();
-  app.add_option("--workers", options.workers, "how many are worked on at once")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str();
-  app.add_option("--queue", options.queue, "how many wait in the pool; others wait in front of it")
-      ->check(CLI::Range(0, 10'000'000))
-      ->capture_default_str();
-  return examples::parse_and_run(app, argc, argv, [&] { return run(options); });
+  examples::CommandLine line("timed_jobs", "Runs jobs in a pool and tells when they are done.");
+  line.add("--jobs", options.jobs, 1, 10'000'000, "how many");
+  line.add("--job-ms", options.job_milliseconds, 0, 60'000, "how long each takes");
+  line.add("--workers", options.workers, 1, 1'000'000, "how many are worked on at once");
+  line.add("--queue", options.queue, 0, 10'000'000,
+           "how many wait in the pool; others wait in front of it");
+  return line.run(argc, argv, [&] { return run(options); });
 }
