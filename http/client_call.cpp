@@ -15,7 +15,7 @@ namespace weft::http {
 
 namespace {
 
-bool is_ours(std::string_view name) noexcept {
+bool client_sets(std::string_view name) noexcept {
   return equal_tokens(name, "host") || equal_tokens(name, "connection") ||
          equal_tokens(name, "content-length") || equal_tokens(name, "transfer-encoding");
 }
@@ -24,7 +24,7 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
   const auto is_text = [](char c) {
     return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
   };
-  return is_token(header.first) && !is_ours(header.first) &&
+  return is_token(header.first) && !client_sets(header.first) &&
          std::all_of(header.second.begin(), header.second.end(), is_text);
 }
 
