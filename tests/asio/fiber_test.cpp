@@ -1,12 +1,6 @@
 // The executor by which Asio's handlers are fibers, and the token by which fibers wait for Asio.
 #include <signal.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <chrono>
 #include <memory>
 #include <mutex>
@@ -21,7 +15,26 @@
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
-#if WEFT_ASIO_HAS_CANCELLATION
+// Built with either Asio.
+#if defined(WEFT_ASIO_STANDALONE)
+#include <asio/io_context.hpp>
+#include <asio/ip/tcp.hpp>
+#include <asio/post.hpp>
+#include <asio/signal_set.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/strand.hpp>
+#else
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#endif
+#if !WEFT_ASIO_HAS_CANCELLATION
+#elif defined(WEFT_ASIO_STANDALONE)
+#include <asio/experimental/as_tuple.hpp>
+#else
 #include <boost/asio/experimental/as_tuple.hpp>
 #endif
 
@@ -35,8 +48,9 @@ using namespace std::chrono_literals;
 using asio::ErrorCode;
 using asio::SystemError;
 using asio::use_fiber;
-using boost::asio::steady_timer;
-namespace error = boost::asio::error;
+namespace lib = asio::lib;
+using lib::steady_timer;
+namespace error = lib::error;
 
 // An operation of a library's own, on `executor`: what it does with its handler is `begin`.
 template <class Signature, class Executor, class Begin>
@@ -52,7 +66,7 @@ struct Operation {
 };
 template <class Signature, class Executor, class Begin, class Token>
 auto start(const Executor& executor, Begin begin, const Token& token) {
-  return boost::asio::async_initiate<const Token, Signature>(
+  return lib::async_initiate<const Token, Signature>(
       Operation<Signature, Executor, Begin>{executor, begin}, token);
 }
 
@@ -68,11 +82,11 @@ FIBER_TEST_CASE("timers, signals and names are waited for by fibers") {
   timer.async_wait(use_fiber);
   CHECK(timer.expiry() <= steady_timer::clock_type::now());
 
-  boost::asio::signal_set signals(context.get_executor(), SIGUSR2);
+  lib::signal_set signals(context.get_executor(), SIGUSR2);
   raise(SIGUSR2);  // Kept until somebody asks.
   CHECK(signals.async_wait(use_fiber) == SIGUSR2);
 
-  boost::asio::ip::tcp::resolver resolver(context.get_executor());
+  lib::ip::tcp::resolver resolver(context.get_executor());
   const auto found = resolver.async_resolve("127.0.0.1", "80", use_fiber);
   CHECK(found.begin()->endpoint().port() == 80);
 
@@ -88,7 +102,7 @@ FIBER_TEST_CASE("handlers are fibers, which may park, and the context waits for 
     CHECK(on_fiber());
     CHECK(values.receive() == 1);
   });
-  boost::asio::post(context.get_executor(), [&] {
+  lib::post(context.get_executor(), [&] {
     CHECK(on_fiber());
     CHECK(values.receive() == 1);
   });
@@ -128,7 +142,7 @@ FIBER_TEST_CASE("errors, exceptions and tuples are what Asio's own tokens make o
   CHECK(start<void(ErrorCode, int)>(executor, drops, use_fiber[seen]) == 0);
   CHECK(seen == error::operation_aborted);
 #if WEFT_ASIO_HAS_CANCELLATION
-  const auto tuple = boost::asio::experimental::as_tuple(use_fiber);
+  const auto tuple = lib::experimental::as_tuple(use_fiber);
   CHECK(std::get<0>(start<void(ErrorCode, int)>(executor, partly, tuple)) == refused);
 #endif
 }
@@ -164,8 +178,8 @@ FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end
 }
 
 FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
-  boost::asio::io_context foreign;
-  auto work = boost::asio::make_work_guard(foreign);
+  lib::io_context foreign;
+  auto work = lib::make_work_guard(foreign);
   std::thread loop([&] { foreign.run(); });
   const auto id = loop.get_id();
   std::thread::id began;
@@ -175,7 +189,7 @@ FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
   };
   start<void()>(foreign.get_executor(), begin, use_fiber);
   CHECK(began == id);
-  start<void()>(boost::asio::make_strand(foreign), begin, use_fiber(24h, [] {}));
+  start<void()>(lib::make_strand(foreign), begin, use_fiber(24h, [] {}));
   CHECK(began == id);
   steady_timer timer(foreign, 1ms);
   timer.async_wait(use_fiber);
@@ -192,7 +206,7 @@ FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
 
 FIBER_TEST_CASE("many fibers use one object through a strand, and none meets another") {
   asio::Context context;
-  steady_timer timer(boost::asio::make_strand(context.get_executor()), 24h);
+  steady_timer timer(lib::make_strand(context.get_executor()), 24h);
   const auto strand = timer.get_executor();
   WaitGroup waiting;
   int begun = 0;  // Guarded by the strand.
