@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <weft/detail/atomic.hpp>
 
 namespace weft::base {
@@ -114,7 +115,7 @@ unsigned usable_processors() noexcept {
 
 void set_thread_name(const char* name) noexcept {
   char shortened[16] = {};
-  std::strncpy(shortened, name, sizeof shortened - 1);
+  (void)std::string_view(name).copy(shortened, sizeof shortened - 1);
   // A name is decoration: a thread without one works.
   (void)pthread_setname_np(pthread_self(), shortened);
 }
