@@ -86,11 +86,12 @@ void Worker::note_text(TraceKind kind, std::string_view text) noexcept {
 }
 
 Worker::Times Worker::times(std::int64_t now) const noexcept {
-  const std::int64_t born = born_.load(relaxed);
-  if (born == 0) return {};
-  const std::int64_t since = parked_since_.load(relaxed);
+  // It may have begun, or gone to sleep, after `now`.
+  const auto time_since = [now](std::int64_t begun) {
+    return begun == 0 || begun > now ? 0 : now - begun;
+  };
   const auto ended = static_cast<std::int64_t>(counters_.parked_time.get());
-  return {now - born, ended + (since == 0 ? 0 : now - since)};
+  return {time_since(born_.load(relaxed)), ended + time_since(parked_since_.load(relaxed))};
 }
 
 }  // namespace weft::scheduler
