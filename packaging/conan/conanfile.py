@@ -1,8 +1,8 @@
 """weft for Conan 2:
 
-    conan create packaging/conan                        with Boost's headers from ConanCenter
-    conan create packaging/conan -o '&:system_boost=True'     with those of the system, and its meson
-    conan create packaging/conan -o '&:http=True' -o '&:tls=True'    with weft-http, weft-tls, too
+    conan create packaging/conan -s compiler.cppstd=20    with Boost's headers from ConanCenter
+        -o '&:system_boost=True'                          with those of the system, and its meson
+        -o '&:http=True' -o '&:tls=True'                  with weft-http and weft-tls, too
 """
 
 import os
