@@ -20,6 +20,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/one_worker.hpp"
 #include "tests/support/random.hpp"
 
 using namespace weft;
@@ -278,7 +279,7 @@ class Tree {
   std::string problem_;
 };
 
-[[maybe_unused]] void play_many_runs() {
+void play_many_runs() {
   const std::uint64_t runs = 300 / kSlowdown;
   constexpr int kOps = 120;
   for (std::uint64_t run = 0; run < runs; ++run) {
@@ -295,15 +296,10 @@ class Tree {
 TEST_SUITE_BEGIN("pool/property_nested");
 
 TEST_CASE("pools in pools keep their promises, whatever is done to them") {
-#if defined(WEFT_SHAKE)
-  MESSAGE("skipped: it counts on the order in which one worker runs its fibers");
-#elif defined(WEFT_TSAN_NO_SYNC)
-  MESSAGE("skipped: its fibers share data without a lock, as those of a single worker may");
-#else
+  if (!one_worker_keeps_order()) return;
   const TestGuard guard("pools in pools");
   Runtime runtime({.workers = 1, .monitor = false});
   runtime.run(play_many_runs);
-#endif
 }
 
 TEST_SUITE_END();

@@ -17,6 +17,7 @@
 #include "tests/pool/property_ops.hpp"
 #include "tests/pool/property_player.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/one_worker.hpp"
 #include "tests/support/random.hpp"
 
 using namespace weft;
@@ -153,7 +154,7 @@ std::vector<Op> shortened(Comparing& comparing, const PoolOptions& options, std:
   return ops;
 }
 
-[[maybe_unused]] void compare_many_runs(Comparing& comparing, Kind kind) {
+void compare_many_runs(Comparing& comparing, Kind kind) {
   const std::uint64_t runs = (kind == Kind::by_load ? 120 : 400) / kSlowdown;
   constexpr int kOps = 200;
   for (std::uint64_t run = 0; run < runs; ++run) {
@@ -187,21 +188,12 @@ TEST_SUITE_BEGIN("pool/property");
 namespace {
 
 void compare(const char* what, Kind kind) {
-#if defined(WEFT_SHAKE)
-  (void)what;
-  (void)kind;
-  MESSAGE("skipped: the model knows in which order one worker runs its fibers, if not by chance");
-#elif defined(WEFT_TSAN_NO_SYNC)
-  (void)what;
-  (void)kind;
-  MESSAGE("skipped: its fibers share data without a lock, as those of a single worker may");
-#else
+  if (!one_worker_keeps_order()) return;
   const TestGuard guard(what);
   auto runtime = std::make_unique<Runtime>(RuntimeOptions{.workers = 1, .monitor = false});
   Comparing comparing(*runtime);
   runtime->run([&] { compare_many_runs(comparing, kind); });
   if (comparing.is_stuck()) (void)runtime.release();
-#endif
 }
 
 }  // namespace

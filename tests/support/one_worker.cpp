@@ -1,0 +1,25 @@
+#include "tests/support/one_worker.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/shake.hpp"
+
+namespace weft::test {
+
+namespace {
+
+#ifdef WEFT_TSAN_NO_SYNC
+constexpr bool kFibersAreThreads = true;
+#else
+constexpr bool kFibersAreThreads = false;
+#endif
+
+}  // namespace
+
+bool one_worker_keeps_order() {
+  if (base::shake::kOn) MESSAGE("skipped: chance decides in which order one worker runs fibers");
+  if (kFibersAreThreads) MESSAGE("skipped: its fibers would share data without a lock");
+  return !base::shake::kOn && !kFibersAreThreads;
+}
+
+}  // namespace weft::test
