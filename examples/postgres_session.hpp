@@ -5,7 +5,7 @@
 #include <libpq-fe.h>
 
 #include <chrono>
-#include <initializer_list>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
