@@ -55,12 +55,17 @@ FIBER_TEST_CASE("a result that nobody asked for may use its pool as it ends") {
 
 FIBER_TEST_CASE("a result that is slow to end keeps its slot and no other") {
   FiberPool pool({.capacity = 2, .queue_capacity = 10});
-  Event hold, begun;
+  Event dropped, hold, begun;
   auto wait = [&] {
     begun.set();
     hold.wait();
   };
-  (void)pool.async([&] { return Lease(wait); });
+  // Were the task to end first, its result would end with the handle, here.
+  (void)pool.async([&] {
+    dropped.wait();
+    return Lease(wait);
+  });
+  dropped.set();
   begun.wait();
   CHECK(pool.stats().busy == 1);
   for (int i = 0; i < 10; ++i) CHECK(pool.run([i] { return i; }) == i);
