@@ -44,7 +44,7 @@ inline constexpr bool kSanitized = false;
 #endif
 
 // For another processor, in an emulator.
-#ifdef WEFT_TEST_EMULATED
+#ifdef WEFT_EMULATED
 inline constexpr bool kEmulated = true;
 #else
 inline constexpr bool kEmulated = false;
