@@ -101,7 +101,7 @@ DEATH_TEST_CASE("more arrivals than a barrier expects",
   });
 }
 
-DEATH_TEST_CASE("a barrier without parties", "a Barrier was made for a negative number") {
+DEATH_TEST_CASE("a barrier without callers", "a Barrier was made for a negative number") {
   const weft::Barrier<> barrier(-1);
 }
 

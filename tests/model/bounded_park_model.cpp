@@ -79,7 +79,7 @@ class StopCallback {
 
 enum Kind { kStop, kStopAndNotifier, kAll, kThread };
 
-// One party parks, `kRounds` times; others try to end that.
+// One caller parks, `kRounds` times; others try to end that.
 template <int kRounds, Kind kKind>
 struct Parks : rl::test_suite<Parks<kRounds, kKind>, 5> {
   static constexpr bool kIsTimed = kKind == kAll || kKind == kThread;

@@ -37,17 +37,17 @@ class Tracked {
 
 enum Kind { kUntimed, kThreads, kTimed, kClosedEarly, kTried, kStopped, kStoppedThreads };
 
-// `kSenders` parties send `kValues` values each; one party receives until the channel is closed.
+// `kSenders` callers send `kValues` values each; one caller receives until the channel is closed.
 // The last sender to finish closes; with kClosedEarly another thread does, at any moment. The last
 // of those who send and receive destroys the channel, even while close() has not returned. With
 // kStopped another thread requests a stop, which ends some of the waits, and deadlines end others.
 template <unsigned kSenders, int kValues, std::size_t kCapacity, Kind kKind>
 struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
                               static_cast<int>(2 * (kSenders + 1) + 2)> {
-  static constexpr unsigned kParties = kSenders + 1;
+  static constexpr unsigned kCallers = kSenders + 1;
   static constexpr bool kHasStop = kKind == kStopped || kKind == kStoppedThreads;
   static constexpr bool kHasClock = kKind == kTimed || kHasStop;
-  World world{kParties, kHasClock};
+  World world{kCallers, kHasClock};
   std::optional<Channel<Tracked>> channel;
   weft::model::StopState stop;
   // Not part of the modelled program.
@@ -60,20 +60,20 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
   void before() {
     channel.emplace(kCapacity);
     if (kKind != kThreads && kKind != kStoppedThreads) return;
-    for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
+    for (unsigned i = 0; i < kCallers; i += 2) world.make_thread(i);
   }
 
   void thread(unsigned index) {
-    if (index < 2 * kParties) {
-      world.run(index, [&](unsigned party) {
+    if (index < 2 * kCallers) {
+      world.run(index, [&](unsigned caller) {
         if (perhaps()) world.await_parked(1 + rl::rand(kSenders));
-        if (party == 0) {
+        if (caller == 0) {
           receive_all();
         } else {
-          send_all(party - 1);
+          send_all(caller - 1);
         }
       });
-    } else if (index == 2 * kParties) {
+    } else if (index == 2 * kCallers) {
       if (kKind != kClosedEarly && !kHasStop) return;
       if (perhaps()) world.await_parked(1 + rl::rand(kSenders));
       if (kHasStop) {

@@ -36,7 +36,7 @@ struct SlowLock {
   }
 };
 
-// The last party puts down a token for each of the others, which wait for one each. With kTimed
+// The last caller puts down a token for each of the others, which wait for one each. With kTimed
 // the first of them gives up, now and then. The last one to leave destroys the condition variable.
 template <unsigned kWaiters, Kind kKind>
 struct Tokens : rl::test_suite<Tokens<kWaiters, kKind>,
@@ -55,8 +55,8 @@ struct Tokens : rl::test_suite<Tokens<kWaiters, kKind>,
 
   void thread(unsigned index) {
     if (index >= 2 * kWaiters + 2) return world.run_clock();
-    world.run(index, [&](unsigned party) {
-      call_on_own_stack([&] { party == kWaiters ? put() : take(party == 0); });
+    world.run(index, [&](unsigned caller) {
+      call_on_own_stack([&] { caller == kWaiters ? put() : take(caller == 0); });
     });
   }
 

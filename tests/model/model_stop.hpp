@@ -1,7 +1,7 @@
 // std::stop_token for models: the same calls, over the model checker's atomics.
 //
 // Included before all headers of the library. The real one is out of the checker's sight, and knows
-// parties only by their thread, of which there is a single one here: it would never wait for a
+// callers only by their thread, of which there is a single one here: it would never wait for a
 // callback that is under way.
 #pragma once
 

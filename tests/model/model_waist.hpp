@@ -1,4 +1,4 @@
-// The waist for models of what stands above it: parties that park and wake, and a clock.
+// The waist for models of what stands above it: callers that park and wake, and a clock.
 #pragma once
 
 #include <weft/detail/waist.hpp>
@@ -35,7 +35,7 @@ namespace weft::model {
 // fiber runs on another thread of the model, its other side, so that the fiber may already go on,
 // as on another worker, while the After is not finished.
 // To a Waker each is a thread's seat: nothing above the waist asks of which kind it is.
-struct Party : detail::ThreadSeat {
+struct Caller : detail::ThreadSeat {
   enum class Kind { fiber, thread };
 
   Kind kind = Kind::fiber;
@@ -50,7 +50,7 @@ struct Party : detail::ThreadSeat {
   int parks = 0;
 };
 
-// The parties of one interleaving. The first `count` threads of a test are the parties, the next
+// The callers of one interleaving. The first `count` threads of a test are the callers, the next
 // `count` are their other sides, one more may be the clock; the rest are as the test likes.
 class World {
  public:
@@ -65,17 +65,17 @@ class World {
   [[nodiscard]] static World& current() { return *current_; }
 
   // In before(): a plain thread instead of a fiber.
-  void make_thread(unsigned index) { parties[index].kind = Party::Kind::thread; }
+  void make_thread(unsigned index) { callers[index].kind = Caller::Kind::thread; }
 
-  // Runs a thread of the test. `body` is called by the parties, with their index.
+  // Runs a thread of the test. `body` is called by the callers, with their index.
   template <class Body>
   void run(unsigned index, Body&& body) {
     if (index < count_) {
       body(index);
       ++finished_;
-      signal(parties[index].other_side, kLeave);
+      signal(callers[index].other_side, kLeave);
     } else if (index < 2 * count_) {
-      run_other_side(parties[index - count_]);
+      run_other_side(callers[index - count_]);
     }
   }
   // As Worker::run_timers, again and again while anybody may wait.
@@ -95,18 +95,18 @@ class World {
     }
   }
 
-  [[nodiscard]] Party& me() {
+  [[nodiscard]] Caller& me() {
     const unsigned index = rl::thread_index();
-    expect(index < 2 * count_, "who is no party has parked");
-    return parties[index % count_];
+    expect(index < 2 * count_, "one that is no caller has parked");
+    return callers[index % count_];
   }
-  // How many parties are parked, not woken.
+  // How many callers are parked, not woken.
   [[nodiscard]] unsigned parked() const {
     unsigned sum = 0;
-    for (const Party& party : parties) sum += party.is_parked && !party.is_woken ? 1 : 0;
+    for (const Caller& caller : callers) sum += caller.is_parked && !caller.is_woken ? 1 : 0;
     return sum;
   }
-  // Lets others run until so many parties are parked, or for a while: it steers explorations to
+  // Lets others run until so many callers are parked, or for a while: it steers explorations to
   // the waits, which would be rare otherwise.
   void await_parked(unsigned count) const {
     for (int i = 0; i < 60 && parked() < count; ++i) let_others_run();
@@ -118,10 +118,10 @@ class World {
   }
 
   void park(detail::After after) {
-    Party& self = me();
+    Caller& self = me();
     ++self.parks;
     self.is_parked = true;
-    if (self.kind == Party::Kind::thread) {
+    if (self.kind == Caller::Kind::thread) {
       after.call(after.argument);
       (void)self.parker.park_until(Deadline::never());
     } else {
@@ -134,19 +134,19 @@ class World {
     self.is_parked = self.is_woken = false;
   }
 
-  void wake(Party& party) {
-    expect(party.is_parked, "a wake came before its park");
-    expect(!party.is_woken, "a park was woken twice");
-    party.is_woken = true;
-    if (party.kind == Party::Kind::thread) {
-      (void)party.parker.unpark();
+  void wake(Caller& caller) {
+    expect(caller.is_parked, "a wake came before its park");
+    expect(!caller.is_woken, "a park was woken twice");
+    caller.is_woken = true;
+    if (caller.kind == Caller::Kind::thread) {
+      (void)caller.parker.unpark();
     } else {
-      (void)party.registers.get();
-      signal(party.woken, 1);
+      (void)caller.registers.get();
+      signal(caller.woken, 1);
     }
   }
 
-  Party parties[kMost];
+  Caller callers[kMost];
   scheduler::Timers timers;
 
  private:
@@ -165,9 +165,9 @@ class World {
     }
     return value;
   }
-  static void run_other_side(Party& party) {
-    while (wait_for(party.other_side) == kAfter) {
-      const detail::After after = party.after;
+  static void run_other_side(Caller& caller) {
+    while (wait_for(caller.other_side) == kAfter) {
+      const detail::After after = caller.after;
       after.call(after.argument);
     }
   }
@@ -197,7 +197,7 @@ struct TimedPark {
 
 // As in scheduler/waist.cpp.
 inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) noexcept {
-  model::Party& self = model::World::current().me();
+  model::Caller& self = model::World::current().me();
   ++self.parks;
   self.is_parked = true;
   after.call(after.argument);
@@ -215,7 +215,7 @@ inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& cl
 
 Waker current() noexcept { return Waker::of_thread(&model::World::current().me()); }
 
-// A party of a model is never spawned, so it has no parent.
+// A caller of a model is never spawned, so it has no parent.
 bool run_in_place(const void*, WaitReason) noexcept { return false; }
 
 void park(After after, WaitReason) noexcept { model::World::current().park(after); }
@@ -223,7 +223,7 @@ void park(After after, WaitReason) noexcept { model::World::current().park(after
 // As in scheduler/waist.cpp.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
   model::World& world = model::World::current();
-  if (world.me().kind == model::Party::Kind::thread) {
+  if (world.me().kind == model::Caller::Kind::thread) {
     return park_thread_until(after, deadline, claim);
   }
   if (deadline.is_never()) {
@@ -240,7 +240,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 }
 
 void wake(Waker waker) noexcept {
-  model::World::current().wake(*static_cast<model::Party*>(waker.thread()));
+  model::World::current().wake(*static_cast<model::Caller*>(waker.thread()));
 }
 
 }  // namespace weft::detail

@@ -22,11 +22,11 @@ enum Fault { kNone, kOwnsWithoutLock, kForgetsUnlock, kUnlockLooksBack };
 
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
-// Each party locks and unlocks `kRounds` times. With kTimed the last one has deadlines.
-template <unsigned kParties, int kRounds, Kind kKind>
-struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
-                              static_cast<int>(2 * kParties + (kKind == kTimed ? 1 : 0))> {
-  World world{kParties, kKind == kTimed};
+// Each caller locks and unlocks `kRounds` times. With kTimed the last one has deadlines.
+template <unsigned kCallers, int kRounds, Kind kKind>
+struct Locks : rl::test_suite<Locks<kCallers, kRounds, kKind>,
+                              static_cast<int>(2 * kCallers + (kKind == kTimed ? 1 : 0))> {
+  World world{kCallers, kKind == kTimed};
   Mutex mutex;
   Data<int> sum{0};
   // Not part of the modelled program.
@@ -36,24 +36,24 @@ struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
 
   void before() {
     if (kKind != kThreads) return;
-    for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
+    for (unsigned i = 0; i < kCallers; i += 2) world.make_thread(i);
   }
 
   void thread(unsigned index) {
-    if (index >= 2 * kParties) return world.run_clock();
-    world.run(index, [&](unsigned party) {
+    if (index >= 2 * kCallers) return world.run_clock();
+    world.run(index, [&](unsigned caller) {
       for (int i = 0; i < kRounds; ++i) {
         bool is_mine = false;
-        call_on_own_stack([&] { is_mine = lock(party); });
+        call_on_own_stack([&] { is_mine = lock(caller); });
         if (is_mine) own();
         if (!is_mine) ++given_up;
       }
     });
   }
 
-  bool lock(unsigned party) {
+  bool lock(unsigned caller) {
     const int parks = world.me().parks;
-    if (kKind == kTimed && party + 1 == kParties) {
+    if (kKind == kTimed && caller + 1 == kCallers) {
       return mutex.try_lock_until(Deadline::at_nanoseconds(weft::model::kSoon));
     }
     if (fault == kOwnsWithoutLock && perhaps()) return true;
@@ -63,9 +63,9 @@ struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
   }
 
   void own() {
-    expect(++owners == 1, "two parties own the mutex");
+    expect(++owners == 1, "two callers own the mutex");
     // Now and then for so long that others give up spinning and park.
-    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
     sum.set(sum.get() + 1);
     ++locked;
     --owners;
@@ -75,27 +75,27 @@ struct Locks : rl::test_suite<Locks<kParties, kRounds, kKind>,
 
   void after() {
     expect(sum.get() == locked, "a write under the mutex was lost");
-    expect(locked + given_up == static_cast<int>(kParties) * kRounds, "a lock got lost");
+    expect(locked + given_up == static_cast<int>(kCallers) * kRounds, "a lock got lost");
     expect(mutex.try_lock(), "the mutex is left locked");
   }
 };
 
-// Each party locks once, after `kTries` tries that it may give up; the last one to do so destroys
+// Each caller locks once, after `kTries` tries that it may give up; the last one to do so destroys
 // the mutex.
-template <unsigned kParties, int kTries>
-struct Destroyed : rl::test_suite<Destroyed<kParties, kTries>,
-                                  static_cast<int>(2 * kParties + (kTries > 0 ? 1 : 0))> {
-  World world{kParties, kTries > 0};
+template <unsigned kCallers, int kTries>
+struct Destroyed : rl::test_suite<Destroyed<kCallers, kTries>,
+                                  static_cast<int>(2 * kCallers + (kTries > 0 ? 1 : 0))> {
+  World world{kCallers, kTries > 0};
   std::optional<Mutex> mutex;
-  Data<unsigned> left{kParties};
+  Data<unsigned> left{kCallers};
 
   void before() { mutex.emplace(); }
   void thread(unsigned index) {
-    if (index >= 2 * kParties) return world.run_clock();
-    world.run(index, [&](unsigned party) {
-      call_on_own_stack([&] { lock(party); });
+    if (index >= 2 * kCallers) return world.run_clock();
+    world.run(index, [&](unsigned caller) {
+      call_on_own_stack([&] { lock(caller); });
       // For so long that others wait, and now and then until they have given up.
-      if (perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+      if (perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
       if (kTries > 0 && perhaps()) world.await_timeouts();
       left.set(left.get() - 1);
       const bool is_last = left.get() == 0;
@@ -104,8 +104,8 @@ struct Destroyed : rl::test_suite<Destroyed<kParties, kTries>,
       if (is_last) mutex.reset();
     });
   }
-  void lock(unsigned party) {
-    for (int i = 0; i < kTries && party > 0; ++i) {
+  void lock(unsigned caller) {
+    for (int i = 0; i < kTries && caller > 0; ++i) {
       if (mutex->try_lock_until(Deadline::at_nanoseconds(weft::model::kSoon))) return;
     }
     mutex->lock();
@@ -119,11 +119,11 @@ int main(int count, char** arguments) {
   using weft::model::random_search;
   return weft::model::Program(
              "mutex",
-             {random_search<Locks<2, 1, kSmall>>("two parties", 30'000),
-              random_search<Locks<2, 2, kUntimed>>("two parties, long sections", 20'000),
-              random_search<Locks<3, 2, kUntimed>>("three parties", 20'000),
+             {random_search<Locks<2, 1, kSmall>>("two callers", 30'000),
+              random_search<Locks<2, 2, kUntimed>>("two callers, long sections", 20'000),
+              random_search<Locks<3, 2, kUntimed>>("three callers", 20'000),
               random_search<Locks<3, 2, kThreads>>("plain threads and a fiber", 20'000),
-              random_search<Locks<3, 2, kTimed>>("three parties, deadlines", 20'000),
+              random_search<Locks<3, 2, kTimed>>("three callers, deadlines", 20'000),
               random_search<Destroyed<2, 0>>("destroyed by the last", 20'000),
               random_search<Destroyed<2, 1>>("destroyed after a timeout", 60'000),
               random_search<Destroyed<3, 1>>("destroyed after two timeouts", 60'000)},

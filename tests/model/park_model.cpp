@@ -94,7 +94,7 @@ class Row {
 
 enum Kind { kUntimed, kTimed, kTimedThreads, kAll };
 
-// `kWaiters` parties wait, each `kRounds` times; one thread notifies until they are done.
+// `kWaiters` callers wait, each `kRounds` times; one thread notifies until they are done.
 template <unsigned kWaiters, int kRounds, Kind kKind>
 struct Waits : rl::test_suite<Waits<kWaiters, kRounds, kKind>, 2 * kWaiters + 2> {
   World world{kWaiters, kKind != kUntimed};
@@ -112,8 +112,8 @@ struct Waits : rl::test_suite<Waits<kWaiters, kRounds, kKind>, 2 * kWaiters + 2>
   }
   void thread(unsigned index) {
     if (index < 2 * kWaiters) {
-      world.run(index, [&](unsigned party) {
-        for (int i = 0; i < kRounds; ++i) wait(party);
+      world.run(index, [&](unsigned caller) {
+        for (int i = 0; i < kRounds; ++i) wait(caller);
         --left;
       });
     } else if (index == 2 * kWaiters) {
@@ -122,8 +122,8 @@ struct Waits : rl::test_suite<Waits<kWaiters, kRounds, kKind>, 2 * kWaiters + 2>
       world.run_clock();
     }
   }
-  void wait(unsigned party) {
-    const bool is_timed = kKind != kUntimed && (kWaiters == 1 || party > 0);
+  void wait(unsigned caller) {
+    const bool is_timed = kKind != kUntimed && (kWaiters == 1 || caller > 0);
     bool result = false;
     call_on_own_stack([&] { result = row.wait(is_timed ? kDeadline : Deadline::never()); });
     expect(result || is_timed, "a wait without a deadline ended without a notification");
@@ -156,15 +156,15 @@ struct Join : rl::test_suite<Join, 6> {
   }
   void thread(unsigned index) {
     if (index < 4) {
-      world.run(index, [&](unsigned party) {
-        if (party == 0) {
+      world.run(index, [&](unsigned caller) {
+        if (caller == 0) {
           call_on_own_stack([&] { join(); });
         } else {
           if (perhaps()) world.await_parked(1);
           outcome->set(1);
           core->finish();
         }
-        uses[party].set(1);
+        uses[caller].set(1);
         if (!core->release_reference()) return;
         expect(uses[0].get() + uses[1].get() == 2, "the last one out did not see the other's uses");
         core.reset();

@@ -71,7 +71,7 @@ class Kernel {
   Atomic<std::uint32_t> edges_{0};
 };
 
-// A socket of which one party reads.
+// A socket of which one caller reads.
 struct Stream {
   Kernel kernel;
   IoDirection direction;
@@ -98,7 +98,7 @@ struct Stream {
 
 enum Kind { kPatient, kThread, kTimed };
 
-// One party reads `kBytes` bytes, which as many others bring; each of them then polls.
+// One caller reads `kBytes` bytes, which as many others bring; each of them then polls.
 template <unsigned kBytes, Kind kKind>
 struct Reads
     : rl::test_suite<Reads<kBytes, kKind>, static_cast<int>(2 + kBytes + (kKind == kTimed))> {
@@ -190,7 +190,7 @@ class Watcher : weft::detail::IoWatch {
   Data<bool> told_{false};
 };
 
-// One party watches for each second byte, which a read then finds without an edge of its own, and
+// One caller watches for each second byte, which a read then finds without an edge of its own, and
 // waits for the others in a read. Each watcher is gone after its wait.
 template <unsigned kBytes>
 struct Watches : rl::test_suite<Watches<kBytes>, static_cast<int>(2 + kBytes)> {
@@ -215,7 +215,7 @@ struct Watches : rl::test_suite<Watches<kBytes>, static_cast<int>(2 + kBytes)> {
   }
 };
 
-// One party reads until the direction is closed, while a byte comes.
+// One caller reads until the direction is closed, while a byte comes.
 template <bool kIsTimed>
 struct Closes : rl::test_suite<Closes<kIsTimed>, 4 + kIsTimed> {
   World world{1, kIsTimed};
@@ -249,7 +249,7 @@ struct Closes : rl::test_suite<Closes<kIsTimed>, 4 + kIsTimed> {
   }
 };
 
-// A deadline that is set while a party may wait ends its wait, though an edge may hide it.
+// A deadline that is set while a caller may wait ends its wait, though an edge may hide it.
 struct SetsDeadline : rl::test_suite<SetsDeadline, 4> {
   World world{1, false};
   Stream stream;

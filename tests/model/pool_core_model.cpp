@@ -65,7 +65,7 @@ using weft::pool::PoolCore;
 
 enum Fault { kNone, kForgetsToStart, kDestroysUnjoined };
 
-// Parties 0 and 1 are fibers that wait to be spawned as workers.
+// Callers 0 and 1 are fibers that wait to be spawned as workers.
 constexpr unsigned kWorkers = 2;
 
 struct Spawned {
@@ -219,11 +219,11 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
   }
 
   void thread(unsigned index) {
-    world.run(index, [this](unsigned party) {
-      if (party < kWorkers) {
-        if (places[party].wait()) places[party].task.run();
-      } else if (party < kCloser) {
-        submit_all(fates[party - kWorkers]);
+    world.run(index, [this](unsigned caller) {
+      if (caller < kWorkers) {
+        if (places[caller].wait()) places[caller].task.run();
+      } else if (caller < kCloser) {
+        submit_all(fates[caller - kWorkers]);
       } else {
         close_and_join();
       }

@@ -92,7 +92,7 @@ void end(Job& job) {
   if (settled.is_last) job.release_reference();
 }
 
-// A party waits for the end of `job`, in one or two tries.
+// A caller waits for the end of `job`, in one or two tries.
 void wait_for(Job& job, bool is_timed) {
   if (fault == kDoesNotWait) return;
   if (fault == kLooksInsteadOfWaiting) {
@@ -110,7 +110,7 @@ void look_at(const Job& job, const Count& count) {
   }
 }
 
-// FiberPool::run(): the job is on the stack of the party that waits for it.
+// FiberPool::run(): the job is on the stack of the caller that waits for it.
 template <bool kIsThread>
 struct OnStack : rl::test_suite<OnStack<kIsThread>, 3> {
   World world{1, false};
@@ -144,8 +144,8 @@ struct OnStack : rl::test_suite<OnStack<kIsThread>, 3> {
   void after() { expect(count.runs + count.drops == 1, "a job did not end, or twice"); }
 };
 
-// FiberPool::async(): a party or two that wait and one that cancels share a handle, and the last of
-// them to leave lets go of it; the pool lets go of the job at any moment.
+// FiberPool::async(): a caller or two that wait and one that cancels share a handle, and the last
+// of them to leave lets go of it; the pool lets go of the job at any moment.
 template <unsigned kWaiters, bool kIsTimed>
 struct OnHeap : rl::test_suite<OnHeap<kWaiters, kIsTimed>,
                                static_cast<int>(2 * kWaiters + 2 + (kIsTimed ? 1 : 0))> {

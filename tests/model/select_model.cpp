@@ -80,10 +80,10 @@ class BreakableReceive final : public weft::SelectCase {
   std::optional<Tracked> value_;
 };
 
-// The cast: parties 0 and 1 select, the others send; a thread may close or stop, and one is
+// The cast: callers 0 and 1 select, the others send; a thread may close or stop, and one is
 // the clock.
-template <class Test, unsigned kParties>
-struct Selects : rl::test_suite<Test, static_cast<int>(2 * kParties + 2)> {
+template <class Test, unsigned kCallers>
+struct Selects : rl::test_suite<Test, static_cast<int>(2 * kCallers + 2)> {
   World world;
   std::optional<Source> a;
   std::optional<Source> b;
@@ -94,18 +94,18 @@ struct Selects : rl::test_suite<Test, static_cast<int>(2 * kParties + 2)> {
   unsigned users_left;
 
   explicit Selects(unsigned users, bool time_runs = false)
-      : world(kParties, time_runs), users_left(users) {}
+      : world(kCallers, time_runs), users_left(users) {}
 
   void thread(unsigned index) {
     auto& self = static_cast<Test&>(*this);
-    if (index < 2 * kParties) {
-      world.run(index, [&](unsigned party) {
-        if (perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
-        self.take_part(party);
-        if (self.is_user(party)) leave();
+    if (index < 2 * kCallers) {
+      world.run(index, [&](unsigned caller) {
+        if (perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
+        self.take_part(caller);
+        if (self.is_user(caller)) leave();
       });
-    } else if (index == 2 * kParties) {
-      if (perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+    } else if (index == 2 * kCallers) {
+      if (perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
       self.interfere();
     } else if (weft::model::time_passes) {
       world.run_clock();
@@ -150,14 +150,14 @@ struct Crosswise : Selects<Crosswise<kThreads>, 2> {
     Base::before();
     if (kThreads) this->world.make_thread(1);
   }
-  void take_part(unsigned party) {
+  void take_part(unsigned caller) {
     call_on_own_stack([&] {
-      const int number = 1 + static_cast<int>(party);
+      const int number = 1 + static_cast<int>(caller);
       const auto sends = [&](ChannelStatus status) {
         expect(status == ChannelStatus::ok, "an open channel refused a value");
         this->sent += number;
       };
-      if (party == 0) {
+      if (caller == 0) {
         select(on_receive(*this->a, this->counting()), on_send(*this->b, Tracked(number), sends));
       } else {
         select(on_receive(*this->b, this->counting()), on_send(*this->a, Tracked(number), sends));
@@ -176,10 +176,10 @@ struct Opposite : Selects<Opposite<kCapacity>, 4> {
     this->a.emplace(kCapacity);
     this->b.emplace(kCapacity);
   }
-  void take_part(unsigned party) {
-    Source& first = party % 2 == 0 ? *this->a : *this->b;
-    Source& second = party % 2 == 0 ? *this->b : *this->a;
-    if (party >= 2) return this->send(first, static_cast<int>(party));
+  void take_part(unsigned caller) {
+    Source& first = caller % 2 == 0 ? *this->a : *this->b;
+    Source& second = caller % 2 == 0 ? *this->b : *this->a;
+    if (caller >= 2) return this->send(first, static_cast<int>(caller));
     call_on_own_stack([&] {
       BreakableReceive one(first);
       BreakableReceive other(second);
@@ -194,9 +194,9 @@ struct Opposite : Selects<Opposite<kCapacity>, 4> {
 // A select receives until both channels are closed, and destroys them at once.
 struct Closed : Selects<Closed, 2> {
   Closed() : Selects(1) {}
-  bool is_user(unsigned party) { return party == 0; }
-  void take_part(unsigned party) {
-    if (party == 1) {
+  bool is_user(unsigned caller) { return caller == 0; }
+  void take_part(unsigned caller) {
+    if (caller == 1) {
       send(*a, 1);
       send(*a, 2);
       (void)a->close();
@@ -229,10 +229,10 @@ struct Closed : Selects<Closed, 2> {
 // twice.
 struct SendsClosed : Selects<SendsClosed, 3> {
   SendsClosed() : Selects(4) {}
-  void take_part(unsigned party) {
+  void take_part(unsigned caller) {
     call_on_own_stack([&] {
-      if (party == 2) return count(a->receive());
-      const int number = 1 + static_cast<int>(party);
+      if (caller == 2) return count(a->receive());
+      const int number = 1 + static_cast<int>(caller);
       const auto sends = [&](ChannelStatus status) {
         if (status == ChannelStatus::ok) sent += number;
       };
@@ -257,12 +257,12 @@ struct Timed : Selects<Timed<kThreads>, 3> {
     if (kThreads) this->world.make_thread(0);
   }
   static Deadline soon() { return Deadline::at_nanoseconds(weft::model::kSoon); }
-  void take_part(unsigned party) {
+  void take_part(unsigned caller) {
     call_on_own_stack([&] {
-      if (party == 0) {
+      if (caller == 0) {
         select(on_receive(*this->a, this->counting()), on_receive(*this->b, this->counting()),
                on_timeout(soon()));
-      } else if (party == 1) {
+      } else if (caller == 1) {
         select(on_send(*this->b, Tracked(1), [&] { this->sent += 1; }),
                on_send(*this->a, Tracked(1), [&] { this->sent += 1; }), on_timeout(soon()));
       } else if (perhaps()) {
@@ -280,12 +280,12 @@ struct Timed : Selects<Timed<kThreads>, 3> {
 // A stop request ends selects that have a case for it, or are given its token.
 struct Stopped : Selects<Stopped, 3> {
   Stopped() : Selects(3) {}
-  void take_part(unsigned party) {
+  void take_part(unsigned caller) {
     const auto token = stop.token();
     call_on_own_stack([&] {
-      if (party == 0) {
+      if (caller == 0) {
         select(on_receive(*a, counting()), on_stop(token), on_receive(*b, counting()));
-      } else if (party == 1) {
+      } else if (caller == 1) {
         auto to_b = on_send(*b, Tracked(1), [&] { sent += 1; });
         weft::SelectCase* cases[] = {&to_b};
         const auto chosen = weft::select_among(cases, token);
@@ -312,9 +312,9 @@ struct NeverNothing : Selects<NeverNothing, 2> {
     (void)a->try_send(value);
     sent = 1;
   }
-  void take_part(unsigned party) {
+  void take_part(unsigned caller) {
     std::optional<Tracked> taken;
-    if (party == 1) {
+    if (caller == 1) {
       send(*b, 2);
       (void)a->try_receive(taken);
       count(taken);

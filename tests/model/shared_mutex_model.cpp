@@ -22,54 +22,54 @@ enum Fault { kNone, kReadsWithoutLock, kReaderWrites, kForgetsUnlock, kUnlockLoo
 
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
-// Each party locks and unlocks `kRounds` times, to write or to read. With kTimed all but the first
+// Each caller locks and unlocks `kRounds` times, to write or to read. With kTimed all but the first
 // have deadlines; who gives up one of those tries patiently then, so that each round is done. The
-// last party to have done its rounds destroys the mutex.
-template <unsigned kParties, int kRounds, Kind kKind>
-struct Shares : rl::test_suite<Shares<kParties, kRounds, kKind>,
-                               static_cast<int>(2 * kParties + (kKind == kTimed ? 1 : 0))> {
-  World world{kParties, kKind == kTimed};
+// last caller to have done its rounds destroys the mutex.
+template <unsigned kCallers, int kRounds, Kind kKind>
+struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
+                               static_cast<int>(2 * kCallers + (kKind == kTimed ? 1 : 0))> {
+  World world{kCallers, kKind == kTimed};
   std::optional<SharedMutex> mutex;
   Data<int> sum{0};
   // Not part of the modelled program.
   int writers = 0;
   int readers = 0;
   int written = 0;
-  int left = static_cast<int>(kParties) * kRounds;
+  int left = static_cast<int>(kCallers) * kRounds;
 
   void before() {
     mutex.emplace();
     if (kKind != kThreads) return;
-    for (unsigned i = 0; i < kParties; i += 2) world.make_thread(i);
+    for (unsigned i = 0; i < kCallers; i += 2) world.make_thread(i);
   }
 
   void thread(unsigned index) {
-    if (index >= 2 * kParties) return world.run_clock();
-    world.run(index, [&](unsigned party) {
+    if (index >= 2 * kCallers) return world.run_clock();
+    world.run(index, [&](unsigned caller) {
       for (int i = 0; i < kRounds; ++i) {
         if (perhaps()) {
-          call_on_own_stack([&] { lock_to_write(party); });
+          call_on_own_stack([&] { lock_to_write(caller); });
           write();
         } else {
-          call_on_own_stack([&] { lock_to_read(party); });
+          call_on_own_stack([&] { lock_to_read(caller); });
           read();
         }
       }
     });
   }
 
-  [[nodiscard]] bool has_deadline(unsigned party) const { return kKind == kTimed && party > 0; }
+  [[nodiscard]] bool has_deadline(unsigned caller) const { return kKind == kTimed && caller > 0; }
   static Deadline soon() { return Deadline::at_nanoseconds(weft::model::kSoon); }
 
-  void lock_to_write(unsigned party) {
-    if (has_deadline(party) && mutex->try_lock_until(soon())) return;
+  void lock_to_write(unsigned caller) {
+    if (has_deadline(caller) && mutex->try_lock_until(soon())) return;
     const int parks = world.me().parks;
     mutex->lock();
     expect(world.me().parks - parks <= 1, "a writer was overtaken");
   }
-  void lock_to_read(unsigned party) {
+  void lock_to_read(unsigned caller) {
     if (fault == kReadsWithoutLock && perhaps()) return;
-    if (has_deadline(party) && mutex->try_lock_shared_until(soon())) return;
+    if (has_deadline(caller) && mutex->try_lock_shared_until(soon())) return;
     const int parks = world.me().parks;
     mutex->lock_shared();
     expect(world.me().parks - parks <= 1, "a reader was overtaken");
@@ -77,7 +77,7 @@ struct Shares : rl::test_suite<Shares<kParties, kRounds, kKind>,
 
   void stay() {
     // Now and then for so long that others park, or give up.
-    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kParties - 1));
+    if (kKind != kSmall && perhaps()) world.await_parked(1 + rl::rand(kCallers - 1));
     if (kKind == kTimed && perhaps()) world.await_timeouts();
   }
   void write() {
@@ -103,7 +103,7 @@ struct Shares : rl::test_suite<Shares<kParties, kRounds, kKind>,
     call_on_own_stack([&] { mutex->unlock_shared(); });
     look_back();
     if (!is_last) return;
-    // Readers beside this party may not have begun their unlock yet: a writer comes after them.
+    // Readers beside this caller may not have begun their unlock yet: a writer comes after them.
     call_on_own_stack([&] { mutex->lock(); });
     expect(sum.get() == written, "a write under the mutex was lost");
     call_on_own_stack([&] { mutex->unlock(); });
@@ -121,14 +121,14 @@ int main(int count, char** arguments) {
   using weft::model::random_search;
   return weft::model::Program(
              "shared_mutex",
-             {random_search<Shares<2, 1, kSmall>>("two parties", 30'000),
-              random_search<Shares<2, 2, kUntimed>>("two parties, long sections", 20'000),
-              random_search<Shares<3, 2, kUntimed>>("three parties", 30'000),
+             {random_search<Shares<2, 1, kSmall>>("two callers", 30'000),
+              random_search<Shares<2, 2, kUntimed>>("two callers, long sections", 20'000),
+              random_search<Shares<3, 2, kUntimed>>("three callers", 30'000),
               random_search<Shares<3, 2, kThreads>>("plain threads and a fiber", 20'000),
               random_search<Shares<2, 1, kTimed>>("one round, deadlines", 120'000),
-              random_search<Shares<2, 2, kTimed>>("two parties, deadlines", 30'000),
-              random_search<Shares<3, 1, kTimed>>("three parties, deadlines", 50'000),
-              random_search<Shares<4, 1, kTimed>>("four parties, deadlines", 30'000)},
+              random_search<Shares<2, 2, kTimed>>("two callers, deadlines", 30'000),
+              random_search<Shares<3, 1, kTimed>>("three callers, deadlines", 50'000),
+              random_search<Shares<4, 1, kTimed>>("four callers, deadlines", 30'000)},
              {weft::model::relaxed_orders(), broken_by(kReadsWithoutLock, "reads without locking"),
               broken_by(kReaderWrites, "a reader that writes"),
               broken_by(kForgetsUnlock, "an unlock omitted"),

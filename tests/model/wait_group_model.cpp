@@ -21,7 +21,7 @@ enum Fault { kNone, kWakesTwice, kDestroysEarly, kForgetsToWait };
 
 enum Kind { kSmall, kPlain, kThreads, kTimed, kGivenUp };
 
-// Parties: `kWaiters` wait. Others: `kDoers` threads each finish one thing. The last waiter to
+// Callers: `kWaiters` wait. Others: `kDoers` threads each finish one thing. The last waiter to
 // return destroys the group at once.
 // kGivenUp: the doers come when timed waits have just been given up.
 template <unsigned kWaiters, unsigned kDoers, Kind kKind>

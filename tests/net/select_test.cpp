@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Whether a party is parked in a select with sockets.
+// Whether a caller is parked in a select with sockets.
 bool somebody_selects(const Runtime& runtime) {
   std::ostringstream text;
   runtime.dump(text);

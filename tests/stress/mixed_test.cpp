@@ -26,7 +26,7 @@ using weft::ChannelStatus;
 using weft::test::Progress;
 using weft::test::Random;
 
-// A world of shared things, used by parties that do one random act after the other. Every act
+// A world of shared things, used by callers that do one random act after the other. Every act
 // that gives is counted, and so is every act that takes.
 class World {
  public:

@@ -39,7 +39,7 @@ class PoolTarget {
         runs_in_callers_(options.on_full == OnFull::caller_runs),
         pool_(completed(std::move(options))) {}
 
-  // `nested`: 0 for a party of its own, else how deep the acting task is in others.
+  // `nested`: 0 for a caller of its own, else how deep the acting task is in others.
   void act(Random& random, int nested) {
     progress_.made();
     switch (random.below(24)) {

@@ -86,31 +86,31 @@ THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost", {.workers
 
 // A token goes round over fibers, plain threads and a second runtime: every wake comes from a
 // place of its own.
-THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of parties",
+THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of callers",
                       {.workers = {8}}) {
   Progress progress(runtime);
   weft::Runtime second({.workers = 2});
-  constexpr std::size_t kParties = 12;
+  constexpr std::size_t kCallers = 12;
   std::vector<std::unique_ptr<weft::Channel<std::uint64_t>>> ring;
-  for (std::size_t i = 0; i < kParties; ++i) {
+  for (std::size_t i = 0; i < kCallers; ++i) {
     ring.push_back(std::make_unique<weft::Channel<std::uint64_t>>(i % 2));
   }
   weft::WaitGroup done;
-  done.add(kParties);
+  done.add(kCallers);
   const auto pass_on = [&](std::size_t i) {
     const std::uint64_t id = weft::this_fiber::id();
     while (const std::optional<std::uint64_t> token = ring[i]->receive()) {
       progress.made();
       if (weft::this_fiber::id() != id) FAIL_CHECK("another id");
-      if (!ring[(i + 1) % kParties]->send(*token + 1)) break;
+      if (!ring[(i + 1) % kCallers]->send(*token + 1)) break;
     }
     // Both neighbours may be waiting for this one.
     ring[i]->close();
-    ring[(i + 1) % kParties]->close();
+    ring[(i + 1) % kCallers]->close();
     done.done();
   };
   std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < kParties; ++i) {
+  for (std::size_t i = 0; i < kCallers; ++i) {
     if (i % 4 == 0) {
       threads.emplace_back(pass_on, i);
     } else if (i % 4 == 2) {
@@ -119,7 +119,7 @@ THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of par
       runtime.go([&, i] { pass_on(i); });
     }
   }
-  // Fewer tokens than parties, or the ring would stand still with everybody sending.
+  // Fewer tokens than callers, or the ring would stand still with everybody sending.
   for (std::uint64_t token = 0; token < 5; ++token) CHECK(ring[token]->send(token));
   while (!progress.time_is_up()) std::this_thread::sleep_for(10ms);
   ring[0]->close();

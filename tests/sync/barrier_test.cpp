@@ -10,7 +10,7 @@
 #include <weft/semaphore.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
@@ -24,17 +24,17 @@ TEST_SUITE_BEGIN("sync/barrier");
 
 // A value moves from cell to cell: who runs ahead of the others, or lags, sees a wrong one.
 THREAD_TEST_CASE("no phase begins before all have ended the one before") {
-  constexpr int kParties = 7;
+  constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);
-  Barrier barrier(kParties);
+  Barrier barrier(kCallers);
   // Not atomic: the barrier orders them.
-  std::array<std::array<int, kParties>, 2> cells{};
+  std::array<std::array<int, kCallers>, 2> cells{};
   run_mixed(5, 2, [&](int number) {
     const auto self = static_cast<std::size_t>(number);
     for (int phase = 1; phase <= phases; ++phase) {
       auto& from = cells[static_cast<std::size_t>(phase - 1) % 2];
       auto& to = cells[static_cast<std::size_t>(phase) % 2];
-      const int neighbour = from[(self + 1) % kParties];
+      const int neighbour = from[(self + 1) % kCallers];
       if (neighbour != phase - 1) FAIL_CHECK("a neighbour is in another phase");
       to[self] = neighbour + 1;
       barrier.arrive_and_wait();
@@ -102,7 +102,7 @@ THREAD_TEST_CASE("who drops out is not waited for in the phases to come") {
     for (int i = 0; i < number; ++i) barrier.arrive_and_wait();
     barrier.arrive_and_drop();
   });
-  // The party that stays longest has gone through four phases, and ended the fifth.
+  // The caller that stays longest has gone through four phases, and ended the fifth.
   CHECK(phases.load() == 5);
 }
 

@@ -1,4 +1,4 @@
-// Stop requests, at each place where a party may wait. (A Once is no such place: what was begun is
+// Stop requests, at each place where a caller may wait. (A Once is no such place: what was begun is
 // finished.)
 #include <atomic>
 #include <chrono>
@@ -11,7 +11,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 #include "tests/sync/suspension_points.hpp"
 
 namespace {

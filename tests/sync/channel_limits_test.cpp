@@ -12,7 +12,7 @@
 #include <weft/until.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
@@ -157,7 +157,7 @@ FIBER_TEST_CASE("fibers that hand a turn along keep the order of their sends") {
   CHECK(turns.back()->receive() == 'x');
 }
 
-FIBER_TEST_CASE("tries succeed exactly while the other party waits, and carry any type") {
+FIBER_TEST_CASE("tries succeed exactly while the other caller waits, and carry any type") {
   struct Pair {
     int first;
     double second;

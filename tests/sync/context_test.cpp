@@ -281,9 +281,9 @@ FIBER_TEST_CASE("a tree of contexts that is cancelled at many places at once end
   for (int round = 0; round < rounds; ++round) {
     Context root;
     std::atomic<int> ended{0};
-    std::vector<weft::JoinHandle<void>> parties;
+    std::vector<weft::JoinHandle<void>> callers;
     for (int i = 0; i < 8; ++i) {
-      parties.push_back(weft::spawn([&, i] {
+      callers.push_back(weft::spawn([&, i] {
         Context own(&root,
                     i % 3 == 0 ? Deadline::after(std::chrono::microseconds(i)) : Deadline::never());
         Context inner(&own);
@@ -294,7 +294,7 @@ FIBER_TEST_CASE("a tree of contexts that is cancelled at many places at once end
         ++ended;
       }));
     }
-    for (auto& party : parties) party.join();
+    for (auto& caller : callers) caller.join();
     CHECK(ended == 8);
   }
 }

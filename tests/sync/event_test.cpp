@@ -8,7 +8,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
@@ -40,17 +40,17 @@ THREAD_TEST_CASE("each fiber and each thread has its own value, wherever it runs
   FiberLocal<std::string> text([] { return std::string("new"); });
   FiberLocal<int> seven{[] { return 7; }};
   *number = -1;
-  run_mixed(20, 3, [&](int party) {
+  run_mixed(20, 3, [&](int caller) {
     if (*number != 0 || *text != "new" || *seven != 7) FAIL_CHECK("not what values begin with");
-    *number = party;
-    *text += std::to_string(party);
+    *number = caller;
+    *text += std::to_string(caller);
     int* const address = &*number;
-    weft::test::Random random(static_cast<std::uint64_t>(party));
+    weft::test::Random random(static_cast<std::uint64_t>(caller));
     for (int i = 0; i < 100; ++i) {
       if (random.one_in(3)) weft::this_fiber::yield();
       if (random.one_in(2)) ++*seven;
-      if (*number != party || &number.get() != address) FAIL_CHECK("somebody else's number");
-      if (*text != "new" + std::to_string(party)) FAIL_CHECK("somebody else's text");
+      if (*number != caller || &number.get() != address) FAIL_CHECK("somebody else's number");
+      if (*text != "new" + std::to_string(caller)) FAIL_CHECK("somebody else's text");
     }
     if (text->size() < 4) FAIL_CHECK("the text is too short");
   });

@@ -9,7 +9,7 @@
 #include <weft/semaphore.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 using namespace std::chrono_literals;
 using weft::Context;
@@ -36,15 +36,15 @@ FIBER_TEST_CASE("starts are apart by the spacing, and the first one comes at onc
   CHECK_FALSE(Pacer(1h).is_paused());
   std::vector<Clock::time_point> starts;
   weft::Mutex mutex;
-  WaitGroup parties;
+  WaitGroup callers;
   for (int i = 0; i < 5; ++i) {
-    parties.go([&] {
+    callers.go([&] {
       pacer.next();
       const std::lock_guard guard(mutex);
       starts.push_back(Clock::now());
     });
   }
-  parties.wait();
+  callers.wait();
   for (std::size_t i = 0; i < starts.size(); ++i) {
     CHECK(starts[i] - begin >= static_cast<int>(i + 1) * 2ms);
   }
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("a limit ends the wait for a turn, which the next one has then")
   }
   await_parked(runtime, "semaphore", 2);
   context.cancel();
-  for (auto& party : waiting) CHECK_FALSE(party.join());
+  for (auto& caller : waiting) CHECK_FALSE(caller.join());
   CHECK_FALSE(pacer.next_until(context));
 }
 

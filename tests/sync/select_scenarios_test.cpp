@@ -16,7 +16,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
-#include "tests/sync/parties.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
@@ -69,21 +69,21 @@ FIBER_TEST_CASE("a default is wrong while a value is there, or the end of anothe
 
 FIBER_TEST_CASE("selects that would both send and receive on one channel never meet themselves") {
   for (const std::size_t capacity : {0U, 10U}) {
-    constexpr int kParties = 2;
+    constexpr int kCallers = 2;
     const int rounds = static_cast<int>(1000 / kSlowdown);
     Channel<int> channel(capacity);
     weft::WaitGroup group;
-    group.add(kParties);
-    for (int party = 0; party < kParties; ++party) {
-      weft::go([&, party] {
+    group.add(kCallers);
+    for (int caller = 0; caller < kCallers; ++caller) {
+      weft::go([&, caller] {
         for (int i = 0; i < rounds; ++i) {
           const auto check = [&](std::optional<int> value) {
-            if (capacity == 0) CHECK(value != party);
+            if (capacity == 0) CHECK(value != caller);
           };
-          if (party == 0 || i % 2 == 0) {
-            select(on_send(channel, party), on_receive(channel, check));
+          if (caller == 0 || i % 2 == 0) {
+            select(on_send(channel, caller), on_receive(channel, check));
           } else {
-            select(on_receive(channel, check), on_send(channel, party));
+            select(on_receive(channel, check), on_send(channel, caller));
           }
         }
         group.done();
@@ -118,8 +118,8 @@ FIBER_TEST_CASE("stress: plain and selected sends and receives on the same four 
       group.done();
     });
   }
-  for (std::size_t party = 0; party < kChannels; ++party) {
-    // A channel that a party has done with is switched off for it.
+  for (std::size_t caller = 0; caller < kChannels; ++caller) {
+    // A channel that a caller has done with is switched off for it.
     const auto with_all = [&](auto&& choose) {
       std::array<int, kChannels> left{};
       left.fill(items / static_cast<int>(kChannels));
@@ -335,7 +335,7 @@ FIBER_TEST_CASE("every way to receive meets every way to send") {
   for (std::size_t r = 0; r < receives.size(); ++r) {
     for (std::size_t s = 0; s < sends.size(); ++s) {
       for (const std::size_t capacity : {0U, 1U, 10U}) {
-        // Two parties that never wait would never meet without a place.
+        // Two callers that never wait would never meet without a place.
         const bool both_try = (r == 1 || r == 2) && (s == 1 || s == 2);
         if (both_try && capacity == 0) continue;
         Channel<int> channel(capacity);

@@ -186,19 +186,19 @@ FIBER_TEST_CASE("a select may send and receive on one channel, and does not meet
 }
 
 FIBER_TEST_CASE("selects that meet on several channels lose and double nothing") {
-  constexpr int kParties = 6;
+  constexpr int kCallers = 6;
   const int rounds = static_cast<int>(3000 / weft::test::kSlowdown);
   std::array<Channel<int>, 4> channels{Channel<int>(), Channel<int>(1), Channel<int>(),
                                        Channel<int>(3)};
   weft::WaitGroup group;
-  group.add(2 * kParties);
+  group.add(2 * kCallers);
   std::atomic<long> sent{0};
   std::atomic<long> received{0};
-  for (int party = 0; party < kParties; ++party) {
-    weft::go([&, party] {
+  for (int caller = 0; caller < kCallers; ++caller) {
+    weft::go([&, caller] {
       // Each names the channels in another order.
       const auto at = [&](int i) -> Channel<int>& {
-        return channels[std::size_t(party + i * (1 + 2 * (party % 2))) % 4];
+        return channels[std::size_t(caller + i * (1 + 2 * (caller % 2))) % 4];
       };
       for (int i = 0; i < rounds; ++i) {
         select(on_send(at(0), i), on_send(at(1), i), on_send(at(2), i), on_send(at(3), i));
@@ -206,9 +206,9 @@ FIBER_TEST_CASE("selects that meet on several channels lose and double nothing")
       }
       group.done();
     });
-    weft::go([&, party] {
+    weft::go([&, caller] {
       const auto at = [&](int i) -> Channel<int>& {
-        return channels[std::size_t(3 * party + i) % 4];
+        return channels[std::size_t(3 * caller + i) % 4];
       };
       const auto add = [&](std::optional<int> value) { received += value.value(); };
       for (int i = 0; i < rounds; ++i) {

@@ -1,4 +1,4 @@
-// Every place in this folder where a party may wait and a stop request may end that, in one form.
+// Every place in this folder where a caller may wait and a stop request may end that, in one form.
 //
 // Each has something that is not to be had at first. wait() waits for it, gives it back if others
 // could not have it otherwise, and returns false when `until` ended the wait; open() makes it to be

@@ -104,9 +104,9 @@ FIBER_TEST_CASE("timers that are set and stopped by many at once go off at most 
   std::atomic<int> set{0};
   std::atomic<int> went_off{0};
   weft::TaskGroup group;
-  for (std::uint64_t party = 0; party < 4; ++party) {
-    group.spawn([&, party] {
-      weft::test::Random random(party);
+  for (std::uint64_t caller = 0; caller < 4; ++caller) {
+    group.spawn([&, caller] {
+      weft::test::Random random(caller);
       for (int i = 0; i < rounds; ++i) {
         // Counted before, so that an expiry is never seen before its setting.
         ++set;

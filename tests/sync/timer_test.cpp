@@ -62,19 +62,19 @@ FIBER_TEST_CASE("who waits is let through by the new moment, whichever way it ha
   if (timer.reset(20ms)) CHECK(later.join() - moved >= 20ms);
 }
 
-FIBER_TEST_CASE("one expiry lets one of several parties through") {
+FIBER_TEST_CASE("one expiry lets one of several callers through") {
   Timer timer(2ms);
   std::stop_source source;
   std::atomic<int> through{0};
-  std::vector<weft::JoinHandle<void>> parties;
+  std::vector<weft::JoinHandle<void>> callers;
   for (int i = 0; i < 5; ++i) {
-    parties.push_back(weft::spawn([&] {
+    callers.push_back(weft::spawn([&] {
       if (timer.wait_until(source.get_token())) ++through;
     }));
   }
   while (through == 0) weft::this_fiber::yield();
   source.request_stop();
-  for (auto& party : parties) party.join();
+  for (auto& caller : callers) caller.join();
   CHECK(through == 1);
 }
 

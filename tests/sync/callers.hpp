@@ -1,4 +1,4 @@
-// Parties of the tests in this folder: fibers and plain threads, and what they wait for.
+// Callers of the tests in this folder: fibers and plain threads, and what they wait for.
 #pragma once
 
 #include <sstream>
