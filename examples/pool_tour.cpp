@@ -16,7 +16,7 @@
 #include <weft/pool.hpp>
 #include <weft/pool_set.hpp>
 #include <weft/runtime.hpp>
-#include <weft/task_group.hpp>
+#include <weft/result_group.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "command_line.hpp"

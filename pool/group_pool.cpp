@@ -1,8 +1,10 @@
 // The calls that groups make of a pool.
 #include <weft/detail/group_pool.hpp>
 
+#include <stop_token>
 #include <utility>
 #include <weft/detail/blocking_scope.hpp>
+#include <weft/detail/group_stop.hpp>
 #include <weft/pool.hpp>
 
 namespace weft {
@@ -13,6 +15,16 @@ namespace {
 struct Member {
   detail::Task task;
   void operator()() { task.run(); }
+};
+// One that can be asked to stop.
+struct StoppableMember {
+  detail::Task task;
+  std::stop_source own;
+  void operator()(std::stop_token of_job) {
+    detail::StopRegistration<detail::RequestStop> registration;
+    registration.add(of_job, {own});
+    task.run();
+  }
 };
 
 }  // namespace
@@ -26,14 +38,18 @@ detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
         if (!accepted) task = std::move(item.task);
         return accepted;
       },
-      .submit_with = [](FiberPool& pool, const SubmitOptions& options, Room room,
-                        const Until& until, Task& task) -> Accepted {
-        Member member{std::move(task)};
-        const Accepted accepted = pool.entry().hand_over(options, room, until, std::move(member));
-        if (!accepted) task = std::move(member.task);
-        return accepted;
+      .submit_with = [](FiberPool& pool, const SubmitOptions& options, std::stop_source own,
+                        Room room, const Until& until, Task& task) -> Accepted {
+        const auto hand_over = [&](auto member) {
+          const Accepted accepted = pool.entry().hand_over(options, room, until, std::move(member));
+          if (!accepted) task = std::move(member.task);
+          return accepted;
+        };
+        if (!own.stop_possible()) return hand_over(Member{std::move(task)});
+        return hand_over(StoppableMember{std::move(task), std::move(own)});
       },
       .capacity = [](const FiberPool& pool) noexcept { return pool.capacity(); },
+      .stop_token = [](const FiberPool& pool) noexcept { return pool.stop_token(); },
       .wait_without_slot =
           [](FiberPool& pool, bool (*wait)(void*) noexcept, void* argument) noexcept {
             const BlockingScope scope(&pool);

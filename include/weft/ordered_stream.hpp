@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <stop_token>
 #include <system_error>
 #include <type_traits>
 #include <utility>
@@ -16,9 +17,11 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/give_back.hpp>
 #include <weft/detail/group_pool.hpp>
+#include <weft/detail/group_stop.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 
 namespace weft {
@@ -32,7 +35,8 @@ namespace weft {
 // Made with a FiberPool, its tasks are tasks of that pool, which must outlive it; the sink is not.
 // A task that the pool accepted and then dropped, at a close(Close::discard), counts as one that
 // threw std::errc::operation_canceled. A task of the pool that waits for the stream gives its slot
-// back meanwhile. submit() and finish() are called by one caller, fiber or plain thread.
+// back meanwhile. A stop request of the pool cancels the stream's context while a task that takes
+// that or a token runs. submit() and finish() are called by one caller, fiber or plain thread.
 // Synchronizes: a submit with the start of its task, the task's end with the sink's call, the sink
 // with the return of finish().
 template <class R>
@@ -69,23 +73,28 @@ class OrderedStream {
   // Refused (Errc::timed_out, cancelled) also when `until` ended the wait.
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
-    const auto acquire = [&]() noexcept { return places_.try_acquire_until(until); };
-    if (!places_.try_acquire() && !pool_.wait_without_slot(acquire)) {
-      return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
-    }
-    Place place(places_);
-    if (context_.is_over()) return Errc::cancelled;
-    Pending pending;
+    return start(until, std::forward<F>(task), [&](detail::Task& member) {
+      return pool_.submit(room_for(until), until, member);
+    });
+  }
+  // As submit(), in a pool, with what the task asks of it: as TaskGroup::spawn() with options. A
+  // task that its options' stop or deadline drops counts as one that threw operation_canceled.
+  template <class F>
+  Accepted submit(const SubmitOptions& options, F&& task) {
+    return submit_until({}, options, std::forward<F>(task));
+  }
+  // Refused (Errc::timed_out, cancelled) also when `until` ended the wait.
+  template <class F>
+  Accepted submit_until(const Until& until, const SubmitOptions& options, F&& task) {
     if (!pool_) {
-      pending.handle = weft::spawn(Running<std::decay_t<F>>{context_, std::forward<F>(task)});
-    } else if (const Accepted accepted = submit_to_pool(until, pending, std::forward<F>(task));
-               !accepted) {
-      return accepted;
+      WEFT_THROW(std::invalid_argument("weft::OrderedStream::submit: options without a pool"));
     }
-    place.keep();
-    // There are as many places in the channel as permits: it does not park.
-    (void)in_order_.send(std::move(pending));
-    return {};
+    const auto submit = [&]<class G>(G&& given, const std::stop_source& own) {
+      return start(until, std::forward<G>(given), [&](detail::Task& member) {
+        return pool_.submit(options, own, room_for(until), until, member);
+      });
+    };
+    return detail::submit_with_source(std::forward<F>(task), submit);
   }
 
   // Parks until every result has been delivered; throws the first exception. Nothing can be
@@ -128,9 +137,11 @@ class OrderedStream {
   template <class F>
   struct Running {
     using Shown = F;
-    Context& context;
+    OrderedStream& stream;
     F task;
     R operator()() {
+      Context& context = stream.context_;
+      [[maybe_unused]] const detail::PoolStopScope<F> pool_stop(stream.pool_, context);
       WEFT_TRY { return detail::invoke_in(context, task); }
       WEFT_CATCH_ALL {
         context.cancel(std::current_exception());
@@ -189,16 +200,36 @@ class OrderedStream {
         in_order_(limit),
         deliverer_(weft::spawn([this, sink = std::move(sink)]() mutable { deliver(sink); })) {}
 
-  template <class F>
-  Accepted submit_to_pool(const Until& until, Pending& pending, F&& task) {
+  [[nodiscard]] static detail::Room room_for(const Until& until) noexcept {
+    return until.is_never() ? detail::Room::as_configured : detail::Room::awaited;
+  }
+  // With a place, for which it waits. `submit` hands the task to the pool, if there is one.
+  template <class F, class Submit>
+  Accepted start(const Until& until, F&& task, Submit submit) {
+    using RunningOf = Running<std::decay_t<F>>;
     using MemberOf = Member<std::decay_t<F>>;
-    pending.outcome = std::make_shared<Outcome>();
-    detail::Task member(
-        MemberOf(Running<std::decay_t<F>>{context_, std::forward<F>(task)}, pending.outcome));
-    const Accepted accepted = pool_.submit(
-        until.is_never() ? detail::Room::as_configured : detail::Room::awaited, until, member);
-    if (!accepted) detail::give_back<F>(task, member.callable<MemberOf>().running.task);
-    return accepted;
+    const auto acquire = [&]() noexcept { return places_.try_acquire_until(until); };
+    if (!places_.try_acquire() && !pool_.wait_without_slot(acquire)) {
+      return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+    }
+    Place place(places_);
+    if (context_.is_over()) return Errc::cancelled;
+    Pending pending;
+    if (!pool_) {
+      pending.handle = weft::spawn(RunningOf{*this, std::forward<F>(task)});
+    } else {
+      pending.outcome = std::make_shared<Outcome>();
+      detail::Task member(MemberOf(RunningOf{*this, std::forward<F>(task)}, pending.outcome));
+      const Accepted accepted = submit(member);
+      if (!accepted) {
+        detail::give_back<F>(task, member.callable<MemberOf>().running.task);
+        return accepted;
+      }
+    }
+    place.keep();
+    // There are as many places in the channel as permits: it does not park.
+    (void)in_order_.send(std::move(pending));
+    return {};
   }
   bool wait_for_deliverer(const Until& until) {
     return pool_.wait_without_slot([&]() noexcept { return deliverer_.wait_until(until); });

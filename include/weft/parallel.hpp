@@ -6,9 +6,17 @@
 #include <functional>
 #include <optional>
 #include <ranges>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weft/accepted.hpp>
+#include <weft/context.hpp>
+#include <weft/detail/exceptions.hpp>
+#include <weft/detail/group_pool.hpp>
+#include <weft/detail/group_stop.hpp>
+#include <weft/detail/stop_registration.hpp>
+#include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 
 namespace weft {
@@ -24,19 +32,38 @@ struct ParallelOptions {
 
 namespace detail {
 
+// Where the steps of a loop run, if not in fibers of their own; and what each of its tasks asks
+// for.
+struct LoopPool {
+  GroupPool pool = {};
+  const SubmitOptions* options = nullptr;
+
+  template <class F>
+  [[nodiscard]] Accepted spawn(TaskGroup& group, const F& task) const {
+    return options == nullptr ? group.spawn_or_refuse(task) : group.spawn_or_refuse(*options, task);
+  }
+  // A stop request of the options cancels the loop as long as `scope` lives.
+  void follow_stop(StopRegistration<CancelContext>& scope, Context& context) const noexcept {
+    if (options != nullptr) scope.add(options->stop, {&context});
+  }
+};
+
 // Hands out the numbers below `count` in runs of `grain`, to several fibers. Untyped in the
 // elements, so that one loop serves all.
 template <class Step>
-void run_in_parallel(GroupPool pool, std::size_t count, const ParallelOptions& options, Step step) {
+void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOptions& options,
+                     Step step) {
   if (count == 0) return;
   std::size_t most = options.concurrency;
-  if (most == 0) most = pool ? pool.capacity() : concurrency();
+  if (most == 0) most = where.pool ? where.pool.capacity() : concurrency();
   std::size_t grain = options.grain;
   if (grain == 0) grain = options.concurrency != 0 ? 1 : std::max<std::size_t>(1, count / most / 8);
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
-  TaskGroup group(pool);
+  TaskGroup group(where.pool);
+  StopRegistration<CancelContext> stop;
+  where.follow_stop(stop, group.context());
   const auto work = [&](Context& context) {
     // Relaxed: every number is handed out once; the group orders the rest.
     for (std::size_t run = next.fetch_add(1, relaxed); run < runs && !context.is_over();
@@ -47,10 +74,11 @@ void run_in_parallel(GroupPool pool, std::size_t count, const ParallelOptions& o
     }
   };
   const auto call_work = [&work](Context& context) { work(context); };
-  group.spawn(call_work);
+  const Accepted first = where.spawn(group, call_work);
+  if (!first) WEFT_THROW(std::system_error(first.error(), "weft: a loop: refused by its pool"));
   // The tasks that are under way do all the work if a pool refuses others.
   for (std::size_t fiber = 1; fiber < std::min(most, runs) && next.load(relaxed) < runs; ++fiber) {
-    if (!group.spawn_or_refuse(call_work)) break;
+    if (!where.spawn(group, call_work)) break;
   }
   group.wait();
   if (done.load(relaxed) == runs) return;  // Whatever a pool may have dropped.
@@ -60,13 +88,13 @@ void run_in_parallel(GroupPool pool, std::size_t count, const ParallelOptions& o
 }
 
 template <class Range, class Step>
-[[nodiscard]] auto results_of(GroupPool pool, Range& range, Step& step,
+[[nodiscard]] auto results_of(const LoopPool& where, Range& range, Step& step,
                               const ParallelOptions& options) {
   using Result =
       std::remove_cvref_t<std::invoke_result_t<Step&, std::ranges::range_reference_t<Range>>>;
   const auto first = std::ranges::begin(range);
   std::vector<std::optional<Result>> places(std::ranges::size(range));
-  run_in_parallel(pool, places.size(), options, [&](std::size_t i) {
+  run_in_parallel(where, places.size(), options, [&](std::size_t i) {
     places[i].emplace(
         std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]));
   });
@@ -77,9 +105,10 @@ template <class Range, class Step>
 }
 
 template <class Range, class Step>
-void call_for_each(GroupPool pool, Range& range, Step& step, const ParallelOptions& options) {
+void call_for_each(const LoopPool& where, Range& range, Step& step,
+                   const ParallelOptions& options) {
   const auto first = std::ranges::begin(range);
-  run_in_parallel(pool, std::ranges::size(range), options, [&](std::size_t i) {
+  run_in_parallel(where, std::ranges::size(range), options, [&](std::size_t i) {
     std::invoke(step, first[static_cast<std::ranges::range_difference_t<Range>>(i)]);
   });
 }
@@ -103,7 +132,16 @@ void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
 // of the pool gives its slot back while it waits for the loop.
 template <detail::IndexedRange Range, class Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
-  detail::call_for_each(detail::group_pool(pool), range, step, options);
+  detail::call_for_each({detail::group_pool(pool)}, range, step, options);
+}
+// The same, and each task of the loop has `submit_options`. Its stop request, or one of the pool,
+// leaves out what nobody has begun, as the end of the caller's context does; tasks that their
+// deadline drops leave their elements to others, and std::system_error is thrown if there are none.
+// Throws std::invalid_argument for a timeout.
+template <detail::IndexedRange Range, class Step>
+void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
+              const ParallelOptions& options = {}) {
+  detail::call_for_each({detail::group_pool(pool), &submit_options}, range, step, options);
 }
 
 // The same as for_each(), with the results of all calls, in the order of the elements.
@@ -114,7 +152,12 @@ template <detail::IndexedRange Range, class Step>
 template <detail::IndexedRange Range, class Step>
 [[nodiscard]] auto transform(FiberPool& pool, Range&& range, Step step,
                              const ParallelOptions& options = {}) {
-  return detail::results_of(detail::group_pool(pool), range, step, options);
+  return detail::results_of({detail::group_pool(pool)}, range, step, options);
+}
+template <detail::IndexedRange Range, class Step>
+[[nodiscard]] auto transform(FiberPool& pool, const SubmitOptions& submit_options, Range&& range,
+                             Step step, const ParallelOptions& options = {}) {
+  return detail::results_of({detail::group_pool(pool), &submit_options}, range, step, options);
 }
 
 }  // namespace weft

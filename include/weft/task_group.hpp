@@ -4,9 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +17,7 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/give_back.hpp>
 #include <weft/detail/group_pool.hpp>
+#include <weft/detail/group_stop.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -42,24 +41,6 @@ struct TaskGroupOptions {
   Deadline deadline = Deadline::never();
 };
 
-namespace detail {
-
-// The argument that a task of a group may take: the group's context, a stop_token, or nothing.
-template <class F>
-decltype(auto) invoke_in(Context& context, F& task) {
-  if constexpr (std::invocable<F&, Context&>) {
-    return std::invoke(task, context);
-  } else if constexpr (std::invocable<F&, std::stop_token>) {
-    return std::invoke(task, context.token());
-  } else {
-    return std::invoke(task);
-  }
-}
-template <class F>
-using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::decay_t<F>&>()));
-
-}  // namespace detail
-
 // A nursery: fibers that are started in a scope and have ended when it is left. Go's errgroup.
 // A task takes nothing, a std::stop_token, or the group's Context&. With the first exception the
 // group's context is cancelled, so that the others can stop early; join() throws it.
@@ -71,7 +52,9 @@ using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::
 // task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
 // throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
 // pool that waits for the group gives its slot back meanwhile. A slot may be in use for a moment
-// after join(). Synchronizes: spawn() with the start, and the end of a task with a join()'s return.
+// after join(). A stop request of the pool, by close(Close::cancel) or PoolOptions::stop, cancels
+// the group's context while a task that takes that or a token runs. Synchronizes: spawn() with the
+// start, and the end of a task with a join()'s return.
 class TaskGroup {
  public:
   // Its context is a child of the caller's own, if that has one. Throws std::invalid_argument for a
@@ -111,9 +94,11 @@ class TaskGroup {
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // As spawn(), in a pool, with what the task asks of it. Throws std::invalid_argument for a group
-  // without a pool, and as FiberPool::submit() does of options; a task at the group's limit that
-  // starts another runs it itself, whatever that asks for.
+  // As spawn(), in a pool, with what the task asks of it. A task that takes a std::stop_token is
+  // given one of its own, which hears of its options' stop and timeout and of the group's end.
+  // Throws std::invalid_argument for a group without a pool, and as FiberPool::submit() does of
+  // options; a task at the group's limit that starts another runs it itself, whatever that asks
+  // for.
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
@@ -123,7 +108,7 @@ class TaskGroup {
   // The same, but a refusal of the pool is returned.
   template <class F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
-    return start(detail::Room::as_configured, {}, std::forward<F>(task), options);
+    return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
   // Never parks. Refused (Errc::full) when `limit` tasks run; and as by FiberPool::try_submit().
   template <class F>
@@ -133,7 +118,7 @@ class TaskGroup {
   // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
   template <class F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
-    return start(detail::Room::now, {}, std::forward<F>(task), options);
+    return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Refused (Errc::timed_out, cancelled) when `until` ended the wait for a place, also for one in
   // the pool; and as by FiberPool::submit_until().
@@ -144,7 +129,7 @@ class TaskGroup {
   // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
   template <class F>
   Accepted spawn_until(const Until& until, const SubmitOptions& options, F&& task) {
-    return start(detail::Room::awaited, until, std::forward<F>(task), options);
+    return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
   // Parks until every task has ended, then throws the first exception, if there was one.
@@ -250,12 +235,27 @@ class TaskGroup {
         permits_(options.limit),
         context_(parent, options.deadline) {}
 
-  // With a permit, for which it waits by `room`, or runs the task here. `options`: none or one.
-  template <class F, class... Options>
-  Accepted start(detail::Room room, const Until& until, F&& task, const Options&... options) {
-    if (sizeof...(options) > 0 && !pool_) {
+  template <class F>
+  Accepted start(detail::Room room, const Until& until, F&& task) {
+    return start(room, until, std::forward<F>(task),
+                 [&](detail::Task& member) { return pool_.submit(room, until, member); });
+  }
+  template <class F>
+  Accepted start_with(const SubmitOptions& options, detail::Room room, const Until& until,
+                      F&& task) {
+    if (!pool_) {
       WEFT_THROW(std::invalid_argument("weft::TaskGroup::spawn: options without a pool"));
     }
+    const auto submit = [&]<class G>(G&& given, const std::stop_source& own) {
+      return start(room, until, std::forward<G>(given), [&](detail::Task& member) {
+        return pool_.submit(options, own, room, until, member);
+      });
+    };
+    return detail::submit_with_source(std::forward<F>(task), submit);
+  }
+  // With a permit, for which it waits by `room`, or runs the task here.
+  template <class F, class Submit>
+  Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
       if (room == detail::Room::now) return Errc::full;
       if (room == detail::Room::as_configured && runs_in_own_task()) {
@@ -267,9 +267,7 @@ class TaskGroup {
         return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
       }
     }
-    return admit(std::forward<F>(task), [&](detail::Task& member) {
-      return pool_.submit(options..., room, until, member);
-    });
+    return admit(std::forward<F>(task), submit);
   }
   // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
   template <class F, class Submit>
@@ -297,6 +295,7 @@ class TaskGroup {
   template <class F>
   void run(F& task) {
     const ContextScope scope(context_);
+    [[maybe_unused]] const detail::PoolStopScope<F> pool_stop(pool_, context_);
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
@@ -326,75 +325,6 @@ class TaskGroup {
   Mutex mutex_;
   std::vector<std::exception_ptr> errors_;  // Guarded by mutex_.
   Context context_;
-};
-
-// A TaskGroup whose tasks return an R each; join() returns them in the order of the spawns.
-template <class R>
-class ResultGroup {
-  static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");
-
- public:
-  // As TaskGroup's: with the caller's context above it, or `parent`, or none if that is null; or on
-  // a pool, which must outlive the group.
-  explicit ResultGroup(const TaskGroupOptions& options = {}) : group_(options) {}
-  explicit ResultGroup(const Context* parent, const TaskGroupOptions& options = {})
-      : group_(parent, options) {}
-  explicit ResultGroup(FiberPool& pool, const TaskGroupOptions& options = {})
-      : group_(pool, options) {}
-
-  // As TaskGroup::spawn().
-  template <class F>
-  void spawn(F&& task) {
-    group_.spawn(with_place(std::forward<F>(task)));
-  }
-  // As TaskGroup::spawn() with options.
-  template <class F>
-  void spawn(const SubmitOptions& options, F&& task) {
-    group_.spawn(options, with_place(std::forward<F>(task)));
-  }
-
-  // Parks until every task has ended; returns the results, or throws the first exception. The
-  // results of tasks that ended well are dropped then. The group is empty afterwards.
-  [[nodiscard]] std::vector<R> join() {
-    const Clear clear{places_};
-    group_.join();
-    std::vector<R> results;
-    results.reserve(places_.size());
-    for (std::optional<R>& place : places_) {
-      // Empty if the spawn threw.
-      if (place) results.push_back(std::move(*place));
-    }
-    return results;
-  }
-
-  // Parks until every task has ended; join() will not park then. False when `until` ended the wait.
-  [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
-
-  // As TaskGroup::context().
-  [[nodiscard]] Context& context() noexcept { return group_.context(); }
-  // Tells all tasks to stop; join() still waits for them. Never parks.
-  void cancel() noexcept { group_.cancel(); }
-
- private:
-  struct Clear {
-    std::deque<std::optional<R>>& places;
-    ~Clear() { places.clear(); }
-  };
-  std::optional<R>& add_place() {
-    const std::lock_guard guard(places_mutex_);
-    return places_.emplace_back();
-  }
-  template <class F>
-  [[nodiscard]] auto with_place(F&& task) {
-    static_assert(std::is_convertible_v<detail::ResultIn<F>, R>);
-    return [&place = add_place(), task = std::forward<F>(task)](Context& context) mutable {
-      place.emplace(detail::invoke_in(context, task));
-    };
-  }
-
-  Mutex places_mutex_;
-  std::deque<std::optional<R>> places_;  // A deque: references stay good while it grows.
-  TaskGroup group_;                      // Ends first: its tasks write to the places.
 };
 
 }  // namespace weft

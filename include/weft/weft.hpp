@@ -47,6 +47,7 @@
 #include <weft/pool_task.hpp>
 #include <weft/pool_timings.hpp>
 #include <weft/result.hpp>
+#include <weft/result_group.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>

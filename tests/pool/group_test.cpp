@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 #include <weft/go.hpp>
+#include <weft/result_group.hpp>
 #include <weft/task_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
@@ -68,61 +69,6 @@ FIBER_TEST_CASE("a task gives its slot back for a group, however the group's tas
     group.join();
   });
   CHECK(ran == 2);
-}
-
-FIBER_TEST_CASE("tasks of a group may have options, which go with them into the pool") {
-  FiberPool pool({.capacity = 1, .queue_capacity = 10});
-  std::vector<int> order;  // By one task at a time.
-  TaskGroup group(pool);
-  ResultGroup<int> results(pool);
-  pool.pause();
-  group.spawn({.priority = Priority::low, .key = "same"}, [&] { order.push_back(3); });
-  group.spawn([&] { order.push_back(2); });
-  results.spawn({.priority = Priority::high}, [&] {
-    order.push_back(1);
-    return 7;
-  });
-  pool.resume();
-  CHECK(results.join() == std::vector<int>{7});
-  group.join();
-  CHECK(order == std::vector<int>{1, 2, 3});
-  order.clear();
-  pool.pause();
-  CHECK(group.try_spawn({.priority = Priority::low}, [&] { order.push_back(2); }));
-  CHECK(group.spawn_until(1h, {.priority = Priority::high}, [&] { order.push_back(1); }));
-  pool.resume();
-  group.join();
-  CHECK(order == std::vector<int>{1, 2});
-  order.push_back(3);
-  // One that is dropped before its turn never ran, as the join says.
-  std::stop_source stop;
-  pool.pause();
-  group.spawn({.stop = stop.get_token()}, [&] { order.push_back(4); });
-  stop.request_stop();
-  pool.resume();
-  CHECK_THROWS_AS(group.join(), std::system_error);
-  CHECK(order.size() == 3);
-  TaskGroup without_pool;
-  CHECK_THROWS_AS(without_pool.spawn({.priority = Priority::high}, [] {}), std::invalid_argument);
-  CHECK_THROWS_AS((void)without_pool.try_spawn({.weight = 2}, [] {}), std::invalid_argument);
-  CHECK_THROWS_AS((void)without_pool.spawn_until({}, {.weight = 2}, [] {}), std::invalid_argument);
-}
-
-FIBER_TEST_CASE("a refused task of a group with options is where it was") {
-  struct Callable {
-    std::unique_ptr<int> value;
-    void operator()() const {}
-  };
-  FiberPool pool({.capacity = 1});
-  TaskGroup group(pool);
-  Callable task{std::make_unique<int>(5)};
-  CHECK(group.spawn_or_refuse({.weight = 2}, std::move(task)) == Errc::too_heavy);
-  CHECK(task.value != nullptr);
-  CHECK(group.try_spawn({.weight = 2}, std::move(task)) == Errc::too_heavy);
-  CHECK(task.value != nullptr);
-  CHECK(group.spawn_until({}, {.weight = 2}, std::move(task)) == Errc::too_heavy);
-  CHECK(task.value != nullptr);
-  group.join();
 }
 
 FIBER_TEST_CASE("a task may make a group on its own pool of one and wait for it") {

@@ -5,7 +5,7 @@
 #include <system_error>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/task_group.hpp>
+#include <weft/result_group.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 #include <weft/function_pool.hpp>
 #include <weft/go.hpp>
-#include <weft/task_group.hpp>
+#include <weft/result_group.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"

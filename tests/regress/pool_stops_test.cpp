@@ -4,6 +4,8 @@
 #include <weft/event.hpp>
 #include <weft/function_pool.hpp>
 #include <weft/pool.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
 
@@ -16,6 +18,36 @@ TEST_SUITE_BEGIN("regress/pool_stops");
 void wait_for_stop(const std::stop_token& token) {
   Event never;
   (void)never.wait_until(token);
+}
+
+// Both tasks wait until the pool is told to stop by `stop`.
+template <class Stop>
+void check_group(const PoolOptions& options, Stop stop) {
+  FiberPool pool(options);
+  TaskGroup group(pool);
+  Event both[2];
+  group.spawn([&](const std::stop_token& token) {
+    both[0].set();
+    wait_for_stop(token);
+  });
+  group.spawn([&](Context& context) {
+    both[1].set();
+    wait_for_stop(context.token());
+  });
+  for (Event& begun : both) begun.wait();
+  stop(pool);
+  group.join();
+  CHECK(group.context().is_over());
+}
+
+FIBER_TEST_CASE("close(cancel) stops the running tasks of a group on the pool") {
+  check_group({.capacity = 2}, [](FiberPool& pool) { pool.close(Close::cancel); });
+}
+
+FIBER_TEST_CASE("PoolOptions::stop stops the running tasks of a group on the pool") {
+  std::stop_source source;
+  check_group({.capacity = 2, .stop = source.get_token()},
+              [&](FiberPool&) { source.request_stop(); });
 }
 
 FIBER_TEST_CASE("a handle of a function pool asks the running function to stop") {

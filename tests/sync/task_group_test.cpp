@@ -1,3 +1,4 @@
+#include <weft/result_group.hpp>
 #include <weft/task_group.hpp>
 
 #include <atomic>

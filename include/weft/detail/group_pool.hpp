@@ -4,6 +4,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <stop_token>
 #include <utility>
 #include <weft/accepted.hpp>
 #include <weft/detail/task.hpp>
@@ -27,9 +28,12 @@ class GroupPool {
   // it was. The rest as FiberPool's that are called so.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
-    Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, Room room,
-                            const Until& until, Task& task);
+    // Stop requests of the options and of the pool are passed on to `own`, the task's, if it has
+    // one.
+    Accepted (*submit_with)(FiberPool& pool, const SubmitOptions& options, std::stop_source own,
+                            Room room, const Until& until, Task& task);
     std::size_t (*capacity)(const FiberPool& pool) noexcept;
+    std::stop_token (*stop_token)(const FiberPool& pool) noexcept;
     // Calls `wait` and returns its answer. If the caller is a task of the pool, its slot is free
     // for others meanwhile.
     bool (*wait_without_slot)(FiberPool& pool, bool (*wait)(void* argument) noexcept,
@@ -45,11 +49,12 @@ class GroupPool {
   [[nodiscard]] Accepted submit(Room room, const Until& until, Task& task) const {
     return calls_->submit(*pool_, room, until, task);
   }
-  [[nodiscard]] Accepted submit(const SubmitOptions& options, Room room, const Until& until,
-                                Task& task) const {
-    return calls_->submit_with(*pool_, options, room, until, task);
+  [[nodiscard]] Accepted submit(const SubmitOptions& options, std::stop_source own, Room room,
+                                const Until& until, Task& task) const {
+    return calls_->submit_with(*pool_, options, std::move(own), room, until, task);
   }
   [[nodiscard]] std::size_t capacity() const noexcept { return calls_->capacity(*pool_); }
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return calls_->stop_token(*pool_); }
   // Without a pool too: then it is just a call of `wait`.
   template <std::invocable Wait>
   bool wait_without_slot(Wait wait) const noexcept {

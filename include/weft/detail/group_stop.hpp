@@ -1,0 +1,93 @@
+// How a task of a group hears that it should stop: by the group's context, which ends with its
+// pool; and, if it takes a token and has options, by a source of its own, which follows those, too.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <stop_token>
+#include <type_traits>
+#include <utility>
+#include <weft/accepted.hpp>
+#include <weft/context.hpp>
+#include <weft/detail/give_back.hpp>
+#include <weft/detail/group_pool.hpp>
+#include <weft/detail/stop_registration.hpp>
+
+namespace weft::detail {
+
+template <class F>
+inline constexpr bool kTakesContext = std::invocable<F&, Context&>;
+template <class F>
+inline constexpr bool kTakesTokenOnly = !kTakesContext<F> && std::invocable<F&, std::stop_token>;
+
+// The argument that a task of a group may take: the group's context, a stop_token, or nothing.
+template <class F>
+decltype(auto) invoke_in(Context& context, F& task) {
+  if constexpr (kTakesContext<F>) {
+    return std::invoke(task, context);
+  } else if constexpr (kTakesTokenOnly<F>) {
+    return std::invoke(task, context.token());
+  } else {
+    return std::invoke(task);
+  }
+}
+template <class F>
+using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::decay_t<F>&>()));
+
+// What stop requests do: they are passed on to a source, or end a scope.
+struct RequestStop {
+  std::stop_source source;
+  void operator()() noexcept { source.request_stop(); }
+};
+struct CancelContext {
+  Context* context;
+  void operator()() const noexcept { context->cancel(); }
+};
+
+// While it lives, a stop request of the pool cancels the group's context; of use to tasks that can
+// hear of it, and free of cost for others.
+template <class F>
+class PoolStopScope {
+ public:
+  PoolStopScope(const GroupPool& pool, Context& context) noexcept {
+    if constexpr (kTakesContext<F> || kTakesTokenOnly<F>) {
+      if (pool) registration_.add(pool.stop_token(), {&context});
+    }
+  }
+
+ private:
+  struct Nothing {};
+  [[no_unique_address]] std::conditional_t<kTakesContext<F> || kTakesTokenOnly<F>,
+                                           StopRegistration<CancelContext>, Nothing>
+      registration_;
+};
+
+// A task whose token is its own source's, which follows the group, too.
+template <class F>
+struct TaskWithSource {
+  using Shown = F;
+  F callable;
+  std::stop_source own;
+  decltype(auto) operator()(std::stop_token of_group) {
+    StopRegistration<RequestStop> registration;
+    registration.add(of_group, {own});
+    return std::invoke(callable, own.get_token());
+  }
+};
+
+// Calls `submit(task, source)`: the task has a source of its own if it takes a token. A task that
+// is refused is where it was before.
+template <class F, class Submit>
+Accepted submit_with_source(F&& task, Submit submit) {
+  if constexpr (kTakesTokenOnly<std::decay_t<F>>) {
+    const std::stop_source own;
+    TaskWithSource<std::decay_t<F>> stoppable{std::forward<F>(task), own};
+    const Accepted accepted = submit(std::move(stoppable), own);
+    if (!accepted) give_back<F>(task, stoppable.callable);
+    return accepted;
+  } else {
+    return submit(std::forward<F>(task), std::stop_source(std::nostopstate));
+  }
+}
+
+}  // namespace weft::detail
