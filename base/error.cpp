@@ -15,24 +15,21 @@ class Category final : public std::error_category {
         return "no weft::Runtime exists: make one, or call inside of weft::run()";
       case Errc::too_many_fibers:
         return "as many fibers exist as RuntimeOptions::max_fibers allows: raise it, or bound what "
-               "is "
-               "spawned, by a FiberPool or TaskGroupOptions::limit";
+               "is spawned, by a FiberPool or TaskGroupOptions::limit";
       case Errc::invalid_stack_size:
         return "SpawnOptions::stack_size is above 16 MiB, the most: put large data on the heap";
       case Errc::closed:
         return "the channel, pool or socket is closed, and takes nothing more";
       case Errc::full:
         return "there is no room now, and the call was not to wait for it: try again later, give "
-               "it a "
-               "deadline, or raise the capacity or the queue's";
+               "it a deadline, or raise the capacity or the queue's";
       case Errc::timed_out:
         return "timed out: the deadline passed first";
       case Errc::cancelled:
         return "cancelled: a stop was requested first";
       case Errc::empty_task:
         return "the callable to run is empty, a null pointer or an empty std::function: nothing "
-               "was "
-               "started";
+               "was started";
       case Errc::too_many_waiting:
         return "as many callers wait for room as PoolOptions::max_blocked allows: raise it, or "
                "submit less";
@@ -40,8 +37,7 @@ class Category final : public std::error_category {
         return "the peer has closed its side of the connection";
       case Errc::too_heavy:
         return "SubmitOptions::weight is above the capacity of the pool, so the task could never "
-               "start: "
-               "lower the one or raise the other";
+               "start: lower the one or raise the other";
       case Errc::already_watched:
         return "the runtime watches the descriptor already, for another stream or listener: use "
                "that one, "
@@ -56,6 +52,9 @@ class Category final : public std::error_category {
         return std::make_error_condition(std::errc::timed_out);
       case Errc::cancelled:
         return std::make_error_condition(std::errc::operation_canceled);
+      case Errc::empty_task:
+      case Errc::invalid_stack_size:
+        return std::make_error_condition(std::errc::invalid_argument);
       default:
         return {code, *this};
     }
