@@ -30,7 +30,7 @@ namespace weft {
 // The fate of a group's other tasks when one has thrown.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
-  run_rest,     // They go on; all exceptions are kept.
+  run_rest,     // They go on; all exceptions are kept, the first one even without memory.
 };
 
 struct TaskGroupOptions {
@@ -135,8 +135,7 @@ class TaskGroup {
   // Parks until every task has ended, then throws the first exception, if there was one.
   void join() {
     wait();
-    const std::vector<std::exception_ptr> errors = take_errors();
-    if (!errors.empty()) std::rethrow_exception(errors.front());
+    if (const Errors errors = take(); errors.first) std::rethrow_exception(errors.first);
   }
   // Parks until every task has ended; take_errors() has what they have thrown.
   void wait() noexcept {
@@ -156,21 +155,31 @@ class TaskGroup {
   void cancel() noexcept { context_.cancel(); }
   // After wait(): takes the exceptions out that have been kept, in the order in which they came.
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
-    const std::lock_guard guard(mutex_);
-    std::vector<std::exception_ptr> errors = std::exchange(errors_, {});
-    const bool has_dropped = dropped_.exchange(0, detail::relaxed) > 0;
-    if (errors.empty() && has_dropped) {
-      const auto code = std::make_error_code(std::errc::operation_canceled);
-      errors.push_back(std::make_exception_ptr(
-          std::system_error(code, "weft::TaskGroup: its pool dropped a task before it began")));
-    }
-    return errors;
+    Errors errors = take();
+    if (errors.first) errors.others.insert(errors.others.begin(), errors.first);
+    return std::move(errors.others);
   }
 
  private:
   static const TaskGroupOptions& checked(const TaskGroupOptions& options) {
     if (options.limit > 0) return options;
     WEFT_THROW(std::invalid_argument("weft: TaskGroupOptions::limit = 0, at least 1"));
+  }
+  // The first one needs no memory: what it is has a place, though there is none for others.
+  struct Errors {
+    std::exception_ptr first;
+    std::vector<std::exception_ptr> others;
+  };
+  [[nodiscard]] Errors take() {
+    const std::lock_guard guard(mutex_);
+    Errors errors = std::exchange(errors_, {});
+    const bool has_dropped = dropped_.exchange(0, detail::relaxed) > 0;
+    if (!errors.first && has_dropped) {
+      const auto code = std::make_error_code(std::errc::operation_canceled);
+      errors.first = std::make_exception_ptr(
+          std::system_error(code, "weft::TaskGroup: its pool dropped a task before it began"));
+    }
+    return errors;
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
@@ -306,7 +315,12 @@ class TaskGroup {
   void keep(std::exception_ptr error) noexcept {
     {
       const std::lock_guard guard(mutex_);
-      if (options_.on_error == OnError::run_rest || errors_.empty()) errors_.push_back(error);
+      if (!errors_.first) {
+        errors_.first = error;
+      } else if (options_.on_error == OnError::run_rest) {
+        WEFT_TRY { errors_.others.push_back(error); }
+        WEFT_CATCH_ALL {}
+      }
     }
     if (options_.on_error == OnError::cancel_rest) context_.cancel(std::move(error));
   }
@@ -323,7 +337,7 @@ class TaskGroup {
   // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
   detail::Atomic<std::int64_t> dropped_{0};
   Mutex mutex_;
-  std::vector<std::exception_ptr> errors_;  // Guarded by mutex_.
+  Errors errors_;  // Guarded by mutex_.
   Context context_;
 };
 

@@ -64,7 +64,22 @@ PoolOptions options(OnFull when_full) {
 // With one worker, so that "warm" means the same each time.
 #define COST_TEST_CASE(sentence) FIBER_TEST_CASE_WITH(sentence, {.workers = {1}})
 
+// Before main(): the first wait of the process, which may be that of a destructor without memory.
+const std::uint64_t allocations_of_first_wait = [] {
+  weft::Runtime runtime({.workers = 1});
+  return runtime.run([] {
+    FiberPool pool({.capacity = 1});
+    const std::uint64_t before = allocations.load();
+    pool.wait_idle();
+    return allocations.load() - before;
+  });
+}();
+
 TEST_SUITE_BEGIN("cost/pool");
+
+COST_TEST_CASE("the first wait of a process for a pool takes no memory") {
+  CHECK(allocations_of_first_wait == 0);
+}
 
 COST_TEST_CASE("the counter sees allocations of every form") {
   // Calls, because a compiler may leave out a new and its delete.

@@ -97,7 +97,7 @@ TEST_CASE("results come back, or the call throws: every allocation") {
   sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
-void submit_with_terms() {
+void submit_with_options() {
   weft::Runtime runtime({.workers = 2});
   runtime.run([] {
     std::atomic<std::size_t> done{0};
@@ -114,8 +114,28 @@ void submit_with_terms() {
     demand(done.load() == accepted, "what was accepted has run");
   });
 }
+// The first exception has a place of its own.
+void throw_in_group() {
+  weft::Runtime runtime({.workers = 2});
+  runtime.run([] {
+    weft::FiberPool pool({.capacity = 1});
+    weft::TaskGroup group(pool);
+    group.spawn([] { throw 7; });
+    int thrown = 0;
+    try {
+      group.join();
+    } catch (int number) {
+      thrown = number;
+    }
+    demand(thrown == 7, "the group throws what its task threw");
+  });
+}
+TEST_CASE("what a task of a group throws arrives: every allocation") {
+  sweep(&throw_in_group, {{Call::allocate, ENOMEM}}, kRefusals);
+}
+
 TEST_CASE("tasks with keys and priorities run, or are refused: every allocation") {
-  sweep(&submit_with_terms, {{Call::allocate, ENOMEM}}, kRefusals);
+  sweep(&submit_with_options, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace
 
