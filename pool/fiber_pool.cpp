@@ -5,9 +5,11 @@
 #include <system_error>
 #include <utility>
 #include <weft/detail/blocking_scope.hpp>
+#include <weft/detail/waist.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "pool/core/listing.hpp"
 #include "pool/core/pool_core.hpp"
 #include "pool/nested/sub_pool.hpp"
 #include "pool/nested/worker_registry.hpp"
@@ -29,10 +31,26 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .autoscaler = pool::run_autoscaler,
                                          .ticker = pool::run_ticker};
 
+// The workers of a pool that outlives the runtime would keep that waiting.
+void retire_idle_workers() noexcept {
+  pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
+}
+
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* parent) {
   auto core = std::make_unique<pool::PoolCore>(pool::checked(std::move(options)), kBodies, parent);
   core->set_nesting(std::make_unique<pool::PoolNesting>(*core));
   return core;
+}
+
+// The limit of a look that does not park. A pool makes sure that there is one: the first wait may
+// be that of a destructor, without memory.
+const std::stop_token& at_once() {
+  static const std::stop_token token = [] {
+    std::stop_source source;
+    source.request_stop();
+    return source.get_token();
+  }();
+  return token;
 }
 
 [[noreturn]] void refuse_wait(const std::string& why) {
@@ -63,6 +81,8 @@ FiberPool::FiberPool(PoolOptions options)
             options.parent == nullptr ? nullptr : options.parent->core_.get();
         return make_core(std::move(options), parent);
       }()) {
+  (void)at_once();
+  detail::on_runtime_end(retire_idle_workers);
   if (const std::error_code error = core_->start()) {
     close(Close::discard);
     join();
@@ -75,12 +95,7 @@ FiberPool::FiberPool(PoolOptions options)
 // let a deadline pass: what ended meanwhile, a pause say, would be missed by the wait proper.
 template <class Wait>
 bool FiberPool::wait_within_scope(const Until& until, Wait wait) const {
-  static const std::stop_token at_once = [] {
-    std::stop_source source;
-    source.request_stop();
-    return source.get_token();
-  }();
-  if (wait(at_once)) return true;
+  if (wait(at_once())) return true;
   const detail::BlockingScope scope(&core_->root());
   return wait(until);
 }

@@ -8,6 +8,7 @@ namespace weft::detail {
 
 void read_named_pools(std::vector<metrics::PoolMetrics>& readings) {
   pool::Listing::visit_all([&readings](pool::PoolCore& core) {
+    if (core.options().name.empty()) return;
     metrics::PoolMetrics& reading = readings.emplace_back();
     reading.name = core.options().name;
     reading.capacity = core.capacity();

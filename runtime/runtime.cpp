@@ -46,6 +46,7 @@ Runtime::~Runtime() {
   WEFT_CHECK(!scheduler_->runs_on_this_thread(),
              "a Runtime was destroyed by one of its own fibers, which it would wait for: let the "
              "thread that made it destroy it");
+  scheduler_->begin_end();
   scheduler_->retire();
 }
 

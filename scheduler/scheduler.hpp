@@ -24,6 +24,7 @@
 #include "scheduler/idle_set.hpp"
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/monitor.hpp"
+#include "scheduler/runtime_end.hpp"
 #include "scheduler/stack_shortage.hpp"
 #include "scheduler/stack_trimmer.hpp"
 #include "scheduler/watch.hpp"
@@ -80,6 +81,12 @@ class Scheduler {
   void retire() noexcept;
   // From a plain thread: waits until no fiber is left. False when the deadline passed first.
   [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept;
+  // By the runtime's destructor, before retire(): fibers that wait for more to do are told.
+  void begin_end() noexcept {
+    is_ending_.store(true, detail::relaxed);
+    announce_end();
+  }
+  [[nodiscard]] bool is_ending() const noexcept { return is_ending_.load(detail::relaxed); }
   // Fibers spawned and not finished. Exact when nothing runs.
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
@@ -186,6 +193,8 @@ class Scheduler {
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
+  // Relaxed: who is told of it is told under a lock.
+  detail::Atomic<bool> is_ending_{false};
   detail::Atomic<std::uint32_t> drain_epoch_{0};
   // Written by every plain thread that spawns or wakes.
   alignas(base::kCacheLine) std::mutex

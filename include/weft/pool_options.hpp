@@ -93,7 +93,9 @@ struct PoolOptions {
   // tasks that wait for tasks which have not begun: they would wait for ever.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
-  // A worker that was idle for so long, and for at most twice as long, is retired.
+  // A worker that was idle for so long, and for at most twice as long, is retired. A pool may
+  // outlive the runtime of its workers: once that is being destroyed, they are retired after 20 ms
+  // at most, also those that min_workers keeps.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
   // Takes the exception_ptr, and a TaskInfo if it likes. Called from several workers at once.

@@ -16,8 +16,7 @@ constinit List list;
 
 }  // namespace
 
-Listing::Listing(PoolCore& core) : core_(core), is_listed_(!core.options().name.empty()) {
-  if (!is_listed_) return;
+Listing::Listing(PoolCore& core) : core_(core) {
   const std::lock_guard lock(list.mutex);
   previous_ = list.last;
   (previous_ == nullptr ? list.first : previous_->next_) = this;
@@ -25,7 +24,6 @@ Listing::Listing(PoolCore& core) : core_(core), is_listed_(!core.options().name.
 }
 
 Listing::~Listing() {
-  if (!is_listed_) return;
   const std::lock_guard lock(list.mutex);
   (previous_ == nullptr ? list.first : previous_->next_) = next_;
   (next_ == nullptr ? list.last : next_->previous_) = previous_;

@@ -1,4 +1,4 @@
-// The list of all pools that have a name.
+// The list of all pools.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@ namespace weft::pool {
 class PoolCore;
 
 // A pool's place in the list, for as long as this lives. Its first to end: who reads the list calls
-// the pool. One without a name is not in it.
+// the pool.
 class Listing {
  public:
   explicit Listing(PoolCore& core);
@@ -22,7 +22,6 @@ class Listing {
 
  private:
   PoolCore& core_;
-  bool is_listed_ = false;
   Listing* next_ = nullptr;
   Listing* previous_ = nullptr;
 };

@@ -182,8 +182,8 @@ struct PoolState {
   }
   // A worker's slot is no longer live: there are too many, or there is nothing left to do.
   void retire_self(Effects& effects) noexcept;
-  [[nodiscard]] bool coldest_may_go() const noexcept {
-    return workers.coldest_is_stale() && queue.startable() == 0 && workers.live() > kept_workers();
+  [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
+    return workers.coldest_is_stale() && queue.startable() == 0 && workers.live() > kept;
   }
   void retire_all_without_task(Effects& effects) noexcept;
 

@@ -4,6 +4,13 @@
 // watch, advances the pool's epoch every idle_timeout; a worker that goes idle notes the epoch.
 // A note that is two epochs old was made at least one and at most two timeouts ago. A worker that
 // was used meanwhile has a newer note, so it is never retired by mistake.
+//
+// A runtime that ends waits for its last fibers. So once it does, the idle_timeout is short there,
+// and no worker is kept.
+#include <algorithm>
+#include <chrono>
+#include <weft/detail/waist.hpp>
+
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 
@@ -13,13 +20,26 @@ namespace {
 // Workers retired under one hold of the lock.
 constexpr int kBatch = 64;
 
+constexpr std::chrono::nanoseconds kTimeoutAtEnd = std::chrono::milliseconds(10);
+
+std::chrono::nanoseconds timeout_of(const PoolCore& core) noexcept {
+  const std::chrono::nanoseconds timeout = core.options().idle_timeout;
+  return detail::runtime_is_ending() ? std::min(timeout, kTimeoutAtEnd) : timeout;
+}
+
+// Requires the lock.
+std::size_t kept_workers(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
+  return detail::runtime_is_ending() ? 0 : core.state().kept_workers();
+}
+
 // Requires the lock; releases it meanwhile. Ends an epoch.
 void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   PoolState& state = core.state();
   state.workers.end_epoch();
   for (bool more = true; more;) {
     Effects stale;
-    for (int n = 0; n < kBatch && state.coldest_may_go(); ++n) state.workers.retire_coldest(stale);
+    for (int n = 0; n < kBatch && state.coldest_may_go(kept_workers(core)); ++n)
+      state.workers.retire_coldest(stale);
     more = !stale.empty();
     core.unlock();
     stale.perform();
@@ -34,15 +54,14 @@ void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
 }  // namespace
 
 void run_idle_reaper(PoolCore& core) {
-  const auto timeout = core.options().idle_timeout;
-  Deadline tick = Deadline::after(timeout);
+  Deadline tick = Deadline::after(timeout_of(core));
   core.lock();
   PoolState& state = core.state();
   while (!state.closed) {
     core.sleep(state.reaper, tick);
     retire_stale(core);
-    tick = Deadline::after(timeout);
-    if (state.workers.idle() == 0 || state.workers.live() <= state.kept_workers()) break;
+    tick = Deadline::after(timeout_of(core));
+    if (state.workers.idle() == 0 || state.workers.live() <= kept_workers(core)) break;
   }
   // Under the same hold of the lock as the look at the idle workers.
   state.reaper.end();

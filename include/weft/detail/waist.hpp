@@ -203,4 +203,12 @@ struct LocalNode;
 // Destroys them. Happens by itself when the caller ends.
 void destroy_locals() noexcept;
 
+// Whether the caller's runtime is being destroyed, which waits for its last fibers. False of a
+// plain thread.
+[[nodiscard]] bool runtime_is_ending() noexcept;
+// `call` is made by each thread that begins to destroy a runtime, from when runtime_is_ending()
+// there; so that fibers which wait for more to do can be told that there is none. One such call for
+// the process: a later one takes its place. It must not park.
+void on_runtime_end(void (*call)() noexcept) noexcept;
+
 }  // namespace weft::detail
