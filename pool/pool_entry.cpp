@@ -2,7 +2,9 @@
 #include <weft/detail/pool_entry.hpp>
 
 #include <weft/detail/blocking_scope.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/go.hpp>
 
 #include "pool/core/pool_core.hpp"
 #include "pool/nested/worker_registry.hpp"
@@ -11,10 +13,25 @@ namespace weft::detail {
 
 namespace {
 
-struct RequestStop {
-  std::stop_source source;
-  void operator()() noexcept { (void)source.request_stop(); }
-};
+// A task that runs in submit() may submit another, which runs in that call, and so on. So many have
+// one stack, then the next has a new one.
+constexpr unsigned kCallsOnOneStack = 16;
+
+void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
+                   pool::Registration* outer) noexcept {
+  const pool::Registration registration(core, item, pool::Registration::Slot::none, outer);
+  core.run_in_caller(item, number);
+}
+
+// The caller waits for the fiber, which counts as itself. False if there is none to be had.
+bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
+                      pool::Registration* outer) noexcept {
+  WEFT_TRY {
+    weft::spawn([&] { run_in_caller(core, item, number, outer); }).join();
+    return true;
+  }
+  WEFT_CATCH_ALL { return false; }
+}
 
 }  // namespace
 
@@ -40,8 +57,12 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
-  const pool::Registration registration(core, item, pool::Registration::Slot::none);
-  core.run_in_caller(item, answer.number);
+  pool::Registration* const outer = pool::Registration::of_caller();
+  const bool is_deep =
+      outer != nullptr && outer->depth() % kCallsOnOneStack == kCallsOnOneStack - 1;
+  if (!is_deep || !run_on_new_stack(core, item, answer.number, outer)) {
+    run_in_caller(core, item, answer.number, outer);
+  }
   return {};
 }
 

@@ -58,7 +58,9 @@ struct SubmitOptions {
   TaskKey key = {};
   // The slots that the task takes, and the room that it needs to be accepted: at least 1; more than
   // the capacity is refused with Errc::too_heavy. Tasks behind one that does not fit yet wait
-  // too, so it is never passed over. If the capacity shrinks below it, the task runs alone.
+  // too, so it is never passed over. If the capacity shrinks below it, the task runs alone. In a
+  // sub-pool it takes as many slots of each parent, too, and waits for them after those who came
+  // before; a parent with fewer runs it alone.
   std::size_t weight = 1;
   // A request drops the task if it has not begun, as PoolTask::cancel() does; else it is passed on
   // to the task's own token. It also ends a wait for room (Errc::cancelled), as a stop request of

@@ -145,6 +145,12 @@ void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   effects.perform();
 }
 
+void PoolCore::shrink_slots(std::size_t weight) noexcept {
+  lock_.lock();
+  state_.slots.shrink(weight);
+  match_up();
+}
+
 // ---- Background fibers
 
 std::error_code PoolCore::start_background(BackgroundFiber& fiber,

@@ -1,5 +1,6 @@
 // The pool as a whole: its size, its pauses, its end, its numbers.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "pool/core/pool_core.hpp"
@@ -56,14 +57,15 @@ std::error_code PoolCore::reserve_queue() noexcept {
 void PoolCore::close(Close mode) noexcept {
   // While it is open: workers may have to be started for what is queued.
   if (mode == Close::drain) end_all_pauses();
-  // Destroyed at the end, without the lock: that runs destructors of the user's and tells waiters.
-  TaskQueue dropped;
+  // Destroyed without the lock, as that runs destructors of the user's and tells waiters; but
+  // before the pool counts as joined.
+  std::optional<TaskQueue> dropped(std::in_place);
   // A copy: the pool may be gone by the time of the request.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
   detail::WaitList sub_pools = nesting_->take_waiting_sub_pools(mode);
-  state_.close(mode, dropped, effects);
+  state_.close(mode, *dropped, effects);
   while (Waiter* sub_pool = sub_pools.front()) {
     sub_pools.erase(*sub_pool);
     state_.waiters.blocked.push_back(*sub_pool);
@@ -74,14 +76,15 @@ void PoolCore::close(Close mode) noexcept {
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
   // A pause may have sent drain tasks away, or what sub-pools waited behind is gone.
-  const bool stays =
-      !state_.waiters.blocked.empty() || (state_.is_sub_pool && state_.lacks_worker());
+  const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() ||
+                     (state_.is_sub_pool && state_.lacks_worker());
   if (stays) ++state_.users;
   state_.tell_idle(effects);
   state_.tell_joined(effects);
   // The last access, if it is not a user: who joins may destroy the pool now.
   lock_.unlock();
   effects.perform();
+  dropped.reset();
   if (stays) {
     lock_.lock();
     match_up();
@@ -120,6 +123,17 @@ void PoolCore::resize(std::size_t capacity) noexcept {
   lock_.lock();
   state_.resize(capacity);
   match_up();
+}
+
+void PoolCore::retire_idle_workers() noexcept {
+  Effects effects;
+  lock_.lock();
+  if (state_.queue.startable() == 0) {
+    while (state_.workers.idle() > 0) state_.workers.retire_coldest(effects);
+  }
+  state_.reaper.wake(effects);
+  lock_.unlock();
+  effects.perform();
 }
 
 // ---- Pauses: workers that look for a task go idle though some are queued, and are not called.

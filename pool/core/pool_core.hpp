@@ -76,6 +76,8 @@ class PoolCore {
   // False if it was open.
   [[nodiscard]] bool reopen();
   void resize(std::size_t capacity) noexcept;
+  // A runtime ends, perhaps the one of the workers: it would wait for them.
+  void retire_idle_workers() noexcept;
   void pause() noexcept;
   // A pause that lasts until it is released by its number, or the pool is closed.
   [[nodiscard]] std::uint64_t hold_pause() noexcept;
@@ -106,6 +108,8 @@ class PoolCore {
 
   void release_slots(std::size_t weight) noexcept;
   void reacquire_slots(std::size_t weight) noexcept;
+  // A task that had so many goes on with one.
+  void shrink_slots(std::size_t weight) noexcept;
 
   // --- worker_loop.cpp: the body of a worker, which keeps the task that it runs in `item` ---
 

@@ -96,6 +96,11 @@ class Slots {
     start(weight);
     load_ += weight;
   }
+  // A task that runs needs one slot only from now on.
+  void shrink(std::size_t weight) noexcept {
+    extra_running_ -= weight - 1;
+    load_ -= weight - 1;
+  }
   // Keeps so many places from newcomers.
   void reserve(std::size_t weight) noexcept {
     reserved_ += weight;

@@ -29,6 +29,7 @@ void PoolCore::work(PoolItem& item) noexcept {
     }
     end_task(self, item);
   }
+  detail::destroy_locals();  // A join waits for them, too.
   lock_.lock();
   leave();
 }
@@ -143,8 +144,9 @@ void PoolCore::retire(Worker& self, Effects& effects) noexcept {
 
 // Whether a worker that goes idle must start the reaper first.
 bool PoolCore::reaper_is_due() const noexcept {
-  return !state_.reaper.is_running() && options_.idle_timeout != kNever &&
-         state_.workers.live() > state_.kept_workers();
+  if (state_.reaper.is_running()) return false;
+  if (detail::runtime_is_ending()) return true;
+  return options_.idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
 }
 
 }  // namespace weft::pool

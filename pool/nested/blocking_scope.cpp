@@ -23,7 +23,7 @@ template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
     if (!entry->has_slot() || !entry->core().options().release_when_blocked) continue;
-    action(entry->core(), pool::TaskQueue::weight_of(entry->running()));
+    action(entry->core(), entry->weight());
   }
 }
 

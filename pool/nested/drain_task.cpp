@@ -47,6 +47,50 @@ bool begin_drain(PoolState& state, Arrival arrival) noexcept {
   return true;
 }
 
+// A task with a weight takes as many slots of each parent, of which its drain task has one. It
+// gives that back first, and takes them as tasks that have waited do: so nobody who waits for slots
+// of a pool has any of it. It has been taken from its queue, and counts as running there.
+class SlotsOfParents {
+ public:
+  SlotsOfParents(PoolCore& core, Registration& drain, std::size_t weight) noexcept
+      : core_(core), drain_(drain), weight_(weight) {
+    if (weight_ == 1) [[likely]]
+      return;
+    for_each_parent([](PoolCore& parent) { parent.release_slots(1); });
+    for_each_parent([this](PoolCore& parent) { parent.reacquire_slots(weight_); });
+    tell_registrations(weight_);
+  }
+  ~SlotsOfParents() {
+    if (weight_ == 1) [[likely]]
+      return;
+    tell_registrations(1);
+    for_each_parent([this](PoolCore& parent) { parent.shrink_slots(weight_); });
+  }
+  SlotsOfParents(const SlotsOfParents&) = delete;
+  SlotsOfParents& operator=(const SlotsOfParents&) = delete;
+
+ private:
+  template <class Action>
+  void for_each_parent(Action action) noexcept {
+    for (PoolCore* parent = core_.parent(); parent != nullptr; parent = parent->parent()) {
+      action(*parent);
+    }
+  }
+  // The workers that run the drain tasks; a caller that runs one in their place is none.
+  void tell_registrations(std::size_t weight) noexcept {
+    Registration* worker = drain_.outer();
+    for_each_parent([&](PoolCore& parent) {
+      if (worker == nullptr || &worker->core() != &parent) return;
+      worker->set_weight_of_drain(weight);
+      worker = worker->outer();
+    });
+  }
+
+  PoolCore& core_;
+  Registration& drain_;
+  const std::size_t weight_;
+};
+
 // Runs tasks of a sub-pool in a slot of the parent, on its fiber.
 class Drain {
  public:
@@ -55,13 +99,13 @@ class Drain {
   // Returns the last job, which is still to be settled; null if there is none.
   [[nodiscard]] PoolJob* run(Arrival arrival) noexcept {
     PoolItem item;
-    const Registration registration(core_, item);
+    Registration registration(core_, item);
     lock_from_root(core_);
     if (!begin_drain(state_, arrival)) {
       unlock_to_root(core_);
     } else {
       for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
-        core_.execute(item, self_);
+        run(item, registration);
         lock_from_root(core_);
         end(item);
       }
@@ -73,6 +117,11 @@ class Drain {
   [[nodiscard]] PoolJob::Outcome outcome() const noexcept { return self_.outcome; }
 
  private:
+  void run(PoolItem& item, Registration& registration) noexcept {
+    const SlotsOfParents slots(core_, registration, TaskQueue::weight_of(item));
+    core_.execute(item, self_);
+  }
+
   // Requires the locks, and releases them. False when there is nothing left for it to do. The
   // waiters of the job before are told now that its slot is used otherwise; or by the parent, with
   // whose slot this one becomes free.

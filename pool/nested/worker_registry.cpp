@@ -6,6 +6,8 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 
+#include "pool/queue/task_queue.hpp"
+
 namespace weft::pool {
 namespace {
 
@@ -33,12 +35,14 @@ Bucket& bucket_of(const void* fiber) noexcept {
 
 }  // namespace
 
-Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot) noexcept
+Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
+                           Registration* outer) noexcept
     : fiber_(key_of(detail::current())),
       core_(core),
       running_(running),
       slot_(slot),
-      outer_(of_caller()) {
+      outer_(outer),
+      depth_(outer == nullptr ? 0 : outer->depth() + 1) {
   Bucket& bucket = bucket_of(fiber_);
   bucket.lock.lock();
   next_ = bucket.first;
@@ -53,6 +57,10 @@ Registration::~Registration() {
   (previous_ == nullptr ? bucket.first : previous_->next_) = next_;
   if (next_ != nullptr) next_->previous_ = previous_;
   bucket.lock.unlock();
+}
+
+std::size_t Registration::weight() const noexcept {
+  return weight_of_drain_ != 0 ? weight_of_drain_ : TaskQueue::weight_of(running_);
 }
 
 Registration* Registration::of_caller() noexcept {

@@ -1,6 +1,7 @@
 // Which fibers are workers, and of which pool.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <weft/detail/pool_job.hpp>
 
@@ -16,8 +17,10 @@ class Registration {
  public:
   enum class Slot : std::uint8_t { held, none };
 
-  // `running` is where the worker keeps the task that it runs.
-  Registration(PoolCore& core, const detail::PoolItem& running, Slot slot = Slot::held) noexcept;
+  // `running` is where the worker keeps the task that it runs. `outer` is the caller's own, or that
+  // of one that waits for the caller.
+  Registration(PoolCore& core, const detail::PoolItem& running, Slot slot = Slot::held,
+               Registration* outer = of_caller()) noexcept;
   ~Registration();
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
@@ -28,8 +31,13 @@ class Registration {
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
   [[nodiscard]] const detail::PoolItem& running() const noexcept { return running_; }
   [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held; }
+  // The slots of the task that it runs; a drain task has as many as the task in it.
+  [[nodiscard]] std::size_t weight() const noexcept;
+  void set_weight_of_drain(std::size_t weight) noexcept { weight_of_drain_ = weight; }
   // The one before it, as of the parent.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
+  // How many are before it.
+  [[nodiscard]] unsigned depth() const noexcept { return depth_; }
 
  private:
   Registration* next_ = nullptr;
@@ -39,6 +47,8 @@ class Registration {
   const detail::PoolItem& running_;
   const Slot slot_;
   Registration* const outer_;
+  const unsigned depth_;
+  std::size_t weight_of_drain_ = 0;  // 0: there is none with a weight.
 };
 
 // Whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().

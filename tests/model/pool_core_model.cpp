@@ -30,6 +30,8 @@ class PlainAtomic {
 #include <weft/detail/trace_event.hpp>
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
+void destroy_locals() noexcept {}  // Nobody has any.
+bool runtime_is_ending() noexcept { return false; }
 }  // namespace weft::detail
 #define is_tracing is_never_tracing
 #include "pool/core/dispatch.cpp"

@@ -34,11 +34,7 @@ decltype(auto) invoke_in(Context& context, F& task) {
 template <class F>
 using ResultIn = decltype(invoke_in(std::declval<Context&>(), std::declval<std::decay_t<F>&>()));
 
-// What stop requests do: they are passed on to a source, or end a scope.
-struct RequestStop {
-  std::stop_source source;
-  void operator()() noexcept { source.request_stop(); }
-};
+// A callback that ends a scope.
 struct CancelContext {
   Context* context;
   void operator()() const noexcept { context->cancel(); }

@@ -223,8 +223,8 @@ class PoolStop {
   // Calls `call`; meanwhile the job's own source follows the pool's.
   template <class Call>
   decltype(auto) while_following(Call call) {
-    StopRegistration<Request> registration;
-    if (own_.stop_possible()) registration.add(of_pool_, Request{own_});
+    StopRegistration<RequestStop> registration;
+    if (own_.stop_possible()) registration.add(of_pool_, {own_});
     return call();
   }
   template <class F>
@@ -235,11 +235,6 @@ class PoolStop {
   void request() noexcept { own_.request_stop(); }
 
  private:
-  struct Request {
-    std::stop_source source;
-    void operator()() noexcept { source.request_stop(); }
-  };
-
   std::stop_token of_pool_;
   std::stop_source own_;
 };

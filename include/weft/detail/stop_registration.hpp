@@ -32,4 +32,10 @@ class StopRegistration {
   std::optional<std::stop_callback<Callback>> callback_;
 };
 
+// A callback that passes the request on.
+struct RequestStop {
+  std::stop_source source;
+  void operator()() noexcept { (void)source.request_stop(); }
+};
+
 }  // namespace weft::detail

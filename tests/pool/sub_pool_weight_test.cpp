@@ -1,0 +1,111 @@
+// Weights in pools in pools: a task takes as many slots of each parent.
+#include <atomic>
+#include <cstddef>
+#include <vector>
+#include <weft/go.hpp>
+
+#include "tests/pool/pool_test.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/random.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using Gate = weft::test::Event;
+
+TEST_SUITE_BEGIN("pool/sub_pool_weight");
+
+FIBER_TEST_CASE("a task with a weight takes as many slots of its pool's parents") {
+  FiberPool root({.capacity = 8});
+  FiberPool middle({.capacity = 6, .parent = &root});
+  FiberPool inner({.capacity = 6, .parent = &middle});
+  Gate hold;
+  CHECK(inner.submit({.weight = 4}, [&] { hold.wait(); }));
+  wait_until_true([&] { return root.available() == 4 && middle.available() == 2; });
+  CHECK(inner.available() == 2);
+  int started = 0;
+  while (root.try_submit([&] {
+    ++started;
+    hold.wait();
+  })) {
+  }
+  CHECK(root.available() == 0);
+  hold.set();
+  root.wait_idle();
+  CHECK(started == 4);
+  CHECK(root.available() == 8);
+  CHECK(middle.available() == 6);
+}
+
+FIBER_TEST_CASE(
+    "a task with a weight waits until its pool's parent has the slots, and is not starved") {
+  FiberPool parent({.capacity = 3, .queue_capacity = 3});
+  FiberPool sub({.capacity = 3, .queue_capacity = 10, .parent = &parent});
+  std::atomic<bool> over{false};
+  std::vector<JoinHandle<void>> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(spawn([&] {
+      while (!over.load()) CHECK(parent.submit([] { this_fiber::yield(); }));
+    }));
+  }
+  for (int round = 0; round < 20; ++round) {
+    sub.run({.weight = 3}, [&] { CHECK(parent.stats().busy == 1); });
+  }
+  over = true;
+  for (auto& stream : streams) stream.join();
+  parent.wait_idle();
+  CHECK(balanced(parent.stats()));
+  CHECK(parent.available() == 3);
+}
+
+FIBER_TEST_CASE("one that is heavier than a parent's capacity runs alone there") {
+  FiberPool parent({.capacity = 2});
+  FiberPool sub({.capacity = 5, .parent = &parent});
+  Gate hold;
+  CHECK(parent.submit([&] { hold.wait(); }));
+  auto heavy = sub.async({.weight = 5}, [&] { return parent.stats().busy; });
+  hold.set();
+  CHECK(heavy.get() == 1);
+}
+
+FIBER_TEST_CASE("tasks of all weights, in a parent and its sub-pools, keep to each capacity") {
+  constexpr std::size_t kCapacity = 6;
+  FiberPool parent({.capacity = kCapacity, .queue_capacity = 4});
+  FiberPool left({.capacity = 4, .queue_capacity = 3, .parent = &parent});
+  FiberPool right({.capacity = 5, .parent = &parent});
+  FiberPool inner({.capacity = 3, .queue_capacity = 2, .parent = &right});
+  std::atomic<std::size_t> running{0};
+  std::atomic<bool> exceeded{false};
+  const auto take_turn = [&](std::size_t weight) {
+    if (running.fetch_add(weight) + weight > kCapacity) exceeded = true;
+    this_fiber::yield();
+    running.fetch_sub(weight);
+  };
+  std::vector<JoinHandle<void>> callers;
+  for (std::uint64_t c = 0; c < 8; ++c) {
+    callers.push_back(spawn([&, c] {
+      Random random(c);
+      for (int i = 0; i < 40; ++i) {
+        FiberPool* const pools[] = {&parent, &left, &right, &inner};
+        FiberPool& first = *pools[random.below(4)];
+        FiberPool& second = *pools[random.below(4)];
+        const std::size_t outer = 1 + random.below(3);
+        const std::size_t nested = 1 + random.below(3);
+        // A task that waits for another gives all its slots back, of each pool.
+        first.run({.weight = outer}, [&] {
+          take_turn(outer);
+          second.run({.weight = nested}, [&] { take_turn(nested); });
+          take_turn(outer);
+        });
+      }
+    }));
+  }
+  for (auto& caller : callers) caller.join();
+  CHECK_FALSE(exceeded);
+  parent.wait_idle();
+  for (FiberPool* pool : {&parent, &left, &right, &inner}) {
+    CHECK(balanced(pool->stats()));
+    CHECK(pool->available() == pool->capacity());
+  }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,76 @@
+// A join returned before the closures that another caller's close had dropped were destroyed, and
+// before what its workers kept in FiberLocals was.
+#include <atomic>
+#include <utility>
+#include <weft/event.hpp>
+#include <weft/fiber_local.hpp>
+#include <weft/go.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace weft;
+
+TEST_SUITE_BEGIN("regress/pool_join");
+
+// Takes its time to end, once.
+class Cargo {
+ public:
+  explicit Cargo(std::atomic<int>& ended) : ended_(&ended) {}
+  Cargo(Cargo&& other) noexcept : ended_(std::exchange(other.ended_, nullptr)) {}
+  Cargo& operator=(Cargo&&) = delete;
+  ~Cargo() {
+    if (ended_ == nullptr) return;
+    for (int i = 0; i < 20; ++i) this_fiber::yield();
+    ++*ended_;
+  }
+
+ private:
+  std::atomic<int>* ended_;
+};
+
+FIBER_TEST_CASE("a join waits until what another close has dropped is gone") {
+  std::atomic<int> ended{0};
+  Event hold;
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  pool.go([&] { hold.wait(); });
+  while (pool.stats().busy == 0) this_fiber::yield();
+  for (int i = 0; i < 5; ++i) pool.go([cargo = Cargo(ended)] { FAIL_CHECK("dropped"); });
+  auto closer = spawn([&] { pool.close(Close::discard); });
+  while (!pool.is_closed()) this_fiber::yield();
+  hold.set();
+  pool.join();
+  CHECK(ended == 5);
+  closer.join();
+}
+
+FIBER_TEST_CASE("a join waits until what the workers keep is gone") {
+  static std::atomic<int> made, gone;
+  made = gone = 0;
+  struct Kept {
+    Kept() { ++made; }
+    ~Kept() {
+      for (int i = 0; i < 20; ++i) this_fiber::yield();
+      ++gone;
+    }
+  };
+  static FiberLocal<Kept> kept;
+  FiberPool pool({.capacity = 3});
+  for (int i = 0; i < 9; ++i) {
+    pool.go([] {
+      (void)kept.get();
+      this_fiber::yield();
+    });
+  }
+  pool.close(Close::drain);
+  pool.join();
+  CHECK(made > 0);
+  CHECK(gone == made);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
