@@ -64,10 +64,6 @@ bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   return true;
 }
 
-std::error_code why_over(const Until& until) noexcept {
-  return until.stop_requested() ? weft::Errc::cancelled : weft::Errc::timed_out;
-}
-
 }  // namespace
 
 std::error_code ClientConnection::receive(std::size_t most, const Until& until) {
@@ -150,7 +146,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const U
   const std::string head = make_call_head(url, call);
   if (head.empty()) return {.error = Errc::malformed};
   auto pool = pool_of(url);
-  if (!pool->slots.try_acquire_until(until)) return {.error = why_over(until)};
+  if (!pool->slots.try_acquire_until(until)) return {.error = until.error()};
   Lease lease(pool);
   for (;;) {
     lease.set(take_idle(*pool));

@@ -136,7 +136,7 @@ std::error_code converse(Child& child, const CommandOptions& options, CommandRes
     if (child.errors.handle() != nullptr) cases[count++] = &reads_errors;
     const std::size_t chosen = detail::select_one(std::span(cases).first(count), until);
     if (chosen == detail::kNoCase) {
-      return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+      return until.error();
     }
     std::error_code error;
     if (cases[chosen] == &writes) feed(child.input, input);

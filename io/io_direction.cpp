@@ -35,8 +35,8 @@ WaitOutcome IoDirection::wait(const Until& caller, detail::WaitReason reason) no
   WEFT_CHECK(word == kIdle || word == kReady, kTwoWaiters);
   // Read after take_edge(): a deadline set later leaves an edge that ends the wait below.
   const Until until = caller.but_before(deadline());
-  if (until.stop_requested()) return WaitOutcome::stopped;
   if (until.deadline().passed()) return WaitOutcome::timed_out;
+  if (until.stop_requested()) return WaitOutcome::stopped;
 
   detail::BoundedPark bounded(until);
   Waiter self{this, detail::current(), until.is_never() ? nullptr : &bounded.claim()};

@@ -28,10 +28,6 @@ Ready ready_for(int descriptor, Ready what) noexcept {
   return static_cast<Ready>(bits & static_cast<unsigned>(what));
 }
 
-[[nodiscard]] std::error_code why_over(const Until& until) noexcept {
-  return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
-}
-
 [[gnu::noinline]] CallResult write_quietly(int descriptor, std::span<const std::byte> data) {
   NoPipeSignal quiet;
   return quiet.note(result_of([=] { return ::write(descriptor, data.data(), data.size()); }));
@@ -116,7 +112,7 @@ Result<Ready> Watch::wait(Ready what, const Until& until) {
     auto writes = on_writable(*this);
     const std::array<detail::SelectCase*, 2> cases{&reads, &writes};
     for (;;) {
-      if (detail::select_one(cases, until) == detail::kNoCase) return {.error = why_over(until)};
+      if (detail::select_one(cases, until) == detail::kNoCase) return {.error = until.error()};
       if (handle_->is_closed_hint()) return {.error = Errc::closed};
       const Ready now = ready_for(use->descriptor(), what);
       if (now != Ready::none) return {.value = now};

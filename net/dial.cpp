@@ -173,7 +173,7 @@ Result<TcpStream> dial(std::span<const Address> addresses, const Until& until,
     if (result && !result->error) return std::move(*result);
     if (result && !first_error) first_error = result->error;
     if (!result && until.is_over()) {
-      return {.error = until.stop_requested() ? Errc::cancelled : Errc::timed_out};
+      return {.error = until.error()};
     }
     if (is_last && race.running() == 0) return {.error = first_error};
   }

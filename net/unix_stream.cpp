@@ -66,7 +66,7 @@ Result<UnixStream> UnixStream::connect(const UnixAddress& address, const Until& 
     if (!error) return {.value = UnixStream(std::move(socket))};
     if (error != std::errc::resource_unavailable_try_again) return {.error = error};
     if (!this_fiber::sleep_for(pause, until)) {
-      return {.error = until.stop_requested() ? Errc::cancelled : Errc::timed_out};
+      return {.error = until.error()};
     }
   }
 }

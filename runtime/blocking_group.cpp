@@ -55,7 +55,7 @@ void BlockingGroup::finish(detail::GroupCall& call) noexcept {
 std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& until) {
   Core& core = *core_;
   std::error_code refused;
-  if (until.is_over()) refused = until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+  if (until.is_over()) refused = until.error();
   if (!refused && core.waiting.fetch_add(1, relaxed) >= core.options.max_waiting) {
     core.waiting.fetch_sub(1, relaxed);
     core.refused.fetch_add(1, relaxed);

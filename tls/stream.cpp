@@ -105,7 +105,7 @@ std::error_code StreamState::flush(const Until& until) {
     if (wire_.out.empty() && sending_.empty()) return {};
   }
   if (!write_mutex_.try_lock_until(until)) {
-    return until.stop_requested() ? weft::Errc::cancelled : weft::Errc::timed_out;
+    return until.error();
   }
   const std::lock_guard writing(write_mutex_, std::adopt_lock);
   for (;;) {

@@ -273,7 +273,7 @@ class TaskGroup {
       }
       const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
       if (!pool_.wait_without_slot(acquire)) {
-        return until.stop_requested() ? Errc::cancelled : Errc::timed_out;
+        return until.error();
       }
     }
     return admit(std::forward<F>(task), submit);

@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <utility>
 #include <weft/deadline.hpp>
+#include <weft/error.hpp>
 
 namespace weft {
 
@@ -66,6 +67,10 @@ class Until {
   }
   // Nothing can end the wait early.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
+  // Why a wait that it has ended was ended. As of a Context: a deadline that has passed was first.
+  [[nodiscard]] Errc error() const noexcept {
+    return deadline_.passed() ? Errc::timed_out : Errc::cancelled;
+  }
   // The deadline has passed, or stop has been requested.
   [[nodiscard]] bool is_over() const noexcept { return stop_requested() || deadline_.passed(); }
 

@@ -63,7 +63,7 @@ class SlotsOfParents {
   ~SlotsOfParents() {
     if (weight_ == 1) [[likely]]
       return;
-    tell_registrations(1);
+    tell_registrations(0);
     for_each_parent([this](PoolCore& parent) { parent.shrink_slots(weight_); });
   }
   SlotsOfParents(const SlotsOfParents&) = delete;

@@ -33,6 +33,7 @@ class Registration {
   [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held; }
   // The slots of the task that it runs; a drain task has as many as the task in it.
   [[nodiscard]] std::size_t weight() const noexcept;
+  // 0: it has no task with a weight in it.
   void set_weight_of_drain(std::size_t weight) noexcept { weight_of_drain_ = weight; }
   // The one before it, as of the parent.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
@@ -48,7 +49,7 @@ class Registration {
   const Slot slot_;
   Registration* const outer_;
   const unsigned depth_;
-  std::size_t weight_of_drain_ = 0;  // 0: there is none with a weight.
+  std::size_t weight_of_drain_ = 0;
 };
 
 // Whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().

@@ -29,6 +29,11 @@ class BoundedPark {
   // Whoever is to wake the caller wins this first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
+  // Who ends the wait of one who is told to stop: the clock, if that was first; see Until::error().
+  [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
+    return until.deadline().passed() ? Claim::kClock : Claim::kStop;
+  }
+
   // Parks the caller, once; see detail::park_until(). Returns who ended it.
   Claim::Winner park(After after, WaitReason reason) noexcept {
     if (!until_.can_be_stopped()) return park_until(after, reason, until_.deadline(), claim_);
@@ -37,7 +42,9 @@ class BoundedPark {
     // Its end, which waits for a request that is under way, comes after the park.
     StopRegistration<Request> registration;
     registration.add(*until_.token(), Request{this});
-    return park_until({&BoundedPark::start, this}, reason, until_.deadline(), claim_);
+    const Claim::Winner winner =
+        park_until({&BoundedPark::start, this}, reason, until_.deadline(), claim_);
+    return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
   // By who requests the stop; at most once.

@@ -140,7 +140,7 @@ template <class List>
     WEFT_RELEASES(lock) {
   if (until.stop_requested()) {
     lock.unlock();
-    return Claim::kStop;
+    return BoundedPark::stopped_by(until);
   }
   BoundedPark bounded(until);
   waiter.waker = current();
