@@ -15,8 +15,8 @@
 #include <weft/function_pool.hpp>
 #include <weft/pool.hpp>
 #include <weft/pool_set.hpp>
-#include <weft/runtime.hpp>
 #include <weft/result_group.hpp>
+#include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "command_line.hpp"

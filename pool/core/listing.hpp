@@ -11,17 +11,20 @@ class PoolCore;
 // the pool.
 class Listing {
  public:
+  // Throws std::system_error.
   explicit Listing(PoolCore& core);
   ~Listing();
   Listing(const Listing&) = delete;
   Listing& operator=(const Listing&) = delete;
 
-  // Calls `visit` for each pool, in the order of their making; none is destroyed meanwhile, and
-  // none is made. `visit` must not park.
+  // Calls `visit` for each pool that this process has made, in that order; none is destroyed
+  // meanwhile, and none is made. A pool of a parent may be locked for ever in the child of a fork.
+  // `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
   PoolCore& core_;
+  const int process_;
   Listing* next_ = nullptr;
   Listing* previous_ = nullptr;
 };

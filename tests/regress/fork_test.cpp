@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -78,6 +80,35 @@ TEST_CASE("a fiber may fork, and the child use what a plain thread may use") {
     if (!weft::test::kSanitized) CHECK(status_of_child([] { std::exit(5); }) == 5);
     weft::this_fiber::yield();
   });
+}
+
+// A runtime's end asks all pools of the process, and of no other.
+TEST_CASE("the child of a fork has pools of its own, whatever the parent's are doing") {
+  // The parent's threads take memory all the time, over whose locks a sanitizer does not look.
+  if (weft::test::kSanitized) return;
+  const weft::test::TestGuard guard("pools in a child");
+  std::atomic<bool> over{false};
+  Runtime parents({.workers = 2});
+  parents.go([&] {
+    weft::FiberPool lasting({.capacity = 4, .queue_capacity = 100});
+    while (!over.load()) {
+      weft::FiberPool passing({.capacity = 2, .queue_capacity = 10});
+      for (int i = 0; i < 10; ++i) {
+        lasting.go([] {});
+        passing.go([] {});
+      }
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    CHECK(status_of_child([] {
+            const int sum = weft::run({.workers = 2}, [] {
+              weft::FiberPool pool({.capacity = 2});
+              return pool.run([] { return 41; }) + 1;
+            });
+            if (sum != 42) _exit(3);
+          }) == 0);
+  }
+  over = true;
 }
 
 // A thread that was parked when the parent forked is not there in the child, and must not count.
