@@ -3,6 +3,7 @@
 
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/stack_room.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/go.hpp>
 
@@ -13,10 +14,6 @@ namespace weft::detail {
 
 namespace {
 
-// A task that runs in submit() may submit another, which runs in that call, and so on. So many have
-// one stack, then the next has a new one.
-constexpr unsigned kCallsOnOneStack = 16;
-
 void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                    pool::Registration* outer) noexcept {
   const pool::Registration registration(core, item, pool::Registration::Slot::none, outer);
@@ -25,9 +22,11 @@ void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
 
 // The caller waits for the fiber, which counts as itself. False if there is none to be had.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
-                      pool::Registration* outer) noexcept {
+                      pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {
-    weft::spawn([&] { run_in_caller(core, item, number, outer); }).join();
+    weft::spawn({.stack_size = stack_size}, [&] {
+      run_in_caller(core, item, number, outer);
+    }).join();
     return true;
   }
   WEFT_CATCH_ALL { return false; }
@@ -57,10 +56,12 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
+  // A task that runs in submit() may submit another, which runs in that call, and so on. One that
+  // finds half of the stack used has a new one.
   pool::Registration* const outer = pool::Registration::of_caller();
-  const bool is_deep =
-      outer != nullptr && outer->depth() % kCallsOnOneStack == kCallsOnOneStack - 1;
-  if (!is_deep || !run_on_new_stack(core, item, answer.number, outer)) {
+  const StackRoom stack = stack_room();
+  if (stack.left >= stack.size / 2 ||
+      !run_on_new_stack(core, item, answer.number, outer, stack.size)) {
     run_in_caller(core, item, answer.number, outer);
   }
   return {};

@@ -41,8 +41,7 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
       core_(core),
       running_(running),
       slot_(slot),
-      outer_(outer),
-      depth_(outer == nullptr ? 0 : outer->depth() + 1) {
+      outer_(outer) {
   Bucket& bucket = bucket_of(fiber_);
   bucket.lock.lock();
   next_ = bucket.first;

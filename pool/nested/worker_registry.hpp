@@ -37,8 +37,6 @@ class Registration {
   void set_weight_of_drain(std::size_t weight) noexcept { weight_of_drain_ = weight; }
   // The one before it, as of the parent.
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
-  // How many are before it.
-  [[nodiscard]] unsigned depth() const noexcept { return depth_; }
 
  private:
   Registration* next_ = nullptr;
@@ -48,7 +46,6 @@ class Registration {
   const detail::PoolItem& running_;
   const Slot slot_;
   Registration* const outer_;
-  const unsigned depth_;
   std::size_t weight_of_drain_ = 0;
 };
 

@@ -22,7 +22,7 @@ FIBER_TEST_CASE("a task with a weight takes as many slots of its pool's parents"
   CHECK(inner.submit({.weight = 4}, [&] { hold.wait(); }));
   wait_until_true([&] { return root.available() == 4 && middle.available() == 2; });
   CHECK(inner.available() == 2);
-  int started = 0;
+  std::atomic<int> started{0};
   while (root.try_submit([&] {
     ++started;
     hold.wait();
