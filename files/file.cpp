@@ -122,7 +122,7 @@ Result<std::size_t> File::read_some(std::span<std::byte> buffer, std::uint64_t o
     // Into memory of its own, as the thread may go on when the wait is over.
     auto [chunk, error] = file_group().run(
         [file = file_, offset, size = std::min(buffer.size(), kMost)] {
-          Chunk read{.bytes = std::make_unique_for_overwrite<std::byte[]>(size)};
+          Chunk read{.result = {}, .bytes = std::make_unique_for_overwrite<std::byte[]>(size)};
           read.result = result_of([&] {
             return ::pread(file->get(), read.bytes.get(), size, static_cast<off_t>(offset));
           });

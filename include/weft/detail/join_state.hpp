@@ -56,7 +56,7 @@ class JoinCore {
 
   // For a select: what guards the list; under it done() does not change.
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
-  [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
+  [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
   // True for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
