@@ -22,8 +22,8 @@ TEST_SUITE_BEGIN("regress/current_runtime");
 
 TEST_CASE("a plain thread spawns to the first runtime, however many follow") {
   const weft::test::TestGuard guard("first runtime");
+  weft::Event stop;  // Outlives the runtime, whose end waits for the fiber.
   Runtime first({.workers = 1});
-  weft::Event stop;
   {
     Runtime second({.workers = 1});
     weft::go([&] { stop.wait(); });
