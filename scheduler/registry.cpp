@@ -1,15 +1,13 @@
 #include "scheduler/registry.hpp"
 
-#include <pthread.h>
-
 #include <array>
 #include <cerrno>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <utility>
 #include <vector>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/fork.hpp>
 
 #include "base/lock_until.hpp"
 #include "base/thread.hpp"
@@ -94,8 +92,7 @@ void prepare_once() {
   if (registry != nullptr) return;
   auto all = std::make_unique<std::vector<Scheduler*>>();
   auto some = std::make_unique<std::vector<Scheduler*>>();
-  const int error = pthread_atfork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
-  if (error != 0) throw std::system_error(error, std::generic_category(), "weft: pthread_atfork");
+  detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
   choosable = some.release();
   registry = all.release();
 }

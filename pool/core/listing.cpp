@@ -8,23 +8,30 @@
 namespace weft::pool {
 namespace {
 
-// Held for short, and over no switch. Guards the next two, and all links.
+// Held for short, and over no switch, nor over another thread's fork. Guards the next three, and
+// all links.
 constinit std::mutex list_mutex;
 constinit Listing* first_listed = nullptr;
 constinit Listing* last_listed = nullptr;
+constinit unsigned forks = 0;  // From the first process to this one.
 
 void hold_over_forks() {
   [[maybe_unused]] static const bool is_held = [] {
-    detail::hold_over_forks([] { list_mutex.lock(); }, [] { list_mutex.unlock(); });
+    detail::at_fork([] { list_mutex.lock(); }, [] { list_mutex.unlock(); },
+                    [] {
+                      ++forks;
+                      list_mutex.unlock();
+                    });
     return true;
   }();
 }
 
 }  // namespace
 
-Listing::Listing(PoolCore& core) : core_(core), process_(detail::process_number()) {
+Listing::Listing(PoolCore& core) : core_(core) {
   hold_over_forks();
   const std::lock_guard lock(list_mutex);
+  forks_ = forks;
   previous_ = last_listed;
   (previous_ == nullptr ? first_listed : previous_->next_) = this;
   last_listed = this;
@@ -38,9 +45,8 @@ Listing::~Listing() {
 
 void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
   const std::lock_guard lock(list_mutex);
-  const int process = detail::process_number();
   for (const Listing* each = first_listed; each != nullptr; each = each->next_) {
-    if (each->process_ == process) visit(each->core_);
+    if (each->forks_ == forks) visit(each->core_);
   }
 }
 

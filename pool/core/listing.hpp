@@ -24,7 +24,7 @@ class Listing {
 
  private:
   PoolCore& core_;
-  const int process_;
+  unsigned forks_ = 0;  // When it was made: whether in this process.
   Listing* next_ = nullptr;
   Listing* previous_ = nullptr;
 };

@@ -32,8 +32,7 @@ namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
 void destroy_locals() noexcept {}  // Nobody has any.
 bool runtime_is_ending() noexcept { return false; }
-void hold_over_forks(void (*)(), void (*)()) {}
-int process_number() noexcept { return 1; }
+void at_fork(void (*)(), void (*)(), void (*)()) {}
 }  // namespace weft::detail
 #define is_tracing is_never_tracing
 #include "pool/core/dispatch.cpp"

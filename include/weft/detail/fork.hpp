@@ -3,11 +3,8 @@
 
 namespace weft::detail {
 
-// From now on a thread that forks calls `lock` before and `unlock` after, in the child, too: no
-// other thread holds what the child needs. Throws std::system_error.
-void hold_over_forks(void (*lock)(), void (*unlock)());
-
-// Another one in the child of a fork.
-[[nodiscard]] int process_number() noexcept;
+// From now on each thread that forks makes these calls: before; after, in the parent; and in the
+// child. Throws std::system_error.
+void at_fork(void (*before)(), void (*in_parent)(), void (*in_child)());
 
 }  // namespace weft::detail
