@@ -101,6 +101,11 @@ struct Stack {
   FiberName name;
 };
 
+// The part of the caller's own stack that a function called now would have.
+[[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
+  return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
+}
+
 // Fetches what resuming a parked fiber will touch: the header and the last frames below it, all in
 // one page. Worth it where many cold fibers are about to run one after the other.
 inline void prefetch(const Stack* stack) noexcept {

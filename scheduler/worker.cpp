@@ -58,11 +58,6 @@ void check_may_switch(const Stack& stack) noexcept {
   }
 }
 
-// The part of the calling fiber's stack that a fiber called now would have.
-[[gnu::always_inline]] inline std::size_t room_left(const Stack& stack) noexcept {
-  return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
-}
-
 // The stack that a parent uses between that and the first call of an inlined child.
 constexpr std::size_t kFramesOfParent = 1 << 10;
 
@@ -311,7 +306,8 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   // A fiber that runs here may end on another worker, and this one would go on there.
   if (waiting.is_pinned()) return false;
   // The child has no less than a stack of its own would give it.
-  if (room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent) return false;
+  if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
+    return false;
   Fiber* child = take_child(target);
   // It may have been behind others, which thieves did not see for a moment.
   announce_work();
