@@ -1,12 +1,15 @@
 // Helpers of several tests of the pool.
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <atomic>
 #include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
+#include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
@@ -64,6 +67,28 @@ struct HeldPool {
   }
   Event hold;
   FiberPool pool;
+};
+
+// Callers that submit light tasks to a pool, one after the other, for as long as this lives.
+class LightTasks {
+ public:
+  explicit LightTasks(FiberPool& pool) {
+    for (int i = 0; i < 4; ++i) {
+      streams_.push_back(spawn([this, &pool] {
+        while (!over_.load()) CHECK(pool.submit([] { this_fiber::yield(); }));
+      }));
+    }
+  }
+  ~LightTasks() {
+    over_ = true;
+    for (auto& stream : streams_) stream.join();
+  }
+  LightTasks(const LightTasks&) = delete;
+  LightTasks& operator=(const LightTasks&) = delete;
+
+ private:
+  std::atomic<bool> over_{false};
+  std::vector<JoinHandle<void>> streams_;
 };
 
 // Whether a pool with these options is refused by a message that names `option`.

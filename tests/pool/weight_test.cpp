@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 #include <weft/go.hpp>
@@ -216,21 +217,14 @@ FIBER_TEST_CASE("a heavy task that waits for its own pool gives all its slots ba
 
 FIBER_TEST_CASE("heavy tasks have their slots back though light ones never cease") {
   FiberPool pool({.capacity = 3, .queue_capacity = 3});
-  std::atomic<bool> over{false};
-  std::vector<JoinHandle<void>> streams;
-  for (int i = 0; i < 4; ++i) {
-    streams.push_back(spawn([&] {
-      while (!over.load()) CHECK(pool.submit([] { this_fiber::yield(); }));
-    }));
-  }
+  std::optional<LightTasks> light(pool);
   for (int round = 0; round < 20; ++round) {
     pool.run({.weight = 3}, [&] {
       pool.run([] { this_fiber::yield(); });
       CHECK(pool.stats().busy == 1);
     });
   }
-  over = true;
-  for (auto& stream : streams) stream.join();
+  light.reset();
   pool.wait_idle();
   CHECK(balanced(pool.stats()));
   CHECK(pool.available() == 3);
