@@ -52,8 +52,7 @@ bool begin_drain(PoolState& state, Arrival arrival) noexcept {
 // of a pool has any of it. It has been taken from its queue, and counts as running there.
 class SlotsOfParents {
  public:
-  SlotsOfParents(PoolCore& core, Registration& drain, std::size_t weight) noexcept
-      : core_(core), drain_(drain), weight_(weight) {
+  explicit SlotsOfParents(Registration& drain) noexcept : drain_(drain), weight_(drain.weight()) {
     if (weight_ == 1) [[likely]]
       return;
     for_each_parent([](PoolCore& parent) { parent.release_slots(1); });
@@ -72,7 +71,7 @@ class SlotsOfParents {
  private:
   template <class Action>
   void for_each_parent(Action action) noexcept {
-    for (PoolCore* parent = core_.parent(); parent != nullptr; parent = parent->parent()) {
+    for (PoolCore* parent = drain_.core().parent(); parent != nullptr; parent = parent->parent()) {
       action(*parent);
     }
   }
@@ -86,7 +85,6 @@ class SlotsOfParents {
     });
   }
 
-  PoolCore& core_;
   Registration& drain_;
   const std::size_t weight_;
 };
@@ -118,7 +116,7 @@ class Drain {
 
  private:
   void run(PoolItem& item, Registration& registration) noexcept {
-    const SlotsOfParents slots(core_, registration, TaskQueue::weight_of(item));
+    const SlotsOfParents slots(registration);
     core_.execute(item, self_);
   }
 

@@ -38,8 +38,10 @@ void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
   state.workers.end_epoch();
   for (bool more = true; more;) {
     Effects stale;
-    for (int n = 0; n < kBatch && state.coldest_may_go(kept_workers(core)); ++n)
+    const std::size_t kept = kept_workers(core);
+    for (int n = 0; n < kBatch && state.coldest_may_go(kept); ++n) {
       state.workers.retire_coldest(stale);
+    }
     more = !stale.empty();
     core.unlock();
     stale.perform();

@@ -19,6 +19,8 @@ template <class F>
 inline constexpr bool kTakesContext = std::invocable<F&, Context&>;
 template <class F>
 inline constexpr bool kTakesTokenOnly = !kTakesContext<F> && std::invocable<F&, std::stop_token>;
+template <class F>
+inline constexpr bool kHearsOfStop = kTakesContext<F> || kTakesTokenOnly<F>;
 
 // The argument that a task of a group may take: the group's context, a stop_token, or nothing.
 template <class F>
@@ -46,15 +48,15 @@ template <class F>
 class PoolStopScope {
  public:
   PoolStopScope(const GroupPool& pool, Context& context) noexcept {
-    if constexpr (kTakesContext<F> || kTakesTokenOnly<F>) {
+    if constexpr (kHearsOfStop<F>) {
       if (pool) registration_.add(pool.stop_token(), {&context});
     }
   }
 
  private:
   struct Nothing {};
-  [[no_unique_address]] std::conditional_t<kTakesContext<F> || kTakesTokenOnly<F>,
-                                           StopRegistration<CancelContext>, Nothing>
+  [[no_unique_address]] std::conditional_t<kHearsOfStop<F>, StopRegistration<CancelContext>,
+                                           Nothing>
       registration_;
 };
 
