@@ -31,11 +31,21 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #endif
-#if !WEFT_ASIO_HAS_CANCELLATION
-#elif defined(WEFT_ASIO_STANDALONE)
+// It was an experiment once.
+#if __has_include(<boost/asio/as_tuple.hpp>) && !defined(WEFT_ASIO_STANDALONE)
+#include <boost/asio/as_tuple.hpp>
+#elif __has_include(<asio/as_tuple.hpp>) && defined(WEFT_ASIO_STANDALONE)
+#include <asio/as_tuple.hpp>
+#elif WEFT_ASIO_HAS_CANCELLATION && defined(WEFT_ASIO_STANDALONE)
 #include <asio/experimental/as_tuple.hpp>
-#else
+namespace asio {
+using experimental::as_tuple;
+}
+#elif WEFT_ASIO_HAS_CANCELLATION
 #include <boost/asio/experimental/as_tuple.hpp>
+namespace boost::asio {
+using experimental::as_tuple;
+}
 #endif
 
 #include "tests/support/fiber_test.hpp"
@@ -142,7 +152,7 @@ FIBER_TEST_CASE("errors, exceptions and tuples are what Asio's own tokens make o
   CHECK(start<void(ErrorCode, int)>(executor, drops, use_fiber[seen]) == 0);
   CHECK(seen == error::operation_aborted);
 #if WEFT_ASIO_HAS_CANCELLATION
-  const auto tuple = lib::experimental::as_tuple(use_fiber);
+  const auto tuple = lib::as_tuple(use_fiber);
   CHECK(std::get<0>(start<void(ErrorCode, int)>(executor, partly, tuple)) == refused);
 #endif
 }
