@@ -59,6 +59,12 @@ int flags_of(const OpenOptions& options) noexcept {
   return result_of([&] { return ::fstat(file, &found); });
 }
 
+// Takes it over also where there is no memory for that.
+std::shared_ptr<const Descriptor> share(const CallResult& opened) {
+  Descriptor own(static_cast<int>(opened.value));
+  return std::make_shared<const Descriptor>(std::move(own));
+}
+
 // The kinds of files that may be open here.
 std::error_code check_kind(int file) noexcept {
   struct stat found {};
@@ -93,15 +99,13 @@ Result<File> File::open(std::string path, const OpenOptions& options, const Unti
   if (opened.error == ENOENT) return {.error = opened.code()};
   std::shared_ptr<const Descriptor> file;
   if (opened.error == 0) {
-    file = std::make_shared<const Descriptor>(static_cast<int>(opened.value));
+    file = share(opened);
   } else {
     auto [made, error] = file_group().run(
         [name = std::move(path), flags, mode = options.mode] {
           const CallResult result = open_waiting(name, flags, mode);
           Result<std::shared_ptr<const Descriptor>> own{.error = result.code()};
-          if (!own.error) {
-            own.value = std::make_shared<const Descriptor>(static_cast<int>(result.value));
-          }
+          if (!own.error) own.value = share(result);
           return own;
         },
         until);

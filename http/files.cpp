@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
@@ -23,8 +24,11 @@ namespace {
 
 class File {
  public:
-  explicit File(int descriptor) noexcept : descriptor_(descriptor) {
-    if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) != 0) reset();
+  // -1: it could not be opened, and errno says why.
+  [[gnu::noinline]] explicit File(int descriptor) noexcept : descriptor_(descriptor) {
+    if (descriptor_ >= 0 && ::fstat(descriptor_, &status_) == 0) return;
+    error_ = errno;
+    reset();
   }
   ~File() { reset(); }
   File(const File&) = delete;
@@ -37,6 +41,28 @@ class File {
     return descriptor_ >= 0 && S_ISDIR(status_.st_mode);
   }
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+  // The answer for one that is no regular file.
+  [[nodiscard]] int status_instead() const noexcept {
+    switch (error_) {
+      case 0:
+      case ENOENT:
+      case ENOTDIR:
+      case ENAMETOOLONG:
+      case ELOOP:
+      case EXDEV:  // It would be outside of its folder.
+      case ENXIO:
+      case ENODEV:
+        return 404;
+      case EACCES:
+        return 403;
+      case EMFILE:
+      case ENFILE:
+      case ENOMEM:
+        return 503;
+      default:
+        return 500;
+    }
+  }
   [[nodiscard]] std::uint64_t size() const noexcept {
     return static_cast<std::uint64_t>(status_.st_size);
   }
@@ -58,6 +84,7 @@ class File {
   }
 
   int descriptor_;
+  int error_ = 0;
   struct stat status_ {};
 };
 
@@ -168,7 +195,7 @@ std::error_code send_open_file(Request& request, Response& response, const File&
     response.add_header("Allow", "GET, HEAD");
     return answer_plainly(response, 405);
   }
-  if (!file.is_regular()) return answer_plainly(response, 404);
+  if (!file.is_regular()) return answer_plainly(response, file.status_instead());
   response.add_header("ETag", file.tag());
   response.add_header("Last-Modified", format_http_date(file.modified()));
   if (!options.cache_control.empty()) response.add_header("Cache-Control", options.cache_control);
@@ -197,7 +224,7 @@ std::error_code send_open_file(Request& request, Response& response, const File&
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }
 
-// Below `folder`, whatever dots and links say. -1: there is none.
+// Below `folder`, whatever dots and links say. -1, and errno: it cannot be opened.
 int open_below(int folder, const std::string& path) noexcept {
   open_how how{};
   how.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
@@ -230,6 +257,10 @@ Handler serve_folder(std::string folder, FileOptions options) {
     }
     const File root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (path.empty() || path.ends_with('/')) path += "index.html";
+    if (!root.is_folder()) {
+      (void)answer_plainly(response, root.status_instead());
+      return;
+    }
     const File file(open_below(root.descriptor(), path));
     if (file.is_folder()) {
       // So that links in its index mean what they say.

@@ -7,7 +7,10 @@
 
 #include <array>
 #include <cerrno>
+#include <system_error>
+#include <utility>
 #include <weft/blocking.hpp>
+#include <weft/descriptor.hpp>
 #include <weft/io.hpp>
 
 #include "io/attempt.hpp"
@@ -34,25 +37,55 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return {.signal = end.si_status};
 }
 
-// A program that has been started, with our ends of its pipes.
-struct Child {
-  int process = -1;
+// Blocks. Of a program that has been killed, and when there is no descriptor to wait by.
+[[gnu::noinline]] ExitStatus reap_killed(int process) noexcept {
+  siginfo_t end{};
+  (void)result_of([&] { return ::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED); });
+  return status_of(end);
+}
+
+// A program that has been started, and our ends of its pipes. It does not outlive this.
+class Child {
+ public:
+  Child() noexcept = default;
+  ~Child() {
+    if (process_ >= 0) (void)kill();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments);
+  // Parks until it has ended by itself.
+  Result<ExitStatus> wait(const Until& until) {
+    const Result<ExitStatus> ended = wait_process(process_, until);
+    if (!ended.error) process_ = -1;
+    return ended;
+  }
+  // Ends it, with all of its group; parks until it has ended.
+  ExitStatus kill() noexcept {
+    (void)::kill(-process_, SIGKILL);
+    const auto [status, error] = wait_process(process_);
+    const int process = std::exchange(process_, -1);
+    return error ? reap_killed(process) : status;
+  }
+
   Watch input;
   Watch output;
   Watch errors;
+
+ private:
+  int process_ = -1;  // -1: it has not been started, or has been reaped.
 };
 
-int start(const std::vector<std::string>& arguments, const std::array<int, 3>& ends,
-          int& process) noexcept {
-  std::vector<char*> words;
-  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
+// Blocks for some milliseconds.
+int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
+                  int& process) noexcept {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   for (int i = 0; i < 3; ++i) {
-    ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)], i);
+    ::posix_spawn_file_actions_adddup2(&actions, ends[static_cast<std::size_t>(i)].get(), i);
   }
   // A group of its own, so that all of it can be ended, and signals as they are by default.
   sigset_t none;
@@ -64,38 +97,51 @@ int start(const std::vector<std::string>& arguments, const std::array<int, 3>& e
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
   ::posix_spawnattr_setflags(
       &attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  const int error =
-      ::posix_spawnp(&process, words[0], &actions, &attributes, words.data(), environ);
+  const int error = ::posix_spawnp(&process, words[0], &actions, &attributes, words, environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return error;
 }
 
 // The child's end of a pipe, which must block as programs expect it.
-int blocking_end(Watch& watch) noexcept {
-  const int descriptor = watch.release();
-  (void)::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
-  return descriptor;
+[[gnu::noinline]] std::error_code take_end(Watch& watch, Descriptor& end) noexcept {
+  end = Descriptor(watch.release());
+  const CallResult flags = result_of([&] { return ::fcntl(end.get(), F_GETFL); });
+  if (flags.error != 0) return flags.code();
+  return result_of([&] {
+           return ::fcntl(end.get(), F_SETFL, static_cast<int>(flags.value) & ~O_NONBLOCK);
+         })
+      .code();
 }
 
-Result<Child> start_child(const std::vector<std::string>& arguments) {
-  auto [input, no_input] = make_pipe();
-  if (no_input) return {.error = no_input};
-  auto [output, no_output] = make_pipe();
-  if (no_output) return {.error = no_output};
-  auto [errors, no_errors] = make_pipe();
-  if (no_errors) return {.error = no_errors};
-  Result<Child> child;
-  const std::array<int, 3> ends{blocking_end(input.read), blocking_end(output.write),
-                                blocking_end(errors.write)};
-  // Starting a program takes up to some milliseconds.
-  const int error = blocking([&] { return start(arguments, ends, child.value.process); });
-  for (const int end : ends) close_descriptor(end);
-  if (error != 0) return {.error = {error, std::system_category()}};
-  child.value.input = std::move(input.write);
-  child.value.output = std::move(output.read);
-  child.value.errors = std::move(errors.read);
-  return child;
+std::error_code Child::start(const std::vector<std::string>& arguments) {
+  std::array<Pipe, 3> pipes;
+  for (Pipe& pipe : pipes) {
+    auto [made, refused] = make_pipe();
+    if (refused) return refused;
+    pipe = std::move(made);
+  }
+  std::array<Descriptor, 3> ends;
+  std::error_code error = take_end(pipes[0].read, ends[0]);
+  if (!error) error = take_end(pipes[1].write, ends[1]);
+  if (!error) error = take_end(pipes[2].write, ends[2]);
+  if (error) return error;
+  std::vector<char*> words;
+  words.reserve(arguments.size() + 1);
+  for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  try {
+    int process = -1;
+    const int failed = blocking([&] { return spawn_process(words.data(), ends, process); });
+    if (failed != 0) return {failed, std::system_category()};
+    process_ = process;
+  } catch (const std::system_error& no_thread) {
+    return no_thread.code();
+  }
+  input = std::move(pipes[0].write);
+  output = std::move(pipes[1].read);
+  errors = std::move(pipes[2].read);
+  return {};
 }
 
 // Appends what there is, and ends the watch at the end of the pipe.
@@ -175,18 +221,18 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options, const Until& until) {
   if (arguments.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
-  auto [child, refused] = start_child(arguments);
-  if (refused) return {.error = refused};
+  Child child;
   Result<CommandResult> result;
+  result.error = child.start(arguments);
+  if (result.error) return result;
   result.error = converse(child, options, result.value, until);
   if (!result.error) {
-    const auto [status, error] = wait_process(child.process, until);
+    const auto [status, error] = child.wait(until);
     result.value.status = status;
     result.error = error;
     if (!error) return result;
   }
-  (void)::kill(-child.process, SIGKILL);
-  result.value.status = wait_process(child.process).value;
+  result.value.status = child.kill();
   return result;
 }
 

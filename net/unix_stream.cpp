@@ -33,9 +33,8 @@ msghdr message_of(iovec& piece, ControlRoom& control, std::size_t control_size) 
   return message;
 }
 
-std::vector<Descriptor> descriptors_of(msghdr& message) {
-  std::vector<Descriptor> found;
-  found.reserve(kMostDescriptors);  // Before any is owned.
+// `found` has room for all.
+void take_descriptors(msghdr& message, std::vector<Descriptor>& found) noexcept {
   for (cmsghdr* each = CMSG_FIRSTHDR(&message); each != nullptr;
        each = CMSG_NXTHDR(&message, each)) {
     if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_RIGHTS) continue;
@@ -46,7 +45,6 @@ std::vector<Descriptor> descriptors_of(msghdr& message) {
       found.emplace_back(descriptor);
     }
   }
-  return found;
 }
 
 }  // namespace
@@ -137,14 +135,16 @@ Result<ReceivedDescriptors> UnixStream::receive_descriptors(std::span<std::byte>
   iovec piece{buffer.data(), buffer.size()};
   ControlRoom control;
   msghdr message{};
+  Result<ReceivedDescriptors> result;
+  result.value.descriptors.reserve(kMostDescriptors);  // While nothing has come that could be lost.
   const auto [count, error] =
       attempt_until(use->read(), detail::WaitReason::readable, until, true, [&]() noexcept {
         message = message_of(piece, control, sizeof control.bytes);
         return receive_message(use->descriptor(), message);
       });
   if (error) return {.error = error};
-  Result<ReceivedDescriptors> result{
-      .value = {static_cast<std::size_t>(count), descriptors_of(message)}};
+  result.value.size = static_cast<std::size_t>(count);
+  take_descriptors(message, result.value.descriptors);
   if (count == 0) result.error = Errc::end_of_stream;
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     result.value.descriptors.clear();

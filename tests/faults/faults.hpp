@@ -23,19 +23,37 @@ enum class Call : std::uint8_t {
   control_epoll,     // epoll_ctl
   wait_epoll,        // epoll_pwait2, epoll_wait
   create_event,      // eventfd
-  open_file,         // open
+  open_file,         // open, openat2
   read_file,         // read
   write_file,        // write
   close_file,        // close
+  read_at,           // pread, preadv2
+  write_at,          // pwrite, pwritev2
+  get_status,        // stat, lstat, fstat
+  sync_file,         // fdatasync
+  rename_file,       // rename
+  open_directory,    // opendir
+  read_directory,    // readdir
+  control_file,      // fcntl
+  make_pipe,         // pipe2
+  start_process,     // posix_spawnp
+  open_process,      // pidfd_open
+  await_process,     // waitid
+  look_up,           // getaddrinfo; EAI_AGAIN and the like, without their sign
   make_socket,       // socket
+  make_pair,         // socketpair
   bind_socket,       // bind
   listen_socket,     // listen
   accept_socket,     // accept4
   connect_socket,    // connect
   set_option,        // setsockopt
+  get_option,        // getsockopt
   get_name,          // getsockname, getpeername
   receive,           // recv, recvfrom
   send,              // send, sendto
+  receive_message,   // recvmsg, recvmmsg
+  send_message,      // sendmsg, sendmmsg
+  send_file,         // sendfile
   shut_down,         // shutdown
   poll_socket,       // poll
   get_affinity,      // sched_getaffinity
@@ -43,7 +61,7 @@ enum class Call : std::uint8_t {
 [[nodiscard]] const char* to_string(Call call) noexcept;
 
 // An error number; or what a call may do that is no error, and yet is rare.
-inline constexpr int kShort = -1;  // receive, send, read and write: one byte only.
+inline constexpr int kShort = -1;  // What moves bytes of a stream or a file: one byte only.
 
 struct Fault {
   Call call;

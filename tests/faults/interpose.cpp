@@ -1,15 +1,12 @@
 // The functions below replace those of the C and C++ library in this program, libraries included,
 // and call them, unless it is their turn to fail.
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,7 +18,7 @@
 #include <cstdlib>
 #include <new>
 
-#include "tests/faults/faults.hpp"
+#include "tests/faults/interpose.hpp"
 
 namespace weft::test {
 namespace {
@@ -35,54 +32,11 @@ std::uint64_t first = 0;  // Written before `armed`, as is `fault`.
 std::atomic<std::int64_t> blocks{0};
 std::atomic<std::int64_t> mapped{0};
 
-// The error with which this call is to fail; 0: it does not.
-int fault_of(Call call) noexcept {
-  if (!armed.load() || fault.call != call) return 0;
-  const std::uint64_t number = calls.fetch_add(1) + 1;
-  if (number < first || number >= first + fault.times) return 0;
-  came.store(true);
-  return fault.error;
-}
-
-// Whether this call is to fail; sets errno then.
-bool fails(Call call) noexcept {
-  const int error = fault_of(call);
-  if (error > 0) errno = error;
-  return error > 0;
-}
-
-// How many bytes a transfer may move; 0 when it is to fail.
-std::size_t allowance(Call call, std::size_t wanted) noexcept {
-  const int error = fault_of(call);
-  if (error == kShort) return std::min<std::size_t>(wanted, 1);
-  if (error > 0) errno = error;
-  return error > 0 ? 0 : wanted;
-}
-
-// The function of the C library. Looked up each time: this is not for speed.
-template <class Function>
-Function* real(const char* name) noexcept {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
-// A caller that would wait for an edge after EAGAIN, or after a transfer that was not whole, must
-// be told of one: where the kernel does that, something comes later. Registering anew makes it say
-// what is there.
 struct Registration {
   std::atomic<int> epoll{-1};
   epoll_event event{};
 };
 std::array<Registration, 4096> registrations;
-
-void promise_edge(int descriptor) noexcept {
-  if ((fault.error != EAGAIN && fault.error != kShort) || descriptor < 0) return;
-  Registration& known = registrations.at(static_cast<std::size_t>(descriptor) % 4096);
-  const int epoll = known.epoll.load();
-  if (epoll < 0) return;
-  const int saved = errno;
-  (void)real<decltype(epoll_ctl)>("epoll_ctl")(epoll, EPOLL_CTL_MOD, descriptor, &known.event);
-  errno = saved;
-}
 
 void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
   if (fails(Call::allocate)) return nullptr;
@@ -103,6 +57,38 @@ void release(void* memory) noexcept {
 
 }  // namespace
 
+int fault_of(Call call) noexcept {
+  if (!armed.load() || fault.call != call) return 0;
+  const std::uint64_t number = calls.fetch_add(1) + 1;
+  if (number < first || number >= first + fault.times) return 0;
+  came.store(true);
+  return fault.error;
+}
+
+bool fails(Call call) noexcept {
+  const int error = fault_of(call);
+  if (error > 0) errno = error;
+  return error > 0;
+}
+
+std::size_t allowance(Call call, std::size_t wanted) noexcept {
+  const int error = fault_of(call);
+  // A write to an eventfd, of eight bytes, is whole.
+  if (error == kShort) return std::min<std::size_t>(wanted, call == Call::write_file ? 8 : 1);
+  if (error > 0) errno = error;
+  return error > 0 ? 0 : wanted;
+}
+
+void promise_edge(int descriptor) noexcept {
+  if ((fault.error != EAGAIN && fault.error != kShort) || descriptor < 0) return;
+  Registration& known = registrations.at(static_cast<std::size_t>(descriptor) % 4096);
+  const int epoll = known.epoll.load();
+  if (epoll < 0) return;
+  const int saved = errno;
+  (void)real<decltype(epoll_ctl)>("epoll_ctl")(epoll, EPOLL_CTL_MOD, descriptor, &known.event);
+  errno = saved;
+}
+
 void arm(const Fault& wanted, std::uint64_t number) noexcept {
   fault = wanted;
   first = number;
@@ -119,13 +105,54 @@ bool disarm() noexcept {
 Held held() noexcept { return {blocks.load(), mapped.load()}; }
 
 const char* to_string(Call call) noexcept {
-  constexpr std::array kNames = {
-      "operator new",  "mmap",           "munmap",     "madvise",     "process_madvise",
-      "mprotect",      "pthread_create", "futex",      "sigaltstack", "sigaction",
-      "epoll_create1", "epoll_ctl",      "epoll_wait", "eventfd",     "open",
-      "read",          "write",          "close",      "socket",      "bind",
-      "listen",        "accept4",        "connect",    "setsockopt",  "getsockname",
-      "recv",          "send",           "shutdown",   "poll",        "sched_getaffinity"};
+  constexpr std::array kNames = {"operator new",
+                                 "mmap",
+                                 "munmap",
+                                 "madvise",
+                                 "process_madvise",
+                                 "mprotect",
+                                 "pthread_create",
+                                 "futex",
+                                 "sigaltstack",
+                                 "sigaction",
+                                 "epoll_create1",
+                                 "epoll_ctl",
+                                 "epoll_wait",
+                                 "eventfd",
+                                 "open",
+                                 "read",
+                                 "write",
+                                 "close",
+                                 "pread",
+                                 "pwrite",
+                                 "stat",
+                                 "fdatasync",
+                                 "rename",
+                                 "opendir",
+                                 "readdir",
+                                 "fcntl",
+                                 "pipe2",
+                                 "posix_spawnp",
+                                 "pidfd_open",
+                                 "waitid",
+                                 "getaddrinfo",
+                                 "socket",
+                                 "socketpair",
+                                 "bind",
+                                 "listen",
+                                 "accept4",
+                                 "connect",
+                                 "setsockopt",
+                                 "getsockopt",
+                                 "getsockname",
+                                 "recv",
+                                 "send",
+                                 "recvmsg",
+                                 "sendmsg",
+                                 "sendfile",
+                                 "shutdown",
+                                 "poll",
+                                 "sched_getaffinity"};
   return kNames.at(static_cast<std::size_t>(call));
 }
 
@@ -228,66 +255,6 @@ int eventfd(unsigned count, int flags) noexcept {
   using Function = int(unsigned, int);
   return fails(Call::create_event) ? -1 : real<Function>("eventfd")(count, flags);
 }
-int open(const char* path, int flags, ...) {
-  if (fails(Call::open_file)) return -1;
-  va_list rest;
-  va_start(rest, flags);
-  const unsigned mode = (flags & O_CREAT) != 0 ? va_arg(rest, unsigned) : 0;
-  va_end(rest);
-  using Function = int(const char*, int, ...);
-  return real<Function>("open")(path, flags, mode);
-}
-ssize_t read(int descriptor, void* data, size_t bytes) {
-  const std::size_t allowed = allowance(Call::read_file, bytes);
-  return allowed == 0 && bytes > 0 ? -1 : real<decltype(read)>("read")(descriptor, data, allowed);
-}
-ssize_t write(int descriptor, const void* data, size_t bytes) {
-  // A write to an eventfd is whole.
-  const bool whole = fault.error == kShort && descriptor != STDERR_FILENO;
-  const std::size_t allowed = whole ? bytes : allowance(Call::write_file, bytes);
-  return allowed == 0 && bytes > 0 ? -1 : real<decltype(write)>("write")(descriptor, data, allowed);
-}
-int close(int descriptor) {
-  const int result = real<decltype(close)>("close")(descriptor);
-  return fails(Call::close_file) ? -1 : result;  // Linux closes it whatever it answers.
-}
-int socket(int family, int type, int protocol) noexcept {
-  return fails(Call::make_socket) ? -1 : real<decltype(socket)>("socket")(family, type, protocol);
-}
-int bind(int descriptor, const sockaddr* address, socklen_t size) noexcept {
-  return fails(Call::bind_socket) ? -1 : real<decltype(bind)>("bind")(descriptor, address, size);
-}
-int listen(int descriptor, int backlog) noexcept {
-  return fails(Call::listen_socket) ? -1 : real<decltype(listen)>("listen")(descriptor, backlog);
-}
-int accept4(int descriptor, sockaddr* address, socklen_t* size, int flags) {
-  if (!fails(Call::accept_socket)) {
-    return real<decltype(accept4)>("accept4")(descriptor, address, size, flags);
-  }
-  promise_edge(descriptor);
-  return -1;
-}
-int connect(int descriptor, const sockaddr* address, socklen_t size) {
-  return fails(Call::connect_socket)
-             ? -1
-             : real<decltype(connect)>("connect")(descriptor, address, size);
-}
-int setsockopt(int descriptor, int level, int name, const void* value, socklen_t size) noexcept {
-  return fails(Call::set_option)
-             ? -1
-             : real<decltype(setsockopt)>("setsockopt")(descriptor, level, name, value, size);
-}
-int getsockname(int descriptor, sockaddr* address, socklen_t* size) noexcept {
-  return fails(Call::get_name)
-             ? -1
-             : real<decltype(getsockname)>("getsockname")(descriptor, address, size);
-}
-int shutdown(int descriptor, int how) noexcept {
-  return fails(Call::shut_down) ? -1 : real<decltype(shutdown)>("shutdown")(descriptor, how);
-}
-int poll(pollfd* states, nfds_t count, int milliseconds) {
-  return fails(Call::poll_socket) ? -1 : real<decltype(poll)>("poll")(states, count, milliseconds);
-}
 int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t* set) noexcept {
   return fails(Call::get_affinity)
              ? -1
@@ -307,6 +274,16 @@ long syscall(long number, ...) noexcept {
       // A wake cannot fail.
       if ((a[1] & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET && fails(Call::futex_wait)) return -1;
       break;
+#ifdef SYS_pidfd_open
+    case SYS_pidfd_open:
+      if (fails(Call::open_process)) return -1;
+      break;
+#endif
+#ifdef SYS_openat2
+    case SYS_openat2:
+      if (fails(Call::open_file)) return -1;
+      break;
+#endif
     case SYS_process_madvise:
       if (fails(Call::advise_many)) return -1;
       break;

@@ -73,9 +73,9 @@ void serve(weft::net::TcpListener& listener) {
 }
 
 void one_client(const weft::net::Address& address) {
-  auto [stream, refused] = weft::net::TcpStream::connect(address, weft::Deadline::after(5s));
+  auto [stream, refused] = weft::net::TcpStream::connect(address, weft::Deadline::after(20s));
   expect_none(refused);
-  stream.set_read_deadline(weft::Deadline::after(5s));
+  stream.set_read_deadline(weft::Deadline::after(20s));
   expect_none(stream.set_no_delay(true));
   std::string text(300, 'q');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i % 26);

@@ -26,6 +26,30 @@ constexpr unsigned kPatience = 30;
 // A scenario that makes more calls of a kind is too large to be gone through one by one.
 constexpr std::uint64_t kMostCalls = 3000;
 
+// What is played, with all that a fault may lead to.
+struct Play {
+  Scenario scenario;
+  bool in_runtime;
+  const Documented& documented;
+
+  // Calls `begin` first: where faults begin.
+  template <class Begin>
+  void run(Begin begin) const {
+    if (!in_runtime) {
+      begin();
+      return scenario();
+    }
+    Runtime runtime({.workers = 1});
+    runtime.run([&] {
+      begin();
+      scenario();
+    });
+  }
+  void run() const {
+    run([] {});
+  }
+};
+
 enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
 
 // The rest of the process's life is spent on telling what went wrong.
@@ -105,18 +129,16 @@ bool is_documented(const std::error_code& code, const Fault& fault, const Docume
   return std::find(documented.begin(), documented.end(), code) != documented.end();
 }
 
-void run_with_fault(Scenario scenario, const Fault& fault, std::uint64_t number,
-                    const Documented& documented, bool& came) {
-  arm(fault, number);
+void run_with_fault(const Play& play, const Fault& fault, std::uint64_t number, bool& came) {
   try {
-    scenario();
+    play.run([&] { arm(fault, number); });
     came = disarm();
   } catch (const std::bad_alloc&) {
     came = disarm();
     if (fault.call != Call::allocate && fault.call != Call::map) fail("std::bad_alloc");
   } catch (const std::system_error& error) {
     came = disarm();
-    if (!is_documented(error.code(), fault, documented)) {
+    if (!is_documented(error.code(), fault, play.documented)) {
       fail(std::string("an error that is not documented: ") + error.what());
     }
   } catch (const std::exception& error) {
@@ -125,77 +147,103 @@ void run_with_fault(Scenario scenario, const Fault& fault, std::uint64_t number,
 }
 
 // Noexcept, so that what escapes ends it; the test framework would go on with the next case.
-[[noreturn]] void be_child(Scenario scenario, const Fault& fault, std::uint64_t number,
-                           const Documented& documented) noexcept {
+[[noreturn]] void be_child(const Play& play, const Fault& fault, std::uint64_t number) noexcept {
   signal(SIGALRM, &on_alarm);
   signal(SIGABRT, SIG_DFL);
   signal(SIGSEGV, SIG_DFL);
   std::set_terminate(&on_terminate);
   alarm(kPatience);
-  scenario();
+  play.run();
   const Books before = read_books();
   bool came = false;
-  run_with_fault(scenario, fault, number, documented, came);
+  run_with_fault(play, fault, number, came);
   if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
     fail("left behind: " + left);
   }
-  scenario();
+  play.run();
   if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
     fail("left behind by the run after it: " + left);
   }
   _exit(came ? kPassed : kNoFault);
 }
 
-struct Outcome {
-  int status;
-  std::string output;
+// A process that plays a scenario with one fault.
+class Child {
+ public:
+  Child(const Play& play, const Fault& fault, std::uint64_t number) : output_(std::tmpfile()) {
+    // Text that has not been written yet would be written twice.
+    std::cout.flush();
+    (void)std::fflush(nullptr);
+    process_ = fork();
+    if (process_ == 0) {
+      dup2(fileno(output_), STDERR_FILENO);
+      dup2(fileno(output_), STDOUT_FILENO);
+      be_child(play, fault, number);
+    }
+  }
+  // Waits for its end; once.
+  [[nodiscard]] int status() const {
+    int status = 0;
+    waitpid(process_, &status, 0);
+    return status;
+  }
+  // Takes what it wrote; once, after its end.
+  [[nodiscard]] std::string output() const {
+    std::string text;
+    std::rewind(output_);
+    char buffer[4096];
+    while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, output_)) {
+      text.append(buffer, count);
+    }
+    (void)std::fclose(output_);
+    return text;
+  }
+
+ private:
+  std::FILE* output_;
+  pid_t process_ = -1;
 };
 
-Outcome run_child(Scenario scenario, const Fault& fault, std::uint64_t number,
-                  const Documented& documented) {
-  std::FILE* output = std::tmpfile();
-  // Text that has not been written yet would be written twice.
-  std::cout.flush();
-  (void)std::fflush(nullptr);
-  const pid_t child = fork();
-  if (child == 0) {
-    dup2(fileno(output), STDERR_FILENO);
-    dup2(fileno(output), STDOUT_FILENO);
-    be_child(scenario, fault, number, documented);
-  }
-  Outcome outcome{};
-  waitpid(child, &outcome.status, 0);
-  std::rewind(output);
-  char buffer[4096];
-  while (const std::size_t count = std::fread(buffer, 1, sizeof buffer, output)) {
-    outcome.output.append(buffer, count);
-  }
-  (void)std::fclose(output);
-  return outcome;
-}
-
-void sweep_one(Scenario scenario, const Fault& fault, const Documented& documented) {
+// Several at a time, as most of them wait for the ends of threads.
+void sweep_one(const Play& play, const Fault& fault) {
   const char* only = std::getenv("WEFT_FAULT_NUMBER");
   std::uint64_t number = only != nullptr ? std::strtoull(only, nullptr, 10) : 1;
   int failures = 0;
-  for (; number < kMostCalls; ++number) {
-    const Outcome outcome = run_child(scenario, fault, number, documented);
-    const bool exited = WIFEXITED(outcome.status);
-    if (exited && WEXITSTATUS(outcome.status) == kNoFault) return;
-    if (!exited || WEXITSTATUS(outcome.status) != kPassed) {
-      FAIL_CHECK(std::string(to_string(fault.call)), " number ", number, " failed with error ",
-                 fault.error, ", wait status ", outcome.status, ":\n", outcome.output);
-      if (++failures == 5) return;  // The others say the same.
+  bool has_ended = false;
+  std::uint64_t at_once = 1;
+  while (!has_ended && failures < 5 && number < kMostCalls) {  // The others say the same.
+    std::vector<Child> children;
+    for (std::uint64_t i = 0; i < at_once; ++i) {
+      children.emplace_back(play, fault, number + i);
     }
-    if (only != nullptr) return;
+    for (const Child& child : children) {
+      const int status = child.status();
+      const std::string output = child.output();
+      const bool exited = WIFEXITED(status);
+      has_ended = has_ended || (exited && WEXITSTATUS(status) == kNoFault) || only != nullptr;
+      if (!exited || (WEXITSTATUS(status) != kPassed && WEXITSTATUS(status) != kNoFault)) {
+        FAIL_CHECK(std::string(to_string(fault.call)), " number ", number, " failed with error ",
+                   fault.error, ", wait status ", status, ":\n", output);
+        ++failures;
+      }
+      ++number;
+    }
+    at_once = std::min<std::uint64_t>(2 * at_once, 8);
   }
-  FAIL_CHECK(std::string(to_string(fault.call)), " is called more than ", kMostCalls, " times");
+  if (number >= kMostCalls) {
+    FAIL_CHECK(std::string(to_string(fault.call)), " is called more than ", kMostCalls, " times");
+  }
 }
 
 }  // namespace
 
 void sweep(Scenario scenario, std::initializer_list<Fault> faults, const Documented& documented) {
-  for (const Fault& fault : faults) sweep_one(scenario, fault, documented);
+  for (const Fault& fault : faults) sweep_one({scenario, false, documented}, fault);
+}
+
+void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
+                      const Documented& documented) {
+  for (const Fault& fault : faults) sweep_one({scenario, true, documented}, fault);
 }
 
 void expect_none(std::error_code error) {

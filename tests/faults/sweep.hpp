@@ -24,6 +24,10 @@ using Documented = std::vector<std::error_code>;
 
 void sweep(Scenario scenario, std::initializer_list<Fault> faults,
            const Documented& documented = {});
+// The same for a scenario that is played in a fiber of a runtime of one worker, whose own start is
+// not made to fail.
+void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
+                      const Documented& documented = {});
 
 // For scenarios: ends them with the error, as what is documented.
 void expect_none(std::error_code error);

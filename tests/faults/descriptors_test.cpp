@@ -1,0 +1,197 @@
+// Faults while descriptors are watched, pipes used, signals and processes waited for, programs run.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <system_error>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+
+#include "tests/faults/sweep.hpp"
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("faults/descriptors");
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::io::Ready;
+using weft::test::Call;
+using weft::test::demand;
+using weft::test::expect_none;
+using weft::test::kShort;
+using weft::test::sweep_in_runtime;
+
+void pipes() {
+  auto [pipe, refused] = weft::io::make_pipe();
+  expect_none(refused);
+  auto [set, without_set] = weft::io::WatchSet::create();
+  expect_none(without_set);
+  const std::string sent(300, 'p');
+  auto writer = weft::spawn([&pipe = pipe, &sent] {
+    const auto error =
+        weft::io::write_all(pipe.write, std::as_bytes(std::span(sent)), Deadline::after(20s)).error;
+    pipe.write = {};
+    expect_none(error);
+  });
+  std::string received;
+  std::error_code error;
+  for (;;) {
+    std::array<std::byte, 64> buffer;
+    const auto [count, failed] = weft::io::read_some(pipe.read, buffer, Deadline::after(20s));
+    error = failed;
+    if (failed) break;
+    received.append(reinterpret_cast<const char*>(buffer.data()), count);
+  }
+  pipe.read = {};
+  writer.join();
+  if (error != weft::Errc::end_of_stream) expect_none(error);
+  demand(received == sent, "a pipe gives what was put in");
+}
+TEST_CASE("pipes bear what befalls them, or say so") {
+  sweep_in_runtime(&pipes,
+                   {{Call::make_pipe, EMFILE},
+                    {Call::create_epoll, EMFILE},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::control_file, EIO},
+                    {Call::read_file, EINTR, 3},
+                    {Call::read_file, kShort, 50},
+                    {Call::write_file, EINTR, 3},
+                    {Call::close_file, EINTR},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory),
+                    std::error_code(EPIPE, std::system_category())});
+}
+
+void watch_set() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) {
+    throw std::system_error(errno, std::system_category());
+  }
+  struct CloseBoth {
+    std::array<int, 2>& ends;
+    ~CloseBoth() {
+      for (const int end : ends) ::close(end);
+    }
+  };
+  const CloseBoth close_both{ends};
+  auto [set, refused] = weft::io::WatchSet::create();
+  expect_none(refused);
+  expect_none(set.add(ends[0], Ready::read, 7));
+  expect_none(set.change(ends[0], Ready::read, 8));
+  demand(::write(ends[1], "x", 1) == 1 || errno == EINTR, "a byte is written");
+  std::array<weft::io::WatchSet::Event, 4> events;
+  const auto [count, error] = set.wait(events, Deadline::after(50ms));
+  if (error != weft::Errc::timed_out) {
+    expect_none(error);
+    demand(count == 1 && events[0].key == 8, "the event has its key");
+  }
+  expect_none(set.remove(ends[0]));
+}
+TEST_CASE("sets of watches bear what befalls them, or say so") {
+  sweep_in_runtime(&watch_set,
+                   {{Call::make_pipe, EMFILE},
+                    {Call::create_epoll, EMFILE},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::wait_epoll, EINTR, 2},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+void signals() {
+  auto [set, refused] = weft::io::SignalSet::watch({SIGUSR1, SIGUSR2});
+  expect_none(refused);
+  (void)::kill(::getpid(), SIGUSR2);
+  const auto [number, error] = set.wait(Deadline::after(20s));
+  expect_none(error);
+  demand(number == SIGUSR2, "the signal that came is told");
+}
+TEST_CASE("signals are waited for, or not, with a reason") {
+  ::signal(SIGUSR1, SIG_IGN);  // A signal that comes to nobody ends no process.
+  ::signal(SIGUSR2, SIG_IGN);
+  sweep_in_runtime(&signals,
+                   {{Call::create_event, EMFILE},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::set_handler, EINVAL},
+                    {Call::read_file, EINTR, 2},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory)});
+  ::signal(SIGUSR1, SIG_DFL);
+  ::signal(SIGUSR2, SIG_DFL);
+}
+
+bool has_children() {
+  siginfo_t end{};
+  return ::waitid(P_ALL, 0, &end, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
+}
+
+// A program that has been started has ended when the call returns, whatever has failed.
+void run(const std::vector<std::string>& arguments) {
+  std::error_code error;
+  weft::io::CommandResult result;
+  // The question is not to fail.
+  const auto demand_none_left = [] {
+    (void)weft::test::disarm();
+    demand(!has_children(), "no program is left behind");
+  };
+  try {
+    const std::string input = "some words\n";
+    auto ran = weft::io::run_command(arguments, {.input = input}, Deadline::after(10s));
+    error = ran.error;
+    result = std::move(ran.value);
+  } catch (const std::exception&) {
+    demand_none_left();
+    throw;
+  }
+  demand_none_left();
+  expect_none(error);
+  demand(result.status.success(), "the program ends well");
+  demand(result.output == "some words\n", "its output is collected");
+}
+void run_command() { run({"cat"}); }
+TEST_CASE("a program is run, or not, with a reason, and none is left behind") {
+  sweep_in_runtime(&run_command,
+                   {{Call::make_pipe, EMFILE},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::control_file, EBADF},
+                    {Call::start_process, EAGAIN},
+                    {Call::start_process, ENOENT},
+                    {Call::open_process, EMFILE},
+                    {Call::open_process, EMFILE, 2},
+                    {Call::open_process, ENOSYS, 2},
+                    {Call::await_process, EINTR},
+                    {Call::start_thread, EAGAIN},
+                    {Call::read_file, EINTR, 2},
+                    {Call::read_file, EIO},
+                    {Call::write_file, EINTR, 2},
+                    {Call::read_file, kShort, 50},
+                    {Call::close_file, EINTR},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+// It goes on when its pipes are closed, and its end is waited for.
+void run_daemon() { run({"sh", "-c", "cat; exec >&- 2>&-; sleep 0.1"}); }
+TEST_CASE("a program whose end cannot be waited for is ended") {
+  sweep_in_runtime(&run_daemon,
+                   {{Call::open_process, EMFILE},
+                    {Call::open_process, EMFILE, 2},
+                    {Call::open_process, ENOSYS, 2},
+                    {Call::await_process, EINTR},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+}  // namespace
+
+TEST_SUITE_END();

@@ -1,0 +1,138 @@
+// Faults while files are opened, read, written and replaced, and directories are walked.
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <system_error>
+#include <weft/files.hpp>
+
+#include "tests/faults/sweep.hpp"
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("faults/files");
+
+namespace {
+
+using weft::files::File;
+using weft::test::Call;
+using weft::test::demand;
+using weft::test::expect_none;
+using weft::test::kShort;
+using weft::test::sweep_in_runtime;
+
+// A folder to work in, by calls that no fault stands in front of. The process is the scenario's
+// own.
+class Folder {
+ public:
+  Folder() { demand(::mkdtemp(path_) != nullptr && ::chdir(path_) == 0, "there is a folder"); }
+  ~Folder() {
+    for (const char* name : {"old", "parts", "new"}) ::unlink(name);
+    demand(::chdir("/") == 0 && ::rmdir(path_) == 0, "nothing else is left in the folder");
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+ private:
+  char path_[32] = "/tmp/weft_faults_XXXXXX";
+};
+
+std::span<const std::byte> bytes(const std::string& text) { return std::as_bytes(std::span(text)); }
+
+void read_and_write() {
+  const Folder folder;
+  const std::string text = "what is written is read again";
+  expect_none(weft::files::write_file("old", text));
+  auto [file, unopened] =
+      File::open("parts", {.access = weft::files::Access::read_write, .create = true});
+  expect_none(unopened);
+  expect_none(file.write_all(bytes(text), 3).error);
+  expect_none(file.sync());
+  std::string part(text.size(), '\0');
+  expect_none(file.read_exactly(std::as_writable_bytes(std::span(part)), 3).error);
+  demand(part == text, "a part is what was written there");
+  const auto [size, unknown] = file.size();
+  expect_none(unknown);
+  demand(size == text.size() + 3, "the size is that of what was written");
+  const auto [whole, unread] = weft::files::read_file("old");
+  expect_none(unread);
+  demand(whole == text, "a file is what was written");
+}
+TEST_CASE("files are read and written, or say why not") {
+  sweep_in_runtime(&read_and_write, {{Call::open_file, EMFILE},
+                                     {Call::open_file, EINTR},
+                                     {Call::open_file, ENOSYS},
+                                     {Call::get_status, EIO},
+                                     {Call::write_file, ENOSPC},
+                                     {Call::write_file, kShort, 20},
+                                     {Call::read_at, EIO},
+                                     {Call::read_at, EINTR, 2},
+                                     {Call::read_at, EAGAIN},
+                                     {Call::read_at, EOPNOTSUPP},
+                                     {Call::read_at, kShort, 40},
+                                     {Call::write_at, EIO},
+                                     {Call::write_at, ENOSPC},
+                                     {Call::write_at, EOPNOTSUPP},
+                                     {Call::write_at, kShort, 40},
+                                     {Call::sync_file, EIO},
+                                     {Call::close_file, EINTR}});
+}
+TEST_CASE("files bear a lack of memory and of threads") {
+  sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
+}
+
+// Whoever reads it finds the old text or the new one.
+void replace() {
+  const Folder folder;
+  const std::string old = "old";
+  expect_none(weft::files::write_file("old", old));
+  std::error_code failed;
+  try {
+    failed = weft::files::replace_file("old", "the new text");
+  } catch (const std::bad_alloc&) {
+    failed = std::make_error_code(std::errc::not_enough_memory);
+  }
+  const auto [found, unread] = weft::files::read_file("old");
+  expect_none(unread);
+  demand(found == (failed ? old : "the new text"), "it is replaced as a whole, or not at all");
+  expect_none(failed);
+}
+TEST_CASE("a file is replaced as a whole, or stays as it was") {
+  sweep_in_runtime(&replace,
+                   {{Call::open_file, EMFILE},
+                    {Call::write_file, ENOSPC},
+                    {Call::write_file, kShort, 20},
+                    {Call::get_status, EACCES},
+                    {Call::sync_file, EIO},
+                    {Call::rename_file, EXDEV},
+                    {Call::start_thread, EAGAIN},
+                    {Call::allocate, ENOMEM}},
+                   {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+void walk() {
+  const Folder folder;
+  expect_none(weft::files::write_file("new", ""));
+  expect_none(weft::files::write_file("old", ""));
+  weft::files::Walk walk(".");
+  std::string names;
+  for (;;) {
+    const auto [entry, error] = walk.next();
+    expect_none(error);
+    if (!entry) break;
+    names += entry->path;
+  }
+  demand(names == "./new./old", "a walk comes by all files");
+}
+TEST_CASE("a directory is walked, or says why not") {
+  sweep_in_runtime(&walk, {{Call::open_directory, EMFILE},
+                           {Call::read_directory, EIO},
+                           {Call::get_status, EIO},
+                           {Call::allocate, ENOMEM}});
+}
+
+}  // namespace
+
+TEST_SUITE_END();

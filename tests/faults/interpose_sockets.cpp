@@ -1,0 +1,139 @@
+// The functions below replace those of the C library, as those of interpose.cpp do: sockets.
+#include <netdb.h>
+#include <poll.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "tests/faults/interpose.hpp"
+
+namespace weft::test {
+namespace {
+
+// False when it is to fail; `piece` takes the place of the message's, when it is to be short.
+bool may_move(Call call, msghdr& message, iovec& piece) noexcept {
+  const int error = fault_of(call);
+  if (error > 0) errno = error;
+  if (error == kShort && message.msg_iovlen > 0) {
+    piece = {message.msg_iov[0].iov_base, std::min<std::size_t>(message.msg_iov[0].iov_len, 1)};
+    message.msg_iov = &piece;
+    message.msg_iovlen = 1;
+  }
+  return error <= 0;
+}
+
+}  // namespace
+}  // namespace weft::test
+
+using namespace weft::test;  // NOLINT(google-build-using-namespace): only names of these files.
+
+extern "C" {
+
+int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
+  const int error = fault_of(Call::look_up);
+  return error > 0 ? -error
+                   : real<decltype(getaddrinfo)>("getaddrinfo")(host, service, hints, found);
+}
+int socketpair(int family, int type, int protocol, int* ends) noexcept {
+  return fails(Call::make_pair)
+             ? -1
+             : real<decltype(socketpair)>("socketpair")(family, type, protocol, ends);
+}
+int socket(int family, int type, int protocol) noexcept {
+  return fails(Call::make_socket) ? -1 : real<decltype(socket)>("socket")(family, type, protocol);
+}
+int bind(int descriptor, const sockaddr* address, socklen_t size) noexcept {
+  return fails(Call::bind_socket) ? -1 : real<decltype(bind)>("bind")(descriptor, address, size);
+}
+int listen(int descriptor, int backlog) noexcept {
+  return fails(Call::listen_socket) ? -1 : real<decltype(listen)>("listen")(descriptor, backlog);
+}
+int accept4(int descriptor, sockaddr* address, socklen_t* size, int flags) {
+  if (!fails(Call::accept_socket)) {
+    return real<decltype(accept4)>("accept4")(descriptor, address, size, flags);
+  }
+  promise_edge(descriptor);
+  return -1;
+}
+int connect(int descriptor, const sockaddr* address, socklen_t size) {
+  return fails(Call::connect_socket)
+             ? -1
+             : real<decltype(connect)>("connect")(descriptor, address, size);
+}
+int setsockopt(int descriptor, int level, int name, const void* value, socklen_t size) noexcept {
+  return fails(Call::set_option)
+             ? -1
+             : real<decltype(setsockopt)>("setsockopt")(descriptor, level, name, value, size);
+}
+int getsockopt(int descriptor, int level, int name, void* value, socklen_t* size) noexcept {
+  return fails(Call::get_option)
+             ? -1
+             : real<decltype(getsockopt)>("getsockopt")(descriptor, level, name, value, size);
+}
+int getpeername(int descriptor, sockaddr* address, socklen_t* size) noexcept {
+  return fails(Call::get_name)
+             ? -1
+             : real<decltype(getpeername)>("getpeername")(descriptor, address, size);
+}
+int getsockname(int descriptor, sockaddr* address, socklen_t* size) noexcept {
+  return fails(Call::get_name)
+             ? -1
+             : real<decltype(getsockname)>("getsockname")(descriptor, address, size);
+}
+ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
+  iovec piece{};
+  msghdr part = *message;
+  const ssize_t moved = may_move(Call::receive_message, part, piece)
+                            ? real<decltype(recvmsg)>("recvmsg")(descriptor, &part, flags)
+                            : -1;
+  part.msg_iov = message->msg_iov;
+  part.msg_iovlen = message->msg_iovlen;
+  *message = part;
+  promise_edge(descriptor);
+  return moved;
+}
+ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
+  iovec piece{};
+  msghdr part = *message;
+  const ssize_t moved = may_move(Call::send_message, part, piece)
+                            ? real<decltype(sendmsg)>("sendmsg")(descriptor, &part, flags)
+                            : -1;
+  promise_edge(descriptor);
+  return moved;
+}
+int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags, timespec* limit) {
+  const std::size_t allowed = allowance(Call::receive_message, count);
+  const int moved = allowed == 0
+                        ? -1
+                        : real<decltype(recvmmsg)>("recvmmsg")(
+                              descriptor, messages, static_cast<unsigned>(allowed), flags, limit);
+  promise_edge(descriptor);
+  return moved;
+}
+int sendmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags) {
+  const std::size_t allowed = allowance(Call::send_message, count);
+  const int moved = allowed == 0 ? -1
+                                 : real<decltype(sendmmsg)>("sendmmsg")(
+                                       descriptor, messages, static_cast<unsigned>(allowed), flags);
+  promise_edge(descriptor);
+  return moved;
+}
+ssize_t sendfile(int descriptor, int file, off_t* offset, size_t bytes) noexcept {
+  const std::size_t allowed = allowance(Call::send_file, bytes);
+  const ssize_t moved = allowed == 0 && bytes > 0 ? -1
+                                                  : real<decltype(sendfile)>("sendfile")(
+                                                        descriptor, file, offset, allowed);
+  promise_edge(descriptor);
+  return moved;
+}
+int shutdown(int descriptor, int how) noexcept {
+  return fails(Call::shut_down) ? -1 : real<decltype(shutdown)>("shutdown")(descriptor, how);
+}
+int poll(pollfd* states, nfds_t count, int milliseconds) {
+  return fails(Call::poll_socket) ? -1 : real<decltype(poll)>("poll")(states, count, milliseconds);
+}
+
+}  // extern "C"

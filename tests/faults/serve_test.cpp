@@ -1,0 +1,198 @@
+// Faults while a server accepts, clients dial by name, and groups of threads make calls.
+#include <netdb.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <exception>
+#include <span>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/blocking_group.hpp>
+#include <weft/go.hpp>
+#include <weft/net/dial.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/faults/sweep.hpp"
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("faults/serve");
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::net::Address;
+using weft::net::TcpListener;
+using weft::net::TcpStream;
+using weft::test::Call;
+using weft::test::demand;
+using weft::test::Documented;
+using weft::test::expect_none;
+using weft::test::kShort;
+using weft::test::sweep_in_runtime;
+
+// What a client sees of the fault of the other side, too.
+const Documented kOtherSide = {
+    std::make_error_code(std::errc::not_enough_memory),
+    make_error_code(weft::Errc::end_of_stream),
+    make_error_code(weft::Errc::closed),
+    {ECONNRESET, std::system_category()},
+    {EPIPE, std::system_category()},
+    {ECONNREFUSED, std::system_category()},
+};
+
+// Two questions, by way of a connection that has no fiber meanwhile.
+void ask(const Address& address) {
+  auto [stream, refused] = TcpStream::connect(address, Deadline::after(20s));
+  expect_none(refused);
+  for (int i = 0; i < 2; ++i) {
+    std::array<std::byte, 1> text{std::byte{'q'}};
+    expect_none(stream.write_all(text, Deadline::after(20s)).error);
+    expect_none(stream.read_exactly(text, Deadline::after(20s)).error);
+  }
+}
+
+// What goes wrong with one connection is not another's affair: a client that comes later is served.
+void serve_with(weft::net::ServeOptions options) {
+  options.grace = 1s;
+  auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
+  expect_none(refused);
+  const auto [address, unknown] = listener.local_address();
+  expect_none(unknown);
+  weft::net::Server server(std::move(options));
+  std::error_code served;
+  std::atomic<bool> has_ended{false};
+  auto serving = weft::spawn([&server, &served, &has_ended, &listener = listener] {
+    struct NoteEnd {
+      std::atomic<bool>& ended;
+      ~NoteEnd() { ended = true; }
+    };
+    const NoteEnd note_end{has_ended};
+    served = server.run(std::span(&listener, 1), [](weft::net::Connection& connection) {
+      std::array<std::byte, 1> request;
+      if (connection.bytes().read_exactly(request, Deadline::after(20s)).error) {
+        return weft::net::Next::close;
+      }
+      const auto error = connection.bytes().write_all(request, Deadline::after(20s)).error;
+      return error ? weft::net::Next::close : weft::net::Next::idle;
+    });
+  });
+  std::exception_ptr failed;
+  try {
+    ask(address);
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (failed && !has_ended) {
+    bool is_served = false;
+    for (int i = 0; i < 3 && !is_served; ++i) {
+      try {
+        ask(address);
+        is_served = true;
+      } catch (const std::exception&) {
+        weft::this_fiber::sleep_for(1ms);
+      }
+    }
+    demand(is_served || has_ended, "the next client is served");
+  }
+  server.drain();
+  try {
+    serving.join();
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  if (failed) std::rethrow_exception(failed);
+  expect_none(served);
+}
+void serve() { serve_with({}); }
+void serve_in_pool() {
+  weft::FiberPool pool({.capacity = 2});
+  serve_with({.run = weft::net::in_pool(pool)});
+}
+constexpr std::initializer_list<weft::test::Fault> kServerFaults = {
+    {Call::accept_socket, EMFILE}, {Call::accept_socket, EMFILE, 3},
+    {Call::accept_socket, ENOMEM}, {Call::accept_socket, ECONNABORTED, 2},
+    {Call::control_epoll, ENOSPC}, {Call::control_epoll, ENOMEM},
+    {Call::open_file, EMFILE},     {Call::receive, ECONNRESET},
+    {Call::send, EPIPE},           {Call::close_file, EINTR},
+    {Call::map, ENOMEM},           {Call::start_thread, EAGAIN},
+    {Call::allocate, ENOMEM},
+};
+TEST_CASE("a server serves the next client, whatever befell the one before") {
+  sweep_in_runtime(&serve, kServerFaults, kOtherSide);
+}
+TEST_CASE("a server whose handlers are a pool's serves the next client, too") {
+  sweep_in_runtime(&serve_in_pool, kServerFaults, kOtherSide);
+}
+
+void dial() {
+  auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
+  expect_none(refused);
+  const auto [address, unknown] = listener.local_address();
+  expect_none(unknown);
+  weft::net::Resolver resolver({.idle_time = 1ms});
+  auto [stream, undialled] = weft::net::dial("localhost:" + std::to_string(address.port()),
+                                             Deadline::after(20s), {.resolver = &resolver});
+  expect_none(undialled);
+}
+TEST_CASE("a name is dialled, or an error says why not") {
+  sweep_in_runtime(&dial,
+                   {{Call::make_socket, EMFILE},
+                    {Call::connect_socket, ECONNREFUSED},
+                    {Call::connect_socket, EADDRNOTAVAIL},
+                    {Call::get_option, ENOBUFS},
+                    {Call::control_epoll, ENOSPC},
+                    {Call::start_thread, EAGAIN},
+                    {Call::allocate, ENOMEM}},
+                   kOtherSide);
+}
+TEST_CASE("a resolver's errors are told") {
+  sweep_in_runtime(&dial, {{Call::look_up, -EAI_AGAIN}, {Call::look_up, -EAI_MEMORY}},
+                   {std::error_code(EAI_AGAIN, weft::net::resolver_category()),
+                    std::error_code(EAI_MEMORY, weft::net::resolver_category())});
+}
+
+void group() {
+  weft::BlockingGroup group({.max_threads = 2, .idle_time = 1ms});
+  std::vector<weft::JoinHandle<weft::Result<int>>> calls;
+  std::exception_ptr failed;
+  try {
+    for (int i = 0; i < 4; ++i) {
+      calls.push_back(weft::spawn([&group, i] { return group.run([i] { return i; }); }));
+    }
+  } catch (...) {
+    failed = std::current_exception();
+  }
+  std::error_code error;
+  int sum = 0;
+  for (auto& call : calls) {
+    try {
+      const auto [value, refused] = call.join();
+      sum += value;
+      if (refused) error = refused;
+    } catch (...) {
+      failed = std::current_exception();
+    }
+  }
+  if (failed) std::rethrow_exception(failed);
+  expect_none(error);
+  demand(sum == 6, "each call is made once");
+}
+TEST_CASE("a group of threads makes each call once, or says why not") {
+  sweep_in_runtime(&group, {{Call::start_thread, EAGAIN},
+                            {Call::start_thread, EAGAIN, 2},
+                            {Call::futex_wait, EINTR, 3},
+                            {Call::allocate, ENOMEM}});
+}
+
+}  // namespace
+
+TEST_SUITE_END();
