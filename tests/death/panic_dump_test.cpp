@@ -1,5 +1,4 @@
 // A failed check shows all fibers before it ends the process.
-#include <atomic>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -20,12 +19,12 @@ namespace {
 template <class Bystander>
 void fail_beside(unsigned workers, std::size_t stack_size, Bystander bystander) {
   weft::run({.workers = workers}, [&] {
-    std::atomic<bool> begun{false};
-    auto parked = weft::spawn({.name = "bystander"}, [&] {
-      begun.store(true);
-      bystander();
-    });
-    while (!begun.load()) weft::this_fiber::yield();
+    auto parked = weft::spawn({.name = "bystander"}, bystander);
+    std::ostringstream text;
+    while (text.str().find("'bystander' is parked") == std::string::npos) {
+      weft::this_fiber::yield();
+      weft::dump_fibers(text);
+    }
     weft::spawn({.stack_size = stack_size, .name = "culprit"}, [] {
       weft::Mutex mutex;
       mutex.unlock();

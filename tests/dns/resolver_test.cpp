@@ -90,10 +90,15 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
 // A name server on loopback, by UDP and TCP.
 class NameServer {
  public:
-  NameServer() : tcp_(listen_anywhere()) {
-    auto [socket, error] = UdpSocket::bind(tcp_.local_address().value);
+  NameServer() {
+    std::error_code error;
+    do {  // Until one port is free for both.
+      tcp_ = listen_anywhere();
+      auto bound = UdpSocket::bind(tcp_.local_address().value);
+      udp_ = std::move(bound.value);
+      error = bound.error;
+    } while (error == std::errc::address_in_use);
     CHECK(error == std::error_code{});
-    udp_ = std::move(socket);
     by_udp_ = spawn([this] { answer_datagrams(); });
     by_tcp_ = spawn([this] { answer_streams(); });
   }

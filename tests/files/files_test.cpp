@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -147,7 +148,19 @@ FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory ne
   files::Walk walk(folder.path());
   CHECK(walk.next(Deadline::past()).error == Errc::timed_out);
   // Not every file system can tell what it has in memory.
-  if (is_immediate) CHECK(read_through(file) == "in memory");
+  if (is_immediate) {
+    std::string text(9, '\0');
+    const auto read = [&, &opened = file] {
+      const auto room = std::as_writable_bytes(std::span(text));
+      return opened.read_exactly(room, 0, Deadline::past()).error;
+    };
+    // What the system has put out of its memory meanwhile is brought back, without the threads.
+    while (read() == Errc::timed_out) {
+      std::string again;
+      std::ifstream(folder / "file") >> again;
+    }
+    CHECK(text == "in memory");
+  }
   goes_on.set();
   for (auto& taker : takers) taker.join();
   CHECK(walk.next().value->path == folder / "file");

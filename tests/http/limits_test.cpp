@@ -86,9 +86,13 @@ FIBER_TEST_CASE("a connection on which nothing is asked is closed in the end") {
   options.limits.idle = 30ms;
   const HttpServer server(say_hello, options);
   net::TcpStream silent = server.connect();
-  net::TcpStream stream = server.connect();
-  send_text(stream, kGet);
-  CHECK(first_answer(stream).status == 200);
+  net::TcpStream stream;
+  // A client that is too slow itself, as the machine is busy, comes again.
+  for (bool served = false; !served;) {
+    stream = server.connect();
+    send_text(stream, kGet);
+    served = first_answer(stream).status == 200;
+  }
   CHECK(receive_all(stream).empty());
   CHECK(receive_all(silent).empty());
 }
@@ -156,9 +160,8 @@ FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
   for (int i = 0; i < 3; ++i) {
     streams.push_back(server.connect());
     send_text(streams.back(), kGet);
+    if (i < 2) CHECK(first_answer(streams.back()).status == 200);
   }
-  CHECK(first_answer(streams[0]).status == 200);
-  CHECK(first_answer(streams[1]).status == 200);
   streams[0].close();
   CHECK(first_answer(streams[2]).status == 200);
 }
@@ -317,17 +320,21 @@ FIBER_TEST_CASE("a server that stops answers what has been asked, and closes wha
 
 FIBER_TEST_CASE("when the grace is over, contexts end and connections are closed") {
   Event begun;
+  Event closed;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();
     begun.set();
     CHECK(wait_for_end(context));
+    closed.wait();
     CHECK(response.send("too late"));
   });
   net::TcpStream stream = server.connect();
   send_text(stream, kGet);
   begun.wait();
-  CHECK_FALSE(server.stop(Deadline::past()));
+  auto in_time = spawn([&] { return server.stop(Deadline::past()); });
   CHECK(receive_all(stream).empty());
+  closed.set();
+  CHECK_FALSE(in_time.join());
 }
 
 FIBER_TEST_CASE("requests that come while the server stops are answered or not begun") {

@@ -6,12 +6,14 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
+#include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -51,6 +53,16 @@ class Foreign {
  private:
   std::array<int, 2> ends_{-1, -1};
 };
+
+// Lets others run until a fiber is parked for `reason`, in the words of a dump.
+void await_parked(const Runtime& runtime, const std::string& reason) {
+  for (;;) {
+    std::ostringstream dump;
+    runtime.dump(dump);
+    if (dump.str().find("parked: " + reason) != std::string::npos) return;
+    this_fiber::yield();
+  }
+}
 
 }  // namespace
 
@@ -123,12 +135,12 @@ FIBER_TEST_CASE("a hang-up, a stop, a deadline and a close end a wait for a desc
     std::stop_source source;
     auto waiter = spawn(
         [&waited = watch, &source, what] { return waited.wait(what, source.get_token()).error; });
-    (void)waiter.wait_for(1ms);
+    await_parked(runtime, what == Ready::read ? "readable" : "select with sockets");
     (void)source.request_stop();
     CHECK(waiter.join() == Errc::cancelled);
   }
   auto waiter = spawn([&waited = watch] { return waited.wait(Ready::read); });
-  (void)waiter.wait_for(1ms);
+  await_parked(runtime, "readable");
   foreign.hang_up();
   CHECK(waiter.join().value == Ready::read);
   watch.close();
@@ -193,7 +205,7 @@ FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
   CHECK(!set.remove(all[3].descriptor()));
   CHECK(set.wait(events, Deadline::after(1ms)).error == Errc::timed_out);
   auto waiter = spawn([&waited = set, &events] { return waited.wait(events).error; });
-  (void)waiter.wait_for(1ms);
+  await_parked(runtime, "readable");
   set.close();
   CHECK(waiter.join() == Errc::closed);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 #include <weft/context.hpp>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
@@ -37,14 +38,11 @@ FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
     return error;
   });
   auto accept = spawn([&] { return listener.accept(token).error; });
-  auto stop = spawn([&] {
-    this_fiber::yield();
-    source.request_stop();
-  });
+  while (metrics::read().runtimes.at(0).parked_count < 3) this_fiber::yield();
+  source.request_stop();
   CHECK(read.join() == Errc::cancelled);
   CHECK(write.join() == Errc::cancelled);
   CHECK(accept.join() == std::errc::operation_canceled);
-  stop.join();
 
   CHECK(server.write_all(bytes("here")).value == 4);
   CHECK(read_text(client, 4) == "here");

@@ -4,6 +4,7 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
@@ -19,14 +20,22 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/close");
 
+namespace {
+
+// Lets others run until so many fibers wait. From a fiber or a plain thread.
+void await_parked(std::uint64_t count) {
+  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
+}
+
+}  // namespace
+
 FIBER_TEST_CASE("closing a stream ends a read that waits") {
   auto [client, server] = connected_pair();
   auto reader = spawn([&stream = client] {
     std::array<std::byte, 8> buffer;
     return stream.read_some(buffer).error;
   });
-  // Whether the reader waits already or not.
-  (void)reader.wait_for(1ms);
+  await_parked(1);
   client.close();
   CHECK(reader.join() == Errc::closed);
 }
@@ -37,7 +46,7 @@ FIBER_TEST_CASE("closing a stream ends a read with a deadline that waits") {
     std::array<std::byte, 8> buffer;
     return stream.read_some(buffer, Deadline::after(1h)).error;
   });
-  (void)reader.wait_for(1ms);
+  await_parked(1);
   client.close();
   CHECK(reader.join() == Errc::closed);
 }
@@ -49,7 +58,7 @@ FIBER_TEST_CASE("closing a stream ends a write that waits") {
     const std::vector<std::byte> much(std::size_t{16} << 20);
     return stream.write_all(much).error;
   });
-  (void)writer.wait_for(1ms);
+  await_parked(1);
   client.close();
   CHECK(writer.join() == Errc::closed);
 }
@@ -57,7 +66,7 @@ FIBER_TEST_CASE("closing a stream ends a write that waits") {
 FIBER_TEST_CASE("closing a listener ends an accept that waits") {
   TcpListener listener = listen_anywhere();
   auto acceptor = spawn([&] { return listener.accept().error; });
-  (void)acceptor.wait_for(1ms);
+  await_parked(1);
   listener.close();
   CHECK(acceptor.join() == Errc::closed);
 }
@@ -73,7 +82,7 @@ FIBER_TEST_CASE("closing ends a read and a write that wait at the same time") {
     const std::vector<std::byte> much(std::size_t{16} << 20);
     return stream.write_all(much).error;
   });
-  (void)writer.wait_for(1ms);
+  await_parked(2);
   client.close();
   CHECK(reader.join() == Errc::closed);
   CHECK(writer.join() == Errc::closed);
@@ -101,7 +110,7 @@ THREAD_TEST_CASE("a plain thread closes what a fiber waits for") {
     std::array<std::byte, 8> buffer;
     return stream.read_some(buffer).error;
   });
-  (void)reader.wait_for(1ms);
+  await_parked(1);
   client.close();
   CHECK(reader.join() == Errc::closed);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
@@ -45,7 +46,15 @@ FIBER_TEST_CASE("a write that nobody reads ends at its deadline and says how far
   CHECK(error == Errc::timed_out);
   CHECK(count > 0);
   CHECK(count < much.size());
-  CHECK(client.write_some(much, Deadline::after(1ms)).error == Errc::timed_out);
+  // There may be room again a moment later: the system passes on what it holds as it sees fit.
+  std::size_t sent = count;
+  std::error_code full;
+  while (!full) {
+    const auto [more, ended] = client.write_some(much, Deadline::after(1ms));
+    sent += more;
+    full = ended;
+  }
+  CHECK(full == Errc::timed_out);
   auto drain = spawn([&stream = server] {
     std::vector<std::byte> buffer(65'536);
     std::size_t total = 0;
@@ -58,7 +67,7 @@ FIBER_TEST_CASE("a write that nobody reads ends at its deadline and says how far
   // With a reader there is room again.
   CHECK(client.write_all(std::span(much).first(100'000)).value == 100'000);
   client.close();
-  CHECK(drain.join() == count + 100'000);
+  CHECK(drain.join() == sent + 100'000);
 }
 
 FIBER_TEST_CASE("connecting to a listener that is full ends at the deadline") {
@@ -119,8 +128,7 @@ FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
     std::array<std::byte, 8> buffer;
     return stream.read_some(buffer).error;
   });
-  // Whether the reader waits already or not.
-  (void)reader.wait_for(1ms);
+  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
   client.set_read_deadline(Deadline::after(1ms));
   CHECK(reader.join() == Errc::timed_out);
 
@@ -150,7 +158,7 @@ FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
     const std::vector<std::byte> much(std::size_t{16} << 20);
     return stream.write_all(much).error;
   });
-  (void)writer.wait_for(1ms);
+  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
   client.set_write_deadline(Deadline::after(1ms));
   CHECK(writer.join() == Errc::timed_out);
 }

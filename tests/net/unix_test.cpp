@@ -13,9 +13,11 @@
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
+#include <weft/metrics.hpp>
 #include <weft/net/select.hpp>
 #include <weft/net/unix_listener.hpp>
 #include <weft/select.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -51,6 +53,11 @@ UnixListener listen_on(const UnixAddress& address, const net::UnixListenOptions&
   auto [listener, error] = UnixListener::listen(address, options);
   CHECK(error == std::error_code{});
   return std::move(listener);
+}
+
+// Lets others run until so many of them wait.
+void await_parked(std::uint64_t count) {
+  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
 }
 
 net::UnixStreamPair make_pair() {
@@ -129,6 +136,7 @@ FIBER_TEST_CASE("while a backlog is full, connecting waits for its deadline or a
   auto stopped =
       spawn([&, token = stop.get_token()] { return UnixStream::connect(address, token).error; });
   auto patient = spawn([&] { return UnixStream::connect(address).error; });
+  await_parked(2);
   (void)stop.request_stop();
   CHECK(stopped.join() == Errc::cancelled);
   CHECK(!listener.accept().error);
@@ -178,6 +186,7 @@ FIBER_TEST_CASE(
   auto stopped = spawn([&, token = stop.get_token()] {
     return pair.first.receive_descriptors(buffer, token).error;
   });
+  await_parked(1);
   (void)stop.request_stop();
   CHECK(stopped.join() == Errc::cancelled);
   CHECK(select(net::on_readable(pair.first), otherwise()) == 1);
@@ -186,7 +195,7 @@ FIBER_TEST_CASE(
   CHECK(select(net::on_readable(pair.first)) == 0);
   CHECK(read_text(pair.first, 1) == "x");
   auto closed = spawn([&] { return pair.first.receive_descriptors(buffer).error; });
-  (void)closed.wait_for(1ms);
+  await_parked(1);
   pair.first.close();
   CHECK(closed.join() == Errc::closed);
 }

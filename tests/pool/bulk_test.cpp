@@ -128,7 +128,7 @@ FIBER_TEST_CASE("a bulk that blocks has all the workers that there may be") {
   weft::test::Event release;
   weft::test::Event again;
   Concurrency concurrency;
-  FiberPool pool({.capacity = 40, .queue_capacity = 100});
+  FiberPool pool({.capacity = 40, .queue_capacity = 100, .idle_timeout = kNever});
   const Functions tasks(100, [&] {
     const Concurrency::Stay stay(concurrency);
     release.wait();

@@ -57,7 +57,7 @@ FIBER_TEST_CASE("64 racing submitters never get more than the capacity running")
     for (const std::size_t capacity : {std::size_t{1}, std::size_t{4}}) {
       Concurrency gauge;
       std::atomic<int> ran{0};
-      FiberPool pool({.capacity = capacity, .queue_capacity = queue});
+      FiberPool pool({.capacity = capacity, .queue_capacity = queue, .idle_timeout = kNever});
       flood(pool, gauge, ran);
       pool.wait_idle();
       CHECK(ran.load() == kSubmitters * kTasksEach);
@@ -84,7 +84,7 @@ FIBER_TEST_CASE("the capacity is used in full when there is work") {
 
 FIBER_TEST_CASE("blocking tasks that follow a burst of short ones all get their workers") {
   constexpr int kTasks = 200;
-  FiberPool pool({.capacity = kTasks, .queue_capacity = 10});
+  FiberPool pool({.capacity = kTasks, .queue_capacity = 10, .idle_timeout = kNever});
   for (int round = 0; round < 20; ++round) {
     for (int i = 0; i < 3 * kTasks; ++i) CHECK(pool.submit([] {}));
     WaitGroup all_here;
@@ -105,7 +105,7 @@ FIBER_TEST_CASE("tasks that wait for one another all get workers that do not liv
   for (const std::size_t queue : {std::size_t{0}, kTasks}) {
     WaitGroup all_here;
     all_here.add(kTasks);
-    FiberPool pool({.capacity = kTasks, .queue_capacity = queue});
+    FiberPool pool({.capacity = kTasks, .queue_capacity = queue, .idle_timeout = kNever});
     for (std::size_t i = 0; i < kTasks; ++i) {
       CHECK(pool.submit([&] {
         all_here.done();
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a smaller capacity holds from the next start of a task on") {
 
 FIBER_TEST_CASE("idle workers beyond a smaller capacity are gone at once") {
   WaitGroup all_here;
-  FiberPool pool({.capacity = 8});
+  FiberPool pool({.capacity = 8, .idle_timeout = kNever});
   all_here.add(8);
   for (int i = 0; i < 8; ++i) {
     CHECK(pool.submit([&] {

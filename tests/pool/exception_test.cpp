@@ -45,10 +45,11 @@ FIBER_TEST_CASE("the handler receives what a task throws") {
 
 FIBER_TEST_CASE("a worker survives its task's exception, and its handler's") {
   std::atomic<int> handled{0};
-  FiberPool pool({.capacity = 1, .on_exception = [&](std::exception_ptr thrown) {
-                    handled.fetch_add(1);
-                    std::rethrow_exception(thrown);
-                  }});
+  FiberPool pool(
+      {.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr thrown) {
+         handled.fetch_add(1);
+         std::rethrow_exception(thrown);
+       }});
   for (int i = 0; i < 5; ++i) CHECK(pool.submit([] { throw std::runtime_error("expected"); }));
   CHECK(pool.run([] { return 1; }) == 1);
   CHECK(handled.load() == 5);
@@ -72,6 +73,7 @@ FIBER_TEST_CASE("a handler that asks is told which task it was, and who ran it")
   std::uint64_t worker = 0;
   FiberPool pool({.capacity = 1,
                   .queue_capacity = 10,
+                  .idle_timeout = kNever,
                   .on_exception =
                       [&](std::exception_ptr, const TaskInfo& task) {
                         numbers.push_back(task.number);
@@ -110,6 +112,7 @@ FIBER_TEST_CASE("the logger receives the lines, and may throw") {
   bool logger_throws = false;
   const std::function<void(std::exception_ptr)> nobody;
   FiberPool pool({.capacity = 1,
+                  .idle_timeout = kNever,
                   .on_exception = nobody,
                   .logger =
                       [&](std::string_view line) {

@@ -144,7 +144,9 @@ FIBER_TEST_CASE("exceptions go to who waits, or to on_exception, and cost no wor
   std::atomic<int> reported{0};
   FunctionPool<int, int> pool(
       [](int i) -> int { throw std::runtime_error("call " + std::to_string(i)); },
-      {.capacity = 1, .on_exception = [&](std::exception_ptr) { ++reported; }});
+      {.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr) {
+         ++reported;
+       }});
   CHECK_THROWS_WITH((void)pool.process(1), "call 1");
   CHECK_THROWS_WITH((void)pool.process_until(1h, 2), "call 2");
   CHECK(reported == 0);
@@ -178,20 +180,25 @@ FIBER_TEST_CASE("a limit ends the wait for room, and the function is never calle
 }
 
 FIBER_TEST_CASE("a limit ends the wait for the result, and the function is told") {
-  Gate release;
+  Gate begun, release;
+  std::atomic<bool> told{false};
   FunctionPool<int, int> pool(
       [&](int i, std::stop_token token) {
+        if (i == 6) begun.set();
         while (!token.stop_requested() && !release.is_set()) this_fiber::yield();
+        if (i == 6) told = token.stop_requested();
         return i;
       },
       {.capacity = 1});
-  for (int i = 0; i < 10; ++i) CHECK_FALSE(pool.process_until(100us, i).has_value());
+  for (int i = 10; i < 20; ++i) CHECK_FALSE(pool.process_until(100us, i).has_value());
   Context context;
   pool.pool().wait_idle();
   auto stopped = spawn([&] { return pool.process_until(context, 6).has_value(); });
-  wait_until_true([&] { return pool.pool().stats().busy == 1; });
+  begun.wait();
   context.cancel();
   CHECK_FALSE(stopped.join());
+  pool.pool().wait_idle();
+  CHECK(told);
   // Nobody gives up here, so it takes the event to end it.
   auto patient = spawn([&] { return pool.process(7); });
   release.set();
@@ -243,7 +250,7 @@ FIBER_TEST_CASE("each worker has an object of its own, and none is used twice at
   Objects objects;
   {
     FunctionPool<int, int> pool(per_worker([&] { return Counter(objects); }),
-                                {.capacity = 4, .queue_capacity = 100});
+                                {.capacity = 4, .queue_capacity = 100, .idle_timeout = kNever});
     for (int i = 0; i < 200; ++i) CHECK(pool.invoke(i % 3));
     pool.pool().wait_idle();
     const PoolStats stats = pool.pool().stats();
@@ -306,7 +313,7 @@ FIBER_TEST_CASE("an object that cannot be made costs a task, and no worker") {
                                 if (++attempts <= 2) throw std::runtime_error("no connection");
                                 return [](int i) { return i; };
                               }),
-                              {.capacity = 1});
+                              {.capacity = 1, .idle_timeout = kNever});
   CHECK_THROWS_WITH((void)pool.process(1), "no connection");
   CHECK_THROWS_WITH((void)pool.process_until(1h, 1), "no connection");
   CHECK(pool.process(1) == 1);

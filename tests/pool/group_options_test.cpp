@@ -23,9 +23,11 @@ namespace {
 
 // Ends when it is asked to stop.
 struct Stoppable {
+  Gate& begun;  // A worker is busy with it a moment before, when a request would still drop it.
   Gate& stopped;
   std::unique_ptr<int> cargo = std::make_unique<int>(7);
   int operator()(const std::stop_token& token) const {
+    begun.set();
     CHECK_FALSE(this_fiber::sleep_for(1h, token));
     stopped.set();
     return *cargo;
@@ -96,11 +98,11 @@ FIBER_TEST_CASE("a task of a group hears of its own stop request and timeout, an
   TaskGroup group(pool);
   ResultGroup<int> results(pool);
   std::stop_source stop;
-  Gate stopped, timed_out, cancelled;
-  group.spawn({.priority = Priority::high}, Stoppable{cancelled});
-  results.spawn({.stop = stop.get_token()}, Stoppable{stopped});
-  group.spawn({.timeout = 1ms}, Stoppable{timed_out});
-  wait_until_true([&] { return pool.stats().busy == 3 || timed_out.is_set(); });
+  Gate begun[3], stopped, timed_out, cancelled;
+  group.spawn({.priority = Priority::high}, Stoppable{begun[0], cancelled});
+  results.spawn({.stop = stop.get_token()}, Stoppable{begun[1], stopped});
+  group.spawn({.timeout = 1ms}, Stoppable{begun[2], timed_out});
+  for (const Gate& each : begun) each.wait();
   stop.request_stop();
   CHECK(results.join() == std::vector<int>{7});
   timed_out.wait();
@@ -116,13 +118,13 @@ FIBER_TEST_CASE(
     "close(cancel) reaches a task of a group with options; a refused one is where it was") {
   FiberPool pool({.capacity = 1});
   TaskGroup group(pool);
-  Gate stopped, never;
-  CHECK(group.try_spawn({.stop = std::stop_source().get_token()}, Stoppable{stopped}));
-  wait_until_true([&] { return pool.stats().busy == 1; });
+  Gate begun, stopped, never;
+  CHECK(group.try_spawn({.stop = std::stop_source().get_token()}, Stoppable{begun, stopped}));
+  begun.wait();
   pool.close(Close::cancel);
   group.join();
   CHECK(stopped.is_set());
-  Stoppable task{never};
+  Stoppable task{never, never};
   CHECK(group.spawn_or_refuse({.timeout = 1ms}, std::move(task)) == Errc::closed);
   CHECK(task.cargo != nullptr);
   OrderedStream<int> stream(pool, 2, [](int) {});
@@ -153,11 +155,11 @@ FIBER_TEST_CASE("tasks of a stream have options, and their results their order")
 FIBER_TEST_CASE("a stream tells a task of its options' stop request, and of one that it drops") {
   FiberPool pool({.capacity = 1, .queue_capacity = 2});
   std::stop_source stop;
-  Gate stopped;
+  Gate begun, stopped;
   int delivered = 0;
   OrderedStream<int> stream(pool, 4, [&](int value) { delivered = value; });
-  CHECK(stream.submit({.stop = stop.get_token()}, Stoppable{stopped}));
-  wait_until_true([&] { return pool.stats().busy == 1; });
+  CHECK(stream.submit({.stop = stop.get_token()}, Stoppable{begun, stopped}));
+  begun.wait();
   CHECK(stream.submit_until(1h, {.stop = stop.get_token()}, [] { return 9; }));
   stop.request_stop();
   bool is_cancelled = false;

@@ -135,8 +135,8 @@ FIBER_TEST_CASE("tasks that wait for others behind them get their workers in the
         done[i].set();
       }));
     }
-    CHECK(pool.stats().started == 1);
     if (closed) {
+      CHECK(pool.stats().started == 1);
       pool.close(Close::drain);
       pool.join();
     } else {

@@ -90,12 +90,17 @@ FIBER_TEST_CASE("a task may cancel its own pool, and learns of it by its own tok
 
 FIBER_TEST_CASE("cancelling a task that runs asks this one to stop, and says that it runs") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
-  auto one = pool.async(until_stopped);
-  auto other = pool.async([](const std::stop_token& token) {
+  std::atomic<int> begun{0};  // Workers are busy a moment before.
+  auto one = pool.async([&](const std::stop_token& token) {
+    ++begun;
+    until_stopped(token);
+  });
+  auto other = pool.async([&](const std::stop_token& token) {
+    ++begun;
     until_stopped(token);
     return 7;
   });
-  wait_until_true([&] { return pool.stats().busy == 2; });
+  wait_until_true([&] { return begun.load() == 2; });
   auto queued = pool.async([](const std::stop_token&) { FAIL_CHECK("it was cancelled"); });
   CHECK(queued.cancel());
   CHECK_FALSE(one.cancel());

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
@@ -15,6 +16,15 @@
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
+
+namespace {
+
+// Lets others run until so many fibers are parked: all that wait, where nobody else does.
+void wait_until_parked(std::uint64_t count) {
+  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
+}
+
+}  // namespace
 
 TEST_SUITE_BEGIN("pool/task");
 
@@ -35,7 +45,9 @@ FIBER_TEST_CASE("a task's result comes back, whatever its type") {
 
 FIBER_TEST_CASE("a task's exception comes back, and costs no worker") {
   std::atomic<int> reported{0};
-  FiberPool pool({.capacity = 1, .on_exception = [&](std::exception_ptr) { ++reported; }});
+  FiberPool pool({.capacity = 1, .idle_timeout = kNever, .on_exception = [&](std::exception_ptr) {
+                    ++reported;
+                  }});
   for (int i = 0; i < 20; ++i) {
     auto task = pool.async([]() -> int { throw std::runtime_error("the task's"); });
     CHECK_THROWS_WITH_AS(task.get(), "the task's", std::runtime_error);
@@ -80,18 +92,20 @@ FIBER_TEST_CASE("a dropped handle leaves its task alone") {
 }
 
 FIBER_TEST_CASE("a queued task can be cancelled: it never runs and its waiters go on") {
-  Event release;
+  Event begun, release;
   std::atomic<bool> ran{false};
   FiberPool pool({.capacity = 1, .queue_capacity = 5});
   auto running = pool.async([&] {
+    begun.set();  // Its worker is busy a moment before, when a cancel would still come in time.
     release.wait();
     return 1;
   });
-  wait_until_true([&] { return pool.stats().busy == 1; });
+  begun.wait();
   auto held = std::make_shared<int>(0);
   auto queued = pool.async([&, held] { ran.store(true); });
   std::vector<JoinHandle<void>> waiters;
   for (int i = 0; i < 3; ++i) waiters.push_back(spawn([&] { queued.wait(); }));
+  wait_until_parked(3);
   CHECK(queued.cancel());
   CHECK(queued.cancel());
   CHECK(held.use_count() == 1);

@@ -123,6 +123,7 @@ FIBER_TEST_CASE("the wait of a task begins with the call that was parked for roo
 
 FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; dropped ones are not") {
   weft::test::Event release;
+  const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,
                   .queue_capacity = 3,
                   .on_full = OnFull::caller_runs,
@@ -135,7 +136,8 @@ FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; droppe
   CHECK(pool.submit({.key = TaskKey(7)}, [] {}));
   pool.wait_idle();
   CHECK(pool.timings().run_time.count() == 5);
-  CHECK(pool.timings().queue_wait.max() < 60s);  // Tasks with options have stamps, too.
+  // Tasks with options have stamps, too.
+  CHECK(pool.timings().queue_wait.max() <= Clock::now() - begin);
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([] {}));

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
+#include <string>
 #include <thread>
 #include <weft/channel.hpp>
 #include <weft/detail/spin_lock.hpp>
@@ -16,6 +18,8 @@
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
 #include "tests/support/deadlock.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -111,6 +115,15 @@ TEST_CASE("the child of a fork has pools of its own, whatever the parent's are d
   over = true;
 }
 
+// How often the workers of the newest runtime have looked for a deadlock.
+std::uint64_t looks() {
+  std::uint64_t count = 0;
+  (void)weft::scheduler::visit_registry(
+      weft::Deadline::never(),
+      [&](weft::scheduler::Scheduler& scheduler) { count = scheduler.deadlock_watch().looks(); });
+  return count;
+}
+
 // A thread that was parked when the parent forked is not there in the child, and must not count.
 TEST_CASE("the child of a fork sees no deadlock where there is none") {
   if (!weft::test::kDeadlocksAreFound) return;
@@ -125,7 +138,8 @@ TEST_CASE("the child of a fork sees no deadlock where there is none") {
           Runtime runtime({.workers = 2, .on_deadlock = [&](std::string_view) { ++reports; }});
           weft::Channel<int> channel;
           auto receiver = weft::spawn([&] { (void)channel.receive(); });
-          std::this_thread::sleep_for(500ms);  // A deadlock would be reported after 100.
+          // A deadlock would be reported by the second look, if the fiber was late to the first.
+          while (looks() < 2) std::this_thread::sleep_for(10ms);
           (void)channel.send(1);
           receiver.join();
           if (reports != 0) _exit(6);
@@ -151,11 +165,19 @@ TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
   CHECK(status_of_child([] { weft::run({.workers = 2}, [] { std::exit(8); }); }) == 8);
 }
 
+// In the kernel, as one that is parked.
+bool main_thread_sleeps() {
+  std::ifstream file("/proc/self/task/" + std::to_string(getpid()) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  return text.find(") S ") != std::string::npos;
+}
+
 DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
                 "in the child of a fork, where no worker is: end it by _exit or exec") {
   weft::run({.workers = 1}, [] {
-    // Whoever runs this waits by now, and holds no lock that the child would find locked for ever.
-    std::this_thread::sleep_for(50ms);
+    // Whoever runs this is parked then, and holds no lock that nobody in the child would open.
+    while (!main_thread_sleeps()) std::this_thread::yield();
     const pid_t child = fork_quietly();
     if (child == 0) return;
     int status = 0;

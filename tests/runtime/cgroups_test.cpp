@@ -81,7 +81,7 @@ int status_in(const Group& group, Body body) {
   if (!group.exists()) return kNotPossibleHere;
   const pid_t child = fork();
   if (child == 0) {
-    alarm(30);
+    alarm(30 * weft::test::kSlowdown);
     _exit(group.enter() ? body() : kNotPossibleHere);
   }
   int status = 0;

@@ -115,20 +115,28 @@ TEST_CASE("a filter that knows no newer system calls is got along with") {
 }
 
 TEST_CASE("a process that is stopped for a while goes on where it was") {
+  int beats[2] = {};
+  REQUIRE(pipe(beats) == 0);
   const pid_t child = fork();
   if (child == 0) {
     alarm(30 * weft::test::kSlowdown);
-    _exit(weft::run({.workers = 2}, [] {
-      for (int i = 0; i < 100; ++i) weft::this_fiber::sleep_for(1ms);
+    close(beats[0]);
+    signal(SIGPIPE, SIG_IGN);
+    // It sleeps for as long as somebody listens.
+    _exit(weft::run({.workers = 2}, [&] {
+      while (write(beats[1], "x", 1) == 1) weft::this_fiber::sleep_for(1ms);
       return 0;
     }));
   }
+  close(beats[1]);
   for (int i = 0; i < 5; ++i) {
+    char all[4096];
+    CHECK(read(beats[0], all, sizeof all) > 0);
     kill(child, SIGSTOP);
     usleep(2'000);
     kill(child, SIGCONT);
-    usleep(5'000);
   }
+  close(beats[0]);
   int status = 0;
   waitpid(child, &status, 0);
   CHECK(WIFEXITED(status));

@@ -1,9 +1,11 @@
 // The end of a runtime, within a time.
 #include <chrono>
-#include <string>
+#include <optional>
+#include <thread>
 #include <weft/channel.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -29,6 +31,7 @@ THREAD_TEST_CASE("fibers that wait with the runtime's token end when it is shut 
     while (weft::this_fiber::sleep_for(1ms, token)) continue;
     ++ended;
   });
+  while (weft::metrics::read().runtimes.at(0).parked_count < 11) std::this_thread::yield();
   CHECK(!runtime.stop_token().stop_requested());
   CHECK(runtime.shut_down_for(30s * weft::test::kSlowdown));
   CHECK(runtime.stop_token().stop_requested());

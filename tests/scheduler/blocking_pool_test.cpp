@@ -86,7 +86,7 @@ TEST_CASE("a helper that was idle for long ends, and the next call starts anothe
 
 TEST_CASE("the helper that became idle last makes the next call") {
   const weft::test::TestGuard guard("last in first out");
-  BlockingPool pool(4);
+  BlockingPool pool(4, 1h);  // None ends while the other is waited for.
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
   std::atomic<bool> begun{false};

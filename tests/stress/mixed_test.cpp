@@ -34,10 +34,10 @@ class World {
 
   void live(std::uint64_t stream) {
     Random random(stream);
-    while (!progress_.time_is_up()) {
+    do {
       act(random);
       progress_.made();
-    }
+    } while (!progress_.time_is_up());
   }
   void close() {
     for (auto& channel : channels_) channel.close();

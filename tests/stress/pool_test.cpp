@@ -32,7 +32,9 @@ using Targets = std::vector<std::unique_ptr<PoolTarget>>;
 void storm(Progress& progress, Targets& targets) {
   const auto live = [&](std::uint64_t stream) {
     Random random(stream);
-    while (!progress.time_is_up()) targets[random.below(targets.size())]->act(random, 0);
+    do {
+      targets[random.below(targets.size())]->act(random, 0);
+    } while (!progress.time_is_up());
   };
   std::vector<weft::JoinHandle<void>> fibers;
   for (std::uint64_t i = 0; i < 24; ++i) fibers.push_back(weft::spawn([&live, i] { live(i); }));

@@ -48,16 +48,10 @@ void visit_numbers(const char* folder, const std::function<void(int)>& visit) {
 
 // The kernel reports a thread as joined a moment before it disappears from /proc. So threads of the
 // case before may still be seen; there are never fewer than without them.
-std::size_t threads_after_earlier_cases() {
+std::size_t threads_without_cases() {
   static std::size_t fewest = SIZE_MAX;
-  const Clock::time_point limit = Clock::now() + std::chrono::milliseconds(200);
-  std::size_t threads = TestGuard::count_threads();
-  while (threads > fewest && Clock::now() < limit) {
-    std::this_thread::yield();
-    threads = TestGuard::count_threads();
-  }
-  fewest = std::min(fewest, threads);
-  return threads;
+  fewest = std::min(fewest, TestGuard::count_threads());
+  return fewest;
 }
 
 // Runs the body with one number of workers.
@@ -114,7 +108,7 @@ TestGuard::TestGuard(const char* sentence)
     : sentence_(sentence),
       deadline_(deadline_from_environment()),
       watchdog_([this] { keep_watch(); }),
-      threads_before_(threads_after_earlier_cases()),
+      threads_before_(threads_without_cases()),
       descriptors_before_(open_descriptors()) {}
 
 TestGuard::~TestGuard() {
@@ -123,7 +117,7 @@ TestGuard::~TestGuard() {
   while (count_threads() > threads_before_ && Clock::now() < limit) std::this_thread::yield();
   // Conditional, because a message in scope is also logged when an exception passes by.
   const std::size_t threads = count_threads();
-  if (threads != threads_before_) {
+  if (threads > threads_before_) {
     FAIL_CHECK("threads at the end of the test: ", threads, ", before it: ", threads_before_);
   }
   // The threads of a sanitizer, and of the C library, open some for a moment.

@@ -12,12 +12,14 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::Channel;
 using weft::ChannelStatus;
+using weft::test::await_parked;
 
 // Numbers in values of many shapes: an optional of some fits a register, that of others does not.
 template <class T>
@@ -223,7 +225,8 @@ THREAD_TEST_CASE("close wakes all receivers and senders, fibers and threads, wit
   }
   std::thread receiver(receive_timed);
   std::thread sender(send);
-  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  await_parked(runtime, "channel receive", 10);
+  await_parked(runtime, "channel send", 10);
   empty.close();
   full.close();
   receiver.join();

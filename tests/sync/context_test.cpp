@@ -12,6 +12,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/sync/callers.hpp"
 
 TEST_SUITE_BEGIN("sync/context");
 
@@ -21,6 +22,7 @@ using weft::ChannelStatus;
 using weft::Context;
 using weft::Deadline;
 using weft::Errc;
+using weft::test::await_parked;
 
 namespace {
 
@@ -38,7 +40,7 @@ FIBER_TEST_CASE("cancelling ends the waits that observe the context, now and lat
     std::optional<int> value;
     return channel.receive_until(value, context);
   });
-  weft::this_fiber::yield();
+  await_parked(runtime, "channel receive", 1);
   CHECK(context.cancel());
   CHECK_FALSE(context.cancel());
   CHECK(waiting.join() == ChannelStatus::stopped);
@@ -207,6 +209,7 @@ THREAD_TEST_CASE("a plain thread waits in a context, and cancels one") {
   Context own(&context, Deadline::after(2ms));
   std::optional<int> value;
   CHECK(channel.receive_until(value, own) == ChannelStatus::timed_out);
+  await_parked(runtime, "channel receive", 1);
   context.cancel();
   CHECK(waiting.join() == ChannelStatus::stopped);
   CHECK(own.error() == Errc::timed_out);
@@ -267,7 +270,10 @@ FIBER_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadli
     }
     auto waiting =
         weft::spawn([&] { return weft::this_fiber::sleep_for(1h, layers.back()->until()); });
-    if (!by_deadline) layers.front()->cancel();
+    if (!by_deadline) {
+      await_parked(runtime, "sleep", 1);
+      layers.front()->cancel();
+    }
     CHECK_FALSE(waiting.join());
     for (const auto& layer : layers) {
       CHECK(layer->error() == (by_deadline ? Errc::timed_out : Errc::cancelled));

@@ -18,6 +18,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/sync/callers.hpp"
 
 TEST_SUITE_BEGIN("sync/coroutine");
 
@@ -28,6 +29,7 @@ using weft::async_send;
 using weft::async_sleep;
 using weft::Channel;
 using weft::ChannelStatus;
+using weft::test::await_parked;
 
 namespace {
 
@@ -172,7 +174,8 @@ FIBER_TEST_CASE("closing a channel resumes the coroutines that wait for it") {
   const auto send = [&]() -> Task<ChannelStatus> { co_return co_await async_send(full, 1); };
   auto receiver = weft::spawn([&] { return weft::await(receive()); });
   auto sender = weft::spawn([&] { return weft::await(send()); });
-  weft::this_fiber::yield();
+  await_parked(runtime, "channel receive", 1);
+  await_parked(runtime, "channel send", 1);
   empty.close();
   full.close();
   CHECK_FALSE(receiver.join());

@@ -18,7 +18,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using weft::Mutex;
+using weft::test::await_parked;
 using weft::test::kSlowdown;
+using weft::test::parked_fibers;
 using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/mutex");
@@ -96,7 +98,7 @@ FIBER_TEST_CASE("a timed lock that waits is woken by the unlock, not by the cloc
     if (locked) mutex.unlock();
     return locked;
   });
-  for (int i = 0; i < 10; ++i) weft::this_fiber::yield();
+  await_parked(runtime, "mutex", 1);
   mutex.unlock();
   CHECK(waiting.join());
 }
@@ -131,23 +133,18 @@ THREAD_TEST_CASE("timed locks with hardly any time lose no unlock and share no l
 FIBER_TEST_CASE("a waiter that was overtaken is handed the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;
-    std::atomic<bool> waiting{false};
     std::atomic<bool> served{false};
     mutex.lock();
     auto waiter = weft::spawn([&] {
-      waiting.store(true);
       const std::lock_guard lock(mutex);
       served.store(true);
     });
-    while (!waiting.load()) weft::this_fiber::yield();
-    int turns = 0;
-    while (!served.load()) {
-      mutex.unlock();
-      mutex.lock();
-      // Lets the waiter run on this worker while the mutex is held.
-      weft::this_fiber::yield();
-      if (++turns > 1'000'000) break;
-    }
+    await_parked(runtime, "mutex", 1);
+    mutex.unlock();
+    mutex.lock();  // Overtakes the waiter, unless that has been quicker.
+    while (!served.load() && parked_fibers(runtime, "mutex") == 0) weft::this_fiber::yield();
+    mutex.unlock();
+    mutex.lock();
     CHECK(served.load());
     mutex.unlock();
     waiter.join();

@@ -72,6 +72,7 @@ FIBER_TEST_CASE("if it throws, the caller gets the exception and the next one ru
   std::vector<weft::JoinHandle<void>> failing;
   for (int i = 0; i < 3; ++i) failing.push_back(weft::spawn(fail));
   await_parked(runtime, "once", 2);
+  await_parked(runtime, "semaphore", 1);
   CHECK(runs.load() == 1);
   // One after the other, and nobody is forgotten.
   gate.release(2);

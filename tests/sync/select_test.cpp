@@ -11,6 +11,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/sync/callers.hpp"
 
 TEST_SUITE_BEGIN("sync/select");
 
@@ -25,6 +26,7 @@ using weft::on_stop;
 using weft::on_timeout;
 using weft::otherwise;
 using weft::select;
+using weft::test::await_parked;
 
 FIBER_TEST_CASE("the case that is ready is chosen, and its handler called once") {
   Channel<int> empty;
@@ -54,7 +56,10 @@ FIBER_TEST_CASE(
     "a select that waits receives what is sent later, and sends what is received later") {
   Channel<int> first;
   Channel<int> second;
-  auto sender = weft::spawn([&] { second.send(5); });
+  auto sender = weft::spawn([&] {
+    await_parked(runtime, "select", 1);
+    second.send(5);
+  });
   int received = 0;
   CHECK(select(on_receive(first, [](auto) { FAIL_CHECK("nobody sent"); }),
                on_receive(second,
@@ -62,7 +67,10 @@ FIBER_TEST_CASE(
   CHECK(received == 5);
   sender.join();
 
-  auto receiver = weft::spawn([&] { return first.receive().value_or(-1); });
+  auto receiver = weft::spawn([&] {
+    await_parked(runtime, "select", 1);
+    return first.receive().value_or(-1);
+  });
   ChannelStatus status = ChannelStatus::would_wait;
   CHECK(select(on_receive(second, [](auto) { FAIL_CHECK("nobody sent"); }),
                on_send(first, 9, [&](ChannelStatus result) { status = result; })) == 1);
@@ -72,7 +80,10 @@ FIBER_TEST_CASE(
 
 FIBER_TEST_CASE("a closed channel is ready: empty to receive, closed to send") {
   Channel<int> channel;
-  auto closer = weft::spawn([&] { channel.close(); });
+  auto closer = weft::spawn([&] {
+    await_parked(runtime, "select", 1);
+    channel.close();
+  });
   bool empty = false;
   select(on_receive(channel, [&](std::optional<int> value) { empty = !value.has_value(); }));
   CHECK(empty);
@@ -116,7 +127,10 @@ FIBER_TEST_CASE("the timeout ends a select in which nothing happens, the earlies
 FIBER_TEST_CASE("a stop request is a case, before the select and during it") {
   Channel<int> channel;
   std::stop_source source;
-  auto stopper = weft::spawn([&] { source.request_stop(); });
+  auto stopper = weft::spawn([&] {
+    await_parked(runtime, "select", 1);
+    source.request_stop();
+  });
   int stopped = 0;
   for (int i = 0; i < 3; ++i) {
     CHECK(select(on_receive(channel, [](auto) {}),
@@ -130,7 +144,10 @@ FIBER_TEST_CASE("the end of a fiber is a case") {
   Channel<int> gate;
   auto handle = weft::spawn([&] { return gate.receive().value_or(-1); });
   CHECK(select(on_done(handle), otherwise()) == 1);
-  auto opener = weft::spawn([&] { gate.send(4); });
+  auto opener = weft::spawn([&] {
+    await_parked(runtime, "select", 1);
+    gate.send(4);
+  });
   bool done = false;
   CHECK(select(on_done(handle, [&] { done = true; })) == 0);
   CHECK(done);

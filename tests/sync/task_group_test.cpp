@@ -12,6 +12,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/sync/callers.hpp"
 
 TEST_SUITE_BEGIN("sync/task_group");
 
@@ -23,6 +24,7 @@ using weft::Deadline;
 using weft::OnError;
 using weft::ResultGroup;
 using weft::TaskGroup;
+using weft::test::await_parked;
 
 FIBER_TEST_CASE("join waits for every task, and for those that tasks have started") {
   TaskGroup group;
@@ -56,7 +58,11 @@ FIBER_TEST_CASE("the first exception cancels the others and is thrown by join") 
       if (!weft::this_fiber::sleep_for(1h, token)) ++stopped;
     });
   }
-  group.spawn([] { throw std::runtime_error("first"); });
+  group.spawn([&] {
+    await_parked(runtime, "channel receive", 3);
+    await_parked(runtime, "sleep", 3);
+    throw std::runtime_error("first");
+  });
   CHECK_THROWS_WITH(group.join(), "first");
   CHECK(stopped == 6);
   CHECK_THROWS_WITH(group.context().throw_if_over(), "first");
@@ -122,13 +128,14 @@ FIBER_TEST_CASE("a task that starts others at the limit does their work itself")
 }
 
 FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the caller's") {
-  weft::with_timeout(1h, [](Context& outer) {
+  weft::with_timeout(1h, [&](Context& outer) {
     TaskGroup group;
     CHECK(group.context().is_within(outer));
     group.spawn([&] {
       CHECK(weft::this_fiber::context() == &group.context());
       CHECK_FALSE(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
     });
+    await_parked(runtime, "sleep", 1);
     outer.cancel();
     group.join();
   });
@@ -161,6 +168,7 @@ FIBER_TEST_CASE("leaving the scope cancels what runs and waits for it") {
       weft::this_fiber::yield();
       ended = true;
     });
+    await_parked(runtime, "sleep", 1);
   }
   CHECK(ended);
 }
@@ -169,6 +177,7 @@ FIBER_TEST_CASE("a group ends with its parent's context, and at its deadline") {
   Context parent;
   TaskGroup group(&parent);
   group.spawn([&](Context& context) { CHECK_FALSE(weft::this_fiber::sleep_for(1h, context)); });
+  await_parked(runtime, "sleep", 1);
   parent.cancel();
   group.join();
   TaskGroup timed({.deadline = Deadline::after(2ms)});
@@ -205,7 +214,10 @@ FIBER_TEST_CASE("a result group throws the first exception") {
     CHECK_FALSE(weft::this_fiber::sleep_for(1h, context));
     return 1;
   });
-  group.spawn([]() -> int { throw std::runtime_error("no result"); });
+  group.spawn([&]() -> int {
+    await_parked(runtime, "sleep", 1);
+    throw std::runtime_error("no result");
+  });
   CHECK_THROWS_WITH((void)group.join(), "no result");
   CHECK(group.join().empty());
 }

@@ -13,11 +13,13 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/sync/callers.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::WaitGroup;
+using weft::test::await_parked;
 using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("sync/wait_group");
@@ -75,7 +77,7 @@ THREAD_TEST_CASE("any number may wait, fibers and plain threads") {
   for (int i = 0; i < 10; ++i) fibers.push_back(weft::spawn(wait));
   std::thread first(wait);
   std::thread second(wait);
-  for (int i = 0; i < 100; ++i) std::this_thread::yield();
+  await_parked(runtime, "wait group", 10);
   CHECK(through.load() == 0);
   group.done();
   first.join();
