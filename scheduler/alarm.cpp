@@ -4,6 +4,7 @@
 #include <weft/detail/waist.hpp>
 
 #include "scheduler/current_worker.hpp"
+#include "scheduler/destination.hpp"
 #include "scheduler/timers.hpp"
 #include "scheduler/worker.hpp"
 
@@ -21,11 +22,13 @@ class Alarm {
  public:
   Alarm(Deadline deadline, Task&& task) noexcept : deadline_(deadline), task_(std::move(task)) {}
 
-  void make_fiber() {
-    timer_.waker = spawn_parked(Task([this] { run(); }), WaitReason::timer);
+  // The fiber and its timer belong to one runtime: so both get the same choice of one.
+  void make_fiber(const scheduler::Destination& runtime) {
+    timer_.waker =
+        Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer));
     timer_.claim = &claim_;
   }
-  void start_clock() {
+  void start_clock(const scheduler::Destination& runtime) {
     if (scheduler::current_worker() != nullptr) {
       add_timer();
       return;
@@ -33,10 +36,11 @@ class Alarm {
     // Wheels belong to workers, so a plain thread sends a fiber.
     retain();
     try {
-      spawn(Task([this] {
-        add_timer();
-        release();
-      }));
+      runtime->spawn(Task([this] {
+                       add_timer();
+                       release();
+                     }),
+                     {}, nullptr);
     } catch (...) {
       release();
       throw;
@@ -84,10 +88,11 @@ class Alarm {
 
 Alarm* set_alarm(Deadline deadline, Task&& task) {
   auto owner = std::make_unique<Alarm>(deadline, std::move(task));
-  owner->make_fiber();
+  const scheduler::Destination runtime;
+  owner->make_fiber(runtime);
   AlarmHandle handle(owner.release());
   try {
-    handle->start_clock();
+    handle->start_clock(runtime);
   } catch (...) {
     // The fiber exists already: it ends without having run the task.
     (void)handle->cancel();

@@ -239,9 +239,9 @@ void Scheduler::spawn_from_outside(detail::Task&& task, std::uint8_t size_class,
 }
 
 Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
+  if (runs_on_this_thread()) return current_worker()->spawn_parked(std::move(task), reason);
   const Visit visit(visitors_);
-  Fiber& fiber =
-      make_fiber(std::move(task), static_cast<std::uint8_t>(options_.size_class), nullptr);
+  Fiber& fiber = make_fiber(std::move(task), size_class_for(0), nullptr);
   // Relaxed: for dumps; whoever wakes it publishes it.
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);

@@ -3,10 +3,7 @@
 
 #include <algorithm>
 #include <new>
-#include <optional>
-#include <system_error>
 #include <utility>
-#include <weft/error.hpp>
 
 #include "base/parker.hpp"
 #include "base/shake.hpp"
@@ -14,6 +11,7 @@
 #include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/deadlock.hpp"
+#include "scheduler/destination.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -92,31 +90,6 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-namespace {
-
-// The scheduler that a spawn goes to; lives for the duration of the spawn.
-class Destination {
- public:
-  Destination() {
-    if (Worker* worker = current_worker()) {
-      scheduler_ = &worker->scheduler();
-      return;
-    }
-    scheduler_ = choice_.emplace().get();
-    if (scheduler_ == nullptr) {
-      throw std::system_error(make_error_code(Errc::no_runtime),
-                              "weft: a plain thread spawned a fiber");
-    }
-  }
-  [[nodiscard]] Scheduler* operator->() const noexcept { return scheduler_; }
-
- private:
-  std::optional<scheduler::Choice> choice_;
-  Scheduler* scheduler_;
-};
-
-}  // namespace
-
 // Neither is inlined, by whatever optimizer: the return address tells dumps who spawned.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
@@ -124,13 +97,13 @@ class Destination {
   if (Worker* worker = current_worker()) [[likely]] {
     worker->spawn(std::move(task), caller);
   } else {
-    Destination()->spawn(std::move(task), {}, caller);
+    scheduler::Destination()->spawn(std::move(task), {}, caller);
   }
 }
 
 [[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
   shake::delay();
-  Destination()->spawn(std::move(task), options, __builtin_return_address(0));
+  scheduler::Destination()->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
 void* allocate_small(std::size_t bytes) {
@@ -151,9 +124,7 @@ void free_small(void* memory, std::size_t bytes) noexcept {
 
 Waker spawn_parked(Task&& task, WaitReason reason) {
   shake::delay();
-  Worker* worker = current_worker();
-  return Waker::of_fiber(worker != nullptr ? &worker->spawn_parked(std::move(task), reason)
-                                           : &Destination()->spawn_parked(std::move(task), reason));
+  return Waker::of_fiber(&scheduler::Destination()->spawn_parked(std::move(task), reason));
 }
 
 Waker current() noexcept {

@@ -1,12 +1,14 @@
 // To which runtime plain threads spawn when there are several. The newest was it once: fibers of an
 // application ended up in a runtime that a library had made for a moment, and were lost with it.
 #include <atomic>
+#include <chrono>
 #include <system_error>
 #include <thread>
 #include <vector>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
+#include <weft/timer.hpp>
 
 #include "tests/support/fiber_test.hpp"
 
@@ -85,6 +87,34 @@ TEST_CASE("what a plain thread has spawned runs, although runtimes come and go")
   stop = true;
   for (auto& spawner : spawners) spawner.join();
   CHECK(joined > 0);
+}
+
+TEST_CASE("a delayed call and its timer belong to one runtime, although the first one changes") {
+  const weft::test::TestGuard guard("delayed calls");
+  std::atomic<bool> stop{false};
+  std::atomic<unsigned> made{0};
+  std::atomic<unsigned> set{0};
+  std::atomic<unsigned> ended{0};
+  std::vector<std::thread> runtimes;
+  // Two that end in turns, so that there is always another one, and mostly one.
+  for (int i = 0; i < 2; ++i) {
+    runtimes.emplace_back([&] {
+      while (!stop) {
+        Runtime({.workers = 1}).run([] {});
+        ++ended;
+      }
+    });
+  }
+  while (ended < 300 / kSlowdown || made == 0) {
+    try {
+      (void)weft::call_after(std::chrono::microseconds(50), [&] { ++made; });
+      ++set;
+    } catch (const std::system_error&) {  // None existed at that moment.
+    }
+  }
+  stop = true;
+  for (auto& runtime : runtimes) runtime.join();  // They end, and with them all calls.
+  CHECK(made == set);
 }
 
 TEST_CASE("beside a runtime that stays, others that come and go get none of its fibers") {
