@@ -3,13 +3,17 @@
 #include <ares.h>
 #include <netdb.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <span>
 #include <system_error>
 #include <utility>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/io.hpp>
+#include <weft/net/datagram_socket.hpp>
 
 namespace weft::dns {
 
@@ -49,32 +53,19 @@ std::string list_of(std::span<const net::Address> servers) {
   return text;
 }
 
-// One question, with a channel of c-ares of its own, and so with sockets of its own. A channel is
-// for one thread at a time: one for all questions would want a lock held over system calls, or a
-// fiber of its own and two wakes a question. And as each question comes from a port that the system
-// has chosen anew, strangers have a harder time to guess where the answer is expected.
-class Question {
+// A channel of c-ares, which closes its sockets in the end.
+class Channel {
  public:
-  Question() = default;
-  Question(const Question&) = delete;
-  Question& operator=(const Question&) = delete;
-  // Gives up what is still being asked: c-ares calls on_answer then, and closes its sockets.
-  ~Question() {
-    if (channel_ != nullptr) ares_destroy(channel_);
-    if (found_ != nullptr) ares_freeaddrinfo(found_);
-  }
-
-  std::error_code open(const ResolverOptions& options) {
-    auto [set, refused] = io::WatchSet::create();
-    if (refused) return refused;
-    set_ = std::move(set);
+  // `lookups`: where it looks, as c-ares has it: 'f' /etc/hosts, 'b' the name servers. Whoever
+  // wants to know about sockets has `on_socket` called with `data`. `error` tells if it could not
+  // be had.
+  Channel(const ResolverOptions& options, std::string lookups, ares_sock_state_cb on_socket,
+          void* data, std::error_code& error) {
     ares_options given{};
     int mask = ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS;
-    given.sock_state_cb = &Question::on_socket;
-    given.sock_state_cb_data = this;
-    // By nsswitch.conf c-ares may put DNS first. It copies the text.
-    char files_first[] = "fb";
-    given.lookups = files_first;
+    given.sock_state_cb = on_socket;
+    given.sock_state_cb_data = data;
+    given.lookups = lookups.data();  // It copies the text.
     if (options.attempt_time.count() > 0) {
       mask |= ARES_OPT_TIMEOUTMS;
       given.timeout = static_cast<int>(options.attempt_time.count());
@@ -85,46 +76,138 @@ class Question {
     }
     if (const int status = ares_init_options(&channel_, &given, mask); status != ARES_SUCCESS) {
       channel_ = nullptr;
-      return error_of(status);
+      error = error_of(status);
+    } else if (!options.servers.empty()) {
+      error = error_of(ares_set_servers_ports_csv(channel_, list_of(options.servers).c_str()));
     }
-    if (options.servers.empty()) return {};
-    return error_of(ares_set_servers_ports_csv(channel_, list_of(options.servers).c_str()));
+  }
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  // Gives up what is still being asked: c-ares tells each answer so.
+  ~Channel() {
+    if (channel_ != nullptr) ares_destroy(channel_);
   }
 
-  // Parks until there is an answer.
-  std::error_code ask(const std::string& host, const Until& until) {
+  [[nodiscard]] ares_channel get() const noexcept { return channel_; }
+
+ private:
+  ares_channel channel_ = nullptr;
+};
+
+// What is found out about a name: its addresses of one kind, or of both.
+class Answer {
+ public:
+  Answer() = default;
+  Answer(const Answer&) = delete;
+  Answer& operator=(const Answer&) = delete;
+  ~Answer() {
+    if (found_ != nullptr) ares_freeaddrinfo(found_);
+  }
+
+  // It may be there when this returns. It must outlive the channel.
+  void ask_for(const Channel& channel, const std::string& host, int family) {
     ares_addrinfo_hints hints{};
-    hints.ai_family = AF_UNSPEC;
+    hints.ai_family = family;
     hints.ai_socktype = SOCK_STREAM;
-    ares_getaddrinfo(channel_, host.c_str(), nullptr, &hints, &Question::on_answer, this);
-    while (!answered_) {
+    ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, &Answer::come, this);
+  }
+
+  [[nodiscard]] bool is_there() const noexcept { return is_there_; }
+  [[nodiscard]] bool has_addresses() const noexcept { return found_ != nullptr; }
+  // That there is no such address, other than that there was no answer.
+  [[nodiscard]] bool is_none() const noexcept {
+    return status_ == ARES_ENOTFOUND || status_ == ARES_ENODATA;
+  }
+  [[nodiscard]] std::error_code error() const { return error_of(status_); }
+  void append_to(std::vector<net::Address>& all, std::uint16_t port) const {
+    for (const auto* node = found_ != nullptr ? found_->nodes : nullptr; node != nullptr;
+         node = node->ai_next) {
+      const auto [found, other] = net::Address::from_system(node->ai_addr, node->ai_addrlen);
+      if (!other) all.push_back(found.with_port(port));
+    }
+  }
+
+ private:
+  // Called by c-ares, which knows no exceptions.
+  static void come(void* self, int status, int, ares_addrinfo* found) noexcept {
+    auto& answer = *static_cast<Answer*>(self);
+    answer.status_ = status;
+    answer.found_ = found;
+    answer.is_there_ = true;
+  }
+
+  bool is_there_ = false;
+  int status_ = ARES_SUCCESS;
+  ares_addrinfo* found_ = nullptr;
+};
+
+// The name servers' addresses of a name, of both kinds. Each question has a channel of its own, and
+// so sockets of its own. A channel is for one thread at a time: one for all questions would want a
+// lock held over system calls, or a fiber of its own and two wakes a question. And as each question
+// comes from a port that the system has chosen anew, strangers have a harder time to guess where
+// the answer is expected.
+class Question {
+ public:
+  // `refused` tells if it cannot be asked.
+  Question(const ResolverOptions& options, std::error_code& refused)
+      : delay_(options.resolution_delay), channel_(options, "b", &on_socket, this, refused) {
+    if (refused) return;
+    auto [set, error] = io::WatchSet::create();
+    set_ = std::move(set);
+    refused = error;
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+  ~Question() = default;
+
+  // Parks until there are both answers, or one has had addresses for the delay.
+  std::error_code ask(const std::string& host, const Until& until) {
+    v6_.ask_for(channel_, host, AF_INET6);
+    v4_.ask_for(channel_, host, AF_INET);
+    Deadline enough = Deadline::never();
+    for (bool waits_for_other = false; !v6_.is_there() || !v4_.is_there();) {
       if (refused_) return refused_;
+      if (!waits_for_other && has_addresses()) {
+        waits_for_other = true;
+        enough = Deadline::after(delay_);
+      }
       std::array<io::WatchSet::Event, 8> events;
-      const auto [count, error] = set_.wait(events, until.but_before(next_attempt()));
+      const auto [count, error] =
+          set_.wait(events, until.but_before(next_attempt()).but_before(enough));
       if (error == Errc::timed_out && !until.deadline().passed()) {
-        ares_process_fd(channel_, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+        if (enough.passed()) break;
+        ares_process_fd(channel_.get(), ARES_SOCKET_BAD, ARES_SOCKET_BAD);
       } else if (error) {
         return error;
       }
       for (const auto& event : std::span(events).first(count)) proceed(event);
     }
-    return error_of(status_);
+    if (has_addresses()) return {};
+    // No answer outweighs that there is no address: another time there may be one.
+    return (v4_.is_none() ? v6_ : v4_).error();
   }
 
+  // IPv6 comes first where the system has a way there, as in RFC 6724; each kind is c-ares' order.
   [[nodiscard]] std::vector<net::Address> addresses(std::uint16_t port) const {
     std::vector<net::Address> all;
-    for (const auto* node = found_->nodes; node != nullptr; node = node->ai_next) {
-      const auto [found, other] = net::Address::from_system(node->ai_addr, node->ai_addrlen);
-      if (!other) all.push_back(found.with_port(port));
+    v6_.append_to(all, port);
+    const std::size_t v6_size = all.size();
+    v4_.append_to(all, port);
+    // Connecting a UDP socket only looks for the way.
+    if (v6_size != 0 && v6_size != all.size() && net::UdpSocket::connected(all.front()).error) {
+      std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(v6_size), all.end());
     }
     return all;
   }
 
  private:
+  [[nodiscard]] bool has_addresses() const noexcept {
+    return v6_.has_addresses() || v4_.has_addresses();
+  }
   // The moment at which c-ares wants to be called, whatever comes.
   [[nodiscard]] Deadline next_attempt() {
     timeval left{};
-    if (ares_timeout(channel_, nullptr, &left) == nullptr) return Deadline::never();
+    if (ares_timeout(channel_.get(), nullptr, &left) == nullptr) return Deadline::never();
     return Deadline::after(std::chrono::seconds(left.tv_sec) +
                            std::chrono::microseconds(left.tv_usec));
   }
@@ -136,7 +219,7 @@ class Question {
     const auto if_ready = [=](Ready what) {
       return (bits & static_cast<unsigned>(what)) != 0 ? socket : ARES_SOCKET_BAD;
     };
-    ares_process_fd(channel_, if_ready(Ready::read), if_ready(Ready::write));
+    ares_process_fd(channel_.get(), if_ready(Ready::read), if_ready(Ready::write));
   }
 
   // Called by c-ares, which knows no exceptions.
@@ -152,19 +235,13 @@ class Question {
     if (error == std::errc::no_such_file_or_directory) error = question.set_.add(socket, what, key);
     if (error) question.refused_ = error;
   }
-  static void on_answer(void* self, int status, int, ares_addrinfo* found) noexcept {
-    auto& question = *static_cast<Question*>(self);
-    question.status_ = status;
-    question.found_ = found;
-    question.answered_ = true;
-  }
 
+  const std::chrono::nanoseconds delay_;
   io::WatchSet set_;
-  ares_channel channel_ = nullptr;
   std::error_code refused_;  // A socket could not be watched.
-  bool answered_ = false;
-  int status_ = ARES_SUCCESS;
-  ares_addrinfo* found_ = nullptr;
+  Answer v6_;
+  Answer v4_;
+  Channel channel_;  // Ends first: it tells the others.
 };
 
 }  // namespace
@@ -177,8 +254,20 @@ Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
 
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,
                                                          std::uint16_t port, const Until& until) {
-  Question question;
-  std::error_code error = question.open(options_);
+  std::error_code error;
+  {
+    // First, whatever nsswitch.conf says; and a name that is there has no other addresses.
+    Answer answer;
+    const Channel hosts(options_, "f", nullptr, nullptr, error);
+    if (error) return {.error = error};
+    answer.ask_for(hosts, host, AF_UNSPEC);
+    if (answer.has_addresses()) {
+      net::Result<std::vector<net::Address>> result;
+      answer.append_to(result.value, port);
+      return result;
+    }
+  }
+  Question question(options_, error);
   if (!error) error = question.ask(host, until);
   if (error) return {.error = error};
   return {.value = question.addresses(port)};

@@ -12,8 +12,8 @@
 #include <weft/error.hpp>
 #include <weft/files.hpp>
 
-#include "base/thread.hpp"
 #include "files/page_cache.hpp"
+#include "files/regular.hpp"
 
 namespace weft::files {
 
@@ -25,8 +25,7 @@ namespace {
 constexpr std::size_t kMost = std::size_t{1} << 20;
 
 int flags_of(const OpenOptions& options) noexcept {
-  // Without waiting for what is no regular file and so will be refused: a pipe without a writer.
-  int flags = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+  int flags = kOpening;
   if (options.access == Access::read) flags |= O_RDONLY;
   if (options.access == Access::write) flags |= O_WRONLY;
   if (options.access == Access::read_write) flags |= O_RDWR;
@@ -50,11 +49,6 @@ int flags_of(const OpenOptions& options) noexcept {
   return {0, EAGAIN};
 }
 
-[[gnu::noinline]] CallResult open_waiting(const std::string& path, int flags,
-                                          unsigned mode) noexcept {
-  return result_of([&] { return ::open(path.c_str(), flags, mode); });
-}
-
 [[gnu::noinline]] CallResult look_at(int file, struct stat& found) noexcept {
   return result_of([&] { return ::fstat(file, &found); });
 }
@@ -63,16 +57,6 @@ int flags_of(const OpenOptions& options) noexcept {
 std::shared_ptr<const Descriptor> share(const CallResult& opened) {
   Descriptor own(static_cast<int>(opened.value));
   return std::make_shared<const Descriptor>(std::move(own));
-}
-
-// The kinds of files that may be open here.
-std::error_code check_kind(int file) noexcept {
-  struct stat found {};
-  const CallResult result = look_at(file, found);
-  if (result.error != 0) return result.code();
-  if (S_ISREG(found.st_mode)) return {};
-  return std::make_error_code(S_ISDIR(found.st_mode) ? std::errc::is_a_directory
-                                                     : std::errc::operation_not_supported);
 }
 
 // A piece that a thread has read.
@@ -93,6 +77,7 @@ BlockingGroup& file_group() {
 }
 
 Result<File> File::open(std::string path, const OpenOptions& options, const Until& until) {
+  if (const auto malformed = check_path(path)) return {.error = malformed};
   const int flags = flags_of(options);
   CallResult opened = open_now(path, flags);
   // Other errors may be a sandbox's or an old kernel's: the thread will know.

@@ -4,8 +4,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <utility>
 #include <weft/blocking_group.hpp>
@@ -18,6 +20,11 @@ using io::result_of;
 
 namespace {
 
+// No file has bytes there, and to the system some of it would mean its own position.
+bool is_beyond_all(std::uint64_t offset) noexcept {
+  return offset > static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
+}
+
 CallResult or_would_wait(CallResult result) noexcept {
   // Of a file system that cannot say; of a kernel that does not know the call; of a sandbox.
   if (result.error == EOPNOTSUPP || result.error == ENOSYS || result.error == EPERM) {
@@ -26,17 +33,25 @@ CallResult or_would_wait(CallResult result) noexcept {
   return result;
 }
 
+[[gnu::noinline]] CallResult read_pieces_now(int file, std::span<const iovec> pieces,
+                                             std::uint64_t offset) noexcept {
+  if (is_beyond_all(offset)) return {};
+  return or_would_wait(result_of([&] {
+    return ::preadv2(file, pieces.data(), static_cast<int>(pieces.size()),
+                     static_cast<off_t>(offset), RWF_NOWAIT);
+  }));
+}
+
 }  // namespace
 
-[[gnu::noinline]] CallResult read_now(int file, std::span<std::byte> buffer,
-                                      std::uint64_t offset) noexcept {
+CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
   const iovec piece{buffer.data(), buffer.size()};
-  return or_would_wait(result_of(
-      [&] { return ::preadv2(file, &piece, 1, static_cast<off_t>(offset), RWF_NOWAIT); }));
+  return read_pieces_now(file, {&piece, 1}, offset);
 }
 
 [[gnu::noinline]] CallResult write_now(int file, std::span<const std::byte> data,
                                        std::uint64_t offset) noexcept {
+  if (is_beyond_all(offset)) return {0, EFBIG};
   // The system does not write to what it writes.
   const iovec piece{const_cast<std::byte*>(data.data()), data.size()};
   return or_would_wait(result_of(
@@ -44,9 +59,20 @@ CallResult or_would_wait(CallResult result) noexcept {
 }
 
 bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
-  std::array<std::byte, 1> probe;
-  if (size == 0 || read_now(file, probe, offset).would_wait()) return size == 0;
-  return !read_now(file, probe, offset + size - 1).would_wait();
+  // All pieces end at the same place: that stays in the processor's nearest cache.
+  std::array<std::byte, 4096> nowhere;
+  std::array<iovec, 32> pieces;
+  pieces.fill({nowhere.data(), nowhere.size()});
+  for (std::size_t done = 0; done < size;) {
+    const std::size_t wanted = (size - done + nowhere.size() - 1) / nowhere.size();
+    const auto some = std::span(pieces).first(std::min(wanted, pieces.size()));
+    const CallResult read = read_pieces_now(file, some, offset + done);
+    if (read.would_wait()) return false;
+    // Where the file ends, or cannot be read, nobody waits.
+    if (read.error != 0 || read.value == 0) break;
+    done += static_cast<std::size_t>(read.value);
+  }
+  return true;
 }
 
 [[gnu::noinline]] std::error_code bring_in(int file, std::uint64_t offset, std::size_t size,

@@ -11,6 +11,7 @@
 #include <weft/files.hpp>
 
 #include "base/thread.hpp"
+#include "files/regular.hpp"
 
 namespace weft::files {
 
@@ -70,6 +71,7 @@ bool may_be_tried_again(std::error_code error) noexcept {
 }  // namespace
 
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until) {
+  if (const auto malformed = check_path(path)) return {.error = malformed};
   auto [entries, error] =
       file_group().run([name = std::move(path)] { return read_directory(name); }, until);
   if (error) return {.error = error};

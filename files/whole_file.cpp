@@ -4,16 +4,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <new>
+#include <stdexcept>
 #include <utility>
 #include <weft/error.hpp>
 #include <weft/files.hpp>
 
-#include "io/attempt.hpp"
+#include "files/regular.hpp"
 
 namespace weft::files {
 
-using io::CallResult;
 using io::result_of;
 
 namespace {
@@ -29,43 +31,73 @@ std::error_code write_to(int file, const std::string& data) noexcept {
   return {};
 }
 
-Result<Descriptor> create(const std::string& path, int flags) noexcept {
-  const CallResult opened =
-      result_of([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | flags, 0666); });
+// A file to be written to. `mode` is that of a new one, less the process' umask.
+Result<Descriptor> create(const std::string& path, int flags, mode_t mode) noexcept {
+  const CallResult opened = open_waiting(path, O_WRONLY | O_CREAT | kOpening | flags, mode);
   if (opened.error != 0) return {.error = opened.code()};
   return {.value = Descriptor(static_cast<int>(opened.value))};
 }
 
 std::error_code write_over(const std::string& path, const std::string& data) noexcept {
-  const auto [file, error] = create(path, O_TRUNC);
-  return error ? error : write_to(file.get(), data);
+  const auto [file, unopened] = create(path, O_TRUNC, 0666);
+  if (unopened) return unopened;
+  const auto other = check_kind(file.get());
+  return other ? other : write_to(file.get(), data);
 }
 
-// A new file beside `path`, whose name is told.
-Result<Descriptor> create_beside(const std::string& path, std::string& name) {
+// A new file in the directory of `path`. Its name is told; it does not grow with that of `path`,
+// which may be as long as a name can be.
+Result<Descriptor> create_beside(const std::string& path, std::string& name, mode_t mode) {
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
   for (unsigned i = 0;; ++i) {
-    name = path + '.' + std::to_string(::getpid()) + '.' + std::to_string(i) + ".new";
-    Result<Descriptor> file = create(name, O_EXCL);
+    name = folder + ".weft." + std::to_string(::getpid()) + '.' + std::to_string(i) + ".new";
+    Result<Descriptor> file = create(name, O_EXCL, mode);
     if (file.error != std::errc::file_exists) return file;
   }
 }
 
+// The owner and the rights of `old`. What the system does not let the caller pass on is left out,
+// with the rights that others would have by it.
+std::error_code take_rights(int file, const struct stat& old) noexcept {
+  mode_t mode = old.st_mode & 07777;
+  if (::fchown(file, old.st_uid, old.st_gid) != 0) {
+    mode &= ~static_cast<mode_t>(S_ISUID);
+    constexpr auto kSameOwner = static_cast<uid_t>(-1);
+    if (::fchown(file, kSameOwner, old.st_gid) != 0)
+      mode &= ~static_cast<mode_t>(S_ISGID | S_IRWXG);
+  }
+  return result_of([&] { return ::fchmod(file, mode); }).code();
+}
+
 std::error_code replace(const std::string& path, const std::string& data) {
+  struct stat old {};
+  const CallResult looked = result_of([&] { return ::stat(path.c_str(), &old); });
+  const bool is_new = looked.error == ENOENT;
+  if (looked.error != 0 && !is_new) return looked.code();
   std::string name;
-  const Result<Descriptor> created = create_beside(path, name);
+  // It is for its owner alone until it has the rights of the file that it replaces.
+  const Result<Descriptor> created = create_beside(path, name, is_new ? 0666 : 0600);
   const int file = created.value.get();
   std::error_code error = created.error;
   if (error) return error;
   error = write_to(file, data);
-  struct stat old {};
-  // The new file has the rights of the one that it replaces.
-  if (!error && ::stat(path.c_str(), &old) == 0) {
-    error = result_of([&] { return ::fchmod(file, old.st_mode & 07777); }).code();
-  }
+  if (!error && !is_new) error = take_rights(file, old);
   if (!error) error = result_of([&] { return ::fdatasync(file); }).code();
   if (!error) error = result_of([&] { return ::rename(name.c_str(), path.c_str()); }).code();
   if (error) ::unlink(name.c_str());
   return error;
+}
+
+// Makes `text` so long, or says why there is no room.
+std::error_code resize(std::string& text, std::size_t size) noexcept {
+  try {
+    text.resize(size);
+    return {};
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  } catch (const std::length_error&) {
+    return std::make_error_code(std::errc::file_too_large);
+  }
 }
 
 }  // namespace
@@ -75,7 +107,10 @@ Result<std::string> read_file(std::string path, const Until& until, std::size_t 
   if (unopened) return {.error = unopened};
   // A guess: files of /proc have no size, and others grow.
   const std::uint64_t size = file.size().value;
-  std::string text(std::min<std::uint64_t>(size, most) + 1, '\0');
+  std::string text;
+  if (const auto full = resize(text, std::min<std::uint64_t>(size, most) + 1)) {
+    return {.error = full};
+  }
   std::size_t done = 0;
   for (;;) {
     const auto room = std::as_writable_bytes(std::span(text)).subspan(done);
@@ -84,19 +119,24 @@ Result<std::string> read_file(std::string path, const Until& until, std::size_t 
     if (error) return {.error = error};
     done += count;
     if (done > most) return {.error = std::make_error_code(std::errc::file_too_large)};
-    if (done == text.size()) text.resize(std::min(std::max<std::size_t>(2 * done, 4096), most) + 1);
+    if (done < text.size()) continue;
+    if (const auto full = resize(text, std::min(std::max<std::size_t>(2 * done, 4096), most) + 1)) {
+      return {.error = full};
+    }
   }
   text.resize(done);
   return {.value = std::move(text)};
 }
 
 std::error_code write_file(std::string path, std::string data, const Until& until) {
+  if (const auto malformed = check_path(path)) return malformed;
   auto [failed, error] = file_group().run(
       [path = std::move(path), data = std::move(data)] { return write_over(path, data); }, until);
   return error ? error : failed;
 }
 
 std::error_code replace_file(std::string path, std::string data, const Until& until) {
+  if (const auto malformed = check_path(path)) return malformed;
   auto [failed, error] = file_group().run(
       [path = std::move(path), data = std::move(data)] { return replace(path, data); }, until);
   return error ? error : failed;

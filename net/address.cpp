@@ -88,6 +88,8 @@ Result<Address> Address::parse(std::string_view text) {
   if (colon == std::string_view::npos || !read_number(text.substr(colon + 1), port)) {
     return malformed();
   }
+  // The system's functions would take what stands before it.
+  if (text.find('\0') != std::string_view::npos) return malformed();
   const std::string_view host = text.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     return parse_v6(host.substr(1, host.size() - 2), port);

@@ -119,6 +119,10 @@ Resolver& Resolver::shared() {
 
 Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::uint16_t port,
                                                   const Until& until) {
+  // The system's functions, and those of libraries, would take what stands before it.
+  if (host.find('\0') != std::string_view::npos) {
+    return {.error = std::make_error_code(std::errc::invalid_argument)};
+  }
   const std::string text(host);
   const bool is_v6 = host.find(':') != std::string_view::npos;
   const auto [literal, is_name] = Address::parse(is_v6 ? "[" + text + "]:0" : text + ":0");
@@ -145,6 +149,7 @@ Result<HostPort> parse_host_port(std::string_view text) {
   const Result<HostPort> malformed{.error = std::make_error_code(std::errc::invalid_argument)};
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return malformed;
+  if (text.find('\0') != std::string_view::npos) return malformed;
   HostPort result;
   const std::string_view port = text.substr(colon + 1);
   const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), result.port);

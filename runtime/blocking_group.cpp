@@ -1,5 +1,11 @@
 #include <weft/blocking_group.hpp>
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+#include <weft/blocking.hpp>
 #include <weft/error.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "scheduler/blocking_pool.hpp"
 
@@ -7,15 +13,26 @@ namespace weft {
 
 using detail::relaxed;
 
-// Relaxed, all of them: they are only counted; max_waiting is met to within the calls that come at
-// the same moment.
+// Relaxed, all numbers: they are only counted.
 class BlockingGroup::Core {
  public:
   explicit Core(BlockingGroupOptions given)
       : options(std::move(given)), pool(options.max_threads, options.idle_time, options.name) {}
 
+  // Counts one call more, unless there are as many as may run and wait.
+  [[nodiscard]] bool enter() noexcept {
+    std::size_t before = inside.load(relaxed);
+    do {
+      if (before >= options.max_threads && before - options.max_threads >= options.max_waiting) {
+        return false;
+      }
+    } while (!inside.compare_exchange_weak(before, before + 1, relaxed, relaxed));
+    return true;
+  }
+  void leave() noexcept { inside.fetch_sub(1, relaxed); }
+
   const BlockingGroupOptions options;
-  detail::Atomic<std::size_t> waiting{0};
+  detail::Atomic<std::size_t> inside{0};  // Calls that wait or run.
   detail::Atomic<std::size_t> running{0};
   detail::Atomic<std::uint64_t> finished{0};
   detail::Atomic<std::uint64_t> given_up{0};
@@ -25,23 +42,27 @@ class BlockingGroup::Core {
 
 BlockingGroup::BlockingGroup(BlockingGroupOptions options)
     : core_(std::make_unique<Core>(std::move(options))) {}
-BlockingGroup::~BlockingGroup() = default;
+BlockingGroup::~BlockingGroup() {
+  if (!this_fiber::is_fiber() || core_->pool.size_hint() == 0) return;
+  try {
+    // The calls that end meanwhile look there: it is not reset() before.
+    blocking([this] { delete core_.get(); });
+    (void)core_.release();
+  } catch (const std::system_error&) {
+    // Without a helper it ends here.
+  }
+}
 
 const std::string& BlockingGroup::name() const noexcept { return core_->options.name; }
 
-bool BlockingGroup::begin(detail::GroupCall& call) noexcept {
-  Core& core = *call.group.core_;
-  core.waiting.fetch_sub(1, relaxed);
-  core.running.fetch_add(1, relaxed);
-  call.lock.lock();
-  const bool wanted = !call.given_up;
-  call.lock.unlock();
-  return wanted;
+void BlockingGroup::begin(detail::GroupCall& call) noexcept {
+  call.group.core_->running.fetch_add(1, relaxed);
 }
 
 void BlockingGroup::finish(detail::GroupCall& call) noexcept {
   Core& core = *call.group.core_;
   core.running.fetch_sub(1, relaxed);
+  core.leave();  // Before the caller goes on, who may come again at once.
   core.finished.fetch_add(1, relaxed);
   call.lock.lock();
   call.done = true;
@@ -56,8 +77,7 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
   Core& core = *core_;
   std::error_code refused;
   if (until.is_over()) refused = until.error();
-  if (!refused && core.waiting.fetch_add(1, relaxed) >= core.options.max_waiting) {
-    core.waiting.fetch_sub(1, relaxed);
+  if (!refused && !core.enter()) {
     core.refused.fetch_add(1, relaxed);
     refused = Errc::full;
   }
@@ -65,7 +85,7 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
     try {
       core.pool.expect();
     } catch (const std::system_error& failure) {
-      core.waiting.fetch_sub(1, relaxed);
+      core.leave();
       refused = failure.code();
     }
   }
@@ -83,19 +103,27 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
   const detail::Claim::Winner winner =
       wait_in_until(call.waiters, call.lock, self, detail::WaitReason::blocking, until);
   if (winner == detail::Claim::kNotifier) return {};
-  call.lock.lock();
-  const bool done = call.done;
-  call.given_up = !done;
-  call.lock.unlock();
-  if (done) return {};
+  if (core.pool.withdraw(call)) {
+    core.leave();
+    call.leave();
+  } else {
+    const detail::SpinGuard lock(call.lock);
+    if (call.done) return {};
+  }
   core.given_up.fetch_add(1, relaxed);
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
 BlockingGroupStats BlockingGroup::stats() const noexcept {
   Core& core = *core_;
-  return {core.pool.size_hint(),       core.running.load(relaxed),  core.waiting.load(relaxed),
-          core.finished.load(relaxed), core.given_up.load(relaxed), core.refused.load(relaxed)};
+  const std::size_t running = core.running.load(relaxed);
+  const std::size_t inside = core.inside.load(relaxed);
+  return {core.pool.size_hint(),
+          running,
+          inside - std::min(running, inside),  // Either may be ahead of the other.
+          core.finished.load(relaxed),
+          core.given_up.load(relaxed),
+          core.refused.load(relaxed)};
 }
 
 }  // namespace weft

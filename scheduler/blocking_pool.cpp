@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <system_error>
 #include <utility>
+#include <weft/detail/fork.hpp>
 
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
@@ -11,7 +12,80 @@
 
 namespace weft::scheduler {
 
+namespace {
+
+// The pool whose helper the calling thread is. Not inlined, as fibers move between threads.
+[[gnu::noinline]] const BlockingPool*& pool_of_thread() noexcept {
+  thread_local const BlockingPool* pool = nullptr;
+  return pool;
+}
+
+}  // namespace
+
+// All pools, for a fork.
+class BlockingPools {
+ public:
+  static void add(BlockingPool& pool) {
+    // Never destroyed: pools may end after whatever is static here.
+    static BlockingPools* const made = [] {
+      auto pools = std::make_unique<BlockingPools>();
+      detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+      return all = pools.release();
+    }();
+    const std::lock_guard lock(made->mutex_);
+    made->pools_.push_back(&pool);
+  }
+  static void remove(BlockingPool& pool) noexcept {
+    const std::lock_guard lock(all->mutex_);
+    std::erase(all->pools_, &pool);
+  }
+
+ private:
+  static void before_fork() {
+    if (all == nullptr) return;
+    all->mutex_.lock();
+    for (BlockingPool* pool : all->pools_) {
+      pool->starting_mutex_.lock();
+      pool->mutex_.lock();
+    }
+  }
+  static void after_fork_in_parent() {
+    if (all == nullptr) return;
+    for (BlockingPool* pool : all->pools_) {
+      pool->mutex_.unlock();
+      pool->starting_mutex_.unlock();
+    }
+    all->mutex_.unlock();
+  }
+  static void after_fork_in_child() {
+    if (all == nullptr) return;
+    for (BlockingPool* pool : all->pools_) pool->forget_all();
+    after_fork_in_parent();
+  }
+
+  static constinit inline BlockingPools* all = nullptr;
+
+  std::mutex mutex_;
+  std::vector<BlockingPool*> pools_;
+};
+
+BlockingPool::BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time, std::string name)
+    : most_(most), idle_time_(idle_time), name_(std::move(name)) {
+  BlockingPools::add(*this);
+}
+
+void BlockingPool::forget_all() noexcept {
+  // Threads that are not there can be neither joined nor destroyed.
+  for (auto& helper : helpers_) (void)helper.release();
+  helpers_.clear();
+  (void)gone_.release();
+  owed_ = free_ = 0;
+  first_ = last_ = nullptr;
+  idle_ = nullptr;
+}
+
 BlockingPool::~BlockingPool() {
+  BlockingPools::remove(*this);
   std::vector<std::unique_ptr<Helper>> left;
   {
     const std::lock_guard lock(mutex_);
@@ -60,6 +134,7 @@ std::error_code BlockingPool::start_helper() noexcept {
       (void)std::snprintf(name, sizeof name, "weft-%.16s-%llu", name_.c_str(),
                           static_cast<unsigned long long>(number));
       base::set_thread_name(name);
+      pool_of_thread() = this;
       (void)helper.parker.park_until(Deadline::never());
       run(helper);
     });
@@ -83,6 +158,7 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
   {
     const std::lock_guard lock(mutex_);
     call.next = nullptr;
+    call.previous = last_;
     (first_ == nullptr ? first_ : last_->next) = &call;
     last_ = &call;
     called = idle_;
@@ -92,6 +168,22 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
     }
   }
   if (called != nullptr) (void)called->parker.unpark();
+}
+
+bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
+  const std::lock_guard lock(mutex_);
+  // The first one stands behind nobody, and neither does one that has left the queue.
+  if (&call != first_ && call.previous == nullptr) return false;
+  unlink(call);
+  return true;
+}
+
+// Takes a call that is owed out of the queue. Requires mutex_.
+void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
+  (call.previous == nullptr ? first_ : call.previous->next) = call.next;
+  (call.next == nullptr ? last_ : call.next->previous) = call.previous;
+  call.previous = nullptr;
+  --owed_;
 }
 
 void BlockingPool::run(Helper& self) noexcept {
@@ -111,8 +203,8 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
   std::unique_lock lock(mutex_);
   for (bool told = true;;) {
     if (first_ != nullptr) {
-      detail::BlockingCall* call = std::exchange(first_, first_->next);
-      --owed_;
+      detail::BlockingCall* call = first_;
+      unlink(*call);
       --free_;
       return call;
     }
@@ -155,6 +247,8 @@ void BlockingPool::remove_idle(Helper& helper) noexcept {
   *place = helper.next_idle;
   helper.idle = false;
 }
+
+bool BlockingPool::runs_on_this_thread() const noexcept { return pool_of_thread() == this; }
 
 std::size_t BlockingPool::size_hint() noexcept {
   const std::lock_guard lock(mutex_);

@@ -32,14 +32,15 @@ namespace weft::scheduler {
 //   I3  Who takes a helper off the idle stack owes it one unpark, and the helper waits for it; but
 //       a helper whose time is up takes itself off.
 //   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
+//   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are free, and
+//       no pool has helpers or calls: those were the parent's.
 class BlockingPool {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);
 
   // At most `most` threads, and at least one; `name` is in theirs.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
-                        std::string name = "block")
-      : most_(most), idle_time_(idle_time), name_(std::move(name)) {}
+                        std::string name = "block");
   // No call is owed or being made any more. Ends and joins all helpers.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
@@ -50,7 +51,12 @@ class BlockingPool {
   void expect();
   // From any thread. The call is made, and its waker woken, if it has one; else it may free itself.
   void submit(detail::BlockingCall& call) noexcept;
+  // From any thread, for a call that has been handed in and is still there. Takes it back, so that
+  // it is never made; false if a helper has it.
+  [[nodiscard]] bool withdraw(detail::BlockingCall& call) noexcept;
 
+  // Whether the calling thread is one of its helpers.
+  [[nodiscard]] bool runs_on_this_thread() const noexcept;
   // Helpers that exist, and those of them that sleep; may be stale when it returns.
   [[nodiscard]] std::size_t size_hint() noexcept;
   [[nodiscard]] std::size_t idle_hint() noexcept;
@@ -63,10 +69,15 @@ class BlockingPool {
     bool idle = false;  // On the idle stack.
   };
 
+  friend class BlockingPools;
+
+  // In the child of a fork, with both locks.
+  void forget_all() noexcept;
   // Requires starting_mutex_. Returns what kept it from starting.
   [[nodiscard]] std::error_code start_helper() noexcept;
   void run(Helper& self) noexcept;
   [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;
+  void unlink(detail::BlockingCall& call) noexcept;
   void leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept;
   void remove_idle(Helper& helper) noexcept;
 

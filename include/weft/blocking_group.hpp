@@ -45,9 +45,8 @@ struct GroupCall : BlockingCall {
   BlockingGroup& group;
   Atomic<std::uint32_t> owners{2};
   SpinLock lock;
-  WaitList waiters;  // Guarded by lock, as are the next two.
+  WaitList waiters;  // Guarded by lock, as is the next.
   bool done = false;
-  bool given_up = false;
 };
 
 template <class F>
@@ -79,9 +78,11 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";     // Of its threads, the first characters of it.
-  std::size_t max_threads = 4;    // At least 1.
-  std::size_t max_waiting = 256;  // Calls that have not begun; more are refused with Errc::full.
+  std::string name = "group";   // Of its threads, the first characters of it.
+  std::size_t max_threads = 4;  // At least 1.
+  // Calls beyond those that have a thread, or could have one; more are refused with Errc::full. Who
+  // gives up before the call has begun makes room.
+  std::size_t max_waiting = 256;
   // A thread without work ends after so long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
@@ -90,7 +91,7 @@ struct BlockingGroupOptions {
 struct BlockingGroupStats {
   std::size_t threads = 0;
   std::size_t running = 0;     // Calls that a thread is making, those given up included.
-  std::size_t waiting = 0;     // Calls that have not begun.
+  std::size_t waiting = 0;     // Calls that have not begun, and may begin.
   std::uint64_t finished = 0;  // Calls made.
   std::uint64_t given_up = 0;  // Calls whose caller did not wait to the end.
   std::uint64_t refused = 0;   // Errc::full.
@@ -103,14 +104,16 @@ class BlockingGroup {
  public:
   // Starts no thread yet; the first calls do.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for the calls that have begun, also for those given up; no caller may be waiting.
+  // Waits for the calls that have begun, also for those given up; no caller may be waiting. Parks a
+  // fiber meanwhile: a thread of blocking() waits, or, if there is none to be had, its worker.
   ~BlockingGroup();
   BlockingGroup(const BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
   // Makes the call on a thread of the group, parks meanwhile, and returns its result or throws its
   // exception. It is moved to the heap, as it may go on when the wait is over: it must own all that
-  // it uses. Ended by `until` before it has begun, it will not begin; later, its result is dropped.
+  // it uses. Ended by `until` before it has begun, it is destroyed at once; later, its result is
+  // dropped.
   // From fibers and plain threads. Errors: Errc::timed_out, cancelled; Errc::full; the system's, if
   // it has no thread. Throws std::bad_alloc.
   // Synchronizes: what comes before with the call, and its end with a return without error.
@@ -131,8 +134,8 @@ class BlockingGroup {
   // As its options say. From anywhere, as long as the group lives.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // For the calls. False: it has been given up.
-  [[nodiscard]] static bool begin(detail::GroupCall& call) noexcept;
+  // For the calls: a thread makes one now.
+  static void begin(detail::GroupCall& call) noexcept;
   // For the calls: one has been made, and whoever waits for it goes on.
   static void finish(detail::GroupCall& call) noexcept;
 
@@ -152,7 +155,8 @@ class BlockingGroup {
 template <class F>
 void detail::GroupCallOf<F>::make_call(BlockingCall& self) noexcept {
   auto& call = static_cast<GroupCallOf&>(self);
-  if (BlockingGroup::begin(call)) call.call();
+  BlockingGroup::begin(call);
+  call.call();
   BlockingGroup::finish(call);
 }
 

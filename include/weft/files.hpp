@@ -19,8 +19,9 @@
 // All calls may be made from fibers and plain threads, with or without a runtime. What is in the
 // system's memory is got at once, without a thread. Else the caller parks while a thread of
 // file_group() makes the call. Errors of all calls: the system's (no_such_file_or_directory, ...);
-// Errc::timed_out, cancelled, when `until` ended the wait: what a thread has begun goes on, so a
-// file may have been written all the same; Errc::full: too many wait for a thread.
+// invalid_argument for a path with a zero inside; Errc::timed_out, cancelled, when `until` ended
+// the wait: what a thread has begun goes on, so a file may have been written all the same;
+// Errc::full: too many wait for a thread.
 namespace weft::files {
 
 // The threads: at most 16, for the whole process, with 4096 calls that wait for one. A thread
@@ -59,7 +60,7 @@ class File {
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = {});
   // Writes all. After an error, `value` bytes at least have been taken by the system. On most file
-  // systems each MiB takes a thread, and a copy.
+  // systems each MiB takes a thread, and a copy. Errors further: file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = {});
   // Until what was written is on the disk; the data alone (fdatasync).
@@ -78,14 +79,18 @@ class File {
   std::shared_ptr<const Descriptor> file_;
 };
 
-// A whole file. Errors further: std::errc::file_too_large beyond `most` bytes.
+// A whole file. Errors further: those of File::open(); std::errc::file_too_large beyond `most`
+// bytes; not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = {},
                               std::size_t most = ~std::size_t{0});
 // Makes a file of these bytes, or replaces what is in it. Who reads it meanwhile sees a part.
+// Errors further: those of File::open().
 [[nodiscard]] std::error_code write_file(std::string path, std::string data,
                                          const Until& until = {});
 // The same, so that everybody sees the old file or the new one, whole, also after a crash: writes
-// beside it, brings that to the disk, and renames it.
+// beside it (.weft.*.new), brings that to the disk, and renames it. So, as by rename(2), a symbolic
+// link is replaced itself. The new file has the rights of the old one from its first byte on, or
+// fewer; its owner and group, too, where the caller may give them.
 [[nodiscard]] std::error_code replace_file(std::string path, std::string data,
                                            const Until& until = {});
 

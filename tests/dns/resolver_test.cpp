@@ -58,6 +58,7 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
   asked.is_v6 = text[size + 1] == 28;
   const bool is_many = asked.name == "many.test";
   if (asked.name.starts_with("silent.")) return {};
+  if (asked.name == (asked.is_v6 ? "only4.test" : "only6.test")) return {};
   unsigned flags = 0x8180;  // An answer of somebody who asks others.
   std::vector<std::string> records;
   if (asked.name == "broken.test") {
@@ -65,7 +66,9 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
   } else if (asked.name == "host.test") {
     records.push_back(asked.is_v6 ? std::string("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1", 16)
                                   : std::string("\xc0\0\2\1", 4));
-  } else if (asked.name == "here.test") {
+  } else if (asked.name == "only6.test") {
+    records.push_back(std::string(15, '\0') + '\1');
+  } else if (asked.name == "here.test" || asked.name == "only4.test") {
     if (!asked.is_v6) records.push_back(std::string("\x7f\0\0\1", 4));
   } else if (is_many && !may_be_long) {
     flags |= 0x200U;  // Truncated: ask by TCP.
@@ -154,7 +157,7 @@ Address address(std::string_view text) { return Address::parse(text).value; }
 
 // For whom no answer of this server comes late, however slow the machine is.
 dns::ResolverOptions patient(std::vector<Address> servers) {
-  return {.servers = std::move(servers), .attempt_time = 5min};
+  return {.servers = std::move(servers), .attempt_time = 5min, .resolution_delay = 5min};
 }
 
 }  // namespace
@@ -179,6 +182,7 @@ FIBER_TEST_CASE("what has no address is told apart as getaddrinfo does") {
   CHECK(answer("none.test.") == code(EAI_NONAME));
   CHECK(answer("empty.test.") == code(EAI_NODATA));
   CHECK(answer("broken.test.") == code(EAI_AGAIN));
+  CHECK(answer({"localhost\0.test", 15}) == std::errc::invalid_argument);
 }
 
 FIBER_TEST_CASE("a deadline or a stop request ends the question to a silent server") {
@@ -206,6 +210,19 @@ FIBER_TEST_CASE("a server that does not answer is left for the next one, and giv
   dns::Resolver alone({.servers = {nobody}, .attempt_time = 1ms, .attempts = 2});
   const auto given_up = std::error_code(EAI_AGAIN, net::resolver_category());
   CHECK(alone.resolve("here.test.", 80).error == given_up);
+}
+
+FIBER_TEST_CASE("addresses of one kind do not wait for an answer about the other for long") {
+  NameServer server;
+  // Who waits for it waits for five minutes.
+  dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
+  CHECK(resolver.resolve("only4.test", 80).value == std::vector{address("127.0.0.1:80")});
+  CHECK(resolver.resolve("only6.test", 80).value == std::vector{address("[::1]:80")});
+  TcpListener listener = listen_anywhere();
+  const std::string port = std::to_string(listener.local_address().value.port());
+  CHECK_FALSE(net::dial("only4.test:" + port, {}, {.resolver = &resolver}).error);
+  // The delay is no limit for the first of them.
+  CHECK(resolver.resolve("silent.test", 80, Deadline::after(80ms)).error == Errc::timed_out);
 }
 
 FIBER_TEST_CASE("an answer that is too long for a datagram comes by TCP") {

@@ -1,20 +1,25 @@
 #include <weft/files.hpp>
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
 
+#include "files/page_cache.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -79,6 +84,12 @@ FIBER_TEST_CASE("what is written is read, whole, and in parts at any place") {
   CHECK(file.read_some(buffer, 100 + text.size()).error == Errc::end_of_stream);
   CHECK(file.read_exactly(buffer, 97 + text.size()).value == 3);
   CHECK(file.read_some({}, 0).value == 0);
+  // Where no file reaches, and where the system would take the number for another one.
+  for (const std::uint64_t far : {std::uint64_t{1} << 63U, ~std::uint64_t{0}}) {
+    CHECK(file.read_some(buffer, far).error == Errc::end_of_stream);
+    CHECK(file.write_all(bytes("x"), far).error == std::errc::file_too_large);
+  }
+  CHECK(file.size().value == 100 + text.size());
   // Files of the system's own, which have no size.
   CHECK(files::read_file("/proc/self/stat").value.starts_with(std::to_string(::getpid())));
 }
@@ -97,6 +108,86 @@ FIBER_TEST_CASE("a file is replaced whole, with its rights, and nothing is left 
   CHECK((found.st_mode & 0777) == 0600);
   CHECK(files::list_directory(folder.path()).value.size() == 1);
   CHECK(files::replace_file(folder / "no/such", "x") == std::errc::no_such_file_or_directory);
+  // Whose name is as long as one can be; and a link, which is replaced itself.
+  const std::string longest = folder / std::string(255, 'n');
+  CHECK(!files::write_file(longest, "old"));
+  CHECK(!files::replace_file(longest, "new"));
+  CHECK(files::read_file(longest).value == "new");
+  std::filesystem::create_symlink(longest, folder / "link");
+  CHECK(!files::replace_file(folder / "link", "third"));
+  CHECK(files::read_file(longest).value == "new");
+  CHECK(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / "link")));
+}
+
+FIBER_TEST_CASE(
+    "a file that is its owner's alone is so while it is replaced, and stays the owner's") {
+  const Folder folder;
+  const std::string secret = folder / "secret";
+  CHECK(!files::write_file(secret, "old"));
+  CHECK(::chmod(secret.c_str(), 0600) == 0);
+  const bool may_give = ::chown(secret.c_str(), 12345, 12346) == 0;
+  std::atomic<int> seen{0};
+  std::atomic<bool> ended{false};
+  std::thread spy([&] {
+    while (!ended) {
+      std::error_code gone;
+      for (std::filesystem::directory_iterator each(folder.path(), gone), end; each != end;
+           each.increment(gone)) {
+        struct stat found {};
+        if (::stat(each->path().c_str(), &found) != 0) continue;
+        if (each->path() != secret) ++seen;
+        CHECK((found.st_mode & 0777) == 0600);
+      }
+    }
+  });
+  const std::string text = some_text(1 << 20);
+  for (int i = 0; i < 20 || seen == 0; ++i) CHECK(!files::replace_file(secret, text));
+  ended = true;
+  spy.join();
+  struct stat found {};
+  CHECK(::stat(secret.c_str(), &found) == 0);
+  if (may_give) CHECK((found.st_uid == 12345 && found.st_gid == 12346));
+}
+
+FIBER_TEST_CASE("a pipe under a file's name keeps no thread") {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
+  // More often than there are threads.
+  for (int i = 0; i < 20; ++i) {
+    CHECK(files::write_file(pipe, "x") == std::errc::operation_not_supported);
+  }
+  CHECK(File::open(pipe, {.access = Access::write}).error == std::errc::operation_not_supported);
+  const Descriptor reader(::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  CHECK(files::write_file(pipe, "x") == std::errc::operation_not_supported);
+  CHECK(files::write_file(folder.path(), "x") == std::errc::is_a_directory);
+  CHECK(!files::write_file(folder / "other", "x"));
+}
+
+FIBER_TEST_CASE("a path with a zero inside is refused, and not cut there") {
+  const Folder folder;
+  CHECK(!files::write_file(folder / "file", "x"));
+  const std::string cut = (folder / "file") + '\0' + ".txt";
+  constexpr std::errc kRefused = std::errc::invalid_argument;
+  CHECK(File::open(cut).error == kRefused);
+  CHECK(File::open(cut, {.access = Access::write, .create = true}).error == kRefused);
+  CHECK(files::read_file(cut).error == kRefused);
+  CHECK(files::write_file(cut, "y") == kRefused);
+  CHECK(files::replace_file(cut, "y") == kRefused);
+  CHECK(files::list_directory(folder.path() + '\0').error == kRefused);
+  CHECK(files::Walk(folder.path() + '\0').next().error == kRefused);
+  CHECK(files::read_file(folder / "file").value == "x");
+}
+
+FIBER_TEST_CASE("a file that no memory could hold is an error") {
+  std::string path = "/dev/shm/weft_files_XXXXXX";
+  const Descriptor file(::mkstemp(path.data()));
+  // Where a file system bears such a file.
+  if (file && ::ftruncate(file.get(), std::numeric_limits<off_t>::max()) == 0) {
+    CHECK(files::read_file(path).error == std::errc::file_too_large);
+    CHECK(files::read_file(path, {}, 10).error == std::errc::file_too_large);
+  }
+  ::unlink(path.c_str());
 }
 
 FIBER_TEST_CASE("what cannot be opened is said, and what is no file is refused without waiting") {
@@ -165,6 +256,32 @@ FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory ne
   for (auto& taker : takers) taker.join();
   CHECK(walk.next().value->path == folder / "file");
   CHECK(files::read_file(folder / "file").value == "in memory");
+}
+
+FIBER_TEST_CASE("a part of a file of which something is on the disk only is not held in memory") {
+  const Folder folder;
+  constexpr std::size_t kSize = 256 * 1024;
+  CHECK(!files::write_file(folder / "file", some_text(kSize)));
+  const Descriptor file(::open((folder / "file").c_str(), O_RDONLY | O_CLOEXEC));
+  CHECK(::fsync(file.get()) == 0);
+  (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED);
+  (void)::posix_fadvise(file.get(), 0, 0, POSIX_FADV_RANDOM);
+  std::array<std::byte, 1> byte;
+  CHECK(::pread(file.get(), byte.data(), 1, 0) == 1);
+  CHECK(::pread(file.get(), byte.data(), 1, kSize - 1) == 1);
+  const auto holds = [&](std::uint64_t offset) {
+    return !files::read_now(file.get(), byte, offset).would_wait();
+  };
+  // File systems may hold more, or not tell.
+  if (holds(0) && holds(kSize - 1) && !holds(kSize / 2)) {
+    CHECK(!files::is_cached_hint(file.get(), 0, kSize));
+  }
+  CHECK(!files::bring_in(file.get(), 0, kSize, {}));
+  // Again, if the system has put some of it out of its memory meanwhile.
+  while (holds(0) && !files::is_cached_hint(file.get(), 0, kSize)) {
+    CHECK(!files::bring_in(file.get(), 0, kSize, {}));
+  }
+  CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
 }
 
 FIBER_TEST_CASE("a walk tells all that is below a directory, in order, and follows no links") {

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <stop_token>
+#include <string>
+#include <string_view>
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/metrics.hpp>
@@ -42,6 +44,15 @@ FIBER_TEST_CASE("a name is resolved, and an address is its own") {
   (void)stop.request_stop();
   CHECK(resolver.resolve("localhost", 80, stop.get_token()).error == Errc::cancelled);
   CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);
+  // None of them is taken for what stands before the zero.
+  constexpr std::string_view kCut[] = {{"localhost\0.example.org", 22}, {"127.0.0.1\0x", 11}};
+  for (const std::string_view host : kCut) {
+    CHECK(resolver.resolve(host, 80).error == std::errc::invalid_argument);
+    const std::string text = std::string(host) + ":80";
+    CHECK(net::parse_host_port(text).error == std::errc::invalid_argument);
+    CHECK(net::dial(text).error == std::errc::invalid_argument);
+    CHECK(Address::parse(text).error == std::errc::invalid_argument);
+  }
 }
 
 TEST_CASE("a host and a port are read") {

@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and o
   {
     BlockingGroup dead({.max_threads = 1});
     std::atomic<bool> hangs{false};
-    // One that is given up before it has begun never does.
+    // One that is given up before it has begun is made anew.
     while (!hangs) {
       const auto hang = [&] {
         hangs = true;
@@ -74,7 +74,6 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and o
       };
       CHECK(dead.run(hang, Deadline::after(5ms)).error == Errc::timed_out);
     }
-    // Another one may wait behind it, which was given up, too.
     const BlockingGroupStats before = dead.stats();
     std::stop_source stop;
     auto second = spawn([&] {
@@ -110,6 +109,80 @@ FIBER_TEST_CASE("calls beyond those that may wait are refused") {
   CHECK(group.stats().refused == 1);
   hangs_on.set();
   for (auto& caller : callers) CHECK(!caller.join());
+}
+
+FIBER_TEST_CASE("a call that is given up before it has begun leaves nothing behind") {
+  Event hangs_on;
+  BlockingGroup group({.max_threads = 1, .max_waiting = 3});
+  auto hang = spawn([&] { return group.run([&] { hangs_on.wait(); }).error; });
+  while (group.stats().running == 0) this_fiber::yield();
+  auto held = std::make_shared<int>(1);
+  // The one in the middle of the row, the last and the first one.
+  for (const std::vector<std::size_t>& order : {std::vector<std::size_t>{1, 2, 0}, {0, 1, 2}}) {
+    std::vector<std::stop_source> stops(3);
+    std::vector<JoinHandle<std::error_code>> row;
+    for (const auto& stop : stops) {
+      row.push_back(spawn(
+          [&group, &held, token = stop.get_token()] { return group.run([held] {}, token).error; }));
+      while (group.stats().waiting < row.size()) this_fiber::yield();
+    }
+    CHECK(group.run([] {}).error == Errc::full);
+    for (std::size_t left = 3; const std::size_t one : order) {
+      (void)stops[one].request_stop();
+      CHECK(row[one].join() == Errc::cancelled);
+      CHECK(group.stats().waiting == --left);
+      CHECK(held.use_count() == static_cast<long>(1 + left));
+    }
+  }
+  CHECK(group.run([held] {}, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(held.use_count() == 1);
+  auto last = spawn([&] { return group.run([] {}).error; });
+  while (group.stats().waiting == 0) this_fiber::yield();
+  hangs_on.set();
+  CHECK(!hang.join());
+  CHECK(!last.join());
+  CHECK(group.stats().finished == 2);
+}
+
+FIBER_TEST_CASE("as many calls as there are threads are never refused, whoever else may wait") {
+  for (const std::size_t waiting : {std::size_t{0}, ~std::size_t{0}}) {
+    BlockingGroup group({.max_threads = 4, .max_waiting = waiting});
+    std::vector<JoinHandle<void>> callers;
+    for (int i = 0; i < 4; ++i) {
+      callers.push_back(spawn([&group] {
+        for (int round = 0; round < 50; ++round) CHECK(!group.run([] {}).error);
+      }));
+    }
+    for (auto& caller : callers) caller.join();
+    CHECK(group.stats().refused == 0);
+    CHECK(group.stats().waiting == 0);
+  }
+}
+
+FIBER_TEST_CASE_WITH("the end of a group waits for its calls, and keeps no worker",
+                     {.workers = {1}}) {
+  Event hangs_on;
+  std::atomic<bool> ends{false};
+  std::atomic<bool> ran{false};
+  auto owner = spawn([&] {
+    BlockingGroup group({.max_threads = 1});
+    std::stop_source stop;
+    auto caller = spawn([&group, &hangs_on, &ran, token = stop.get_token()] {
+      const auto hang = [&] {
+        hangs_on.wait();
+        ran = true;
+      };
+      return group.run(hang, token).error;
+    });
+    while (group.stats().running == 0) this_fiber::yield();
+    (void)stop.request_stop();
+    CHECK(caller.join() == Errc::cancelled);
+    ends = true;  // No other fiber runs on this worker before the group ends.
+  });
+  while (!ends) this_fiber::yield();
+  hangs_on.set();  // By the only worker, which the group's end must not keep.
+  owner.join();
+  CHECK(ran);
 }
 
 TEST_CASE("a group needs no runtime") {

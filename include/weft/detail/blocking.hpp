@@ -8,7 +8,8 @@ namespace weft::detail {
 // One call that a helper thread makes while a fiber waits for it; lives on the fiber's stack.
 struct BlockingCall {
   void (*make)(BlockingCall& self) noexcept;
-  BlockingCall* next = nullptr;
+  BlockingCall* next = nullptr;  // In the queue, as the next one.
+  BlockingCall* previous = nullptr;
   Waker waker = {};
 };
 

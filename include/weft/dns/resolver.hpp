@@ -20,6 +20,9 @@ struct ResolverOptions {
   std::chrono::milliseconds attempt_time{0};
   // How often each server is asked before the answer is EAI_AGAIN.
   int attempts = 0;
+  // Addresses of one kind, IPv6 or IPv4, wait so long for the answer about the other kind, and are
+  // used without it then (RFC 8305: 50 ms).
+  std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
 // Asks name servers by c-ares: the fiber that asks waits for their sockets, and no thread does. So

@@ -32,7 +32,8 @@ class AnyResolver {
 
   // The addresses of `host` with `port`, the best ones first, each once. An IP address is its own,
   // without a question. From fibers and plain threads; parks. Errors: those of resolver_category();
-  // Errc::timed_out, cancelled; Errc::full, where the resolver has a limit.
+  // Errc::timed_out, cancelled; Errc::full, where the resolver has a limit; invalid_argument for a
+  // host with a zero inside.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = {});
 
@@ -54,7 +55,7 @@ struct ResolverOptions {
 // Looks names up as the system does (getaddrinfo: /etc/hosts, DNS, ...), on threads of its own: a
 // name server that does not answer keeps them waiting, and nobody else's. An answer for which
 // nobody waits any more is dropped when it comes. Its end waits for the questions that are being
-// asked.
+// asked, as that of a BlockingGroup does for its calls.
 class Resolver final : public AnyResolver {
  public:
   // Starts no thread yet; the first questions do.

@@ -14,7 +14,9 @@ struct UnixListenOptions {
   // Connections that may wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
   // A socket file that is there already, but that nobody listens on, is removed first: its server
-  // has ended without removing it.
+  // has ended without removing it. Of servers that start at the same moment on one that is stale,
+  // each may be told that it listens, and only the last one is found by the name: where that can
+  // happen, a lock (flock on another file) must come before.
   bool replace_stale = true;
 };
 
