@@ -35,9 +35,11 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 }  // namespace
 
 Runtime::~Runtime() {
-  // There is nobody to wait for; or the process ends, by one for whom nobody can wait.
-  if (scheduler_->lost_in_fork() ||
-      (scheduler_->runs_on_this_thread() && runtime::called_by_exit())) {
+  // There is nobody to wait for; or the process ends, by one for whom nobody can wait: a fiber, or
+  // the thread that makes a blocking call for one.
+  const bool is_inside =
+      scheduler_->runs_on_this_thread() || scheduler_->blocking().runs_on_this_thread();
+  if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
     (void)scheduler_.release();
     (void)events_.release();
     (void)dump_signal_.release();

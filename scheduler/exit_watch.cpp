@@ -1,6 +1,7 @@
 #include "scheduler/exit_watch.hpp"
 
 #include <cstdint>
+#include <utility>
 
 #include "base/panic.hpp"
 
@@ -23,7 +24,8 @@ class Sentinel {
     WEFT_CHECK(start_ == 0 || distance > kNear,
                "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled");
   }
-  void watch(std::uintptr_t start) noexcept { start_ = start; }
+  // Returns the start of before. 0: no watch.
+  std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
   std::uintptr_t start_ = 0;
@@ -37,7 +39,10 @@ class Sentinel {
 
 }  // namespace
 
-ExitWatch::ExitWatch() noexcept { sentinel().watch(frame_address()); }
-ExitWatch::~ExitWatch() { sentinel().watch(0); }
+ExitWatch::ExitWatch() noexcept { (void)sentinel().watch(frame_address()); }
+ExitWatch::~ExitWatch() { (void)sentinel().watch(0); }
+
+ExitWatch::Pause::Pause() noexcept : start_(sentinel().watch(0)) {}
+ExitWatch::Pause::~Pause() { (void)sentinel().watch(start_); }
 
 }  // namespace weft::scheduler

@@ -5,6 +5,7 @@
 #include <weft/deadline.hpp>
 
 #include "base/memory_limits.hpp"
+#include "scheduler/exit_watch.hpp"
 #include "scheduler/scheduler.hpp"
 
 namespace weft::scheduler {
@@ -41,7 +42,9 @@ void StackShortage::look(std::size_t stack_bytes) noexcept {
   if (now - still_since_ < kPatience || others_may_end()) return;
   still_since_ = now;
   const auto& report = scheduler_.options().on_deadlock;
-  if (report) report(scheduler_);
+  if (!report) return;
+  const ExitWatch::Pause pause;
+  report(scheduler_);
 }
 
 void StackShortage::write_line(std::size_t stack_bytes, std::int64_t now) noexcept {

@@ -10,6 +10,7 @@
 #include "base/probes.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
+#include "scheduler/exit_watch.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
@@ -386,6 +387,7 @@ bool Worker::report_deadlock() noexcept {
   }
   watch_pauses_.lengthen();
   if (!watch.find(index_)) return false;
+  const ExitWatch::Pause pause;
   report(scheduler_);
   return true;
 }

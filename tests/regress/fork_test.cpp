@@ -9,7 +9,10 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <weft/blocking.hpp>
+#include <weft/blocking_group.hpp>
 #include <weft/channel.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/event.hpp>
@@ -163,6 +166,29 @@ TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
           });
         }) == 7);
   CHECK(status_of_child([] { weft::run({.workers = 2}, [] { std::exit(8); }); }) == 8);
+  // By the thread that makes a call for a fiber, and by a handler on a worker's own stack.
+  CHECK(status_of_child([] {
+          static Runtime runtime({.workers = 2});
+          runtime.run([] { weft::blocking([] { std::exit(9); }); });
+        }) == 9);
+  CHECK(status_of_child([] {
+          weft::run({.workers = 2, .on_deadlock = [](std::string_view) { std::exit(10); }},
+                    [] { weft::Event().wait(); });
+        }) == 10);
+}
+
+TEST_CASE("the child of a fork has groups of threads of its own") {
+  const weft::test::TestGuard guard("groups in a child");
+  weft::BlockingGroup group;
+  const auto call = [&group] { return group.run([] { return 3; }).value; };
+  CHECK(call() == 3);  // Its thread is idle now, and the parent's.
+  weft::Event goes_on;
+  std::thread other([&] { (void)group.run([&] { goes_on.wait(); }); });
+  while (group.stats().running == 0) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i) CHECK(status_of_child([&] { _exit(call()); }) == 3);
+  goes_on.set();
+  other.join();
+  CHECK(call() == 3);
 }
 
 // In the kernel, as one that is parked.
