@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/exceptions.hpp>
 
 namespace weft::base {
 
@@ -35,3 +36,12 @@ void panic(const char* sentence, const char* file, int line) noexcept {
 }
 
 }  // namespace weft::base
+
+namespace weft::detail {
+
+void end_with_thread() noexcept {
+  base::panic("the thread of a worker ended: a fiber called pthread_exit, or it was cancelled",
+              __FILE__, __LINE__);
+}
+
+}  // namespace weft::detail

@@ -94,8 +94,8 @@ void on_fault(int number, siginfo_t* info, void* context) {
   const Stack* stack = was_sent(*info) ? nullptr : overflowed_stack(info->si_addr, stack_size);
   if (stack != nullptr) {
     Line line;
-    line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '" << stack->name.copy().data()
-         << "' overflowed its " << (stack_size >> 10)
+    line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '"
+         << stack->name.printable_copy().data() << "' overflowed its " << (stack_size >> 10)
          << " KiB stack; give it more with SpawnOptions::stack_size\n";
     line.write_to_stderr();
     signal(number, SIG_DFL);

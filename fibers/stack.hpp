@@ -4,9 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <span>
 #include <string_view>
 #include <weft/detail/atomic.hpp>
 
+#include "base/printable.hpp"
 #include "fibers/context.hpp"
 #include "fibers/exception_state.hpp"
 #include "fibers/sanitizer.hpp"
@@ -63,6 +66,12 @@ class FiberName {
     Copy copy{};
     for (std::size_t i = 0; i < kMostCharacters; ++i) copy[i] = text_[i].load(detail::relaxed);
     return copy;
+  }
+  // The same for people, on a terminal.
+  [[nodiscard]] Copy printable_copy() const noexcept {
+    Copy text = copy();
+    base::make_printable(std::span(text.data(), std::strlen(text.data())));
+    return text;
   }
 
  private:

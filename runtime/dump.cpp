@@ -51,7 +51,7 @@ void append_state(const Fiber& fiber, std::string& text) {
 // The id and the name of a fiber that has started. Relaxed: what was written some time ago.
 void append_identity(const fibers::Stack& stack, std::string& text) {
   text.append(std::to_string(stack.fiber_id.load(relaxed)));
-  text.append(" '").append(stack.name.copy().data()).append("'");
+  text.append(" '").append(stack.name.printable_copy().data()).append("'");
 }
 
 // Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <exception>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/local_node.hpp>
 
 #include "base/debug_locks.hpp"
@@ -42,7 +43,7 @@ std::uint64_t take_id_block() noexcept {
   char sentence[128];
   (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s",
                       static_cast<unsigned long long>(stack.fiber_id.load(relaxed)),
-                      stack.name.copy().data(), reason);
+                      stack.name.printable_copy().data(), reason);
   base::panic(sentence, __FILE__, __LINE__);
 }
 
@@ -243,11 +244,8 @@ void Worker::run_task(Fiber& fiber) {
   // Without one an exception finds none at all, and the process ends with the throwing stack intact
   // for the debugger.
   if (!handler) return fiber.task.run();
-  try {
-    fiber.task.run();
-  } catch (...) {
-    handler(std::current_exception());
-  }
+  WEFT_TRY { fiber.task.run(); }
+  WEFT_CATCH_ALL { handler(std::current_exception()); }
 }
 
 // The rest to be done when a fiber has ended.

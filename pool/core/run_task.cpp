@@ -1,6 +1,7 @@
 // A task runs, ends, and is reported if it threw.
 #include <exception>
 #include <utility>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/trace_event.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -34,12 +35,11 @@ Outcome run_job(const PoolOptions& options, detail::PoolJob& job, std::uint64_t 
 Outcome run(const PoolOptions& options, PoolItem& item, std::uint64_t number) noexcept {
   if (item.job != nullptr) return run_job(options, *item.job, number);
   std::exception_ptr exception;
-  try {
+  WEFT_TRY {
     item.task.run();
     return Outcome::completed;
-  } catch (...) {
-    exception = std::current_exception();
   }
+  WEFT_CATCH_ALL { exception = std::current_exception(); }
   // Not inside the catch block: on_exception may park.
   report_thrown(options, exception, number, item.task.type_hint());
   return Outcome::failed;

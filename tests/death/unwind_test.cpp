@@ -12,6 +12,7 @@
 #include <exception>
 #include <stdexcept>
 #include <weft/go.hpp>
+#include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
@@ -152,6 +153,19 @@ TEST_CASE("the chain of frame pointers ends where a fiber's own calls begin") {
 DEATH_TEST_CASE("a fiber that ends its worker's thread by pthread_exit ends the process",
                 "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
   weft::run({.workers = 2}, [] { weft::go([] { pthread_exit(nullptr); }); });
+}
+
+DEATH_TEST_CASE("a joined fiber that ends its worker's thread by pthread_exit ends the process",
+                "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
+  weft::run({.workers = 2}, [] { weft::spawn([] { pthread_exit(nullptr); }).join(); });
+}
+
+DEATH_TEST_CASE("a pool's task that ends its worker's thread by pthread_exit ends the process",
+                "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled") {
+  weft::run({.workers = 2}, [] {
+    weft::FiberPool pool({.capacity = 1});
+    pool.run([] { pthread_exit(nullptr); });
+  });
 }
 #endif
 

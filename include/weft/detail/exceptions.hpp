@@ -5,8 +5,28 @@
 #pragma once
 
 #if defined(__cpp_exceptions)
+#include <cxxabi.h>
+
+#include <exception>
+
+namespace weft::detail {
+
+// Ends the process with a sentence: the thread is being ended, below frames that would go on.
+[[noreturn]] void end_with_thread() noexcept;
+
+}  // namespace weft::detail
+
 #define WEFT_TRY try
+#if defined(__GLIBCXX__)
+// What pthread_exit and a cancellation unwind with must not be caught for good.
+#define WEFT_CATCH_ALL                 \
+  catch (abi::__forced_unwind&) {      \
+    ::weft::detail::end_with_thread(); \
+  }                                    \
+  catch (...)
+#else
 #define WEFT_CATCH_ALL catch (...)
+#endif
 #define WEFT_RETHROW throw
 #define WEFT_THROW(exception) throw exception
 #else
