@@ -7,8 +7,9 @@
 
 #include <array>
 #include <cerrno>
+#include <list>
+#include <mutex>
 #include <system_error>
-#include <utility>
 #include <weft/blocking.hpp>
 #include <weft/descriptor.hpp>
 #include <weft/io.hpp>
@@ -32,6 +33,8 @@ namespace {
   return result;
 }
 
+constexpr ExitStatus kUnknown{.code = -1};
+
 ExitStatus status_of(const siginfo_t& end) noexcept {
   if (end.si_code == CLD_EXITED) return {.code = end.si_status};
   return {.signal = end.si_status};
@@ -40,42 +43,87 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
 // Blocks. Of a program that has been killed, and when there is no descriptor to wait by.
 [[gnu::noinline]] ExitStatus reap_killed(int process) noexcept {
   siginfo_t end{};
-  (void)result_of([&] { return ::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED); });
-  return status_of(end);
+  const CallResult reaped =
+      result_of([&] { return ::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED); });
+  return reaped.error == 0 ? status_of(end) : kUnknown;
 }
 
-// A program that has been started, and our ends of its pipes. It does not outlive this.
+// Programs that could not be killed, until they have ended by themselves. Each is a node that was
+// made before its program, so that it always finds its place here.
+class Strays {
+ public:
+  void add(std::list<int>& process) noexcept {
+    const std::lock_guard guard(lock_);
+    processes_.splice(processes_.end(), process);
+  }
+  // Those that have ended by now.
+  void reap_ended() noexcept {
+    std::list<int> all;
+    {
+      const std::lock_guard guard(lock_);
+      all.swap(processes_);
+    }
+    all.remove_if([](int process) {
+      siginfo_t end;
+      return reap(process, end).error != EAGAIN;
+    });
+    const std::lock_guard guard(lock_);
+    processes_.splice(processes_.end(), all);
+  }
+
+ private:
+  std::mutex lock_;
+  std::list<int> processes_;
+};
+
+// Never destroyed, as fibers may go on while the process exits.
+Strays& strays() {
+  static Strays& one = *new Strays;
+  return one;
+}
+
+// A program that has been started, and our ends of its pipes. It does not outlive this, if it can
+// be killed.
 class Child {
  public:
   Child() noexcept = default;
-  ~Child() {
-    if (process_ >= 0) (void)kill();
-  }
+  ~Child() { (void)kill(); }
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
   [[nodiscard]] std::error_code start(const std::vector<std::string>& arguments);
   // Parks until it has ended by itself.
   Result<ExitStatus> wait(const Until& until) {
-    const Result<ExitStatus> ended = wait_process(process_, until);
-    if (!ended.error) process_ = -1;
+    const Result<ExitStatus> ended = wait_process(process_.front(), until);
+    // One that somebody else has reaped is gone, too: its number may be another process's by now.
+    if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
     return ended;
   }
-  // Ends it, with all of its group; parks until it has ended.
-  ExitStatus kill() noexcept {
-    (void)::kill(-process_, SIGKILL);
-    const auto [status, error] = wait_process(process_);
-    const int process = std::exchange(process_, -1);
-    return error ? reap_killed(process) : status;
-  }
+  // Ends it, with all of its group, and parks until it has ended; or leaves it, if that is refused.
+  ExitStatus kill() noexcept;
 
   Watch input;
   Watch output;
   Watch errors;
 
  private:
-  int process_ = -1;  // -1: it has not been started, or has been reaped.
+  std::list<int> process_;  // Empty: it has not been started, or is nobody's to wait for any more.
 };
+
+ExitStatus Child::kill() noexcept {
+  if (process_.empty()) return kUnknown;
+  const int process = process_.front();
+  (void)::kill(-process, SIGKILL);
+  // It may have left its group.
+  const bool killed = ::kill(process, SIGKILL) == 0;
+  const auto [status, error] = wait_process(process, killed ? Until() : Until(Deadline::past()));
+  if (error && !killed && error != std::errc::no_child_process) {
+    strays().add(process_);
+    return kUnknown;
+  }
+  process_.clear();
+  return error ? reap_killed(process) : status;
+}
 
 // Blocks for some milliseconds.
 int spawn_process(char* const* words, const std::array<Descriptor, 3>& ends,
@@ -131,10 +179,10 @@ std::error_code Child::start(const std::vector<std::string>& arguments) {
   for (const std::string& word : arguments) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   try {
-    int process = -1;
-    const int failed = blocking([&] { return spawn_process(words.data(), ends, process); });
+    std::list<int> process{-1};
+    const int failed = blocking([&] { return spawn_process(words.data(), ends, process.front()); });
     if (failed != 0) return {failed, std::system_category()};
-    process_ = process;
+    process_.swap(process);
   } catch (const std::system_error& no_thread) {
     return no_thread.code();
   }
@@ -203,6 +251,8 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
   if (reaped.error == 0) return {.value = status_of(end)};
   if (reaped.error != EAGAIN) return {.error = reaped.code()};
   const CallResult opened = open_process(process);
+  // It has ended since, and the system has reaped it, as the program ignores SIGCHLD.
+  if (opened.error == ESRCH) return {.error = std::make_error_code(std::errc::no_child_process)};
   if (opened.error != 0) return {.error = opened.code()};
   auto [watch, refused] = Watch::adopt(static_cast<int>(opened.value));
   if (refused) {
@@ -221,6 +271,7 @@ Result<ExitStatus> wait_process(int process, const Until& until) {
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options, const Until& until) {
   if (arguments.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
+  strays().reap_ended();
   Child child;
   Result<CommandResult> result;
   result.error = child.start(arguments);

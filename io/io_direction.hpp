@@ -68,8 +68,8 @@ class IoDirection {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // From now on it is always worth trying: the peer is gone or half gone, or a short read does not
-  // mean that there is no more. By the poller, or the maker of the descriptor.
+  // From now on it is always worth trying: a short read does not mean that there is no more. By the
+  // poller, or the maker of the descriptor.
   void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
     if (!always_worth_trying_.load(detail::relaxed))

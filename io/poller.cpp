@@ -31,7 +31,10 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
-constexpr std::uint32_t kHangUpEvents = EPOLLRDHUP | EPOLLHUP | EPOLLERR;
+// After these a short read or write does not tell that there is no more: the peer is gone or half
+// gone, or its urgent data (TCP's; EPOLLPRI) stands among the bytes, at which the system ends a
+// read early. Urgent data alone is nothing to read, and wakes nobody.
+constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
 
@@ -62,7 +65,7 @@ void IoHandle::disown() noexcept {
 
 std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) noexcept {
   if (generation_.load(relaxed) != generation) return 0;  // Meant for an earlier descriptor.
-  if ((events & kHangUpEvents) != 0) {
+  if ((events & kAlwaysTryEvents) != 0) {
     read_.set_always_worth_trying();
     write_.set_always_worth_trying();
   }
@@ -177,16 +180,20 @@ void Poller::clear_interrupt() noexcept {
   record.write_.reset();
   record.descriptor_ = descriptor;
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  event.events = EPOLLIN | EPOLLPRI | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 =
       std::uint64_t{record.generation_.load(relaxed)} << 32 | std::uint64_t{record.index_};
   const bool first = begin_watch();
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     const std::error_code error = last_error();
-    end_watch();
-    give_record(record);
-    if (error == std::errc::file_exists) return Errc::already_watched;
-    return error;
+    // The kernel's answer for what is always ready.
+    const bool is_ready = error == std::errc::operation_not_permitted;
+    if (!is_ready || (flags & IoHandle::kMayBeReady) == 0) {
+      end_watch();
+      give_record(record);
+      if (error == std::errc::file_exists) return Errc::already_watched;
+      return error;
+    }
   }
   // Relaxed: the caller publishes the handle; events do not look at the state.
   record.state_.store(IoHandle::kOwned | flags, relaxed);
@@ -208,7 +215,8 @@ int Poller::detach(IoHandle& handle) noexcept {
 }
 
 void Poller::deregister(int descriptor) noexcept {
-  // Explicitly, because a forked child that holds the descriptor too would keep it registered.
+  // Explicitly, because a forked child that holds the descriptor too would keep it registered. It
+  // fails, as it may, for what is always ready.
   epoll_event unused{};
   (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &unused);
   end_watch();

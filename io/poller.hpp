@@ -69,8 +69,9 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kClosing = 1;
   static constexpr std::uint32_t kOwned = 2;
   static constexpr std::uint32_t kGone = 4;
-  static constexpr std::uint32_t kBorrowed = 8;  // The descriptor is only deregistered.
-  static constexpr std::uint32_t kUse = 16;
+  static constexpr std::uint32_t kBorrowed = 8;     // The descriptor is only deregistered.
+  static constexpr std::uint32_t kMayBeReady = 16;  // One that cannot be polled is taken, too.
+  static constexpr std::uint32_t kUse = 32;
 
   // Counts a call, and sets `flags`; false once kClosing is set. Relaxed: the handle was published
   // to the caller together with its descriptor, and its end is ordered by [use].
@@ -144,9 +145,14 @@ class Poller final : public scheduler::EventSource {
   [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, 0, handle);
   }
-  // The same for a descriptor that remains its owner's, who closes it only after remove().
+  // The same also for a descriptor that is always ready, as a regular file's, which add() refuses
+  // (std::errc::operation_not_permitted): no events ever come about it.
+  [[nodiscard]] std::error_code add_any(int descriptor, IoHandle*& handle) noexcept {
+    return enter(descriptor, IoHandle::kMayBeReady, handle);
+  }
+  // As add_any(), for a descriptor that remains its owner's, who closes it only after remove().
   [[nodiscard]] std::error_code borrow(int descriptor, IoHandle*& handle) noexcept {
-    return enter(descriptor, IoHandle::kBorrowed, handle);
+    return enter(descriptor, IoHandle::kMayBeReady | IoHandle::kBorrowed, handle);
   }
   // Closes the handle and gives its record back once no call uses it. By its owner, once.
   void remove(IoHandle& handle) noexcept;

@@ -69,7 +69,8 @@ void note_signal(int number) noexcept {
   if (slots.wake[slot].load(relaxed) != 0) return Errc::already_watched;
   struct sigaction action {};
   action.sa_handler = &note_signal;
-  action.sa_flags = SA_RESTART;
+  // On the thread's signal stack: what it interrupts may be deep in a fiber's.
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   (void)slots.came.fetch_and(~(std::uint64_t{1} << (number - 1)), relaxed);
   slots.wake[slot].store(wake + 1, seq_cst);  // [handler]

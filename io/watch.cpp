@@ -64,13 +64,10 @@ Result<Watch> Watch::start(int descriptor, bool owns) {
   if (no_poller) return {.error = no_poller};
   Result<Watch> result;
   IoHandle* handle = nullptr;
-  const std::error_code refused =
-      owns ? poller->add(descriptor, handle) : poller->borrow(descriptor, handle);
-  // The kernel's answer for what has nothing to wait for.
-  if (refused && refused != std::errc::operation_not_permitted) return {.error = refused};
+  result.error = owns ? poller->add_any(descriptor, handle) : poller->borrow(descriptor, handle);
+  if (result.error) return result;
   result.value.handle_ = handle;
   result.value.descriptor_ = descriptor;
-  result.value.owns_ = owns;
   return result;
 }
 
@@ -78,11 +75,7 @@ Result<Watch> Watch::borrow(int descriptor) { return start(descriptor, false); }
 Result<Watch> Watch::adopt(int descriptor) { return start(descriptor, true); }
 
 void Watch::reset() noexcept {
-  if (handle_ != nullptr) {
-    handle_->poller().remove(*handle_);
-  } else if (owns_ && descriptor_ >= 0) {
-    close_descriptor(descriptor_);
-  }
+  if (handle_ != nullptr) handle_->poller().remove(*handle_);
   handle_ = nullptr;
   descriptor_ = -1;
 }
@@ -93,15 +86,11 @@ void Watch::close() noexcept {
 
 int Watch::release() noexcept {
   IoHandle* handle = std::exchange(handle_, nullptr);
-  const int descriptor = std::exchange(descriptor_, -1);
-  return handle != nullptr ? handle->poller().detach(*handle) : descriptor;
+  descriptor_ = -1;
+  return handle != nullptr ? handle->poller().detach(*handle) : -1;
 }
 
 Result<Ready> Watch::wait(Ready what, const Until& until) {
-  if (handle_ == nullptr) {
-    if (descriptor_ < 0) return {.error = Errc::closed};
-    return {.value = what};
-  }
   const IoUse use(handle_);
   if (!use) return {.error = Errc::closed};
   if (const Ready now = ready_for(use->descriptor(), what); now != Ready::none) {
@@ -149,6 +138,9 @@ std::error_code WatchSet::control(int operation, int descriptor, Ready what,
   epoll_event event{};
   if ((bits & 1U) != 0) event.events |= EPOLLIN | EPOLLRDHUP;
   if ((bits & 2U) != 0) event.events |= EPOLLOUT;
+  // An error or a hang-up is told whatever is asked for: where nothing is, once and not at each
+  // wait.
+  if (what == Ready::none) event.events = EPOLLET;
   event.data.u64 = key;
   const CallResult result = control_epoll(use->descriptor(), operation, descriptor, event);
   return result.error == 0 ? std::error_code{} : result.code();

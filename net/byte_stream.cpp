@@ -28,7 +28,8 @@ Result<std::size_t> read_once(io::IoHandle& handle, std::size_t size, const Unti
   if (error) return {.error = error};
   if (count == 0) return {.error = Errc::end_of_stream};
   const auto bytes = static_cast<std::size_t>(count);
-  // A short read has emptied the socket; what comes later makes an edge.
+  // A short read has emptied the socket, and what comes later makes an edge; where that does not
+  // hold, the direction knows that it is always worth trying.
   direction.set_drained(bytes < size);
   return {.value = bytes};
 }

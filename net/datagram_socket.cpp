@@ -75,7 +75,8 @@ Result<std::size_t> send_some_patiently(io::IoHandle& handle, std::span<mmsghdr>
   constexpr std::chrono::milliseconds kLongest{50};
   for (std::chrono::milliseconds pause{1};; pause = std::min(2 * pause, kLongest)) {
     const auto result = send_some(handle, messages, until.but_before(Deadline::after(pause)));
-    if (result.error != Errc::timed_out || until.is_over()) return result;
+    if (result.error != Errc::timed_out) return result;
+    if (until.is_over()) return {.error = until.error()};  // The time that was up was the pause's.
   }
 }
 

@@ -2,7 +2,10 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <limits>
 #include <weft/net/tcp_stream.hpp>
 
 #include "net/transfer.hpp"
@@ -44,6 +47,13 @@ CallResult prepare(int descriptor, const ConnectOptions& options) noexcept {
   return result;
 }
 
+// A time in the unit that the system counts it in; one that is too long is the longest there is.
+template <class Rep, class Period>
+int option_of(std::chrono::duration<Rep, Period> time) noexcept {
+  using Limits = std::numeric_limits<int>;
+  return static_cast<int>(std::clamp<Rep>(time.count(), Limits::min(), Limits::max()));
+}
+
 }  // namespace
 
 Result<TcpStream> TcpStream::connect(const Address& address, const Until& until,
@@ -78,10 +88,11 @@ std::error_code TcpStream::set_no_delay(bool no_delay) noexcept {
 
 std::error_code TcpStream::set_keep_alive(const std::optional<KeepAlive>& options) noexcept {
   if (!options) return set_option_of(socket_, SOL_SOCKET, SO_KEEPALIVE, 0);
-  const auto seconds = [](std::chrono::seconds time) { return static_cast<int>(time.count()); };
-  std::error_code error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPIDLE, seconds(options->idle));
-  if (!error)
-    error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPINTVL, seconds(options->interval));
+  std::error_code error =
+      set_option_of(socket_, IPPROTO_TCP, TCP_KEEPIDLE, option_of(options->idle));
+  if (!error) {
+    error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPINTVL, option_of(options->interval));
+  }
   if (!error) error = set_option_of(socket_, IPPROTO_TCP, TCP_KEEPCNT, options->probes);
   if (!error) error = set_option_of(socket_, SOL_SOCKET, SO_KEEPALIVE, 1);
   return error;
@@ -93,7 +104,7 @@ std::error_code TcpStream::set_reset_on_close(bool resets) noexcept {
 }
 
 std::error_code TcpStream::set_user_timeout(std::chrono::milliseconds time) noexcept {
-  return set_option_of(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(time.count()));
+  return set_option_of(socket_, IPPROTO_TCP, TCP_USER_TIMEOUT, option_of(time));
 }
 
 Result<Address> TcpStream::local_address() const noexcept {

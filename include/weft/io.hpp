@@ -32,15 +32,13 @@ class Watch {
   // `other` is empty then. Nobody may be waiting by it.
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
-        descriptor_(std::exchange(other.descriptor_, -1)),
-        owns_(other.owns_) {}
+        descriptor_(std::exchange(other.descriptor_, -1)) {}
   // Ends the watch of before, as the destructor does; `other` is empty then.
   Watch& operator=(Watch&& other) noexcept {
     if (this != &other) {
       reset();
       handle_ = std::exchange(other.handle_, nullptr);
       descriptor_ = std::exchange(other.descriptor_, -1);
-      owns_ = other.owns_;
     }
     return *this;
   }
@@ -74,9 +72,8 @@ class Watch {
   static Result<Watch> start(int descriptor, bool owns);
   void reset() noexcept;
 
-  IoHandle* handle_ = nullptr;  // Null: it is always ready, or there is none.
+  IoHandle* handle_ = nullptr;
   int descriptor_ = -1;
-  bool owns_ = false;
 };
 
 // Cases of a select(); see weft/net/select.hpp for what holds.
@@ -95,8 +92,9 @@ template <std::invocable Handler = detail::Nothing>
 // Many descriptors that one caller waits for, as libraries with sockets of their own want it
 // (curl's multi interface, c-ares): an epoll of its own, so that an event costs the same however
 // many there are. Descriptors remain their owners', who remove them before they close them.
-// Level-triggered. add, change and remove come from anybody at any time, wait from one caller at a
-// time.
+// Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which the
+// system tells all the same, is an event once. add, change and remove come from anybody at any
+// time, wait from one caller at a time.
 class WatchSet {
  public:
   struct Event {
@@ -132,7 +130,9 @@ class WatchSet {
 // Signals that end waits instead of processes. While the object lives, each of them is noted and
 // has no other effect; before and after, they have the one that they had. A signal belongs to one
 // object at a time. Made of handlers rather than of signalfd, to which a signal comes only if every
-// thread of the process has it blocked, those of other libraries included.
+// thread of the process has it blocked, those of other libraries included. So some thread must not
+// have it blocked: workers inherit the mask of the thread that makes the runtime, and who blocks a
+// signal before that, as for sigwait, waits here in vain.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
@@ -162,15 +162,15 @@ Result<int> wait_signal(std::initializer_list<int> signals, const Until& until =
 
 // How a process has ended.
 struct ExitStatus {
-  int code = 0;    // What it returned, if it was not ended by a signal.
+  int code = 0;    // What it returned, if it was not ended by a signal; -1: nobody knows.
   int signal = 0;  // 0: none.
   // Whether it has returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
 // Parks until a child process ends, and reaps it. Errors: no_child_process for one that is not the
-// caller's, or has been reaped; no_such_process; Errc::timed_out, cancelled: it goes on, and may be
-// waited for again.
+// caller's, or has been reaped, as the system does with all if SIGCHLD is ignored; Errc::timed_out,
+// cancelled: it goes on, and may be waited for again.
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
 struct CommandOptions {
@@ -185,8 +185,12 @@ struct CommandResult {
 
 // Runs a program (found as the shell finds it) with `arguments`, of which the first is its name,
 // and collects its output. When `until` ends the wait, it and the processes of its group are killed
-// and what it wrote so far comes with the error: Errc::timed_out, cancelled. Further errors: the
-// system's (no_such_file_or_directory, ...); std::errc::file_too_large: too much output.
+// and what it wrote so far comes with the error: Errc::timed_out, cancelled. One that may not be
+// killed, as it is another user's by now (sudo), goes on without anybody at its pipes; its status
+// is -1, and once it has ended a later call of run_command reaps it. Further errors: the system's
+// (no_such_file_or_directory, ...); no_child_process: all of the output is there, but the status,
+// -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any child;
+// std::errc::file_too_large: too much output.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {}, const Until& until = {});
 
@@ -197,8 +201,10 @@ struct Pipe {
 };
 // Errors: Errc::no_runtime, or the system's. Never parks.
 Result<Pipe> make_pipe();
-// As TcpStream's calls, for pipes and the like: what is watched must be non-blocking. At the end of
-// a pipe: Errc::end_of_stream; without a reader: broken_pipe, and no signal.
+// As TcpStream's calls, for pipes and the like: what is watched must be non-blocking, or always
+// ready, as a regular file is, which is read and written from its position on, by the calling
+// thread itself (weft/files.hpp has what keeps no worker waiting). At the end of a pipe or a file:
+// Errc::end_of_stream; without a reader: broken_pipe, and no signal.
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
 // All of it; after an error `value` bytes have been written. Parks while there is no room.
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
 #include <weft/runtime.hpp>
@@ -71,6 +72,10 @@ FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect a
     auto [set, error] = io::SignalSet::watch({SIGUSR1});
     CHECK(error == std::error_code{});
     CHECK(io::wait_signal({SIGUSR1}).error == Errc::already_watched);
+    // The handler needs no room on the stack of the fiber that it interrupts.
+    struct sigaction during {};
+    ::sigaction(SIGUSR1, nullptr, &during);
+    CHECK((during.sa_flags & SA_ONSTACK) != 0);
   }
   CHECK(io::wait_signal({SIGKILL}, Deadline::past()).error == std::errc::invalid_argument);
   CHECK(io::wait_signal({SIGUSR1}, Deadline::after(1ms)).error == Errc::timed_out);
@@ -92,6 +97,11 @@ FIBER_TEST_CASE("a child process is waited for, with what it returned or what en
     ::_exit(0);
   }
   CHECK(io::wait_process(sleeps, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  auto stopped = spawn([&] { return io::wait_process(sleeps, stop.get_token()).error; });
+  await_parked(runtime, "readable");
+  (void)stop.request_stop();
+  CHECK(stopped.join() == Errc::cancelled);
   auto waiter = spawn([&] { return io::wait_process(sleeps); });
   await_parked(runtime, "readable");
   ::kill(sleeps, SIGKILL);
@@ -128,6 +138,42 @@ FIBER_TEST_CASE("a command that takes too long, or says too much, is killed") {
   io::CommandOptions options;
   options.most_output = 1000;
   CHECK(io::run_command({"yes"}, options).error == std::errc::file_too_large);
+}
+
+FIBER_TEST_CASE("a stop kills a command") {
+  std::stop_source stop;
+  auto running = spawn([&] { return io::run_command({"sleep", "1000"}, {}, stop.get_token()); });
+  await_parked(runtime, "select with sockets");
+  (void)stop.request_stop();
+  const auto ran = running.join();
+  CHECK(ran.error == Errc::cancelled);
+  CHECK(ran.value.status.signal == SIGKILL);
+}
+
+FIBER_TEST_CASE("of a command whose end is nobody's to see, all but the status is told") {
+  const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
+  const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
+  ::signal(SIGCHLD, before);
+  CHECK(ran.error == std::errc::no_child_process);
+  CHECK(ran.value.output == "out\n");
+  CHECK(ran.value.status.code == -1);
+  CHECK(!ran.value.status.success());
+}
+
+THREAD_TEST_CASE("a plain thread waits for a signal and for a child process") {
+  auto [set, error] = io::SignalSet::watch({SIGUSR1});
+  CHECK(error == std::error_code{});
+  std::thread sender([] { send_signal(SIGUSR1); });
+  CHECK(set.wait().value == SIGUSR1);
+  sender.join();
+  const pid_t sleeps = ::fork();
+  if (sleeps == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  std::thread killer([=] { ::kill(sleeps, SIGKILL); });
+  CHECK(io::wait_process(sleeps).value.signal == SIGKILL);
+  killer.join();
 }
 
 THREAD_TEST_CASE("a plain thread runs a command") {

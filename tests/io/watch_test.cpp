@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <weft/descriptor.hpp>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
+#include <weft/metrics.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/this_fiber.hpp>
@@ -178,6 +181,35 @@ FIBER_TEST_CASE("a regular file is always ready") {
   CHECK(watch.wait(Ready::either).value == Ready::either);
   CHECK(watch.wait(Ready::read).value == Ready::read);
   CHECK(select(io::on_readable(watch), otherwise()) == 0);
+  watch.close();
+  CHECK(::fcntl(file, F_GETFD) == -1);
+  CHECK(watch.wait(Ready::read).error == Errc::closed);
+}
+
+FIBER_TEST_CASE("a regular file and the null device are read and written by a watch") {
+  const Descriptor file(::memfd_create("watched", MFD_CLOEXEC));
+  std::array<char, 8> buffer{};
+  {
+    auto [watch, error] = Watch::borrow(file.get());
+    CHECK(error == std::error_code{});
+    CHECK(io::write_all(watch, std::as_bytes(std::span("text", 4))).value == 4);
+    CHECK(::lseek(file.get(), 0, SEEK_SET) == 0);
+    const auto there = std::as_writable_bytes(std::span(buffer));
+    CHECK(io::read_some(watch, there).value == 4);
+    CHECK(std::string(buffer.data()) == "text");
+    CHECK(io::read_some(watch, there).error == Errc::end_of_stream);
+    watch.close();
+    CHECK(io::read_some(watch, there).error == Errc::closed);
+  }
+  CHECK(::fcntl(file.get(), F_GETFD) != -1);
+  auto [null, error] = Watch::adopt(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  CHECK(error == std::error_code{});
+  CHECK(io::write_all(null, std::as_bytes(std::span(buffer))).value == buffer.size());
+  CHECK(io::read_some(null, std::as_writable_bytes(std::span(buffer))).error ==
+        Errc::end_of_stream);
+  const int released = null.release();
+  CHECK(::fcntl(released, F_GETFD) != -1);
+  ::close(released);
 }
 
 FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
@@ -208,6 +240,73 @@ FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
   await_parked(runtime, "readable");
   set.close();
   CHECK(waiter.join() == Errc::closed);
+}
+
+FIBER_TEST_CASE("a hang-up of what nothing is asked about is an event once") {
+  Foreign foreign;
+  auto [set, error] = WatchSet::create();
+  CHECK(error == std::error_code{});
+  CHECK(!set.add(foreign.descriptor(), Ready::read, 1));
+  CHECK(!set.change(foreign.descriptor(), Ready::none, 2));
+  foreign.hang_up();
+  std::array<WatchSet::Event, 2> events;
+  CHECK(set.wait(events).value == 1);
+  CHECK(events[0].key == 2);
+  CHECK(set.wait(events, Deadline::past()).error == Errc::timed_out);
+  CHECK(!set.change(foreign.descriptor(), Ready::read, 3));
+  for (int i = 0; i < 2; ++i) CHECK(set.wait(events).value == 1);
+  CHECK(events[0].key == 3);
+}
+
+FIBER_TEST_CASE("a stop ends the wait for a set, and a pipe's reads and writes") {
+  auto [set, without_set] = WatchSet::create();
+  CHECK(without_set == std::error_code{});
+  auto [pipe, error] = io::make_pipe();
+  CHECK(error == std::error_code{});
+  auto [full, refused] = io::make_pipe();
+  CHECK(refused == std::error_code{});
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto waits = spawn([&set = set, &token] {
+    std::array<WatchSet::Event, 1> events;
+    return set.wait(events, token).error;
+  });
+  auto reads = spawn([&end = pipe.read, &token] {
+    std::byte byte{};
+    return io::read_some(end, std::span(&byte, 1), token).error;
+  });
+  auto writes = spawn([&end = full.write, &token] {
+    return io::write_all(end, std::vector<std::byte>(1 << 20), token).error;
+  });
+  while (metrics::read().runtimes.at(0).parked_count < 3) this_fiber::yield();
+  (void)source.request_stop();
+  CHECK(waits.join() == Errc::cancelled);
+  CHECK(reads.join() == Errc::cancelled);
+  CHECK(writes.join() == Errc::cancelled);
+}
+
+THREAD_TEST_CASE("a plain thread waits for a set, and reads and writes pipes") {
+  const Foreign foreign;
+  auto [set, without_set] = WatchSet::create();
+  CHECK(without_set == std::error_code{});
+  CHECK(!set.add(foreign.descriptor(), Ready::read, 7));
+  std::thread feeder([&] { foreign.feed(); });
+  std::array<WatchSet::Event, 2> events;
+  CHECK(set.wait(events).value == 1);
+  CHECK(events[0].key == 7);
+  feeder.join();
+  auto [pipe, error] = io::make_pipe();
+  CHECK(error == std::error_code{});
+  const std::vector<std::byte> sent(300'000);
+  std::thread writer([&end = pipe.write, &sent] {
+    CHECK(io::write_all(end, sent).value == sent.size());
+    end = {};
+  });
+  std::array<std::byte, 4096> buffer;
+  std::size_t total = 0;
+  while (const auto part = io::read_some(pipe.read, buffer)) total += part.value;
+  CHECK(total == sent.size());
+  writer.join();
 }
 
 FIBER_TEST_CASE("a pipe carries bytes, tells its end, and raises no signal") {

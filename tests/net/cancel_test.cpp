@@ -1,9 +1,14 @@
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <stop_token>
 #include <vector>
 #include <weft/context.hpp>
+#include <weft/descriptor.hpp>
 #include <weft/go.hpp>
 #include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
@@ -48,6 +53,39 @@ FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
   CHECK(read_text(client, 4) == "here");
   auto [other_client, other_server] = connect_to(listener);
   CHECK(other_client.is_open_hint());
+}
+
+FIBER_TEST_CASE(
+    "a stop ends waits for bytes, reads and writes in pieces, and a file that is sent") {
+  auto [client, server] = connected_pair();
+  auto [other_client, other_server] = connected_pair();
+  for (net::ByteStream* stream : {&client, &server, &other_client, &other_server}) {
+    shrink_buffers(*stream);
+  }
+  const std::vector<std::byte> much(16 << 20);
+  const Descriptor file(::memfd_create("sent", MFD_CLOEXEC));
+  CHECK(::ftruncate(file.get(), static_cast<off_t>(much.size())) == 0);
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto read = spawn([&stream = client, &token] {
+    std::array<std::byte, 8> buffer;
+    const std::array<std::span<std::byte>, 1> buffers{buffer};
+    return stream.read_scattered(buffers, token).error;
+  });
+  auto write = spawn([&stream = client, &token, &much] {
+    const std::array<std::span<const std::byte>, 2> pieces{much, much};
+    return stream.write_gathered(pieces, token).error;
+  });
+  auto wait = spawn([&stream = other_client, &token] { return stream.wait_readable(token); });
+  auto send = spawn([&stream = other_client, &token, &file, size = much.size()] {
+    return stream.send_file(file.get(), 0, size, token).error;
+  });
+  while (metrics::read().runtimes.at(0).parked_count < 4) this_fiber::yield();
+  source.request_stop();
+  CHECK(read.join() == Errc::cancelled);
+  CHECK(write.join() == Errc::cancelled);
+  CHECK(wait.join() == Errc::cancelled);
+  CHECK(send.join() == Errc::cancelled);
 }
 
 FIBER_TEST_CASE("a stop that came before ends waits, and nothing else") {

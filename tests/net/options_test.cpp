@@ -6,12 +6,15 @@
 
 #include <array>
 #include <chrono>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 #include <weft/descriptor.hpp>
 #include <weft/go.hpp>
+#include <weft/net/unix_stream.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -47,6 +50,14 @@ FIBER_TEST_CASE("what is set is what the system then says") {
   CHECK(stream.set_keep_alive(net::KeepAlive{.idle = 0s}) == std::errc::invalid_argument);
   CHECK(!stream.set_user_timeout(1500ms));
   CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == 1500);
+  // What is too long for the system's count is not cut off to something short.
+  const long long beyond = (1LL << 32) + 5;
+  CHECK(!stream.set_user_timeout(std::chrono::milliseconds(beyond)));
+  CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == std::numeric_limits<int>::max());
+  for (const auto time : {std::chrono::seconds(beyond), std::chrono::seconds(-beyond)}) {
+    CHECK(stream.set_keep_alive(net::KeepAlive{.idle = time}) == std::errc::invalid_argument);
+    CHECK(stream.set_keep_alive(net::KeepAlive{.interval = time}) == std::errc::invalid_argument);
+  }
   CHECK(!stream.set_no_delay(false));
   CHECK(option(stream, IPPROTO_TCP, TCP_NODELAY) == 0);
   CHECK(!stream.set_send_buffer(20'000));
@@ -174,6 +185,33 @@ FIBER_TEST_CASE("a file is sent over a connection, from where it is, as far as i
   CHECK(send() == std::errc::broken_pipe);
   server.close();
   CHECK(send() == Errc::closed);
+}
+
+THREAD_TEST_CASE("a plain thread sends pieces and files, and reads scattered") {
+  auto [ends, refused] = net::UnixStream::pair();
+  CHECK(refused == std::error_code{});
+  const std::string text(1'000'000, 't');
+  const Descriptor file(::memfd_create("sent", MFD_CLOEXEC));
+  CHECK(::write(file.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  std::thread sender([&text, &file, &client = ends.first] {
+    const std::array<std::span<const std::byte>, 2> pieces{bytes(text), bytes(text)};
+    CHECK(client.write_gathered(pieces).value == 2 * text.size());
+    CHECK(client.send_file(file.get(), 0, text.size()).value == text.size());
+    CHECK(!client.shutdown(net::Shutdown::write));
+  });
+  std::array<std::byte, 10> first;
+  std::array<std::byte, 3000> second;
+  const std::array<std::span<std::byte>, 2> buffers{first, second};
+  std::size_t total = 0;
+  std::error_code ended;
+  while (!ended) {
+    const auto [count, error] = ends.second.read_scattered(buffers);
+    total += count;
+    ended = error;
+  }
+  CHECK(ended == Errc::end_of_stream);
+  CHECK(total == 3 * text.size());
+  sender.join();
 }
 
 TEST_SUITE_END();

@@ -47,14 +47,16 @@ class TcpStream : public ByteStream {
   // The next five never park. Errors: Errc::closed, or the system's.
   // Whether small writes are sent at once (as they are unless this is called) or gathered.
   [[nodiscard]] std::error_code set_no_delay(bool no_delay) noexcept;
-  // Nothing: silence is never asked about, as when this is not called.
+  // Nothing: silence is never asked about, as when this is not called. Times or counts that the
+  // system does not take, as more than 9 hours (32 767 s), are std::errc::invalid_argument.
   [[nodiscard]] std::error_code set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Whether closing resets the connection at once, and drops what the peer has not confirmed
   // (SO_LINGER with a time of 0); unless this is called, the system sends it in the background. A
   // longer time cannot be asked for: the system would keep the closing thread waiting for it.
   [[nodiscard]] std::error_code set_reset_on_close(bool resets) noexcept;
   // How long bytes that were sent may remain unconfirmed until the connection fails with timed_out
-  // (TCP_USER_TIMEOUT), in whole milliseconds. 0: as long as the system likes, 15 minutes or so.
+  // (TCP_USER_TIMEOUT), in whole milliseconds, 2^31 - 1 of them at most (24 days): a longer time is
+  // that long. 0: as long as the system likes, 15 minutes or so.
   [[nodiscard]] std::error_code set_user_timeout(std::chrono::milliseconds time) noexcept;
   // This end's. Never parks. Errors: Errc::closed; the system's.
   Result<Address> local_address() const noexcept;
