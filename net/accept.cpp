@@ -17,6 +17,9 @@ bool concerns_one_connection(int error) noexcept {
   switch (error) {
     case ECONNABORTED:
     case EPROTO:
+    case ENOPROTOOPT:
+    case ETIMEDOUT:
+    case ENOSR:
     case ENETDOWN:
     case ENONET:
     case EHOSTDOWN:
@@ -63,11 +66,15 @@ bool passes_by_itself(std::error_code error) noexcept {
   return error == std::errc::too_many_files_open ||
          error == std::errc::too_many_files_open_in_system || error == std::errc::no_buffer_space ||
          error == std::errc::not_enough_memory ||
-         error == std::errc::no_space_on_device;  // Of epoll: too many are registered.
+         error == std::errc::no_space_on_device ||       // Of epoll: too many are registered.
+         error == std::errc::operation_not_permitted ||  // A firewall, as it is now, forbids it.
+         error == std::errc::operation_not_supported;    // The network failed meanwhile.
 }
 
-void ReserveDescriptor::take() noexcept {
-  if (descriptor_ < 0) descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+bool ReserveDescriptor::take() noexcept {
+  if (descriptor_ >= 0) return true;
+  descriptor_ = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  return descriptor_ >= 0 || (errno != EMFILE && errno != ENFILE);
 }
 
 bool ReserveDescriptor::give() noexcept {

@@ -13,12 +13,13 @@
 namespace weft::net {
 
 // The next connection of a listener, whose handle the caller has entered. Parks. What concerns the
-// connection that was next, and not the listener, is passed over; what the system lacks is not.
+// connection that was next, and not the listener, is passed over; what passes by itself is not.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
 // The same for a listener that may be closed; what passes by itself is waited out.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
-// The system lacks descriptors or memory: others may give some back.
+// The system lacks descriptors or memory, and others may give some back; or it lets no connection
+// in for now.
 [[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;
 
 // How long to wait before the next try: 1 ms, 2, 4, ... 1 s.
@@ -44,13 +45,14 @@ class Pauses {
 // A descriptor in reserve. While there is no other, it lets a connection be accepted, and refused.
 class ReserveDescriptor {
  public:
-  ReserveDescriptor() noexcept { take(); }
+  ReserveDescriptor() noexcept { (void)take(); }
   ~ReserveDescriptor() { give(); }
   ReserveDescriptor(const ReserveDescriptor&) = delete;
   ReserveDescriptor& operator=(const ReserveDescriptor&) = delete;
 
-  // Takes it (again), if the system has one.
-  void take() noexcept;
+  // Takes it, unless it is held. False: the system has no descriptor left for it. (Where there is
+  // no /dev/null, a program does without it.)
+  [[nodiscard]] bool take() noexcept;
   // Gives it back to the system. False: it has none.
   bool give() noexcept;
 

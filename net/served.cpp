@@ -29,6 +29,11 @@ std::error_code Connection::wait_readable(const Until& until) {
   }
 }
 
+Connection::AnyStream Connection::take() noexcept {
+  const std::lock_guard lock(mutex_);
+  return std::move(stream_);
+}
+
 void Server::Core::finish(Served& connection) noexcept {
   {
     const std::lock_guard lock(connection.shard.mutex);
@@ -38,13 +43,14 @@ void Server::Core::finish(Served& connection) noexcept {
   }
   delete &connection;
   ended_.fetch_add(1, relaxed);
-  if (options_.max_connections != 0) slots_.release();
+  give_place();
   open_.done();  // The last access.
 }
 
 void Server::Core::refuse(Served& connection) noexcept {
   refused_.fetch_add(1, relaxed);
-  give_away(std::move(connection.bytes()));
+  Connection::AnyStream stream = connection.shown(draining_).take();
+  give_away(std::visit([](auto& each) { return ByteStream(std::move(each)); }, stream));
   finish(connection);
 }
 
@@ -60,7 +66,7 @@ void Server::Core::serve(Served& connection) {
     }
   };
   Finish finish{&connection};
-  Connection shown(connection.stream, draining_);
+  Connection shown = connection.shown(draining_);
   for (;;) {
     if (handler_(shown) == Next::close) return;
     const Idle idle = become_idle(connection);
@@ -89,8 +95,7 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
   } catch (const std::exception&) {
     // No record for a fiber that waits: this one does.
     const Deadline limit = Deadline::after(options_.idle_timeout);
-    return Connection(connection.stream, draining_).wait_readable(limit) ? Idle::over
-                                                                         : Idle::readable;
+    return connection.shown(draining_).wait_readable(limit) ? Idle::over : Idle::readable;
   }
   connection.idle_since.store(Deadline::now_nanoseconds(), relaxed);
   direction.add_watch(connection);
@@ -100,17 +105,24 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
 void Server::Core::resume(Served& connection) {
   connection.idle_since.store(0, relaxed);
   const bool expired = connection.expired.load(relaxed);
-  bool serves = false;
+  Idle found = Idle::over;
   if (const io::IoUse use(connection.handle()); use) {
-    // Told to end? But a request that has come is not lost.
-    const bool ends = expired || draining_.load(detail::acquire);  // [draining]
-    serves = !ends || is_readable(use->descriptor());
-    use->read().set_drained(false);  // The watch has used up the edge.
+    use->read().set_drained(false);  // The watch has used up the edge, which may tell of nothing.
+    if (!expired) {
+      found = become_idle(connection);
+    } else if (is_readable(use->descriptor())) {
+      found = Idle::readable;  // A request that has come is not lost.
+    }
   }
-  if (serves) {
+  if (found == Idle::readable) {
     connection.expired.store(false, relaxed);
-    serve(connection);
-  } else {
+    // This fiber is as good as a new one, but for its stack.
+    if (options_.run || options_.stack_size != 0) {
+      start(connection);
+    } else {
+      serve(connection);
+    }
+  } else if (found == Idle::over) {
     if (expired) timed_out_.fetch_add(1, relaxed);
     finish(connection);
   }

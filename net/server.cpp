@@ -34,6 +34,13 @@ class Start {
   Served* connection_;
 };
 
+// One connection, as accept_once(); the listener may be closed by now.
+Result<Socket> accept_from_open(const AnyListener& listener, const Until& until) {
+  const io::IoUse use(listener.socket().handle());
+  if (!use) return {.error = Errc::closed};
+  return accept_once(*use, until);
+}
+
 }  // namespace
 
 template <class Visit>
@@ -44,26 +51,33 @@ void Server::Core::for_each(Visit visit) {
   }
 }
 
-void Server::Core::begin(Connection::AnyStream&& stream) {
+void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
   const std::uint64_t number = accepted_.fetch_add(1, relaxed);
   Shard& shard = shards_[number % shards_.size()];
   auto* connection = new (std::nothrow) Served(*this, std::move(stream), shard);
   if (connection == nullptr) {
     refused_.fetch_add(1, relaxed);
     ended_.fetch_add(1, relaxed);
-    if (options_.max_connections != 0) slots_.release();
+    give_place();
     return;
   }
+  open_.add();
   {
     const std::lock_guard lock(shard.mutex);
     connection->next = shard.first;
     if (shard.first != nullptr) shard.first->previous = connection;
     shard.first = connection;
   }
-  open_.add();
-  Start start(*connection);
+  // Who closes what is left may have gone through the list before.
+  if (late_.stop_requested()) return refuse(*connection);
+  start(*connection);
+}
+
+// Has the connection served, by `run` or by a fiber; now or, if `run` waits, later.
+void Server::Core::start(Served& connection) noexcept {
+  open_.add();  // The connection may end, and with it the server, before `run` has returned.
   try {
-    detail::Task task(std::move(start));
+    detail::Task task{Start(connection)};
     if (options_.run) {
       (void)options_.run(std::move(task));
     } else {
@@ -72,131 +86,177 @@ void Server::Core::begin(Connection::AnyStream&& stream) {
   } catch (const std::system_error&) {
     // Too many fibers: with the task the connection has been refused.
   } catch (const std::bad_alloc&) {
+  } catch (...) {
+    {
+      const std::lock_guard lock(failure_mutex_);
+      if (!failure_) failure_ = std::current_exception();
+    }
+    drain();
   }
+  open_.done();  // The last access.
+}
+
+bool Server::Core::take_place(const Until& until) noexcept {
+  if (options_.max_connections == 0) return true;
+  return options_.at_limit == AtLimit::wait ? slots_.try_acquire_until(until)
+                                            : slots_.try_acquire();
+}
+
+void Server::Core::give_place() noexcept {
+  if (options_.max_connections != 0) slots_.release();
 }
 
 // With a place for it, if places are limited.
 Result<Socket> Server::Core::next_connection(const AnyListener& listener, const Until& until) {
-  const bool limited = options_.max_connections != 0;
-  const bool waits = limited && options_.at_limit == AtLimit::wait;
-  if (waits && !slots_.try_acquire_until(until)) return {.error = Errc::cancelled};
+  const bool waits = options_.at_limit == AtLimit::wait;
+  if (waits && !take_place(until)) return {.error = Errc::cancelled};
   for (;;) {
-    const io::IoUse use(listener.socket().handle());
-    Result<Socket> result;
-    result.error = Errc::closed;
-    if (use) result = accept_once(*use, until);
+    Result<Socket> result = accept_from_open(listener, until);
     if (result.error) {
-      if (waits) slots_.release();
+      if (waits) give_place();
       return result;
     }
-    if (!limited || waits || slots_.try_acquire()) return result;
-    accepted_.fetch_add(1, relaxed);
-    refused_.fetch_add(1, relaxed);
-    ended_.fetch_add(1, relaxed);
-    give_away(ByteStream(std::move(result.value)));
+    if (waits || take_place(until)) return result;
+    turn_away(std::move(result.value));
   }
 }
 
-std::error_code Server::Core::accept_from(const AnyListener& listener) {
+std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept {
   const std::stop_token token = drain_.get_token();
   Pauses pauses;
   ReserveDescriptor reserve;
-  for (;;) {
+  std::error_code failure;
+  while (!is_draining()) {
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      begin(listener.to_stream(std::move(socket)));
+      // Who was refused may have the reserve still. Until it is back each descriptor that comes
+      // free lets one more be told, instead of being served while the others wait for an answer.
+      if (reserve.take()) {
+        begin(listener.to_stream(std::move(socket)));
+      } else {
+        give_place();
+        turn_away(std::move(socket));
+      }
     } else if (passes_by_itself(error)) {
-      if (!wait_out(listener, error, pauses, reserve)) break;
-    } else if (error == Errc::cancelled || error == Errc::closed) {
-      break;
+      wait_out(listener, error, pauses, reserve);
     } else {
+      if (error != Errc::cancelled && error != Errc::closed) failure = error;
       drain();
-      return error;
     }
   }
-  drain();
-  // Whoever has connected before the end is served.
-  for (;;) {
-    auto [socket, error] = next_connection(listener, Deadline::past());
-    if (error) break;
-    begin(listener.to_stream(std::move(socket)));
-  }
-  listener.close();
-  return {};
+  begin_last(listener);
+  return failure;
 }
 
-// False: the server drains.
-bool Server::Core::wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
+// Whoever has connected before the end is served as places come, until the grace is over.
+void Server::Core::begin_last(const AnyListener& listener) noexcept {
+  const std::stop_token late = late_.get_token();
+  std::vector<Socket> last;
+  while (!late.stop_requested()) {
+    auto [socket, error] = accept_from_open(listener, Deadline::past());
+    if (error) break;
+    try {
+      last.push_back(std::move(socket));
+    } catch (const std::bad_alloc&) {
+      turn_away(std::move(socket));
+    }
+  }
+  listener.close();
+  for (Socket& each : last) {
+    if (!late.stop_requested() && take_place(late)) {
+      begin(listener.to_stream(std::move(each)));
+    } else {
+      turn_away(std::move(each));
+    }
+  }
+}
+
+void Server::Core::wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
                             ReserveDescriptor& reserve) {
   pauses_.fetch_add(1, relaxed);
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
   // A burst passes in a moment; whoever waits longer is better told.
   if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
-  const std::stop_token token = drain_.get_token();
-  return this_fiber::sleep_for(pauses.next(), token);
+  (void)this_fiber::sleep_for(pauses.next(), drain_.get_token());
 }
 
 void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve) {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost; ++i) {
-    reserve.take();
-    const io::IoUse use(listener.socket().handle());
-    if (!use || !reserve.give()) return;
-    auto [socket, error] = accept_once(*use, Deadline::past());
-    if (!error) {
-      accepted_.fetch_add(1, relaxed);
-      refused_.fetch_add(1, relaxed);
-      ended_.fetch_add(1, relaxed);
-      give_away(ByteStream(std::move(socket)));
-      socket = {};
-    }
-    reserve.take();
-    if (error) return;
+    (void)reserve.take();
+    if (!reserve.give()) return;
+    auto [socket, error] = accept_from_open(listener, Deadline::past());
+    if (error) break;
+    turn_away(std::move(socket));
   }
+  (void)reserve.take();
+}
+
+// One for which there is no place.
+void Server::Core::turn_away(Socket&& socket) noexcept {
+  accepted_.fetch_add(1, relaxed);
+  refused_.fetch_add(1, relaxed);
+  ended_.fetch_add(1, relaxed);
+  give_away(ByteStream(std::move(socket)));
 }
 
 std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handler handler) {
   handler_ = std::move(handler);
-  std::vector<JoinHandle<std::error_code>> others;
-  std::error_code first;
+  std::optional<JoinHandle<void>> sweeper;
+  std::vector<JoinHandle<std::error_code>> accepting;
   {
-    std::optional<JoinHandle<void>> sweeper;
-    // Also if a fiber cannot be started: the handles join.
-    struct Drain {
+    // Also if a fiber cannot be started. The grace is counted here: those who accept may be waiting
+    // for `run`.
+    struct End {
       Core& core;
-      ~Drain() { core.drain(); }
+      std::span<const AnyListener> listeners;
+      std::vector<JoinHandle<std::error_code>>& accepting;
+      ~End() {
+        core.drain();
+        core.end_connections(accepting);
+        for (const AnyListener& listener : listeners) listener.close();  // Those without a fiber.
+      }
     };
-    const Drain drain_at_the_end{*this};
+    const End end{*this, listeners, accepting};
+    accepting.reserve(listeners.size());
     if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
-    for (const AnyListener& listener : listeners.subspan(listeners.empty() ? 0 : 1)) {
-      others.push_back(spawn([this, &listener] { return accept_from(listener); }));
+    for (const AnyListener& listener : listeners) {
+      accepting.push_back(spawn([this, &listener] { return accept_from(listener); }));
     }
-    if (!listeners.empty()) first = accept_from(listeners.front());
-    for (auto& other : others) {
-      const std::error_code error = other.join();
-      if (!first) first = error;
+    if (!listeners.empty()) {
+      (void)this_fiber::sleep_until(Deadline::never(), drain_.get_token());
     }
   }
-  end_connections();
+  if (failure_) std::rethrow_exception(failure_);  // Nobody is left to add to it.
+  std::error_code first;
+  for (auto& each : accepting) {
+    const std::error_code error = each.join();
+    if (!first) first = error;
+  }
   return first;
 }
 
-void Server::Core::end_connections() {
+void Server::Core::end_connections(std::span<JoinHandle<std::error_code>> accepting) {
   draining_.store(true, release);  // [draining]
-  const auto wake_idle = [](Served& each) {
+  for_each([](Served& each) {
     const io::IoUse use(each.handle());
     if (use) (void)use->read().notify();
+  });
+  const auto have_ended_by = [&](Deadline limit) {
+    for (auto& each : accepting) {
+      if (!each.wait_until(limit)) return false;
+    }
+    return open_.wait_until(limit);
   };
-  for_each(wake_idle);
-  if (!open_.wait_until(Deadline::after(options_.grace))) {
-    for_each([this](Served& each) {
-      closed_late_.fetch_add(1, relaxed);
-      each.bytes().close();
-    });
-    open_.wait();
-  }
+  if (have_ended_by(Deadline::after(options_.grace))) return;
+  (void)late_.request_stop();
+  for_each([this](Served& each) {
+    closed_late_.fetch_add(1, relaxed);
+    each.bytes().close();
+  });
+  (void)have_ended_by(Deadline::never());
 }
 
 // Ends connections that have been idle for too long.

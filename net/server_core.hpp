@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <span>
 #include <stop_token>
 #include <system_error>
 #include <utility>
 #include <weft/detail/io_watch.hpp>
+#include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/semaphore.hpp>
@@ -23,7 +25,7 @@ struct Served;
 // The connections of a server, so that its end finds them; in parts, so that those who come and go
 // seldom meet.
 struct Shard {
-  Mutex mutex;  // Guards the list.
+  Mutex mutex;  // Guards the list, and whether a connection in it still has its stream.
   Served* first = nullptr;
 };
 
@@ -51,24 +53,32 @@ class Server::Core {
  private:
   enum class Idle : std::uint8_t { readable, parked, over };
 
-  [[nodiscard]] std::error_code accept_from(const AnyListener& listener);
+  [[nodiscard]] std::error_code accept_from(const AnyListener& listener) noexcept;
   [[nodiscard]] Result<Socket> next_connection(const AnyListener& listener, const Until& until);
-  void begin(Connection::AnyStream&& stream);
-  [[nodiscard]] bool wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
-                              ReserveDescriptor& reserve);
+  void begin_last(const AnyListener& listener) noexcept;
+  void begin(Connection::AnyStream&& stream) noexcept;
+  void start(Served& connection) noexcept;
+  void wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
+                ReserveDescriptor& reserve);
   void refuse_waiting(const AnyListener& listener, ReserveDescriptor& reserve);
+  void turn_away(Socket&& socket) noexcept;
   void give_away(ByteStream&& stream) noexcept;
+  [[nodiscard]] bool take_place(const Until& until) noexcept;
+  void give_place() noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
   template <class Visit>
   void for_each(Visit visit);
-  void end_connections();
+  void end_connections(std::span<JoinHandle<std::error_code>> accepting);
   void sweep();
 
   const ServeOptions options_;
   Handler handler_;
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
   std::stop_source drain_;
-  Semaphore slots_;  // With max_connections only.
+  std::stop_source late_;  // The grace is over.
+  Mutex failure_mutex_;
+  std::exception_ptr failure_;  // What ServeOptions::run threw first; guarded until all has ended.
+  Semaphore slots_;             // With max_connections only.
   std::array<Shard, 16> shards_;
   WaitGroup open_;
   // Relaxed, all of them: they are only counted.
@@ -94,6 +104,9 @@ struct Served : detail::IoWatch {
     return std::visit([](auto& each) -> ByteStream& { return each; }, stream);
   }
   [[nodiscard]] io::IoHandle* handle() noexcept { return bytes().socket().handle(); }
+  [[nodiscard]] Connection shown(const detail::Atomic<bool>& draining) noexcept {
+    return {stream, shard.mutex, draining};
+  }
 
   Server::Core& core;
   Connection::AnyStream stream;

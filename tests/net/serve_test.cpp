@@ -1,8 +1,5 @@
 #include <weft/net/serve.hpp>
 
-#include <linux/sockios.h>
-#include <sys/ioctl.h>
-
 #include <array>
 #include <chrono>
 #include <functional>
@@ -31,16 +28,6 @@ using net::TcpListener;
 using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/serve");
-
-namespace {
-
-// Whether the other side's system has all that was written. (An emulator may not know.)
-bool has_arrived(const TcpStream& stream) {
-  int left = 0;
-  return ::ioctl(stream.native_handle(), SIOCOUTQ, &left) != 0 || left == 0;
-}
-
-}  // namespace
 
 FIBER_TEST_CASE("each connection is served, until the server drains") {
   Serving serving({}, [](TcpStream& stream) { (void)echo(stream); });
@@ -316,6 +303,33 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   auto [stream, error] = TcpStream::connect(address);
   CHECK(error == std::error_code{});
   CHECK(ask(stream, "alive") == "alive");
+  server.drain();
+  CHECK(running.join() == std::error_code{});
+}
+
+FIBER_TEST_CASE("the reserve comes back from those who are refused by a fiber: each is told") {
+  Server server({.on_refused = [](net::ByteStream stream) {
+    go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
+  }});
+  TcpListener listener = listen_anywhere();
+  const net::Address address = listener.local_address().value;
+  std::vector<TcpStream> clients;
+  for (int i = 0; i < 40; ++i) {
+    auto [stream, error] = TcpStream::connect(address);
+    CHECK(error == std::error_code{});
+    clients.push_back(std::move(stream));
+  }
+  JoinHandle<std::error_code> running;
+  {
+    const DescriptorLimit limit(limit_that_leaves(16));
+    running =
+        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    wait_for([&] { return server.stats().accepted == 40; });
+    CHECK(server.stats().refused == 40 - 15);
+    for (int i = 15; i < 40; ++i) CHECK(read_text(clients[i], 4) == "busy");
+    clients.clear();
+    wait_for([&] { return server.stats().open == 0; });
+  }
   server.drain();
   CHECK(running.join() == std::error_code{});
 }

@@ -1,6 +1,9 @@
 // A server in the same process, and what its clients and handlers do.
 #pragma once
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 #include <array>
 #include <chrono>
 #include <functional>
@@ -64,6 +67,12 @@ inline bool has_ended(TcpStream& stream) {
   std::array<std::byte, 8> buffer;
   const std::error_code error = stream.read_some(buffer).error;
   return error == Errc::end_of_stream || error == std::errc::connection_reset;
+}
+
+// Whether the other side's system has all that was written. (An emulator may not know.)
+inline bool has_arrived(const TcpStream& stream) {
+  int left = 0;
+  return ::ioctl(stream.native_handle(), SIOCOUTQ, &left) != 0 || left == 0;
 }
 
 inline std::string ask(TcpStream& stream, std::string_view request) {

@@ -16,6 +16,7 @@
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/task.hpp>
+#include <weft/mutex.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/net/unix_listener.hpp>
@@ -28,8 +29,9 @@ namespace weft::net {
 // The fate of a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there is something to read. Until then the connection has no
-  // fiber that runs and no stack. What was read ahead must have been dealt with.
+  // The handler is called again when there is something to read, as the first time: by way of
+  // ServeOptions::run, which may refuse the connection then. Until then it has no fiber that runs
+  // and no stack. What was read ahead must have been dealt with.
   idle,
 };
 
@@ -43,8 +45,8 @@ class Connection {
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
   // By the server.
-  Connection(AnyStream& stream, const detail::Atomic<bool>& draining) noexcept
-      : stream_(stream), draining_(draining) {}
+  Connection(AnyStream& stream, Mutex& mutex, const detail::Atomic<bool>& draining) noexcept
+      : stream_(stream), mutex_(mutex), draining_(draining) {}
 
   // The stream, whatever carries it.
   [[nodiscard]] ByteStream& bytes() noexcept {
@@ -59,6 +61,10 @@ class Connection {
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
+  // Takes the stream out of the server's hands: neither its drain nor the end of its grace touches
+  // the stream any more. (One that is moved out of stream() may be closed by these meanwhile.) The
+  // handler may go on with it, give it to a fiber, and return. May park for a moment.
+  [[nodiscard]] AnyStream take() noexcept;
   // The server is about to end: finish what has been begun, and return.
   [[nodiscard]] bool is_draining() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
@@ -69,6 +75,7 @@ class Connection {
 
  private:
   AnyStream& stream_;
+  Mutex& mutex_;  // Of those who look at the server's streams from outside.
   const detail::Atomic<bool>& draining_;
 };
 
@@ -110,16 +117,21 @@ struct ServeOptions {
   AtLimit at_limit = AtLimit::wait;
   // Gets connections that are not served: an answer to write, say, before it is closed. It is
   // called by the fiber that accepts, or by the one that gave the connection up, and must neither
-  // wait nor throw; it may move the stream into a fiber. Empty: they are closed.
+  // wait nor throw; it may move the stream into a fiber. Where descriptors lack, the next one is
+  // told when that fiber has closed its own. Empty: they are closed.
   std::function<void(ByteStream)> on_refused = {};
-  // Starts what serves a connection; see in_pool(). What is destroyed without having been run
-  // counts as refused. Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
+  // Starts what serves a connection, first and after each Next::idle; see in_pool(). It is called
+  // by several fibers at once and may park. A task that is destroyed without having been run, also
+  // because this throws std::system_error or std::bad_alloc, has the connection refused. Any other
+  // exception drains the server, and Server::run() throws it in the end.
+  // Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
   std::function<std::error_code(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
   // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
   // quarter of that time later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may go on once the server drains; then they are closed.
+  // How long connections may go on once the server drains; then they are closed, and those that
+  // still wait for a place are refused.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request drains the server, as drain() does.
   std::stop_token stop = {};
@@ -128,25 +140,26 @@ struct ServeOptions {
 // Sums since the beginning. May be stale when they are returned.
 struct ServeStats {
   std::uint64_t accepted = 0;     // Connections accepted, those refused included.
-  std::uint64_t refused = 0;      // Of those, the ones that no handler was called for.
+  std::uint64_t refused = 0;      // Of those, the ones given up instead of calling the handler.
   std::uint64_t open = 0;         // Connections there are now.
-  std::uint64_t pauses = 0;       // Times the system had no descriptor or memory for the next one.
+  std::uint64_t pauses = 0;       // Times the system had nothing for the next one, or let none in.
   std::uint64_t timed_out = 0;    // Idle ones that idle_timeout ended.
   std::uint64_t closed_late = 0;  // Connections still there at the end of the grace.
 };
 
 // For ServeOptions::run: connections are served by the pool's fibers, one for as long as its
-// handler runs, and what the pool refuses (OnFull::reject) is refused. With OnFull::block
-// connections wait in the system's queue. The pool outlives the server.
+// handler runs, and what the pool refuses (OnFull::reject) is refused. With OnFull::block new
+// connections wait in the system's queue, and each idle one that has something to read in a fiber.
+// The pool outlives the server.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
     return pool.submit([job = std::move(task)]() mutable { job.run(); });
   };
 }
 
-// Accepts connections and has a handler called for each. Lack of descriptors and memory is waited
-// out, with pauses that grow from 1 ms to 1 s; meanwhile a descriptor held in reserve is used to
-// refuse those that wait.
+// Accepts connections and has a handler called for each. Lack of descriptors and memory, or a
+// firewall that lets none in, is waited out with pauses that grow from 1 ms to 1 s. While there are
+// no descriptors, one that is held in reserve is used to refuse those that wait.
 // Exceptions that leave a handler go where those of its fiber go; its connection is closed.
 class Server {
  public:
@@ -162,9 +175,11 @@ class Server {
 
   // Serves until drain(), a stop request, or the close of a listener; then accepts what has
   // connected already, closes the listeners, lets idle connections end, gives the others the grace,
-  // closes what is left, and returns when every handler has. Once. Several listeners that share a
-  // port (ListenOptions::reuse_port) accept independently of each other.
-  // From fibers and plain threads; parks. Errors: what ended a listener but a close.
+  // in which those that have no place yet get one as others end, closes what is left, and returns
+  // when every handler has. Once. Several listeners that share a port (ListenOptions::reuse_port)
+  // accept independently of each other, each in a fiber.
+  // From fibers and plain threads; parks. Errors: what ended a listener but a close. Throws as
+  // spawn(), and what ServeOptions::run says; every handler has returned then, too.
   std::error_code run(std::span<const AnyListener> listeners, Handler handler);
   std::error_code run(std::span<TcpListener> listeners, Handler handler) {
     return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));

@@ -1,0 +1,124 @@
+// The end of a server: who is still served, who is not, and when it comes.
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <system_error>
+#include <utility>
+#include <variant>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/net/serving.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("net/serve_drain");
+
+namespace {
+
+// Reads until the peer, or the server, ends the connection.
+void read_on(TcpStream& stream) {
+  std::array<std::byte, 8> buffer;
+  while (!stream.read_some(buffer).error) {
+  }
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("the grace ends a server whose pool has no room for the next connection") {
+  FiberPool pool({.capacity = 1, .on_full = OnFull::block});
+  Serving serving({.run = net::in_pool(pool), .grace = 20ms}, read_on);
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < 3; ++i) streams.push_back(serving.connect());
+  wait_for([&] { return serving->stats().accepted == 2; });  // One served, one waits for the pool.
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().open == 0);
+  CHECK(serving->stats().closed_late == 2);
+  for (TcpStream& stream : streams) CHECK(has_ended(stream));
+}
+
+FIBER_TEST_CASE("a drain reaches idle connections while another one waits for the pool") {
+  FiberPool pool({.capacity = 1, .on_full = OnFull::block});
+  Serving serving({.run = net::in_pool(pool), .grace = 1h}, [](Connection& connection) {
+    CHECK(connection.wait_readable() == Errc::cancelled);
+    return Next::close;
+  });
+  const TcpStream first = serving.connect();
+  const TcpStream second = serving.connect();
+  wait_for([&] { return serving->stats().accepted == 2; });
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().closed_late == 0);
+}
+
+FIBER_TEST_CASE("who has connected before the drain is served, also if there was no place yet") {
+  Event goes_on;
+  Event begun;
+  Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
+    begun.set();
+    goes_on.wait();
+    (void)answer_one(connection);
+    return Next::close;
+  });
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(serving.connect());
+    CHECK(!streams.back().write_all(bytes("ask")).error);
+    wait_for([&] { return has_arrived(streams.back()); });
+  }
+  begun.wait();
+  serving->drain();
+  goes_on.set();
+  for (TcpStream& stream : streams) CHECK(read_text(stream, 3) == "ask");
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().accepted == 4);
+  CHECK(serving->stats().refused == 0);
+}
+
+FIBER_TEST_CASE("who has no place by the end of the grace is refused") {
+  Event begun;
+  Serving serving(
+      {.max_connections = 1,
+       .on_refused =
+           [](net::ByteStream stream) { (void)stream.write_all(bytes("late"), Deadline::past()); },
+       .grace = 20ms},
+      [&](TcpStream& stream) {
+        begun.set();
+        read_on(stream);
+      });
+  TcpStream served = serving.connect();
+  begun.wait();
+  TcpStream waits = serving.connect();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(has_ended(served));
+  CHECK(read_text(waits, 4) == "late");
+  CHECK(serving->stats().refused == 1);
+  CHECK(serving->stats().closed_late == 1);
+}
+
+FIBER_TEST_CASE("a stream that its handler has taken is not closed at the end of the grace") {
+  TcpStream kept;
+  Event taken;
+  Event goes_on;
+  Serving serving({.grace = 0s}, [&](Connection& connection) {
+    kept = std::get<TcpStream>(connection.take());
+    taken.set();
+    goes_on.wait();
+    return Next::close;
+  });
+  TcpStream stream = serving.connect();
+  taken.wait();
+  serving->drain();
+  wait_for([&] { return serving->stats().closed_late == 1; });
+  goes_on.set();
+  CHECK(serving.end() == std::error_code{});
+  CHECK(!kept.write_all(bytes("still there")).error);
+  CHECK(read_text(stream, 11) == "still there");
+}
+
+TEST_SUITE_END();

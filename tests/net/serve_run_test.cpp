@@ -1,0 +1,187 @@
+// Who serves a connection: ServeOptions::run and stack_size, for the first request and for those
+// after a time without a fiber.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/pool.hpp>
+
+#include "io/poller.hpp"
+#include "tests/net/serving.hpp"
+#include "tests/support/fiber_test.hpp"
+
+using namespace weft;
+using namespace weft::test;
+using namespace std::chrono_literals;
+
+TEST_SUITE_BEGIN("net/serve_run");
+
+namespace {
+
+// Answers one request; one that begins with `t` by an exception.
+Next answer_or_throw(Connection& connection) {
+  std::array<std::byte, 1> request;
+  if (connection.stream().read_exactly(request).error) return Next::close;
+  if (request.front() == std::byte{'t'}) throw std::runtime_error("as it was asked to");
+  return connection.stream().write_all(request).error ? Next::close : Next::idle;
+}
+
+// Uses up more stack than a fiber has by default.
+[[gnu::noinline]] std::size_t use_stack(std::size_t kibibytes) {
+  volatile char frame[1024];
+  frame[kibibytes % sizeof frame] = 1;
+  if (kibibytes == 0) return 0;
+  return use_stack(kibibytes - 1) + static_cast<std::size_t>(frame[kibibytes % sizeof frame]);
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("each request after an idle time is started by run, as the first one") {
+  constexpr int kClients = 6;
+  constexpr int kRounds = 3;
+  FiberPool pool({.capacity = 2, .on_full = OnFull::block});
+  std::atomic<int> started{0};
+  std::atomic<int> at_once{0};
+  std::atomic<int> most{0};
+  const auto in_the_pool = net::in_pool(pool);
+  Serving serving({.run =
+                       [&](detail::Task&& task) {
+                         ++started;
+                         return in_the_pool(std::move(task));
+                       }},
+                  [&](Connection& connection) {
+                    const int now = ++at_once;
+                    for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) {
+                    }
+                    const Next next = answer_one(connection);
+                    this_fiber::yield();
+                    --at_once;
+                    return next;
+                  });
+  std::vector<TcpStream> streams;
+  for (int i = 0; i < kClients; ++i) streams.push_back(serving.connect());
+  for (int round = 0; round < kRounds; ++round) {
+    for (TcpStream& stream : streams) CHECK(!stream.write_all(bytes("ask")).error);
+    for (TcpStream& stream : streams) CHECK(read_text(stream, 3) == "ask");
+    pool.wait_idle();  // All connections are idle.
+  }
+  CHECK(started == kClients * kRounds);
+  CHECK(most <= 2);
+  CHECK(serving->stats().refused == 0);
+}
+
+FIBER_TEST_CASE("what was idle and finds no room for its next request is refused") {
+  FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
+  Event goes_on;
+  std::atomic<int> calls{0};
+  Serving serving(
+      {.on_refused =
+           [](net::ByteStream stream) { (void)stream.write_all(bytes("full"), Deadline::past()); },
+       .run = net::in_pool(pool)},
+      [&](Connection& connection) {
+        const int call = ++calls;
+        const Next next = answer_one(connection);
+        if (call == 2) goes_on.wait();
+        return next;
+      });
+  TcpStream idle = serving.connect();
+  CHECK(ask(idle, "first") == "first");
+  pool.wait_idle();
+  TcpStream busy = serving.connect();
+  CHECK(ask(busy, "second") == "second");
+  CHECK(ask(idle, "next") == "full");
+  CHECK(has_ended(idle));
+  CHECK(serving->stats().refused == 1);
+  CHECK(calls == 2);
+  goes_on.set();
+}
+
+FIBER_TEST_CASE("a false alarm on an idle connection takes no place in the pool") {
+  FiberPool pool({.capacity = 1, .on_full = OnFull::block});
+  std::atomic<int> calls{0};
+  std::atomic<io::IoHandle*> handle{nullptr};
+  Serving serving({.run = net::in_pool(pool)}, [&](Connection& connection) {
+    if (++calls == 1) handle = connection.bytes().socket().handle();
+    return answer_one(connection);
+  });
+  TcpStream idle = serving.connect();
+  CHECK(ask(idle, "first") == "first");
+  pool.wait_idle();
+  const std::uint64_t finished = runtime.stats().finished;
+  (void)handle.load()->read().notify();
+  wait_for([&] { return runtime.stats().finished > finished; });
+  TcpStream other = serving.connect();
+  CHECK(ask(other, "second") == "second");
+  CHECK(calls == 2);
+  CHECK(ask(idle, "third") == "third");
+}
+
+FIBER_TEST_CASE("an exception in a request after an idle time is the pool's affair, too") {
+  std::atomic<int> told{0};
+  FiberPool pool({.capacity = 2, .on_exception = [&](const std::exception_ptr&) { ++told; }});
+  Serving serving({.run = net::in_pool(pool)}, answer_or_throw);
+  TcpStream stream = serving.connect();
+  CHECK(ask(stream, "a") == "a");
+  pool.wait_idle();
+  CHECK(!stream.write_all(bytes("t")).error);
+  CHECK(has_ended(stream));
+  wait_for([&] { return told == 1; });
+  TcpStream other = serving.connect();
+  CHECK(ask(other, "b") == "b");
+}
+
+FIBER_TEST_CASE("a request after an idle time has the stack that was asked for") {
+  Serving serving({.stack_size = 512 * 1024}, [](Connection& connection) {
+    CHECK(use_stack(128) == 128);
+    return answer_one(connection);
+  });
+  const std::uint64_t finished = runtime.stats().finished;
+  TcpStream stream = serving.connect();
+  CHECK(ask(stream, "first") == "first");
+  wait_for([&] { return runtime.stats().finished > finished; });  // It is idle.
+  CHECK(ask(stream, "second") == "second");
+}
+
+FIBER_TEST_CASE("what run throws ends the server, once its connections have ended") {
+  for (const bool when_idle : {false, true}) {
+    std::atomic<bool> fails{false};
+    FiberPool pool({.capacity = 2});
+    const auto in_the_pool = net::in_pool(pool);
+    Server server({.run =
+                       [&](detail::Task&& task) {
+                         if (fails) throw std::runtime_error("run");
+                         return in_the_pool(std::move(task));
+                       },
+                   .grace = 1ms});
+    TcpListener listener = listen_anywhere();
+    const net::Address address = listener.local_address().value;
+    auto running =
+        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    auto [stream, refused] = TcpStream::connect(address);
+    CHECK(refused == std::error_code{});
+    CHECK(ask(stream, "one") == "one");
+    fails = true;
+    TcpStream other;
+    if (when_idle) {
+      pool.wait_idle();
+      CHECK(!stream.write_all(bytes("two")).error);
+    } else {
+      other = std::move(TcpStream::connect(address).value);
+    }
+    CHECK_THROWS_AS((void)running.join(), std::runtime_error);
+    CHECK(server.stats().open == 0);
+    CHECK(server.stats().refused == 1);
+  }
+}
+
+TEST_SUITE_END();
