@@ -72,8 +72,17 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
       return is_text(byte);
     default:  // size_end
       at_ = left_ == 0 ? At::trailers : At::data;
-      return byte == '\n';
+      return byte == '\n' && is_worth_its_line();
   }
+}
+
+// Small chunks are fine, and so are extensions; but a peer must not keep its reader busy with
+// little else.
+bool ChunkDecoder::is_worth_its_line() noexcept {
+  const std::uint64_t granted = 16 + 2 * left_;
+  waste_ += line_size_;
+  waste_ -= std::min(waste_, granted);
+  return waste_ <= kMaxWaste;
 }
 
 bool ChunkDecoder::take_digit(char byte) noexcept {

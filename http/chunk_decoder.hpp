@@ -45,16 +45,19 @@ class ChunkDecoder {
 
   [[nodiscard]] bool take_in_size_line(char byte) noexcept;
   [[nodiscard]] bool take_digit(char byte) noexcept;
+  [[nodiscard]] bool is_worth_its_line() noexcept;
   [[nodiscard]] Step take_trailers(std::string_view input);
   [[nodiscard]] bool parse_trailers();
 
   static constexpr std::size_t kMaxSizeLine = 256;
+  static constexpr std::size_t kMaxWaste = 16 * 1024;
 
   std::size_t max_trailer_bytes_;
   std::size_t max_trailers_;
   At at_ = At::size_begin;
   std::uint64_t left_ = 0;  // Of the chunk.
   std::size_t line_size_ = 0;
+  std::uint64_t waste_ = 0;  // Bytes of size lines for which there was too little data.
   std::string trailer_text_;
   std::vector<Header> trailers_;
 };

@@ -54,8 +54,11 @@ bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
         equal_tokens(header.first, "authorization") || equal_tokens(header.first, "cookie");
     return secret && (from.host != to.host || from.port != to.port || from.scheme != to.scheme);
   });
-  if (status == 307 || status == 308) return !call.body_source;
-  if (call.method != "HEAD") call.method = "GET";
+  const bool reads = call.method == "GET" || call.method == "HEAD";
+  const bool becomes_get =
+      status == 303 || ((status == 301 || status == 302) && call.method == "POST");
+  if (!becomes_get && (!reads || status == 307 || status == 308)) return !call.body_source;
+  if (!reads) call.method = "GET";
   call.body.clear();
   call.body_source = nullptr;
   std::erase_if(call.headers, [](const auto& header) {
@@ -82,10 +85,55 @@ Lease::~Lease() {
 }
 
 void Lease::keep() {
-  connection_->idle_since = Deadline::now_nanoseconds();
   connection_->reused = true;
-  const std::lock_guard guard(pool_->mutex);
-  pool_->idle.push_back(std::move(connection_));
+  pool_->keep(std::move(connection_));
+}
+
+void HostPool::keep(std::unique_ptr<ClientConnection> connection) {
+  const std::lock_guard guard(mutex_);
+  connection->idle_since = Deadline::now_nanoseconds();
+  connections_.push_back(std::move(connection));
+  if (!sweep_is_set_) set_sweep();
+}
+
+std::unique_ptr<ClientConnection> HostPool::take() {
+  Connections old;  // Closed without the lock.
+  const std::lock_guard guard(mutex_);
+  old = take_old();
+  if (connections_.empty()) return nullptr;
+  auto connection = std::move(connections_.back());
+  connections_.pop_back();
+  return connection;
+}
+
+// With the lock.
+HostPool::Connections HostPool::take_old() {
+  const std::int64_t oldest = Deadline::now_nanoseconds() - idle_.count();
+  const auto young = std::find_if(connections_.begin(), connections_.end(),
+                                  [oldest](const auto& each) { return each->idle_since > oldest; });
+  Connections old(std::move_iterator(connections_.begin()), std::move_iterator(young));
+  connections_.erase(connections_.begin(), young);
+  return old;
+}
+
+// With the lock, and a connection. For when the first one becomes too old.
+void HostPool::set_sweep() {
+  const std::int64_t since = connections_.front()->idle_since;
+  const std::int64_t most = Deadline::never().nanoseconds() - since;
+  const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
+  // The call does not keep the pool: who ends that stops it.
+  sweep_ = call_at(due, [weak = weak_from_this()] {
+    if (const auto pool = weak.lock()) pool->sweep();
+  });
+  sweep_is_set_ = true;
+}
+
+void HostPool::sweep() {
+  Connections old;  // Closed without the lock.
+  const std::lock_guard guard(mutex_);
+  old = take_old();
+  sweep_is_set_ = false;
+  if (!connections_.empty()) set_sweep();
 }
 
 ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(options))) {}
@@ -103,23 +151,8 @@ std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
     });
   }
   auto& pool = hosts_[key];
-  if (pool == nullptr) pool = std::make_shared<HostPool>(options_.max_per_host);
+  if (pool == nullptr) pool = std::make_shared<HostPool>(options_.max_per_host, options_.idle);
   return pool;
-}
-
-// The one used last; those that nobody has wanted for long are closed.
-std::unique_ptr<ClientConnection> ClientCore::take_idle(HostPool& pool) {
-  std::vector<std::unique_ptr<ClientConnection>> old;
-  const std::lock_guard guard(pool.mutex);
-  const std::int64_t oldest = Deadline::now_nanoseconds() - options_.idle.count();
-  const auto young = std::find_if(pool.idle.begin(), pool.idle.end(),
-                                  [oldest](const auto& each) { return each->idle_since > oldest; });
-  std::move(pool.idle.begin(), young, std::back_inserter(old));
-  pool.idle.erase(pool.idle.begin(), young);
-  if (pool.idle.empty()) return nullptr;
-  auto connection = std::move(pool.idle.back());
-  pool.idle.pop_back();
-  return connection;
 }
 
 net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
@@ -149,7 +182,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const U
   if (!pool->slots.try_acquire_until(until)) return {.error = until.error()};
   Lease lease(pool);
   for (;;) {
-    lease.set(take_idle(*pool));
+    lease.set(pool->take());
     if (lease && !lease->is_quiet()) continue;
     if (!lease) {
       auto [connection, error] = connect(url, until);

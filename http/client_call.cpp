@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <stop_token>
+#include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
+#include <weft/go.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
 
@@ -34,7 +37,8 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
     const auto [count, error] = call.body_source(std::as_writable_bytes(std::span(part)));
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
     if (error) return error;
-    if (count == 0) continue;  // It would end the body.
+    if (until.is_over()) return until.error();  // A server that takes all at once ends no wait.
+    if (count == 0) continue;                   // It would end the body.
     std::array<char, 20> digits;
     char* const end = std::to_chars(digits.begin(), digits.end(), count, 16).ptr;
     std::string chunk(digits.data(), end);
@@ -43,26 +47,15 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
   }
 }
 
-std::error_code send_request(ClientConnection& connection, std::string head, const Call& call,
-                             const Until& until) {
-  constexpr std::size_t kSmall = 4096;
-  if (call.body_source) {
-    if (const auto error = connection.write(head, until)) return error;
-    return send_chunks(connection, call, until);
-  }
-  if (call.body.size() <= kSmall) return connection.write(head.append(call.body), until);
-  if (const auto error = connection.write(head, until)) return error;
-  return connection.write(call.body, until);
-}
-
-// The next head, without what is informational.
+// The next head.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until) {
   HeadLines lines;
   for (;;) {
     const std::string_view rest = connection.input.rest();
     const HeadLines::Verdict verdict = lines.look_at(rest);
-    if (verdict == HeadLines::Verdict::refused || lines.size() > most) return Errc::malformed;
+    if (verdict == HeadLines::Verdict::refused) return Errc::malformed;
+    if (lines.size() > most) return Errc::head_too_large;
     if (verdict == HeadLines::Verdict::complete) {
       text = rest.substr(lines.first_line(), lines.size() - lines.first_line());
       connection.input.consume(lines.size());
@@ -73,6 +66,71 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
     if (error == Errc::unexpected_end && !rest.empty()) return Errc::malformed;
     if (error) return error;
   }
+}
+
+// The answer's head, behind those that only inform: they count as parts of it.
+std::error_code receive_answer(ClientConnection& connection, Reply::State& state, std::size_t most,
+                               const Until& until) {
+  for (;;) {
+    std::string text;
+    if (const auto error = receive_head(connection, most, text, until)) return error;
+    most -= text.size();
+    if (!state.parse(std::move(text))) return Errc::malformed;
+    if (state.head().status == 101) return Errc::unsupported;
+    if (state.head().status >= 200) return {};
+    if (until.is_over()) return until.error();  // A server that goes on informing ends no wait.
+  }
+}
+
+// A server that refuses a body may have answered before it closed.
+bool is_gone(std::error_code error) noexcept {
+  return error == std::errc::broken_pipe || error == std::errc::connection_reset;
+}
+
+// Sends a small request, and reads the answer.
+std::error_code ask(ClientConnection& connection, const std::string& request, Reply::State& state,
+                    std::size_t most, const Until& until) {
+  const std::error_code unsent = connection.write(request, until);
+  if (unsent && !is_gone(unsent)) return unsent;
+  const std::error_code error = receive_answer(connection, state, most, until);
+  if (unsent) state.keep_no_connection();
+  return error && unsent ? unsent : error;
+}
+
+std::error_code send_all(ClientConnection& connection, const std::string& head, const Call& call,
+                         const Until& until) {
+  if (const auto error = connection.write(head, until)) return error;
+  return call.body_source ? send_chunks(connection, call, until)
+                          : connection.write(call.body, until);
+}
+
+// The same with a body of some size. A server may refuse it as soon as it has the head, and read no
+// more: so the answer is read meanwhile, by a fiber of its own, and a refusal ends the sending.
+std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
+                              const Call& call, Reply::State& state, std::size_t most,
+                              const Until& until) {
+  const std::stop_source unwanted;  // The rest of the body is.
+  detail::StopRegistration<detail::RequestStop> passed_on;
+  if (until.token() != nullptr) passed_on.add(*until.token(), {unwanted});
+  auto reading = spawn([&, unwanted]() mutable {
+    const std::error_code error = receive_answer(connection, state, most, until);
+    if (error || state.head().status >= 300) (void)unwanted.request_stop();
+    return error;
+  });
+  std::error_code unsent;
+  try {
+    unsent = send_all(connection, head, call, Until(until.deadline(), unwanted.get_token()));
+  } catch (...) {
+    connection.stream.close();  // Ends the reading.
+    throw;
+  }
+  if (!unsent) return reading.join();
+  const bool may_be_answered = is_gone(unsent) || unwanted.stop_requested();
+  if (!may_be_answered) connection.stream.close();
+  const std::error_code error = reading.join();
+  state.keep_no_connection();
+  if (!may_be_answered) return unsent;
+  return error && is_gone(unsent) ? unsent : error;
 }
 
 }  // namespace
@@ -95,20 +153,13 @@ std::string make_call_head(const Url& url, const Call& call) {
 
 net::Result<Reply> ClientCore::send_by(Lease& lease, const Url& url, const std::string& head,
                                        const Call& call, const Until& until) {
-  const std::error_code unsent = send_request(*lease, head, call, until);
-  // A server that refuses a body may have answered before it closed.
-  const bool may_have_answered =
-      unsent == std::errc::broken_pipe || unsent == std::errc::connection_reset;
-  if (unsent && !may_have_answered) return {.error = unsent};
+  constexpr std::size_t kSmall = 4096;
   auto state = std::make_unique<Reply::State>(url, options_);
-  for (;;) {
-    std::string text;
-    const std::error_code error = receive_head(*lease, options_.head_bytes, text, until);
-    if (error) return {.error = unsent ? unsent : error};
-    if (!state->parse(std::move(text))) return {.error = Errc::malformed};
-    if (state->head().status == 101) return {.error = Errc::unsupported};
-    if (state->head().status >= 200) break;
-  }
+  const bool is_small = !call.body_source && call.body.size() <= kSmall;
+  const std::error_code error =
+      is_small ? ask(*lease, head + call.body, *state, options_.head_bytes, until)
+               : ask_at_length(*lease, head, call, *state, options_.head_bytes, until);
+  if (error) return {.error = error};
   state->begin_body(std::move(lease), call.method == "HEAD");
   return {.value = Reply(std::move(state))};
 }

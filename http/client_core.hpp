@@ -1,6 +1,7 @@
 // The connections that a client's requests share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include <weft/mutex.hpp>
 #include <weft/net/tcp_stream.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/timer.hpp>
 
 #include "http/input.hpp"
 
@@ -46,13 +48,33 @@ struct ClientConnection {
   }
 };
 
-// The connections to one host.
-struct HostPool {
-  explicit HostPool(std::size_t most) : slots(most) {}
+// The connections to one host. Those that nobody has wanted for `idle` are closed by a delayed
+// call, which is set while there are any that wait.
+class HostPool : public std::enable_shared_from_this<HostPool> {
+ public:
+  HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
+  ~HostPool() { (void)sweep_.stop(); }
+  HostPool(const HostPool&) = delete;
+  HostPool& operator=(const HostPool&) = delete;
+
+  void keep(std::unique_ptr<ClientConnection> connection);
+  // The one used last; null if there is none.
+  [[nodiscard]] std::unique_ptr<ClientConnection> take();
 
   Semaphore slots;
-  Mutex mutex;  // Guards the list.
-  std::vector<std::unique_ptr<ClientConnection>> idle;
+
+ private:
+  using Connections = std::vector<std::unique_ptr<ClientConnection>>;
+
+  [[nodiscard]] Connections take_old();
+  void set_sweep();
+  void sweep();
+
+  const std::chrono::nanoseconds idle_;
+  Mutex mutex_;              // Guards the rest.
+  Connections connections_;  // Who is idle for longest comes first.
+  DelayedCall sweep_;
+  bool sweep_is_set_ = false;
 };
 
 // A slot of a host, and the connection that it is for. The slot is given back at the end.
@@ -96,7 +118,6 @@ class ClientCore {
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
-  [[nodiscard]] std::unique_ptr<ClientConnection> take_idle(HostPool& pool);
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);
 
   const ClientOptions options_;

@@ -107,6 +107,11 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
       return all;
     }
     all.value.append(part.data(), count);
+    // A server that always has more ends no wait.
+    if (!over_ && until.is_over()) {
+      all.error = until.error();
+      return all;
+    }
   }
 }
 
@@ -115,7 +120,7 @@ void Reply::State::discard(const Until& until) {
   std::array<std::byte, 2048> dropped;
   for (std::size_t total = 0; total < kMost && !over_;) {
     const auto [count, error] = read_some(dropped, until);
-    if (error) return;
+    if (error || until.is_over()) return;
     total += count;
   }
 }

@@ -22,6 +22,8 @@ class Reply::State {
 
   // False: it is no proper head.
   [[nodiscard]] bool parse(std::string text);
+  // Behind parse(), if not all of the request has been sent.
+  void keep_no_connection() noexcept { head_.keep_alive = false; }
   // Behind parse(): the body is what comes by this connection next.
   void begin_body(Lease&& lease, bool answers_head);
 

@@ -2,8 +2,10 @@
 
 #include <openssl/err.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
+#include <weft/tls/error.hpp>
 
 #include "tls/context_state.hpp"
 #include "tls/stream_state.hpp"
@@ -12,6 +14,13 @@
 namespace weft::tls {
 
 namespace {
+
+// Whether each has a place behind a size of one byte.
+bool are_names(const std::vector<std::string>& protocols) noexcept {
+  return std::all_of(protocols.begin(), protocols.end(), [](const std::string& protocol) {
+    return !protocol.empty() && protocol.size() <= 255;
+  });
+}
 
 std::string wire_form(const std::vector<std::string>& protocols) {
   std::string text;
@@ -26,10 +35,24 @@ const unsigned char* bytes_of(const std::string& text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-bool use_certificate(SSL_CTX& context, const std::string& certificate, const std::string& key) {
-  return SSL_CTX_use_certificate_chain_file(&context, certificate.c_str()) == 1 &&
-         SSL_CTX_use_PrivateKey_file(&context, key.c_str(), SSL_FILETYPE_PEM) == 1 &&
-         SSL_CTX_check_private_key(&context) == 1;
+// OpenSSL would ask for it on the terminal.
+int refuse_password(char* /*room*/, int /*size*/, int /*writes*/, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+std::error_code use_certificate(SSL_CTX& context, const std::string& certificate,
+                                const std::string& key) {
+  bool asked = false;
+  SSL_CTX_set_default_passwd_cb(&context, &refuse_password);
+  SSL_CTX_set_default_passwd_cb_userdata(&context, &asked);
+  const bool used = SSL_CTX_use_certificate_chain_file(&context, certificate.c_str()) == 1 &&
+                    SSL_CTX_use_PrivateKey_file(&context, key.c_str(), SSL_FILETYPE_PEM) == 1 &&
+                    SSL_CTX_check_private_key(&context) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(&context, nullptr);  // Nothing asks from now on.
+  if (used) return {};
+  const std::error_code error = take_error();
+  return asked ? make_error_code(Errc::encrypted_key) : error;
 }
 
 }  // namespace
@@ -46,6 +69,8 @@ std::error_code ContextState::read_files() {
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // While an old connection is negotiated anew nothing could be written.
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   const std::error_code error = is_server() ? set_up_server(*context, std::get<0>(options_))
                                             : set_up_client(*context, std::get<1>(options_));
   if (error) return error;
@@ -56,8 +81,10 @@ std::error_code ContextState::read_files() {
 }
 
 std::error_code ContextState::set_up_server(SSL_CTX& context, const ServerOptions& options) {
-  if (!use_certificate(context, options.certificate_file, options.key_file)) return take_error();
-  SSL_CTX_set_options(&context, SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+  if (const auto error = use_certificate(context, options.certificate_file, options.key_file)) {
+    return error;
+  }
+  SSL_CTX_set_options(&context, SSL_OP_CIPHER_SERVER_PREFERENCE);
   constexpr std::array<unsigned char, 4> kId = {'w', 'e', 'f', 't'};
   SSL_CTX_set_session_id_context(&context, kId.data(), kId.size());
   if (!alpn_.empty()) SSL_CTX_set_alpn_select_cb(&context, &choose_protocol, this);
@@ -76,9 +103,9 @@ std::error_code ContextState::set_up_client(SSL_CTX& context, const ClientOption
           : SSL_CTX_load_verify_locations(&context, options.authorities_file.c_str(), nullptr);
   if (trusts != 1) return take_error();
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER, nullptr);
-  if (!options.certificate_file.empty() &&
-      !use_certificate(context, options.certificate_file, options.key_file)) {
-    return take_error();
+  if (!options.certificate_file.empty()) {
+    const auto error = use_certificate(context, options.certificate_file, options.key_file);
+    if (error) return error;
   }
   // 0 is success here, and only here.
   if (!alpn_.empty() && SSL_CTX_set_alpn_protos(&context, bytes_of(alpn_),
@@ -140,12 +167,14 @@ SessionPtr ContextState::take_session(const std::string& server_name) {
 }
 
 net::Result<Context> Context::server(const ServerOptions& options) {
+  if (!are_names(options.alpn)) return {.error = std::make_error_code(std::errc::invalid_argument)};
   auto state = std::make_shared<ContextState>(options);
   if (const auto error = state->read_files()) return {.error = error};
   return {.value = Context(std::move(state))};
 }
 
 net::Result<Context> Context::client(const ClientOptions& options) {
+  if (!are_names(options.alpn)) return {.error = std::make_error_code(std::errc::invalid_argument)};
   auto state = std::make_shared<ContextState>(options);
   if (const auto error = state->read_files()) return {.error = error};
   return {.value = Context(std::move(state))};

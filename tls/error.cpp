@@ -12,8 +12,13 @@ class Category final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "weft-tls"; }
   [[nodiscard]] std::string message(int code) const override {
-    return static_cast<Errc>(code) == Errc::truncated ? "the stream ended without close_notify"
-                                                      : "unknown weft-tls error";
+    switch (static_cast<Errc>(code)) {
+      case Errc::truncated:
+        return "the stream ended without close_notify";
+      case Errc::encrypted_key:
+        return "the key file is encrypted, and there is no password for it";
+    }
+    return "unknown weft-tls error";
   }
 };
 

@@ -29,6 +29,10 @@ void release_if_large(Buffer& buffer) noexcept {
   if (buffer.capacity() > kKept) Buffer().swap(buffer);
 }
 
+bool is_early_end(std::error_code error) noexcept {
+  return error == weft::Errc::timed_out || error == weft::Errc::cancelled;
+}
+
 }  // namespace
 
 StreamState::StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context,
@@ -45,6 +49,8 @@ StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> c
 // OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
 // that since 1.1, and many a peer just closes.
 StreamState::~StreamState() {
+  sender_stop_.request_stop();
+  sender_ = {};  // Joins it.
   if (ssl_ != nullptr) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 }
 
@@ -97,26 +103,31 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
   }
 }
 
-// Writes what OpenSSL has put on the wire. What a wait that was ended has left is written first by
-// the next call.
+bool StreamState::has_unsent() const noexcept {
+  const std::lock_guard guard(ssl_mutex_);
+  return !wire_.out.empty() || !sending_.empty();
+}
+
+// Writes what OpenSSL has put on the wire. What a wait that was ended has left is the sender's.
 std::error_code StreamState::flush(const Until& until) {
-  {
-    const std::lock_guard guard(ssl_mutex_);
-    if (wire_.out.empty() && sending_.empty()) return {};
+  // Again behind each round: whoever has found the mutex taken counts on its owner.
+  while (has_unsent()) {
+    if (!write_mutex_.try_lock_until(until)) return until.error();
+    const std::lock_guard writing(write_mutex_, std::adopt_lock);
+    const std::error_code error = send_unsent(until);
+    if (is_early_end(error)) start_sender();
+    if (error) return error;
   }
-  if (!write_mutex_.try_lock_until(until)) {
-    return until.error();
-  }
-  const std::lock_guard writing(write_mutex_, std::adopt_lock);
+  return {};
+}
+
+// With write_mutex_.
+std::error_code StreamState::send_unsent(const Until& until) {
   for (;;) {
     {
       const std::lock_guard guard(ssl_mutex_);
-      if (sending_.empty()) {
+      if (sending_.empty())
         sending_.swap(wire_.out);  // Both keep their memory, for the next record.
-      } else {
-        sending_ += wire_.out;
-        wire_.out.clear();
-      }
       if (sending_.empty()) {
         release_if_large(sending_);
         release_if_large(wire_.out);
@@ -129,6 +140,35 @@ std::error_code StreamState::flush(const Until& until) {
       sending_.erase(0, done);
     }
     if (error) return error;
+  }
+}
+
+// With write_mutex_, which the sender takes first of all.
+void StreamState::start_sender() {
+  {
+    const std::lock_guard guard(ssl_mutex_);
+    if (sender_runs_) return;
+  }
+  sender_stop_ = std::stop_source();
+  // The sender of before is at its end, and needs no mutex any more.
+  sender_ = weft::spawn({.name = "tls sender"},
+                        [this, stop = sender_stop_.get_token()] { run_sender(stop); });
+  const std::lock_guard guard(ssl_mutex_);
+  sender_runs_ = true;
+}
+
+// Whoever leaves something unsent while it runs counts on it.
+void StreamState::run_sender(const std::stop_token& stop) {
+  for (;;) {
+    std::error_code error;
+    {
+      const std::lock_guard writing(write_mutex_);
+      error = send_unsent(stop);
+    }
+    const std::lock_guard guard(ssl_mutex_);
+    if (!error && !(wire_.out.empty() && sending_.empty())) continue;
+    sender_runs_ = false;
+    return;
   }
 }
 
@@ -180,7 +220,9 @@ net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, con
       if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
       if (needs == Needs::failure) return {.error = failure};
     }
-    if (const auto error = flush(until)) return {.error = error};
+    // A reader does not wait until something is sent: the peer may first want to be read.
+    const std::error_code unsent = flush(Deadline::past());
+    if (unsent && !is_early_end(unsent)) return {.error = unsent};
     if (const auto error = receive(until)) return {.error = error};
   }
 }
@@ -212,9 +254,7 @@ net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data
   if (needs != Needs::nothing) return {.error = std::make_error_code(std::errc::protocol_error)};
   // Taken: it is ours to deliver now, so a wait that ends early is no reason to write it again.
   const std::error_code error = flush(until);
-  if (error && error != weft::Errc::timed_out && error != weft::Errc::cancelled) {
-    return {.error = error};
-  }
+  if (error && !is_early_end(error)) return {.error = error};
   return {.value = count};
 }
 

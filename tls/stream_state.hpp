@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
@@ -20,7 +22,10 @@ namespace weft::tls {
 
 // Invariants
 //   I1  ssl_ and wire_ are used with ssl_mutex_ held, and nobody waits for the socket with it.
-//   I2  What is in wire_.out is written by whoever holds write_mutex_, in its order.
+//   I2  What is in wire_.out is written by whoever holds write_mutex_, in its order. Who gives it
+//   up
+//       looks again for what others have put there meanwhile, or has left all to the sender, unless
+//       the connection is broken or the stream's own deadline for writes has passed.
 class StreamState {
  public:
   // Owns the connection.
@@ -47,7 +52,11 @@ class StreamState {
   template <class Call>
   [[nodiscard]] Needs attempt(Call call, std::error_code& error);
   [[nodiscard]] bool knows_of_nothing() const noexcept;
+  [[nodiscard]] bool has_unsent() const noexcept;
   [[nodiscard]] std::error_code flush(const Until& until);
+  [[nodiscard]] std::error_code send_unsent(const Until& until);
+  void start_sender();
+  void run_sender(const std::stop_token& stop);
   [[nodiscard]] std::error_code receive(const Until& until);
 
   net::TcpStream own_;  // Empty, if it is borrowed.
@@ -61,6 +70,10 @@ class StreamState {
   // Taken from wire_.out, and not written yet. Changed with both mutexes, read with either.
   std::string sending_;
   SslPtr ssl_;
+  // A fiber that is there while calls whose wait was ended have left something unsent.
+  JoinHandle<void> sender_;  // As the next one, with write_mutex_.
+  std::stop_source sender_stop_{std::nostopstate};
+  bool sender_runs_ = false;  // With ssl_mutex_.
 };
 
 }  // namespace weft::tls

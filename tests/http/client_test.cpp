@@ -158,6 +158,8 @@ FIBER_TEST_CASE("redirects are followed as far as they may be") {
   };
   router.post("/301", to(301, "end?x")).post("/303", to(303, "/end")).post("/307", to(307, "/end"));
   router.get("/loop", to(302, "/loop")).get("/end", echo).post("/end", echo);
+  router.put("/301", to(301, "/end")).del("/302", to(302, "/end")).del("/303", to(303, "/end"));
+  router.put("/end", echo).del("/end", echo);
   router.get("/odd", to(302, "mailto:a")).get("/300", to(300, "/end"));
   const HttpServer server(router);
   http::Router leaving;
@@ -174,6 +176,9 @@ FIBER_TEST_CASE("redirects are followed as far as they may be") {
   CHECK(ask("POST", url_of(server, "/301")) == "GET /end?x secret");
   CHECK(ask("POST", url_of(server, "/303")) == "GET /end secret");
   CHECK(ask("POST", url_of(server, "/307")) == "POST /end body secret");
+  CHECK(ask("PUT", url_of(server, "/301")) == "PUT /end body secret");
+  CHECK(ask("DELETE", url_of(server, "/302")) == "DELETE /end body secret");
+  CHECK(ask("DELETE", url_of(server, "/303")) == "GET /end secret");
   CHECK(ask("GET", url_of(server, "/300")) == "elsewhere");
   CHECK(client.get(url_of(other, "/away")).value.url().to_string() == url_of(server, "/end"));
   CHECK(ask("GET", url_of(other, "/away")) == "GET /end -");
@@ -242,6 +247,82 @@ FIBER_TEST_CASE("answers without a body, and those before the answer, are unders
   CHECK(head.read_all().value.empty());
   CHECK(client.get(script.url()).value.read_all().value == "ok");
   CHECK(client.stats().connections == 2);
+}
+
+FIBER_TEST_CASE("a server that informs for ever, or wraps little in much, is given up") {
+  std::string informs;
+  for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
+  std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (int i = 0; i < 100; ++i) wraps += "1;" + std::string(200, 'x') + "\r\na\r\n";
+  Script script({informs + kGood, wraps + "0\r\n\r\n"});
+  http::Client client({.head_bytes = 256});
+  CHECK(client.get(script.url()).error == http::Errc::head_too_large);
+  CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed);
+}
+
+FIBER_TEST_CASE("a stop request ends what a server never lets wait") {
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  Script script({chunked + "1\r\na\r\n1\r\nb\r\n0\r\n\r\n"});
+  http::Client client;
+  std::stop_source source;
+  auto reply = client.get(script.url()).value;
+  (void)source.request_stop();
+  CHECK(reply.read_all(source.get_token()).error == Errc::cancelled);
+  // The rest can be read nevertheless.
+  CHECK(reply.read_all().value.ends_with('b'));
+}
+
+FIBER_TEST_CASE("a connection that nobody wants any more is closed by itself") {
+  Script script({kGood + "|"});
+  http::Client client({.idle = 1ms});
+  CHECK(client.get(script.url()).value.read_all().value == "ok");
+  script.join();  // The server has read the end.
+}
+
+FIBER_TEST_CASE("a server that refuses a body without reading it is heard") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const std::string url = "http://" + listener.local_address().value.to_string() + "/";
+  Event over;
+  auto server = spawn([&] {
+    for (int i = 0; i < 2; ++i) {
+      auto stream = listener.accept().value;
+      (void)receive_until(stream, "\r\n\r\n");
+      send_text(stream, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno");
+      over.wait();
+      over.reset();
+    }
+  });
+  http::Client client;
+  http::Call call{.method = "POST", .url = url};
+  call.body_source = [](std::span<std::byte> room) -> net::Result<std::size_t> {
+    return {.value = room.size()};  // For ever.
+  };
+  const auto refused = [&] {
+    auto [reply, error] = client.send(call);
+    CHECK_FALSE(error);
+    CHECK(reply.status() == 401);
+    CHECK(reply.read_all().value == "no");
+    over.set();
+  };
+  refused();
+  call.body_source = nullptr;
+  call.body = std::string(32 << 20, 'x');  // More than the kernel keeps.
+  refused();
+  CHECK(client.stats().connections == 2);
+  server.join();
+}
+
+FIBER_TEST_CASE("a body whose source fails ends the call") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const std::string url = "http://" + listener.local_address().value.to_string() + "/";
+  http::Client client;
+  http::Call call{.method = "POST", .url = url};
+  call.body_source = [](std::span<std::byte>) -> net::Result<std::size_t> {
+    return {.error = std::make_error_code(std::errc::io_error)};
+  };
+  CHECK(client.send(call).error == std::errc::io_error);
+  call.body_source = [](std::span<std::byte>) -> net::Result<std::size_t> { throw 1; };
+  CHECK_THROWS_AS((void)client.send(call), int);
 }
 
 FIBER_TEST_CASE("what would split a request is not sent") {

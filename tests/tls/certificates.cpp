@@ -4,6 +4,7 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <stdexcept>
@@ -79,6 +80,21 @@ void Certificates::make(const std::string& name, const std::string& host) const 
   PEM_write_PrivateKey(file, own_key, nullptr, nullptr, 0, nullptr, nullptr);
   std::fclose(file);
   X509_free(made);
+  EVP_PKEY_free(own_key);
+}
+
+void Certificates::encrypt_key(const std::string& name) const {
+  std::FILE* file = std::fopen(key(name).c_str(), "r");
+  require(file != nullptr);
+  EVP_PKEY* const own_key = PEM_read_PrivateKey(file, nullptr, nullptr, nullptr);
+  std::fclose(file);
+  require(own_key != nullptr);
+  file = std::fopen(key(name).c_str(), "w");
+  require(file != nullptr);
+  constexpr std::array<unsigned char, 6> kPassword = {'s', 'e', 'c', 'r', 'e', 't'};
+  PEM_write_PrivateKey(file, own_key, EVP_aes_128_cbc(), kPassword.data(), kPassword.size(),
+                       nullptr, nullptr);
+  std::fclose(file);
   EVP_PKEY_free(own_key);
 }
 

@@ -22,6 +22,8 @@ class Certificates {
   }
   // For the host and the subject `host`, in the files of `name`, replacing what is there.
   void make(const std::string& name, const std::string& host) const;
+  // The key of `name` becomes one that needs a password.
+  void encrypt_key(const std::string& name) const;
 
  private:
   std::string folder_;

@@ -8,6 +8,7 @@
 #include <weft/http/error.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/serve.hpp>
+#include <weft/net/tcp_listener.hpp>
 
 #include "tests/support/http_test.hpp"
 #include "tests/tls/certificates.hpp"
@@ -206,6 +207,32 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody
   http::Client stranger({.secure = tls::client_layer(tls::Context::client().value)});
   CHECK(stranger.get("https://127.0.0.1:" + port + "/").error.message() ==
         "certificate verify failed");
+}
+
+FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard") {
+  const Secrets secrets;
+  secrets.certificates.make("here", "127.0.0.1");
+  const auto context =
+      tls::Context::server({.certificate_file = secrets.certificates.certificate("here"),
+                            .key_file = secrets.certificates.key("here")})
+          .value;
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  Event over;
+  auto server = spawn([&] {
+    auto stream = tls::Stream::accept(listener.accept().value, context).value;
+    (void)receive_text(stream, "\r\n\r\n");
+    send_text(stream, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno");
+    over.wait();
+  });
+  http::Client client({.secure = tls::client_layer(secrets.client)});
+  const std::string url = "https://" + listener.local_address().value.to_string() + "/";
+  auto [reply, error] =
+      client.send({.method = "POST", .url = url, .body = std::string(32 << 20, 'x')});
+  CHECK_FALSE(error);
+  CHECK(reply.status() == 401);
+  CHECK(reply.read_all().value == "no");
+  over.set();
+  server.join();
 }
 
 TEST_SUITE_END();

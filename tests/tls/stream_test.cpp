@@ -3,9 +3,11 @@
 #include <chrono>
 #include <string>
 #include <utility>
+#include <vector>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/tls/error.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -95,6 +97,49 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
   CHECK_FALSE(writing.join().error);
   CHECK_FALSE(back.join().error);
   CHECK(reading.join() == much);
+}
+
+FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
+  const World world;
+  TlsPair pair = shake_hands(world.server, world.client, "a.test");
+  for (tls::Stream* const stream : {&pair.client.value, &pair.server.value}) {
+    CHECK_FALSE(stream->tcp().set_send_buffer(64 * 1024));
+    CHECK_FALSE(stream->tcp().set_receive_buffer(64 * 1024));
+  }
+  const std::string much(4 << 20, 'x');
+  auto writing = spawn([&] { return pair.server.value.write_all(bytes_of(much)); });
+  auto back = spawn([&] { return pair.client.value.write_all(bytes_of(much)); });
+  auto reading = spawn([&] { return receive(pair.server.value, much.size()); });
+  CHECK(receive(pair.client.value, much.size()) == much);
+  CHECK_FALSE(writing.join().error);
+  CHECK_FALSE(back.join().error);
+  CHECK(reading.join() == much);
+}
+
+FIBER_TEST_CASE(
+    "what a write has taken goes out, although its wait was ended and others only read") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  auto reading = spawn([&, &client = client] { return receive(client.value, 2); });
+  this_fiber::yield();  // So that it waits already, with one worker at least.
+  const std::string much(32 << 20, 'x');
+  const auto [taken, error] = client.value.write_all(bytes_of(much), Deadline::past());
+  CHECK(error == Errc::timed_out);
+  CHECK(receive(server.value, taken).size() == taken);
+  CHECK(server.value.write_all(bytes_of("ok")).value == 2);
+  CHECK(reading.join() == "ok");
+}
+
+FIBER_TEST_CASE("a stream may end with bytes that its peer does not take") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  const std::string much(32 << 20, 'x');
+  CHECK(client.value.write_all(bytes_of(much), Deadline::past()).error == Errc::timed_out);
+  client.value = {};
+  std::error_code error;
+  std::vector<std::byte> room(1 << 20);
+  while (!error) error = server.value.read_some(room).error;
+  CHECK(error != Errc::end_of_stream);
 }
 
 FIBER_TEST_CASE("an end with close_notify is an end, and one without is a truncation") {
@@ -208,6 +253,25 @@ FIBER_TEST_CASE("files that are missing are named by an error") {
   const auto [context, error] =
       tls::Context::server({.certificate_file = "/nothing", .key_file = "/nothing"});
   CHECK(error.category() == tls::openssl_category());
+}
+
+FIBER_TEST_CASE("a key that needs a password is refused, and nobody is asked for it") {
+  World world;
+  world.certificates.encrypt_key("server");
+  CHECK(world.server.reload() == tls::Errc::encrypted_key);
+  CHECK_FALSE(shake_hands(world.server, world.client, "a.test").client.error);
+}
+
+FIBER_TEST_CASE("names of protocols that cannot be sent are refused") {
+  const World world;
+  for (const std::string& name : {std::string(), std::string(256, 'a')}) {
+    const auto server =
+        tls::Context::server({.certificate_file = world.certificates.certificate("server"),
+                              .key_file = world.certificates.key("server"),
+                              .alpn = {"h2", name}});
+    CHECK(server.error == std::errc::invalid_argument);
+    CHECK(tls::Context::client({.alpn = {name}}).error == std::errc::invalid_argument);
+  }
 }
 
 TEST_SUITE_END();

@@ -26,11 +26,12 @@ struct ClientOptions {
   // The most connections to one host and port, those that are idle included. A request for which
   // there is none waits.
   std::size_t max_per_host = 16;
-  // A connection that has been idle for longer is not used any more.
+  // A connection that has been idle for so long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
   // For the name, the connection and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
-  // The head of an answer. Trailers may be so large once more.
+  // The head of an answer, and all that only inform before it (100, 103). Trailers may be so large
+  // once more.
   std::size_t head_bytes = 64 * 1024;
   // The most that Reply::read_all() takes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
@@ -51,8 +52,8 @@ struct Call {
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
-  // chunks. Another error ends the call. Called once: such a call is not repeated, nor redirected
-  // with its body.
+  // chunks. Another error ends the call. Called by the caller of send(), and for one request only:
+  // such a call is not repeated, nor redirected with its body.
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
@@ -123,10 +124,11 @@ class Client {
 
   // Sends the request and returns when the head of the answer is there; also of 404 and the like.
   // Parks: for a connection, if max_per_host are in use, and for the server. `until` ends all of
-  // that. Redirects are followed: 303 by GET, 301 and 302 too, unless it was a HEAD; 307 and 308
-  // with method and body. Authorization and Cookie do not go to another host, and nothing goes from
-  // https to http. A request that may be repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is, when
-  // a connection that was kept turns out to be closed.
+  // that. Redirects are followed: 303 by GET, unless it was a HEAD; 301 and 302 by GET, if it was a
+  // POST; all else with method and body. Authorization and Cookie do not go to another host, and
+  // nothing goes from https to http. A request that may be repeated (GET, HEAD, PUT, DELETE,
+  // OPTIONS, TRACE) is, when a connection that was kept turns out to be closed. An answer of 300 or
+  // above that comes while a body is being sent ends the sending; its connection is not kept.
   // Errors: weft::Errc::timed_out, cancelled; Errc::malformed (a URL, a header, an answer),
   // unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(), the layer and the
   // stream have.

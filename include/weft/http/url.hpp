@@ -20,7 +20,7 @@ struct Url {
   // to be coded.
   static net::Result<Url> parse(std::string_view text);
   // The place to which a link, or a redirect, leads from here: "https://a/b", "//a/b", "/b", "b",
-  // "?c".
+  // "?c". Errors: as parse().
   [[nodiscard]] net::Result<Url> resolve(std::string_view reference) const;
 
   // "example.org", "example.org:8080", "[::1]"; without the scheme's own port.

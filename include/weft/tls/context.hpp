@@ -10,11 +10,12 @@
 namespace weft::tls {
 
 struct ServerOptions {
-  // PEM files: the certificate and those that lead from it to a root; and its key.
+  // PEM files: the certificate and those that lead from it to a root; and its key, which is not
+  // encrypted.
   std::string certificate_file;
   std::string key_file;
   // Protocols in the order of preference, "h2" or "http/1.1", say. A client that offers none of
-  // them is refused; one that does not ask is not.
+  // them is refused; one that does not ask is not. A name has 1 to 255 bytes.
   std::vector<std::string> alpn = {};
   // Not empty: clients must show a certificate that leads to one of this PEM file.
   std::string client_authorities_file = {};
@@ -38,14 +39,16 @@ class Context {
  public:
   // Empty; of no use.
   Context() noexcept = default;
-  // Errors: openssl_category().
+  // Errors: openssl_category(); Errc::encrypted_key; std::errc::invalid_argument for a name in
+  // `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
   // As server(), for the side that connects; without options it believes the certificates that the
   // system does.
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files anew: connections that begin from now on use them, others go on as they are,
-  // and sessions of before are still resumed. After an error all is as it was.
+  // and sessions of before are still resumed, without a look at a certificate. After an error all
+  // is as it was.
   std::error_code reload();
 
   // For streams.

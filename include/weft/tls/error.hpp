@@ -7,6 +7,7 @@ namespace weft::tls {
 
 enum class Errc {
   truncated = 1,  // The peer's stream ended without close_notify: somebody may have cut it off.
+  encrypted_key,  // A key file is of no use without a password.
 };
 
 // Of Errc; its name is "weft-tls". Lives as long as the process.

@@ -17,7 +17,9 @@ namespace weft::tls {
 class StreamState;
 
 // As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
-// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated.
+// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated;
+// what it has left of the bytes that it took is sent by a fiber of the stream's, as long as the
+// stream lives and its deadline for writes has not passed.
 class Stream {
  public:
   // Empty; of no use.
