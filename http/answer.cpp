@@ -60,8 +60,7 @@ bool Exchange::has_no_body() const noexcept {
 }
 
 bool Exchange::will_stay() const noexcept {
-  // A body that was not asked for may come nevertheless, and would be taken for a request.
-  return head_.keep_alive && !close_ && !body_.withheld() && body_.failure() == 0 &&
+  return head_.keep_alive && !close_ && body_.may_be_discarded() &&
          !connection_.server().stopping();
 }
 
@@ -91,6 +90,7 @@ std::error_code Exchange::send(std::string_view body) {
   if (started() || talk_) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
   stage_ = Stage::complete;
+  body_.note_answer();
   std::string coded;
   if (connection_.server().options().compression && wants_code(promise_.value_or(body.size()))) {
     body = code_all(body, coded);
@@ -117,6 +117,7 @@ std::error_code Exchange::send(std::string_view body) {
 
 // The head of an answer that is written part by part.
 void Exchange::begin_stream() {
+  body_.note_answer();
   if (connection_.server().options().compression && wants_code(promise_)) {
     if (!has_no_body()) gzip_ = Gzip::make(connection_.server().options().compression->level);
     if (gzip_ != nullptr || has_no_body()) announce_code();
@@ -163,7 +164,9 @@ void Exchange::append_part(std::string_view part) {
 
 void Exchange::end_stream() {
   const bool is_stream = stage_ != Stage::complete && !has_no_body();
-  if (is_stream && promise_ && written_ != *promise_) {
+  if (is_stream && (broken_off_ || output_.error())) {
+    must_reset_ = stage_ == Stage::until_close;
+  } else if (is_stream && promise_ && written_ != *promise_) {
     // The client still waits for the rest: it learns from the end that there is none.
     close_ = true;
   } else if (is_stream) {

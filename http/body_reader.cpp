@@ -43,7 +43,7 @@ std::error_code BodyReader::fail(int status, std::error_code error) noexcept {
 }
 
 net::Result<std::size_t> BodyReader::receive(std::span<char> room) {
-  if (must_ask_) {
+  if (must_ask_ && may_ask_) {
     must_ask_ = false;
     output_.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
@@ -115,12 +115,17 @@ net::Result<std::size_t> BodyReader::read_chunked(std::span<std::byte> buffer) {
   }
 }
 
-bool BodyReader::discard() {
-  constexpr std::uint64_t kMost = 64 * 1024;
+bool BodyReader::may_be_discarded() const noexcept {
   if (over_) return true;
-  if (error_ || must_ask_ || (!decoder_ && left_ > kMost)) return false;
+  // A body that was not asked for may come nevertheless, and would be taken for a request.
+  return !error_ && !must_ask_ && (decoder_ || left_ <= kMostDiscarded);
+}
+
+bool BodyReader::discard() {
+  if (!may_be_discarded()) return false;
+  if (over_) return true;
   std::array<std::byte, 2048> dropped;
-  for (std::uint64_t total = 0; total <= kMost;) {
+  for (std::uint64_t total = 0; total <= kMostDiscarded;) {
     const auto [count, error] = read_some(dropped);
     if (error || over_) return over_;
     total += count;

@@ -28,12 +28,14 @@ class BodyReader {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // Reads what is left, if that is little. False: the connection cannot be used any more.
   [[nodiscard]] bool discard();
+  // False: it is known already that discard() would fail.
+  [[nodiscard]] bool may_be_discarded() const noexcept;
   // The bytes that have come behind the body go to the front of the input. Once the body is over.
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return over_; }
-  // The client waits to be asked for the body, and has not been.
-  [[nodiscard]] bool withheld() const noexcept { return must_ask_; }
+  // The answer begins: a client that waits to be asked for the body is not asked any more.
+  void note_answer() noexcept { may_ask_ = false; }
   // The status to answer because of an error; 0 if there was none.
   [[nodiscard]] int failure() const noexcept { return failure_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
@@ -48,12 +50,14 @@ class BodyReader {
   [[nodiscard]] std::error_code fail(int status, std::error_code error) noexcept;
 
   static constexpr std::size_t kRawSize = 8192;
+  static constexpr std::uint64_t kMostDiscarded = 64 * 1024;
 
   Connection& connection_;
   Input& input_;
   Output& output_;
   bool over_;
-  bool must_ask_;
+  bool must_ask_;  // The client waits to be asked for the body, and has not been.
+  bool may_ask_ = true;
   int failure_ = 0;
   std::error_code error_;
   std::uint64_t left_;  // Of a body of known length; else of what is allowed.

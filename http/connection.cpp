@@ -61,7 +61,9 @@ SessionEnd Connection::shake_hands() {
   if (stream_.wait_readable(Deadline::past())) {
     return must_end() ? SessionEnd::over : SessionEnd::idle;
   }
-  auto [layer, error] = secure(stream_, Deadline::after(server_.limits().head));
+  auto [layer, error] =
+      secure(stream_, {Deadline::after(server_.limits().head), server_.end_of_new_connections()});
+  if (error == weft::Errc::cancelled) return SessionEnd::over;
   if (error) {
     server_.count_malformed();
     linger();  // So that the client learns why.
@@ -72,8 +74,9 @@ SessionEnd Connection::shake_hands() {
 }
 
 bool Connection::must_end() const noexcept {
+  if (server_.stopping() && (requests() > 0 || server_.ends_new_connections())) return true;
   const std::chrono::nanoseconds quiet(coarse_now() - active_at());
-  return server_.stopping() || quiet >= server_.limits().idle;
+  return quiet >= server_.limits().idle;
 }
 
 bool Connection::may_have_bytes() noexcept {
@@ -101,19 +104,22 @@ std::error_code Connection::write(std::string_view text) {
   return stream_.write_all(bytes.subspan(done), deadline).error;
 }
 
+// However much comes: a client that sends a large body must read in the end why it was refused.
 void Connection::linger() {
-  constexpr std::size_t kMost = 256 * 1024;
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  for (std::size_t dropped = 0; dropped < kMost;) {
-    // Not read by the layer: nobody wants to know.
-    const auto [count, error] =
-        stream_.read_some(std::as_writable_bytes(std::span(room)), deadline);
-    if (error) return;
-    dropped += count;
+  // Not read by the layer: nobody wants to know. The clock is asked, because a read that finds
+  // bytes succeeds past its deadline, too.
+  while (!deadline.passed()) {
+    if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;
   }
+}
+
+void Connection::reset() noexcept {
+  (void)stream_.set_reset_on_close(true);
+  stream_.close();
 }
 
 [[gnu::noinline]] std::int64_t Connection::coarse_now() noexcept {

@@ -50,6 +50,8 @@ class Connection : private detail::IoWatch {
   // Ends the connection so that the last answer still arrives: a close with unread bytes would
   // take it back. Parks, for a second at most.
   void linger();
+  // Ends the connection so that the client knows that not all has come.
+  void reset() noexcept;
 
   // An edge came without bytes: the server stops, or somebody has found that nothing has been asked
   // for too long. False: it was a false alarm.

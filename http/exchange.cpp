@@ -1,5 +1,6 @@
 #include "http/exchange.hpp"
 
+#include <chrono>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
@@ -9,12 +10,22 @@
 
 namespace weft::http {
 
+namespace {
+
+// Without a look at the clock where there is no limit.
+Deadline limit_of(std::chrono::nanoseconds request) noexcept {
+  return request == kNever ? Deadline::never() : Deadline::after(request);
+}
+
+}  // namespace
+
 Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
     : connection_(connection),
       input_(input),
       output_(output),
       head_(head),
-      body_(connection, input, output, head) {}
+      body_(connection, input, output, head),
+      limit_(limit_of(connection.server().limits().request)) {}
 
 net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
   const auto result = body_.read_some(buffer);
@@ -24,8 +35,7 @@ net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
 
 Context& Exchange::context() {
   if (!context_) {
-    const ServerCore& server = connection_.server();
-    context_.emplace(&server.scope(), Deadline::after(server.limits().request));
+    context_.emplace(&connection_.server().scope(), limit_);
     if (body_.over()) watch_for_hang_up();
   }
   return *context_;
@@ -62,11 +72,9 @@ bool Exchange::finish() {
     return false;
   }
   if (!started()) (void)send({});
+  if (!started()) send_error(500);  // A body has been promised, and there is none.
   end_stream();
-  if (output_.flush() || !keeps_ || close_) return false;
-  if (!body_.discard()) return false;
-  body_.give_back();
-  return true;
+  return !output_.flush() && keeps_ && !close_ && body_.discard();
 }
 
 }  // namespace weft::http

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 #include <weft/context.hpp>
+#include <weft/deadline.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
 
@@ -55,8 +56,15 @@ class Exchange {
 
   // Instead of what the handler has prepared. Nothing if the answer has begun.
   void send_error(int status, std::string_view more_headers = {});
-  // When the handler has returned: completes the answer. True if the connection stays.
+  // What has been written is not all of it: the client must not take it for the whole answer.
+  void break_off() noexcept { broken_off_ = close_ = true; }
+  // When the handler has returned: completes the answer. True if the connection stays. The head's
+  // texts are valid until body().give_back(), which is to follow then.
   [[nodiscard]] bool finish();
+  // An answer that ends with its connection has been broken off: only a reset can tell.
+  [[nodiscard]] bool must_reset() const noexcept { return must_reset_; }
+  // Limits::request has passed.
+  [[nodiscard]] bool is_late() const noexcept { return limit_.passed(); }
   // The client has said that it sends nothing more, and all that it sent has been read: then a
   // close takes no answer back.
   [[nodiscard]] bool was_the_last() const noexcept;
@@ -89,6 +97,7 @@ class Exchange {
   Output& output_;
   const Head& head_;
   BodyReader body_;
+  const Deadline limit_;  // Of the context.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   std::optional<Context> context_;
   std::optional<HangUpWatch> hang_up_;
@@ -96,6 +105,8 @@ class Exchange {
   int status_ = 200;
   Stage stage_ = Stage::not_started;
   bool close_ = false;
+  bool broken_off_ = false;
+  bool must_reset_ = false;
   bool keeps_ = false;                    // What the head of the answer has said.
   std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
   std::uint64_t written_ = 0;

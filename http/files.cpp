@@ -6,11 +6,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -124,24 +126,37 @@ std::string_view type_of(std::string_view name) noexcept {
   return "application/octet-stream";
 }
 
-// Of a list of tags, or "*". Weak ones are equal to strong ones where that is enough.
-bool has_tag(std::string_view list, std::string_view tag, bool weak_is_enough) {
-  if (list == "*") return true;
-  if (list_has(list, tag)) return true;
-  return weak_is_enough && list_has(list, "W/" + std::string(tag));
+// Whether the lists of tags of this name, one for each header, have one of `tags`, or are "*".
+// Nothing: there is no such header.
+std::optional<bool> find_tag(const Request& request, std::string_view name,
+                             std::initializer_list<std::string_view> tags) {
+  std::optional<bool> found;
+  for (const Header& header : request.headers()) {
+    if (!equal_tokens(header.name, name)) continue;
+    found = found.value_or(false) || header.value == "*" ||
+            std::any_of(tags.begin(), tags.end(),
+                        [&](std::string_view tag) { return list_has(header.value, tag); });
+  }
+  return found;
+}
+
+std::optional<std::int64_t> time_in(const Request& request, std::string_view name) {
+  const auto value = request.header(name);
+  return value ? parse_http_date(*value) : std::nullopt;
 }
 
 // 0, or what to answer instead of the file (RFC 9110, 13.2.2).
 int check_conditions(const Request& request, const File& file) {
   const std::string tag = file.tag();
-  if (const auto wanted = request.header("if-match"); wanted && !has_tag(*wanted, tag, false)) {
-    return 412;
+  if (const auto wanted = find_tag(request, "if-match", {tag})) {
+    if (!*wanted) return 412;
+  } else if (const auto time = time_in(request, "if-unmodified-since")) {
+    if (file.modified() > *time) return 412;
   }
-  if (const auto known = request.header("if-none-match")) {
-    return has_tag(*known, tag, true) ? 304 : 0;
+  if (const auto known = find_tag(request, "if-none-match", {tag, "W/" + tag})) {
+    return *known ? 304 : 0;
   }
-  const auto since = request.header("if-modified-since");
-  const auto time = since ? parse_http_date(*since) : std::nullopt;
+  const auto time = time_in(request, "if-modified-since");
   return time && file.modified() <= *time ? 304 : 0;
 }
 
@@ -186,6 +201,7 @@ Asked find_range(const Request& request, const File& file, Range& range) {
 
 std::error_code answer_plainly(Response& response, int status) {
   response.set_status(status);
+  if (status == 503) response.add_header("Retry-After", "1");
   return response.send(std::string(reason_phrase(status)) + "\n");
 }
 

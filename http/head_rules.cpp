@@ -52,7 +52,8 @@ bool is_host(std::string_view text) noexcept {
   });
 }
 
-bool is_target(std::string_view method, std::string_view target) noexcept {
+// `host` becomes that of a target that has one, which counts instead of the Host header.
+bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(), [](char c) {
     return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '#';
   });
@@ -62,9 +63,11 @@ bool is_target(std::string_view method, std::string_view target) noexcept {
   // absolute-form, as a proxy would be asked.
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
+  const std::string_view rest = target.substr(colon + 3);
+  host = rest.substr(0, rest.find_first_of("/?"));
   return (equal_tokens(target.substr(0, colon), "http") ||
           equal_tokens(target.substr(0, colon), "https")) &&
-         target.size() > colon + 3 && target[colon + 3] != '/';
+         !host.empty() && is_host(host);
 }
 
 // Sets the framing; false if two readers could see two bodies.
@@ -129,7 +132,6 @@ int check_request_line(std::string_view line, Head& head) noexcept {
 }
 
 int apply_request_rules(Head& head) noexcept {
-  if (!is_target(head.method, head.target)) return 400;
   head.keep_alive = head.minor_version == 1;
   BodyHeaders body;
   unsigned hosts = 0;
@@ -177,6 +179,7 @@ int apply_request_rules(Head& head) noexcept {
     }
   }
   if (hosts > 1 || (hosts == 0 && head.minor_version == 1) || !is_host(head.host)) return 400;
+  if (!is_target(head.method, head.target, head.host)) return 400;
   if (!frame_body(body, head)) return 400;
   if (body.codings == 1) {
     if (const int status = check_coding(body.coding)) return status;

@@ -1,6 +1,8 @@
 #include <weft/http/router.hpp>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -19,9 +21,14 @@ struct Router::Node {
   };
   std::map<std::string, Route, std::less<>> methods;
 
+  // Null if this place has none for the method.
+  [[nodiscard]] const Route* route_for(std::string_view method) const;
+
   using Values = std::vector<std::string_view>;
-  // The first node, in the order of preference, that has a handler for `path`.
-  [[nodiscard]] const Node* find(std::string_view path, Values& values) const;
+  // Shows `visit` the nodes that have handlers for `path`, in the order of preference, up to the
+  // one for which it returns true; then `values` are those of the parameters there.
+  template <class Visit>
+  bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };
 
 struct Router::Routes {
@@ -29,25 +36,38 @@ struct Router::Routes {
   std::vector<Middleware> middlewares;
 
   void dispatch(Request& request, Response& response) const;
+  void refuse(std::string_view path, Response& response) const;
   void run_from(std::size_t depth, Request& request, Response& response) const;
 };
 
-const Router::Node* Router::Node::find(std::string_view path, Values& values) const {
+const Router::Node::Route* Router::Node::route_for(std::string_view method) const {
+  auto found = methods.find(method);
+  if (found == methods.end() && method == "HEAD") found = methods.find("GET");
+  return found == methods.end() ? nullptr : &found->second;
+}
+
+template <class Visit>
+bool Router::Node::visit_matches(std::string_view path, Values& values, const Visit& visit) const {
   // `path` is empty, or begins with the slash before the next part.
-  if (path.empty()) return methods.empty() ? nullptr : this;
+  if (path.empty()) return !methods.empty() && visit(*this);
   const std::size_t end = std::min(path.find('/', 1), path.size());
   const std::string_view part = path.substr(1, end - 1);
-  if (const auto found = literal.find(part); found != literal.end()) {
-    if (const Node* node = found->second.find(path.substr(end), values)) return node;
+  const bool is_coded = part.find('%') != std::string_view::npos;
+  if (const auto found = is_coded ? literal.find(decode_path(part)) : literal.find(part);
+      found != literal.end()) {
+    if (found->second.visit_matches(path.substr(end), values, visit)) return true;
   }
   if (any != nullptr && !part.empty()) {
     values.push_back(part);
-    if (const Node* node = any->find(path.substr(end), values)) return node;
+    if (any->visit_matches(path.substr(end), values, visit)) return true;
     values.pop_back();
   }
-  if (rest == nullptr) return nullptr;
-  values.push_back(path.substr(1));
-  return rest.get();
+  if (rest != nullptr) {
+    values.push_back(path.substr(1));
+    if (visit(*rest)) return true;
+    values.pop_back();
+  }
+  return false;
 }
 
 Router::Router() : routes_(std::make_shared<Routes>()) {}
@@ -67,7 +87,7 @@ Router& Router::route(std::string_view method, std::string_view pattern, Handler
     const bool braces = part.size() > 2 && part.front() == '{' && part.back() == '}';
     if (!braces) {
       if (part.find_first_of("{}") != std::string_view::npos) refuse("a brace within a part");
-      node = &node->literal[std::string(part)];
+      node = &node->literal[decode_path(part)];
       continue;
     }
     part = part.substr(1, part.size() - 2);
@@ -106,30 +126,49 @@ void Router::Routes::run_from(std::size_t depth, Request& request, Response& res
 }
 
 void Router::Routes::dispatch(Request& request, Response& response) const {
+  const std::string_view path = request.path();
+  const Node::Route* route = nullptr;
   Node::Values values;
-  const Node* const node = root.find(request.path(), values);
-  if (node == nullptr) {
+  // "*" is no path, but all of the server.
+  if (path.starts_with('/')) {
+    (void)root.visit_matches(path, values, [&](const Node& node) {
+      route = node.route_for(request.method());
+      return route != nullptr;
+    });
+  }
+  if (route == nullptr) {
+    refuse(path, response);
+    return;
+  }
+  for (std::size_t i = 0; i < route->names.size(); ++i) {
+    request.add_parameter(route->names[i], values[i]);
+  }
+  route->handler(request, response);
+}
+
+// With the methods of all routes that the path has, if there are any.
+void Router::Routes::refuse(std::string_view path, Response& response) const {
+  std::set<std::string_view> methods;
+  Node::Values values;
+  if (path.starts_with('/')) {
+    (void)root.visit_matches(path, values, [&](const Node& node) {
+      for (const auto& [method, route] : node.methods) methods.insert(method);
+      return false;
+    });
+  }
+  if (methods.empty()) {
     response.set_status(404);
     (void)response.send("Not Found\n");
     return;
   }
-  auto found = node->methods.find(request.method());
-  if (found == node->methods.end() && request.method() == "HEAD") found = node->methods.find("GET");
-  if (found == node->methods.end()) {
-    std::string allowed;
-    for (const auto& [method, route] : node->methods) {
-      allowed += (allowed.empty() ? "" : ", ") + method;
-    }
-    response.set_status(405);
-    response.add_header("Allow", allowed);
-    (void)response.send("Method Not Allowed\n");
-    return;
+  std::string allowed;
+  for (const std::string_view method : methods) {
+    if (!allowed.empty()) allowed += ", ";
+    allowed += method;
   }
-  const Node::Route& route = found->second;
-  for (std::size_t i = 0; i < route.names.size(); ++i) {
-    request.add_parameter(route.names[i], values[i]);
-  }
-  route.handler(request, response);
+  response.set_status(405);
+  response.add_header("Allow", allowed);
+  (void)response.send("Method Not Allowed\n");
 }
 
 }  // namespace weft::http

@@ -1,5 +1,6 @@
 #include <weft/http/server.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -22,6 +23,9 @@ namespace weft::http {
 using detail::relaxed;
 
 namespace {
+
+// How long a client that connected before the stop may take to ask.
+constexpr std::chrono::milliseconds kPatience(500);
 
 void require(bool holds, const char* what) {
   if (!holds) throw std::invalid_argument(std::string("weft::http::Server: ") + what);
@@ -102,7 +106,7 @@ class ServerCore::Loop {
 
   std::error_code run(std::span<net::TcpListener> listeners) {
     return server_.run(listeners, [this](net::Connection& connection) {
-      core_.take_in(std::move(connection.stream()));
+      core_.take_in(std::get<net::TcpStream>(connection.take()));
       return net::Next::close;
     });
   }
@@ -138,7 +142,9 @@ std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
 
 void ServerCore::take_in(net::TcpStream stream) {
   const std::stop_token stop = stop_.get_token();
-  if (!room_.try_acquire_until(stop)) return;
+  // A server that stops takes over the limit who has connected: the grace bounds how long, and
+  // nobody asks for room any more.
+  (void)room_.try_acquire_until(stop);
   std::unique_ptr<Connection> connection;
   try {
     connection = std::make_unique<Connection>(std::move(stream), *this);
@@ -188,7 +194,12 @@ bool ServerCore::shutdown(Deadline grace) {
   stopped_.set();
   helpers_.wait();  // From now on no connection is added.
   registry_.poke_all();
-  bool in_time = connections_.wait_until(grace);
+  bool in_time = connections_.wait_until(std::min(grace, Deadline::after(kPatience)));
+  if (!in_time) {
+    (void)new_end_.request_stop();
+    registry_.poke_all();
+    in_time = connections_.wait_until(grace);
+  }
   if (!in_time) {
     (void)scope_.cancel();
     registry_.close_all();

@@ -37,6 +37,14 @@ class ServerCore {
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
   // Relaxed: whoever must see it is poked after it has been set.
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
+  // A new connection is one on which nothing has been asked yet. These end a little later, because
+  // who has just connected may be about to ask.
+  [[nodiscard]] bool ends_new_connections() const noexcept { return new_end_.stop_requested(); }
+  [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
+    return new_end_.get_token();
+  }
+  // Requested when the server stops.
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
   // The scope of all requests.
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
   void report(std::exception_ptr exception) const noexcept;
@@ -70,6 +78,7 @@ class ServerCore {
   Semaphore room_;
   Context scope_;
   std::stop_source stop_;
+  std::stop_source new_end_;
   Event stopped_;
   detail::Atomic<bool> stopping_{false};
   detail::Atomic<bool> keeper_started_{false};

@@ -70,6 +70,7 @@ class Session {
 
   Found read_head();
   Found read_first_bytes();
+  [[nodiscard]] Found nothing_asked() const noexcept;
   Found take_head(std::string_view text);
   Found refuse(int status);
   bool answer();
@@ -89,16 +90,19 @@ class Session {
 // Looks, and does not wait: for that no stack is needed.
 Session::Found Session::read_first_bytes() {
   // Whatever comes from now on makes an edge, for which the connection waits without a stack.
-  if (served_ && !connection_.may_have_bytes()) {
-    return server_.stopping() ? Found::end : Found::nothing;
-  }
+  if (served_ && !connection_.may_have_bytes()) return nothing_asked();
   const auto [count, error] = connection_.read(input_.make_room(4096), Deadline::past());
   if (!error) {
     input_.filled(count);
     return Found::request;
   }
-  if (error != weft::Errc::timed_out || server_.stopping()) return Found::end;
-  return !served_ && connection_.must_end() ? Found::end : Found::nothing;
+  return error == weft::Errc::timed_out ? nothing_asked() : Found::end;
+}
+
+Session::Found Session::nothing_asked() const noexcept {
+  // What has just been answered has not been idle for long.
+  const bool must_end = served_ ? server_.stopping() : connection_.must_end();
+  return must_end ? Found::end : Found::nothing;
 }
 
 Session::Found Session::read_head() {
@@ -107,6 +111,7 @@ Session::Found Session::read_head() {
     const Found found = read_first_bytes();
     if (found != Found::request) return found;
   }
+  head_.clear();
   HeadLines lines;
   Deadline deadline = Deadline::never();
   for (;;) {
@@ -128,6 +133,11 @@ Session::Found Session::read_head() {
     if (text.size() >= limits.head_bytes) return refuse(in_target ? 414 : 431);
     const auto room = input_.make_room(limits.head_bytes);
     auto received = connection_.read(room, Deadline::past());
+    // Behind a body some clients send a line's end that belongs to nothing, and asks for nothing.
+    if (received.error && input_.rest() == "\r\n") {
+      input_.consume(2);
+      return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
+    }
     if (received.error == weft::Errc::timed_out) {
       if (deadline.is_never()) deadline = Deadline::after(limits.head);
       received = connection_.read(room, deadline);
@@ -151,23 +161,16 @@ Session::Found Session::take_head(std::string_view text) {
   return Found::request;
 }
 
-// Before there is an exchange. The connection is closed, because where the next request begins is
-// not known.
+// What has been understood of the head is in head_. The connection is closed, because where the
+// next request begins is not known.
 Session::Found Session::refuse(int status) {
   server_.count_malformed();
-  const std::string_view reason = reason_phrase(status);
-  output_.append("HTTP/1.1 ");
-  output_.append_number(static_cast<std::size_t>(status));
-  output_.append(" ");
-  output_.append(reason);
-  output_.append("\r\n");
-  output_.append_date();
-  output_.append("Content-Type: text/plain\r\nContent-Length: ");
-  output_.append_number(reason.size() + 1);
-  output_.append("\r\nConnection: close\r\n\r\n");
-  output_.append(reason);
-  output_.append("\n");
-  return output_.flush() ? Found::end : Found::refused;
+  const Deadline began = Deadline::after(std::chrono::nanoseconds(0));
+  Exchange exchange(connection_, input_, output_, head_);
+  exchange.close_after();
+  exchange.send_error(status);
+  if (server_.options().on_access) report_access(exchange, began);
+  return output_.error() ? Found::end : Found::refused;
 }
 
 // True if the connection stays.
@@ -179,8 +182,11 @@ bool Session::answer() {
   run_handler(exchange);
   const bool stays = exchange.finish();
   if (measured) report_access(exchange, began);
+  if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {
     talk(exchange);
+  } else if (exchange.must_reset()) {
+    connection_.reset();
   } else if (!stays && !output_.error() && !exchange.was_the_last()) {
     connection_.linger();
   }
@@ -195,6 +201,7 @@ void Session::run_handler(Exchange& exchange) {
   }
   SlotWait wait;
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
+    if (exchange.is_late()) return;  // It has been queued for too long.
     wait.ran = true;
     call_handler(exchange);
   });
@@ -212,7 +219,7 @@ void Session::call_handler(Exchange& exchange) noexcept {
     server_.handler()(request, response);
   } catch (...) {
     server_.report(std::current_exception());
-    if (exchange.started()) exchange.close_after();
+    if (exchange.started()) exchange.break_off();
     exchange.send_error(500);
   }
 }
@@ -220,7 +227,8 @@ void Session::call_handler(Exchange& exchange) noexcept {
 void Session::talk(Exchange& exchange) {
   std::string early(input_.rest());
   try {
-    exchange.talk()(Upgraded{connection_.stream(), early, connection_.layer()});
+    exchange.talk()(
+        Upgraded{connection_.stream(), early, connection_.layer(), server_.stop_token()});
   } catch (...) {
     server_.report(std::current_exception());
   }

@@ -61,7 +61,7 @@ std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::
   std::uint64_t sent = 0;
   const std::error_code error = connection_.write_file(descriptor, offset, size, sent);
   written_ += sent;
-  if (error) close_ = true;
+  if (error) break_off();
   return error;
 }
 
@@ -73,7 +73,7 @@ std::error_code Exchange::copy_file(int descriptor, std::uint64_t offset, std::u
         std::span(room).first(static_cast<std::size_t>(std::min<std::uint64_t>(room.size(), size)));
     const Transfer read = read_part(descriptor, offset, part);
     if (read.error != 0 || read.size == 0) {
-      close_ = true;
+      break_off();
       return read.error != 0 ? to_code(read.error) : make_error_code(Errc::wrong_length);
     }
     if (const auto error = write({part.data(), static_cast<std::size_t>(read.size)})) return error;

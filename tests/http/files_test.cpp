@@ -80,6 +80,9 @@ constexpr Case kCases[] = {
     {"If-Match", "TAG", 200, "0123456789"},
     {"If-Match", "W/TAG", 412, ""},
     {"If-Match", "\"a\"", 412, ""},
+    {"If-Unmodified-Since", "DATE", 200, "0123456789"},
+    {"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 412, ""},
+    {"If-Unmodified-Since", "yesterday", 200, "0123456789"},
     {"If-Modified-Since", "DATE", 304, ""},
     {"If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 200, "0123456789"},
     {"If-Modified-Since", "yesterday", 200, "0123456789"},
@@ -123,6 +126,11 @@ FIBER_TEST_CASE("files are answered with in all, in part, or not at all") {
   CHECK(client.send(part).value.status() == 200);
   part.headers[1].second = date;
   CHECK(client.send(part).value.status() == 206);
+  // A list may go on in the next header, and a tag counts more than a date.
+  part.headers = {{"If-None-Match", "\"a\""}, {"If-None-Match", tag}};
+  CHECK(client.send(part).value.status() == 304);
+  part.headers = {{"If-Match", tag}, {"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT"}};
+  CHECK(client.send(part).value.status() == 200);
 }
 
 FIBER_TEST_CASE("only what is below the folder is anybody's") {

@@ -69,6 +69,34 @@ FIBER_TEST_CASE("a method that a path does not have is answered with those it ha
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
+FIBER_TEST_CASE("a route that has the method is found behind those that have others") {
+  http::Router router;
+  router.get("/users/me", say("me"))
+      .post("/users/{id}", say("post"))
+      .del("/users/{path...}", say("delete"))
+      .get("/{path...}", say("all"));
+  const HttpServer server(router);
+  CHECK(get(server, "/users/me") == "me");
+  CHECK(get(server, "/users/me", "HEAD") == "");
+  CHECK(get(server, "/users/me", "POST") == "post id=me");
+  CHECK(get(server, "/users/me", "DELETE") == "delete path=me");
+  CHECK(get(server, "/users/7") == "all path=users/7");
+  const Answer answer = ask(server, "PUT /users/me HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
+  CHECK(answer.status == 405);
+  CHECK(answer.has("Allow: DELETE, GET, POST"));
+}
+
+FIBER_TEST_CASE("parts are compared as what they mean, and the whole server is no path") {
+  http::Router router;
+  router.get("/a b", say("blank")).get("/c%20d", say("coded")).route("OPTIONS", "/", say("root"));
+  const HttpServer server(router);
+  CHECK(get(server, "/a%20b") == "blank");
+  CHECK(get(server, "/%61%20b") == "blank");
+  CHECK(get(server, "/c%20d") == "coded");
+  CHECK(get(server, "/", "OPTIONS") == "root");
+  CHECK(get(server, "*", "OPTIONS") == "404");
+}
+
 FIBER_TEST_CASE("middleware is called in its order, and may answer itself") {
   http::Router router;
   std::string order;

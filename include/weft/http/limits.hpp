@@ -30,7 +30,7 @@ struct Limits {
   // A connection on which nothing has been asked for so long, and for at most twice as long, is
   // closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
-  // The deadline of a request's Context.
+  // The deadline of a request's Context, from the end of its head.
   std::chrono::nanoseconds request = weft::kNever;
 };
 

@@ -42,7 +42,8 @@ class Request {
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // The first one of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // The Host header; may be empty in HTTP/1.0.
+  // The host that is asked: the target's if it names one, else the Host header; may be empty in
+  // HTTP/1.0.
   [[nodiscard]] std::string_view host() const noexcept;
 
   // The part of the path that the router found for `{name}`, decoded; empty if there is no such
@@ -56,19 +57,19 @@ class Request {
   // Whether there is a body, be it empty.
   [[nodiscard]] bool has_body() const noexcept;
   // Reads what there is of the body, at least one byte; asks for it first if the client waits for
-  // that (100-continue). Parks. At its end: weft::Errc::end_of_stream. Other errors: those of
-  // http::Errc, weft::Errc::timed_out (Limits::body), the system's. After an error the connection
-  // is closed, and if the handler has not answered, 400, 408 or 413 is.
+  // that (100-continue) and the answer has not begun. Parks. At its end: weft::Errc::end_of_stream.
+  // Other errors: those of http::Errc, weft::Errc::timed_out (Limits::body), the system's. After an
+  // error the connection is closed, and if the handler has not answered, 400, 408 or 413 is.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // All of it, which is at most Limits::body_bytes. After an error `value` is what came before.
   net::Result<std::string> read_all();
   // The headers that came behind the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
-  // The scope of this request: it ends with Errc::timed_out when Limits::request has passed, and
-  // with Errc::cancelled when the client hangs up or the server's grace is over. It costs nothing
-  // if it is not asked for. A hang-up is noticed once the body has been read: until then it is an
-  // error of the next read.
+  // The scope of this request: it ends with Errc::timed_out when Limits::request has passed since
+  // the end of the head, and with Errc::cancelled when the client hangs up or the server's grace is
+  // over. It costs nothing if it is not asked for. A hang-up is noticed once the body has been
+  // read: until then it is an error of the next read.
   [[nodiscard]] Context& context();
 
   // Of the connection: a proxy's, if there is one between. Never parks. Errors: the system's.

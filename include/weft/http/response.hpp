@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string_view>
 #include <system_error>
 #include <weft/http/layer.hpp>
@@ -22,11 +23,16 @@ struct Upgraded {
   std::string_view early;
   // Not null: what lies on the stream. To be read and written instead of it.
   Layer* layer = nullptr;
+  // Requested when the server stops: say good-bye, and return. At the end of its grace the stream
+  // is closed.
+  std::stop_token stop = {};
 };
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which
 // go out as chunks if no Content-Length has been set. A handler that does neither has answered with
-// the status and without a body. Used by one fiber at a time.
+// the status and without a body; if it has promised one by Content-Length, with 500. An answer that
+// has begun is broken off by throwing: the connection ends, and before what would tell the client
+// that it has all of it. Used by one fiber at a time.
 class Response {
  public:
   // By the server.
@@ -47,7 +53,8 @@ class Response {
   void close_after() noexcept;
 
   // The whole answer. Parks until the kernel has taken it. To a HEAD request the body is not sent,
-  // but its size is. Errors: Errc::already_started; the stream's.
+  // but its size is. Errors: Errc::already_started; Errc::wrong_length if Content-Length said
+  // otherwise, and then nothing has been sent; the stream's.
   std::error_code send(std::string_view body);
   // A part of the body. Parks until the kernel has taken it. Errors: Errc::wrong_length if it is
   // more than Content-Length said; the stream's.
@@ -55,7 +62,8 @@ class Response {
   std::error_code write(std::span<const std::byte> part);
   // A part of the body that is in a file: `size` bytes from `offset`. The descriptor is the
   // caller's. Parks until the kernel has taken it. Errors: as write(); the file's;
-  // Errc::wrong_length if it ends before, when the connection is closed behind the answer.
+  // Errc::wrong_length if it ends before. After an error of the file the answer is broken off, as
+  // by throwing.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;

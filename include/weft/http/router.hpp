@@ -19,10 +19,11 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 //   Server server(std::move(router));
 //
 // `{name}` stands for one part of a path that is not empty, `{name...}` for all that is left, which
-// may be. What stands there literally is preferred, then `{name}`. A path that nobody has is
+// may be. Of the routes with the method, what stands there literally is preferred, part by part,
+// then `{name}`; a part is compared as what its percent codes mean. A path that nobody has is
 // answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
-// if it has none. Copies share their routes. Routes are added before it serves; then it may be
-// called from any number of fibers.
+// if its route has none. Copies share their routes. Routes are added before it serves; then it may
+// be called from any number of fibers.
 class Router {
  public:
   // Without routes: everything is answered with 404.

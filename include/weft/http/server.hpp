@@ -27,7 +27,7 @@ using Handler = std::function<void(Request&, Response&)>;
 
 // The facts that a log of accesses is told when a request has been answered.
 struct Access {
-  const Request& request;
+  const Request& request;             // Of a refused one, what was understood: maybe nothing.
   int status;                         // 0: the connection broke first.
   std::uint64_t bytes;                // Of the body that was sent.
   std::chrono::nanoseconds duration;  // From the head's end to the answer's.
@@ -38,8 +38,9 @@ struct ServerOptions {
   // The most handlers that run at once. The cap belongs to requests: a connection on which nothing
   // is asked takes no slot. kUnlimited: each runs as soon as its head is there.
   std::size_t max_running = kUnlimited;
-  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and its
-  // connection stays open.
+  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and so is
+  // one that has waited until Limits::request was over; the connection stays open, unless more than
+  // 64 KiB of a body are left on it.
   std::size_t max_queued = 0;
   // Seconds, in that answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
@@ -47,7 +48,7 @@ struct ServerOptions {
   // must outlive the server. When it refuses one, the answer is 503.
   FiberPool* pool = nullptr;
   // The most connections that are open at once; more wait in the listener's backlog, but for one,
-  // which has been accepted and waits for its place.
+  // which has been accepted and waits for its place. A server that stops takes all of them.
   std::size_t max_connections = kUnlimited;
   // The layer that the connections speak below HTTP: tls::server_layer(context). Its handshake is
   // made in the connection's fiber, when the client's first bytes come, in Limits::head. Empty:
@@ -55,7 +56,8 @@ struct ServerOptions {
   ServerLayer secure = {};
   // Answers are compressed for clients that ask for it. Empty: none is.
   std::optional<Compression> compression = {};
-  // Called behind each answer, in its fiber. Empty: nothing is measured.
+  // Called behind each answer, in its fiber, also behind those to heads that are refused. Empty:
+  // nothing is measured.
   std::function<void(const Access&)> on_access = {};
   // Receives what a handler has thrown, before it is answered with 500. Empty: one line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
@@ -96,7 +98,8 @@ class Server {
   std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 
   // No connection is accepted any more; those on which nothing is asked are closed, others as soon
-  // as their request is answered. Parks until all are. At the deadline contexts of requests that
+  // as their request is answered. A client that has not asked at all yet has half a second to do
+  // so. Parks until all are. At the deadline contexts of requests that
   // are left end and their connections are closed; then it waits for their handlers to return.
   // True if the deadline was not needed. From fibers and plain threads, more than once.
   bool shutdown(Deadline grace);

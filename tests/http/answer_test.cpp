@@ -1,0 +1,235 @@
+// Answers that must not be mistaken for others.
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+#include <weft/error.hpp>
+#include <weft/event.hpp>
+#include <weft/http/error.hpp>
+#include <weft/http/server.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+// Lines of a log, to be read once the server has ended.
+http::ServerOptions options_with_log(std::vector<std::string>& lines) {
+  http::ServerOptions options;
+  options.on_access = [&lines](const http::Access& access) {
+    lines.push_back(std::string(access.request.method()) + " " +
+                    std::string(access.request.target()) + " " + std::to_string(access.status));
+  };
+  return options;
+}
+
+std::string all_of(const HttpServer& server, std::string_view request) {
+  net::TcpStream stream = server.connect();
+  send_text(stream, request);
+  return receive_all(stream);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/answer");
+
+FIBER_TEST_CASE("an answer that is broken off is not taken for a whole one") {
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), &std::fclose);
+  std::fputs("abc", file.get());
+  std::fflush(file.get());
+  http::ServerOptions options;
+  options.on_exception = [](std::exception_ptr) {};
+  const HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        if (request.path() == "/file") {
+          CHECK(response.write_file(::fileno(file.get()), 0, 1000) == http::Errc::wrong_length);
+          return;
+        }
+        (void)response.write("abc");
+        throw std::runtime_error("for the test");
+      },
+      options);
+  for (const std::string path : {"/throw", "/file"}) {
+    CHECK(all_of(server, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n")
+              .ends_with("\r\n\r\n3\r\nabc\r\n"));
+    // Where the end of an answer is the connection's, that must not look like one.
+    net::TcpStream stream = server.connect();
+    send_text(stream, "GET " + path + " HTTP/1.0\r\n\r\n");
+    std::error_code end;
+    std::array<std::byte, 4096> part;
+    while (!end) end = stream.read_some(part).error;
+    CHECK(end == std::errc::connection_reset);
+  }
+}
+
+FIBER_TEST_CASE("a body is not asked for in the midst of an answer") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    if (request.path() == "/send") {
+      (void)response.send("begin:");
+    } else {
+      (void)response.write("begin:");
+    }
+    CHECK(request.read_all().value == "hello");
+  });
+  for (const std::string path : {"/send", "/write"}) {
+    net::TcpStream stream = server.connect();
+    send_text(stream, "POST " + path +
+                          " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n"
+                          "Expect: 100-continue\r\n\r\n");
+    const std::string begin = receive_until(stream, "begin:");
+    CHECK(begin.starts_with("HTTP/1.1 200 OK\r\n"));
+    CHECK(begin.find("Connection: close\r\n") != std::string::npos);
+    send_text(stream, "hello");
+    CHECK(receive_all(stream) == (path == "/send" ? "" : "\r\n0\r\n\r\n"));
+  }
+}
+
+FIBER_TEST_CASE("a body that was promised and is not sent is answered with 500") {
+  std::vector<std::string> lines;
+  {
+    const HttpServer server(
+        [](http::Request& request, http::Response& response) {
+          response.add_header("Content-Length", "10");
+          if (request.path() == "/send") {
+            CHECK(response.send("abc") == http::Errc::wrong_length);
+            CHECK_FALSE(response.started());
+          }
+        },
+        options_with_log(lines));
+    const auto answers = ask(server,
+                             "GET /send HTTP/1.1\r\nHost: a\r\n\r\n"
+                             "GET /nothing HTTP/1.1\r\nHost: a\r\n\r\n"
+                             "HEAD /nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+    CHECK(answers.at(0).status == 500);
+    CHECK(answers.at(0).body == "Internal Server Error\n");
+    CHECK(answers.at(1).status == 500);
+    CHECK(answers.at(2).status == 200);
+    CHECK(answers.at(2).has("Content-Length: 10"));
+  }
+  CHECK(lines ==
+        std::vector<std::string>{"GET /send 500", "GET /nothing 500", "HEAD /nothing 200"});
+}
+
+FIBER_TEST_CASE("the log reads the head of a request whose body came with the next one") {
+  // In a buffer that is used again, and in one that is replaced by a larger one.
+  for (const std::size_t padding : {10, 4300}) {
+    std::vector<std::string> lines;
+    http::ServerOptions options = options_with_log(lines);
+    options.limits.head_bytes = 5000;
+    options.limits.target_bytes = 4000;
+    Event begun;
+    std::size_t asked = 0;
+    {
+      const HttpServer server(
+          [&](http::Request& request, http::Response& response) {
+            begun.set();
+            (void)response.send(request.read_all().value);
+          },
+          options);
+      net::TcpStream stream = server.connect();
+      send_text(stream, "POST /secret HTTP/1.1\r\nHost: a\r\nX: " + std::string(padding, 'x') +
+                            "\r\nTransfer-Encoding: chunked\r\n\r\n");
+      begun.wait();
+      std::string more = "1\r\nz\r\n0\r\n\r\n";
+      for (; more.size() < 7900; ++asked) more += "GET /innocent HTTP/1.1\r\nHost: a\r\n\r\n";
+      more += "GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+      send_text(stream, more);
+      CHECK(receive_all(stream).ends_with("Connection: close\r\n\r\n"));
+    }
+    CHECK(lines.size() == asked + 2);
+    CHECK(lines.front() == "POST /secret 200");
+    CHECK(lines.back() == "GET /last 200");
+  }
+}
+
+FIBER_TEST_CASE("answers to heads that are refused are told to the log, too") {
+  std::vector<std::string> lines;
+  {
+    const HttpServer server(
+        [](http::Request&, http::Response& response) { (void)response.send("hello"); },
+        options_with_log(lines));
+    CHECK(ask(server, std::string(kGet) + "what is this\r\n\r\n").size() == 2);
+    CHECK(ask(server,
+              "POST /large HTTP/1.1\r\nHost: a\r\n"
+              "Content-Length: 100000000\r\n\r\n")
+              .at(0)
+              .body == "Content Too Large\n");
+  }
+  CHECK(lines == std::vector<std::string>{"GET / 200", "  400", "POST /large 413"});
+}
+
+FIBER_TEST_CASE("a client that sends a large body reads why it is refused") {
+  const HttpServer server([](http::Request&, http::Response&) {});
+  const std::string body(16 << 20, 'x');
+  // A client that is late itself, as the machine is busy, comes again.
+  bool told = false;
+  for (int round = 0; round < 10 && !told; ++round) {
+    net::TcpStream stream = server.connect();
+    send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: " +
+                          std::to_string(body.size()) + "\r\n\r\n");
+    told = !stream.write_all(std::as_bytes(std::span(body))).error;
+    (void)stream.shutdown(net::Shutdown::write);
+    std::string text = receive_all(stream);
+    told = told && take_answer(text).status == 413;
+  }
+  CHECK(told);
+}
+
+FIBER_TEST_CASE("a line's end behind a body asks for nothing") {
+  http::ServerOptions options;
+  options.limits.head = std::chrono::milliseconds(20);
+  HttpServer server([](http::Request& request,
+                       http::Response& response) { (void)response.send(request.read_all().value); },
+                    options);
+  const std::string post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello\r\n";
+  CHECK(ask(server, post).size() == 1);
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 3; ++i) {
+    send_text(stream, post);
+    CHECK(receive_until(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
+  }
+  CHECK(server.stop(Deadline::never()));
+  CHECK(receive_all(stream).empty());
+}
+
+FIBER_TEST_CASE("what came early behind a body in chunks is there after an upgrade") {
+  Event begun;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    begun.set();
+    CHECK(request.read_all().value == "z");
+    CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
+      std::string text(upgraded.early);
+      if (!text.ends_with('\n')) text += receive_until(upgraded.stream, "\n");
+      send_text(upgraded.stream, text);
+    }));
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream,
+            "POST / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n"
+            "Transfer-Encoding: chunked\r\n\r\n");
+  begun.wait();
+  send_text(stream, "1\r\nz\r\n0\r\n\r\nearly");
+  CHECK(receive_until(stream, "\r\n\r\n").starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
+  send_text(stream, " and late\n");
+  CHECK(receive_all(stream) == "early and late\n");
+}
+
+FIBER_TEST_CASE("the host of a target counts instead of the Host header") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    (void)response.send(request.host());
+  });
+  const auto answers = ask(server,
+                           "GET http://a.test:81/b HTTP/1.1\r\nHost: b.test\r\n\r\n"
+                           "GET http://a.test?b HTTP/1.1\r\nHost: b.test\r\n\r\n"
+                           "GET /b HTTP/1.1\r\nHost: b.test\r\n\r\n");
+  CHECK(answers.at(0).body == "a.test:81");
+  CHECK(answers.at(1).body == "a.test");
+  CHECK(answers.at(2).body == "b.test");
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test

@@ -1,0 +1,110 @@
+// Requests that get no slot in a pool, or get it late.
+#include <atomic>
+#include <chrono>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/pool.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+Answer ask_once(net::TcpStream& stream, std::string_view request) {
+  send_text(stream, request);
+  std::string text = receive_until(stream, "\r\n\r\n");
+  Answer answer = take_answer(text);
+  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
+    answer.body.resize(std::stoul(answer.head.substr(at + 16)));
+  }
+  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
+  return answer;
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/pool");
+
+FIBER_TEST_CASE("who is refused is told whether the connection stays") {
+  FiberPool pool({.capacity = 1});
+  pool.close(Close::drain);
+  http::ServerOptions options;
+  options.pool = &pool;
+  const HttpServer server([](http::Request&, http::Response&) {}, options);
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 2; ++i) {
+    const Answer answer = ask_once(stream, kGet);
+    CHECK(answer.status == 503);
+    CHECK_FALSE(answer.has("Connection: close"));
+  }
+  // A body that is too large to be read away.
+  const Answer answer =
+      ask_once(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 500000\r\n\r\n");
+  CHECK(answer.status == 503);
+  CHECK(answer.has("Connection: close"));
+  CHECK(receive_all(stream).empty());
+}
+
+FIBER_TEST_CASE("a request that has been queued for too long is told to come again") {
+  constexpr auto kLimit = 50ms;
+  FiberPool pool({.capacity = 1, .queue_capacity = 10});
+  http::ServerOptions options;
+  options.pool = &pool;
+  options.limits.request = kLimit;
+  std::atomic<int> second{0};
+  Event begun;
+  Event go_on;
+  const HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        if (request.path() == "/second") {
+          ++second;
+        } else {
+          begun.set();
+          go_on.wait();
+        }
+        (void)response.send({});
+      },
+      options);
+  // On a busy machine this one, too, may come too late, and asks again.
+  auto first = spawn([&] {
+    net::TcpStream stream = server.connect();
+    while (ask_once(stream, kGet).status == 503) {
+    }
+  });
+  begun.wait();
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET /second HTTP/1.1\r\nHost: a\r\n\r\n");
+  while (pool.stats().queued < 1) this_fiber::yield();
+  this_fiber::sleep_for(kLimit);
+  go_on.set();
+  first.join();
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.starts_with("HTTP/1.1 503 "));
+  CHECK(head.find("\r\nRetry-After: 1\r\n") != std::string::npos);
+  CHECK(second == 0);
+}
+
+FIBER_TEST_CASE("a request's time runs from the end of its head") {
+  constexpr auto kLimit = 20ms;
+  http::ServerOptions options;
+  options.limits.request = kLimit;
+  const HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        this_fiber::sleep_for(kLimit);
+        CHECK(request.context().error() == Errc::timed_out);
+        (void)response.send({});
+      },
+      options);
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, kGet).status == 200);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test

@@ -1,0 +1,122 @@
+// Servers that stop while somebody has just come, or stays for long.
+#include <array>
+#include <vector>
+#include <weft/error.hpp>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/stop");
+
+FIBER_TEST_CASE("who waits beyond max_connections is served by a server that stops") {
+  http::ServerOptions options;
+  options.max_connections = 1;
+  Event begun;
+  Event go_on;
+  HttpServer server(
+      [&](http::Request& request, http::Response& response) {
+        if (request.path() == "/first") {
+          begun.set();
+          go_on.wait();
+        }
+        (void)response.send("hello");
+      },
+      options);
+  net::TcpStream first = server.connect();
+  send_text(first, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+  begun.wait();
+  std::vector<net::TcpStream> waiting;
+  for (int i = 0; i < 5; ++i) {
+    waiting.push_back(server.connect());
+    send_text(waiting.back(), kGet);
+  }
+  auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
+  for (net::TcpStream& stream : waiting) {
+    std::string text = receive_all(stream);
+    const Answer answer = take_answer(text);
+    CHECK(answer.body == "hello");
+    CHECK(answer.has("Connection: close"));
+  }
+  go_on.set();
+  CHECK(receive_all(first).ends_with("hello"));
+  CHECK(stopped.join());
+}
+
+FIBER_TEST_CASE("who has connected just before the stop may still ask") {
+  // A client that is too slow itself, as the machine is busy, comes again.
+  bool served = false;
+  for (int round = 0; round < 10 && !served; ++round) {
+    HttpServer server(say_hello);
+    net::TcpStream fresh = server.connect();
+    while (server.server().stats().accepted < 1) this_fiber::yield();
+    net::TcpStream idle = server.connect();
+    send_text(idle, kGet);
+    (void)receive_until(idle, "hello");
+    auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
+    CHECK(receive_all(idle).empty());  // The stop has got about.
+    send_text(fresh, kGet);
+    std::string text = receive_all(fresh);
+    const Answer answer = take_answer(text);
+    served = answer.body == "hello" && answer.has("Connection: close");
+    CHECK(stopped.join());
+  }
+  CHECK(served);
+}
+
+FIBER_TEST_CASE("who never asks does not hold up a stop for long") {
+  HttpServer server(say_hello);
+  net::TcpStream silent = server.connect();
+  while (server.server().stats().accepted < 1) this_fiber::yield();
+  CHECK(server.stop(Deadline::never()));
+  CHECK(receive_all(silent).empty());
+}
+
+FIBER_TEST_CASE("a handshake that does not end does not hold up a stop") {
+  Event begun;
+  http::ServerOptions options;
+  options.limits.head = kNever;
+  options.secure = [&](net::TcpStream&, const Until& until) {
+    begun.set();
+    Event never;
+    CHECK_FALSE(never.wait_until(until));
+    return http::NewLayer{.error = until.error()};
+  };
+  HttpServer server(say_hello, options);
+  net::TcpStream stream = server.connect();
+  send_text(stream, "x");
+  begun.wait();
+  CHECK(server.stop(Deadline::never()));
+  CHECK(receive_all(stream).empty());
+  CHECK(server.server().stats().malformed == 0);
+}
+
+FIBER_TEST_CASE("an upgraded connection learns that its server stops") {
+  HttpServer server([](http::Request&, http::Response& response) {
+    (void)response.upgrade("wait", [](http::Upgraded upgraded) {
+      std::array<std::byte, 16> bytes;
+      CHECK(upgraded.stream.read_some(bytes, upgraded.stop).error == Errc::cancelled);
+      send_text(upgraded.stream, "good-bye");
+    });
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: wait\r\n\r\n");
+  (void)receive_until(stream, "\r\n\r\n");
+  CHECK(server.stop(Deadline::never()));
+  CHECK(receive_all(stream) == "good-bye");
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
