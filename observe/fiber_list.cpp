@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <map>
+#include <system_error>
 #include <tuple>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
@@ -37,7 +38,7 @@ const char* name_of(FiberState state) {
 
 // Relaxed throughout: what was written some time ago. A fiber may end meanwhile, and its stack be
 // given back; memory of stacks stays mapped, so at worst another fiber's name is read.
-FiberEntry read_entry(const Fiber& fiber, FiberState state, std::size_t runtime) {
+FiberEntry read_entry(const Fiber& fiber, FiberState state, unsigned runtime) {
   FiberEntry entry;
   entry.record = &fiber;
   entry.runtime = runtime;
@@ -63,14 +64,13 @@ FiberEntry read_entry(const Fiber& fiber, FiberState state, std::size_t runtime)
 
 std::vector<FiberEntry> list_fibers() {
   std::vector<FiberEntry> entries;
-  std::size_t runtime = 0;
   (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
+    const unsigned runtime = scheduler.number();
     (void)scheduler.fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
       const FiberState state = fiber.state.load(relaxed);
       if (state != FiberState::free) entries.push_back(read_entry(fiber, state, runtime));
       return true;
     });
-    ++runtime;
   });
   return entries;
 }
@@ -101,7 +101,13 @@ std::string describe_site(const FiberEntry& fiber) {
 
 void call_with_enough_stack(const std::function<void()>& call) {
   if (!this_fiber::is_fiber()) return call();
-  std::async(std::launch::async, call).get();
+  std::future<void> called;
+  try {
+    called = std::async(std::launch::async, call);
+  } catch (const std::system_error& refusal) {
+    throw std::system_error(refusal.code(), "weft: a thread with stack enough to describe fibers");
+  }
+  called.get();
 }
 
 }  // namespace weft::observe

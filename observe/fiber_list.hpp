@@ -13,7 +13,7 @@ namespace weft::observe {
 
 struct FiberEntry {
   const void* record = nullptr;
-  std::size_t runtime = 0;
+  unsigned runtime = 0;  // Its number, as in the metrics.
   bool has_started = false;
   std::uint64_t id = 0;  // 0 if it has not started.
   std::string name;
@@ -39,6 +39,7 @@ struct FiberGroup {
 [[nodiscard]] std::string describe_site(const FiberEntry& fiber);
 
 // Describing takes kilobytes of stack, which a fiber may not have: then a thread of its own calls.
+// Throws what `call` throws, and std::system_error when the system refuses the thread.
 void call_with_enough_stack(const std::function<void()>& call);
 
 }  // namespace weft::observe

@@ -3,30 +3,11 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "observe/utf8.hpp"
+
 namespace weft::observe {
 
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-bool is_continuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
-
-// How many bytes the UTF-8 character at the start of `text` has; 0 if there is none. Too long
-// forms, surrogates and what is beyond U+10FFFF are none.
-std::size_t length_of_character(std::string_view text) {
-  const auto at = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = at(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!is_continuation(at(i))) return 0;
-  }
-  const unsigned char second = at(1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F)) return 0;
-  if ((lead == 0xF0 && second < 0x90) || (lead == 0xF4 && second > 0x8F)) return 0;
-  return length;
-}
 
 void append_escaped(std::string& to, char character) {
   constexpr std::string_view kDigits = "0123456789abcdef";
@@ -60,13 +41,12 @@ void append_escaped(std::string& to, char character) {
 void append_json_string(std::string& to, std::string_view text) {
   to.push_back('"');
   while (!text.empty()) {
-    const std::size_t length = length_of_character(text);
-    if (length == 1) {
-      append_escaped(to, text.front());
+    const std::string_view character = take_character(text);
+    if (character.size() == 1) {
+      append_escaped(to, character.front());
     } else {
-      to.append(length == 0 ? kReplacement : text.substr(0, length));
+      to.append(character);
     }
-    text.remove_prefix(length == 0 ? 1 : length);
   }
   to.push_back('"');
 }

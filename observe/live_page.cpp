@@ -1,12 +1,17 @@
 #include <weft/live_page.hpp>
 
 #include <chrono>
+#include <exception>
+#include <mutex>
+#include <new>
 #include <span>
 #include <sstream>
 #include <string>
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
+#include <weft/mutex.hpp>
 
+#include "base/printable.hpp"
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/live_page_html.hpp"
@@ -22,7 +27,8 @@ constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kJson = "application/json";
 // A page has so many groups; the rest is in /fibers.
 constexpr std::size_t kMostGroups = 100;
-constexpr std::size_t kMostConnections = 8;
+// Enough that some who ask for nothing keep nobody else waiting.
+constexpr std::size_t kMostConnections = 64;
 constexpr std::size_t kMostHeadBytes = 8192;
 // A reading has tens of kilobytes in frames.
 constexpr std::size_t kStack = std::size_t{256} << 10;
@@ -65,7 +71,11 @@ void write_group_lines(std::ostream& out) {
     out << group.count << ' ' << fiber.state;
     if (fiber.reason[0] != '\0') out << ": " << fiber.reason;
     if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
-    if (fiber.type == nullptr && !fiber.name.empty()) out << "; '" << fiber.name << "' for one";
+    if (fiber.type == nullptr && !fiber.name.empty()) {
+      std::string name = fiber.name;
+      base::make_printable(name);
+      out << "; '" << name << "' for one";
+    }
     if (fiber.site != nullptr) out << "; spawned at " << describe_site(fiber);
     out << '\n';
   }
@@ -73,22 +83,25 @@ void write_group_lines(std::ostream& out) {
 
 std::string written_by(void (*write)(std::ostream&)) {
   std::ostringstream out;
+  out.exceptions(std::ios::badbit);  // Memory that it lacks is thrown, and not left out.
   observe::call_with_enough_stack([&] { write(out); });
   return out.str();
 }
 
-// An address as a Host header has it, without its port.
-std::string_view without_port(std::string_view host) {
-  const std::size_t colon = host.rfind(':');
-  const std::size_t bracket = host.rfind(']');
-  if (colon == std::string_view::npos) return host;
-  if (bracket != std::string_view::npos && colon < bracket) return host;
-  return host.substr(0, colon);
+bool is_loopback(const net::Address& address) {
+  const std::string text = address.to_string();
+  return text.starts_with("127.") || text.starts_with("[::1]") || text.starts_with("[::ffff:127.");
 }
 
+// A Host header, whose port may be left out. All of it is read: an address may be how a name
+// begins.
 bool is_loopback(std::string_view host) {
-  return host.starts_with("127.") || host.starts_with("[::1]") ||
-         host.starts_with("[::ffff:127.") || host.starts_with("[::ffff:7f");
+  constexpr std::string_view kName = "localhost";
+  std::string text(host);
+  if (host == kName || host.starts_with("localhost:")) text.replace(0, kName.size(), "127.0.0.1");
+  net::Result<net::Address> address = net::Address::parse(text);
+  if (address.error) address = net::Address::parse(text.append(":0"));
+  return !address.error && is_loopback(address.value);
 }
 
 // `GET /path?query HTTP/1.1` and headers, without a body: no request here has one.
@@ -145,9 +158,24 @@ std::string read_head(net::TcpStream& stream) {
   return text;
 }
 
+std::string_view phrase_of(int status) {
+  switch (status) {
+    case 200:
+      return " OK";
+    case 403:
+      return " Forbidden";
+    case 404:
+      return " Not Found";
+    case 405:
+      return " Method Not Allowed\r\nAllow: GET, HEAD";
+    default:
+      return " Service Unavailable";
+  }
+}
+
 void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) {
   std::string text("HTTP/1.1 ");
-  text.append(std::to_string(answer.status)).append(answer.status == 200 ? " OK" : " Refused");
+  text.append(std::to_string(answer.status)).append(phrase_of(answer.status));
   text.append("\r\nContent-Type: ").append(answer.content_type);
   text.append("\r\nContent-Length: ").append(std::to_string(answer.body.size()));
   text.append("\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n");
@@ -155,23 +183,23 @@ void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) 
   (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(10s));
 }
 
-void serve_one(net::TcpStream& stream, Readers readers) {
+// What a reading takes is taken once at a time, however many ask.
+Answer answer_to(const Head& head, const net::TcpStream& stream, Readers readers, Mutex& reading) {
+  const auto [peer, error] = stream.peer_address();
+  if (error || !may_read(readers, peer, head.host)) return {403, kText, "for this machine only\n"};
+  if (head.method != "GET" && head.method != "HEAD") return {405, kText, "only to be read\n"};
+  const std::lock_guard lock(reading);
+  return answer(head.path);
+}
+
+void serve_one(net::TcpStream& stream, Readers readers, Mutex& reading) {
   const std::string text = read_head(stream);
   if (text.empty()) return;
   const Head head = parse(text);
-  const auto [peer, error] = stream.peer_address();
-  if (error || !may_read(readers, peer, head.host)) {
-    return write_answer(stream, {403, kText, "for this machine only\n"}, true);
-  }
-  if (head.method != "GET" && head.method != "HEAD") {
-    return write_answer(stream, {405, kText, "only to be read\n"}, true);
-  }
-  write_answer(stream, answer(head.path), head.method == "GET");
+  write_answer(stream, answer_to(head, stream, readers, reading), head.method != "HEAD");
 }
 
-}  // namespace
-
-Answer answer(std::string_view path) {
+Answer answer_or_throw(std::string_view path) {
   if (path == "/") return {200, "text/html; charset=utf-8", std::string(observe::kLivePage)};
   if (path == "/data.json") return {200, kJson, written_by(&write_data)};
   if (path == "/metrics") {
@@ -184,21 +212,34 @@ Answer answer(std::string_view path) {
   return {404, kText, "there is no such page\n"};
 }
 
+}  // namespace
+
+Answer answer(std::string_view path) {
+  try {
+    return answer_or_throw(path);
+  } catch (const std::exception& refusal) {
+    return {503, kText, std::string("no reading: ").append(refusal.what()).append("\n")};
+  }
+}
+
 // A page of a stranger can make a browser ask for a name that leads here; the name tells.
 bool may_read(Readers readers, const net::Address& peer, std::string_view host) {
   if (readers == Readers::everybody) return true;
-  if (!is_loopback(peer.to_string())) return false;
-  const std::string_view name = without_port(host);
-  return name.empty() || name == "localhost" || is_loopback(name);
+  return is_loopback(peer) && (host.empty() || is_loopback(host));
 }
 
 std::error_code serve(net::TcpListener& listener, const Options& options) {
   net::ServeOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
   serving.grace = 1s;
   serving.stop = options.stop;
-  return net::serve(
-      listener, std::move(serving),
-      [readers = options.readers](net::TcpStream& stream) { serve_one(stream, readers); });
+  Mutex reading;
+  return net::serve(listener, std::move(serving), [&](net::TcpStream& stream) {
+    try {
+      serve_one(stream, options.readers, reading);
+    } catch (const std::bad_alloc&) {
+      // There is no memory even to say so: the end of the connection does.
+    }
+  });
 }
 
 }  // namespace weft::live

@@ -66,7 +66,7 @@ const histogram = (title, d) => {
 let before = null;
 const rate = (now, then, seconds) =>
   then === undefined ? "" : number(Math.round((now - then) / seconds));
-const runtime = (r, i, old, seconds) => [
+const runtime = (r, old, seconds) => [
   numbers([["fibers", number(r.live)], ["running", r.running], ["runnable", number(r.runnable)],
     ["parked", number(r.parked)], ["spawned/s", rate(r.spawned, old?.spawned, seconds)],
     ["switches/s", rate(r.switches, old?.switches, seconds)],
@@ -86,7 +86,7 @@ const runtime = (r, i, old, seconds) => [
 const pools = list => list.length === 0 ? [] : [element("h2", "Pools"),
   table(["pool", "busy", "capacity", "queued", "blocked", "released", "completed", "failed",
     "rejected"],
-    list.map(p => [text(p.name), number(p.busy),
+    list.map(p => [text(p.number > 1 ? p.name + " (" + p.number + ")" : p.name), number(p.busy),
       p.capacity > 1e15 ? "no limit" : number(p.capacity), number(p.queued), number(p.blocked),
       number(p.released), number(p.completed), number(p.failed), number(p.rejected)]))];
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
@@ -99,7 +99,7 @@ async function refresh() {
     const now = performance.now(), seconds = before ? (now - before.at) / 1e3 : 1;
     document.getElementById("all").replaceChildren(
       ...data.metrics.runtimes.flatMap(
-        (r, i) => runtime(r, i, before?.data.metrics.runtimes[i], seconds)),
+        r => runtime(r, before?.data.metrics.runtimes.find(o => o.number === r.number), seconds)),
       ...pools(data.metrics.pools), ...groups(data.groups));
     document.getElementById("state").textContent = "live";
     before = {at: now, data};

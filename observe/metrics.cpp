@@ -93,6 +93,7 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
 
 RuntimeMetrics read_runtime(Scheduler& scheduler) {
   RuntimeMetrics metrics;
+  metrics.number = scheduler.number();
   metrics.stats = runtime::stats_of(scheduler);
   const std::int64_t now = Deadline::now_nanoseconds();
   for (const auto& worker : scheduler.workers()) {

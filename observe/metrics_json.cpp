@@ -33,6 +33,7 @@ void write(JsonWriter& json, std::string_view name, const Distribution& distribu
 void write(JsonWriter& json, std::string_view name, const Histogram& histogram) {
   json.key(name).begin_object();
   json.field("count", histogram.count());
+  write(json, "sum", histogram.sum());
   write(json, "mean", histogram.mean());
   write(json, "p50", histogram.percentile(50));
   write(json, "p90", histogram.percentile(90));
@@ -56,7 +57,7 @@ void write_worker(JsonWriter& json, const WorkerMetrics& worker) {
 
 void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
   const RuntimeStats& stats = runtime.stats;
-  json.begin_object();
+  json.begin_object().field("number", runtime.number);
   json.field("live", stats.live).field("runnable", runtime.runnable);
   json.field("running", runtime.running).field("inlining", runtime.inlining);
   json.field("parked", runtime.parked_count).field("is_counted", runtime.is_counted);
@@ -79,7 +80,8 @@ void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
 
 void write_pool(JsonWriter& json, const PoolMetrics& pool) {
   const PoolStats& stats = pool.stats;
-  json.begin_object().field("name", pool.name).field("capacity", pool.capacity);
+  json.begin_object().field("name", pool.name).field("number", pool.number);
+  json.field("capacity", pool.capacity);
   json.field("is_closed", pool.is_closed).field("is_paused", pool.is_paused);
   json.field("live", stats.live).field("busy", stats.busy).field("idle", stats.idle);
   json.field("released", stats.released).field("in_callers", stats.in_callers);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <weft/metrics.hpp>
 
+#include "observe/utf8.hpp"
+
 namespace weft::metrics {
 
 namespace {
@@ -19,17 +21,19 @@ std::string seconds(nanoseconds duration) {
   return text.data();
 }
 
-// `name="value",`, with what the format wants escaped.
+// `name="value",`, with what the format wants escaped. It takes UTF-8 alone: a reader drops the
+// whole page for a byte that is none.
 std::string label(std::string_view name, std::string_view value) {
   std::string text(name);
   text.append("=\"");
-  for (const char character : value) {
-    if (character == '\\' || character == '"') text.push_back('\\');
-    if (character == '\n') {
+  while (!value.empty()) {
+    const std::string_view character = observe::take_character(value);
+    if (character == "\n") {
       text.append("\\n");
-    } else {
-      text.push_back(character);
+      continue;
     }
+    if (character == "\\" || character == "\"") text.push_back('\\');
+    text.append(character);
   }
   return text.append("\",");
 }
@@ -144,43 +148,37 @@ constexpr std::array kOfPools = std::to_array<Family<PoolMetrics>>({
      [](const PoolMetrics& m) { return m.stats.rejected; }},
 });
 
-// A runtime's own label, which is there only if there are several.
-std::string label_of(const Reading& reading, std::size_t runtime) {
-  return reading.runtimes.size() == 1 ? "" : label("runtime", std::to_string(runtime));
+// Neither changes when others come or go: a series is one runtime's, or one pool's, for life.
+std::string label_of(const RuntimeMetrics& runtime) {
+  return label("runtime", std::to_string(runtime.number));
 }
-
-// Pools of one name are told apart by their number, from the second on.
-std::string label_of_pool(const Reading& reading, std::size_t pool) {
-  const std::string& name = reading.pools[pool].name;
-  std::size_t number = 1;
-  for (std::size_t i = 0; i < pool; ++i) number += reading.pools[i].name == name ? 1 : 0;
-  const std::string labels = label("pool", name);
-  return number == 1 ? labels : labels + label("number", std::to_string(number));
+std::string label_of(const PoolMetrics& pool) {
+  const std::string labels = label("pool", pool.name);
+  return pool.number == 1 ? labels : labels + label("number", std::to_string(pool.number));
 }
 
 template <class Visit>
 void for_each_worker(const Reading& reading, Visit visit) {
-  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-    for (const WorkerMetrics& worker : reading.runtimes[i].workers) {
-      visit(label_of(reading, i) + label("worker", std::to_string(worker.index)), worker);
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    for (const WorkerMetrics& worker : runtime.workers) {
+      visit(label_of(runtime) + label("worker", std::to_string(worker.index)), worker);
     }
   }
 }
 
 void write_states(Page& page, const Reading& reading) {
   page.family("weft_fibers", "gauge", "Living fibers by what they do.");
-  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-    const RuntimeMetrics& runtime = reading.runtimes[i];
-    const std::string labels = label_of(reading, i);
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    const std::string labels = label_of(runtime);
     page.sample(labels + label("state", "runnable"), runtime.runnable);
     page.sample(labels + label("state", "running"), runtime.running);
     page.sample(labels + label("state", "inlining"), runtime.inlining);
     page.sample(labels + label("state", "parked"), runtime.parked_count);
   }
   page.family("weft_fibers_parked", "gauge", "Parked fibers by what they wait for.");
-  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-    for (const ParkedFibers& parked : reading.runtimes[i].parked) {
-      page.sample(label_of(reading, i) + label("reason", parked.reason), parked.count);
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    for (const ParkedFibers& parked : runtime.parked) {
+      page.sample(label_of(runtime) + label("reason", parked.reason), parked.count);
     }
   }
 }
@@ -202,30 +200,28 @@ void write_distribution(Page& page, const std::string& labels, const Distributio
 void write_distributions(Page& page, const Reading& reading) {
   page.family("weft_sched_latencies_seconds", "histogram",
               "From when a fiber becomes runnable to its next step; sampled.");
-  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-    write_distribution(page, label_of(reading, i), reading.runtimes[i].scheduling_latency);
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    write_distribution(page, label_of(runtime), runtime.scheduling_latency);
   }
   page.family("weft_run_times_seconds", "histogram",
               "How long a fiber runs from one switch to the next; sampled.");
-  for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-    write_distribution(page, label_of(reading, i), reading.runtimes[i].run_time);
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    write_distribution(page, label_of(runtime), runtime.run_time);
   }
 }
 
 void write_timings(Page& page, const Reading& reading, std::string_view name, std::string_view help,
                    const Histogram PoolTimings::*member) {
   page.family(name, "summary", help);
-  for (std::size_t i = 0; i < reading.pools.size(); ++i) {
-    const PoolMetrics& pool = reading.pools[i];
+  for (const PoolMetrics& pool : reading.pools) {
     if (!pool.has_timings) continue;
     const Histogram& histogram = pool.timings.*member;
-    const std::string labels = label_of_pool(reading, i);
+    const std::string labels = label_of(pool);
     page.sample(labels + label("quantile", "0.5"), seconds(histogram.percentile(50)));
     page.sample(labels + label("quantile", "0.9"), seconds(histogram.percentile(90)));
     page.sample(labels + label("quantile", "0.99"), seconds(histogram.percentile(99)));
-    const auto count = static_cast<std::int64_t>(histogram.count());
-    page.sample(labels, seconds(histogram.mean() * count), "_sum");
-    page.sample(labels, count, "_count");
+    page.sample(labels, seconds(histogram.sum()), "_sum");
+    page.sample(labels, histogram.count(), "_count");
   }
 }
 
@@ -235,8 +231,8 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
   Page page(out);
   for (const auto& family : kOfRuntimes) {
     page.family(family.name, family.type, family.help);
-    for (std::size_t i = 0; i < reading.runtimes.size(); ++i) {
-      page.sample(label_of(reading, i), family.number(reading.runtimes[i]));
+    for (const RuntimeMetrics& runtime : reading.runtimes) {
+      page.sample(label_of(runtime), family.number(runtime));
     }
   }
   write_states(page, reading);
@@ -255,8 +251,8 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
   write_distributions(page, reading);
   for (const auto& family : kOfPools) {
     page.family(family.name, family.type, family.help);
-    for (std::size_t i = 0; i < reading.pools.size(); ++i) {
-      page.sample(label_of_pool(reading, i), family.number(reading.pools[i]));
+    for (const PoolMetrics& pool : reading.pools) {
+      page.sample(label_of(pool), family.number(pool));
     }
   }
   write_timings(page, reading, "weft_pool_queue_wait_seconds", "From submit to start of a task.",

@@ -1,6 +1,12 @@
 #include <weft/trace.hpp>
 
-#include <fstream>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ostream>
+#include <streambuf>
+#include <utility>
 
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
@@ -74,6 +80,48 @@ bool is_on() noexcept { return detail::is_tracing(); }
 
 namespace {
 
+// A file to write to, which keeps the first error; a std::ofstream would not tell which it was.
+// Without a buffer, as a JsonWriter has one.
+class File : public std::streambuf {
+ public:
+  explicit File(const std::string& path)
+      : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) note_error();
+  }
+  ~File() override { (void)close(); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  [[nodiscard]] std::error_code error() const noexcept { return error_; }
+  std::error_code close() noexcept {
+    if (descriptor_ >= 0 && ::close(std::exchange(descriptor_, -1)) != 0) note_error();
+    return error_;
+  }
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    std::streamsize written = 0;
+    while (written < size && !error_) {
+      const ssize_t count =
+          ::write(descriptor_, text + written, static_cast<std::size_t>(size - written));
+      if (count >= 0) {
+        written += count;
+      } else if (errno != EINTR) {
+        note_error();
+      }
+    }
+    return written;
+  }
+
+ private:
+  void note_error() noexcept {
+    if (!error_) error_ = std::error_code(errno, std::generic_category());
+  }
+
+  int descriptor_;
+  std::error_code error_;
+};
+
 void write_all(std::ostream& out) {
   const TraceStory story(scheduler::recording());
   JsonWriter json(out);
@@ -101,10 +149,10 @@ void write(std::ostream& out) {
 }
 
 std::error_code write_file(const std::string& path) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  if (file) write(file);
-  file.close();
-  return file ? std::error_code() : std::make_error_code(std::errc::io_error);
+  File file(path);
+  std::ostream out(&file);
+  if (!file.error()) write(out);
+  return file.close();
 }
 
 }  // namespace weft::trace

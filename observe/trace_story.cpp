@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <set>
 #include <typeinfo>
 #include <utility>
@@ -18,6 +19,8 @@ using detail::TraceKind;
 using scheduler::Recording;
 using scheduler::TraceEvent;
 using scheduler::TraceRing;
+
+constexpr std::int64_t kEndOfTime = std::numeric_limits<std::int64_t>::max();
 
 std::string text_of(const TraceEvent& event) {
   std::array<char, TraceEvent::kText + 1> text{};
@@ -64,7 +67,12 @@ TraceStory::TraceStory(const Recording& recording) {
   for (const Event& event : events_) {
     if (event.what.kind == TraceKind::name) names_[event.what.extra] = text_of(event.what);
   }
-  for (const Event& event : events_) tell(event);
+  for (const Event& event : events_) {
+    tell(event);
+    if (event.time >= complete_from_) continue;
+    known_.clear();
+    tasks_.clear();
+  }
   // The spans that have not ended yet.
   const std::int64_t now = events_.empty() ? 0 : events_.back().time;
   for (std::size_t i = 0; i < open_.size(); ++i) {
@@ -83,11 +91,18 @@ void TraceStory::collect(const Recording& recording) {
   }
   for (const auto& ring : recording.rings) {
     if (ring == nullptr) continue;
-    const std::vector<TraceEvent> read = ring->read();
-    lost += ring->count() - std::min<std::uint64_t>(ring->count(), read.size());
-    for (const TraceEvent& event : read) {
+    const TraceRing::Kept kept = ring->read();
+    const std::size_t first = events_.size();
+    for (const TraceEvent& event : kept.events) {
+      // Rings are read one after the other: what came meanwhile is in the last of them only.
+      if (event.ticks > recording.ticks[1]) break;
       const auto since = static_cast<double>(event.ticks - recording.ticks[0]);
       events_.push_back({static_cast<std::int64_t>(since * scale), tracks.size(), event});
+    }
+    lost += kept.lost;
+    if (kept.lost > 0) {
+      const bool has_any = first < events_.size();
+      complete_from_ = std::max(complete_from_, has_any ? events_[first].time : kEndOfTime);
     }
     tracks.push_back(track_name(*ring, runtimes.size()));
   }

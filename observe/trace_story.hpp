@@ -92,6 +92,9 @@ class TraceStory {
   [[nodiscard]] std::string name_of(std::uint64_t record, std::uint64_t id);
 
   std::vector<Event> events_;
+  // Before, events are missing that may have been of any fiber: what one event says of a record or
+  // of a task need not hold any more at the next.
+  std::int64_t complete_from_ = 0;
   std::vector<Track> open_;
   std::unordered_map<std::uint64_t, Known> known_;               // By the record's address.
   std::unordered_map<std::uint32_t, std::string> names_;         // By the fiber's id.

@@ -11,6 +11,7 @@ void read_named_pools(std::vector<metrics::PoolMetrics>& readings) {
     if (core.options().name.empty()) return;
     metrics::PoolMetrics& reading = readings.emplace_back();
     reading.name = core.options().name;
+    reading.number = core.number();
     reading.capacity = core.capacity();
     reading.is_closed = core.is_closed();
     reading.is_paused = core.is_paused();

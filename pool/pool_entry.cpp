@@ -35,11 +35,13 @@ bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number
 }  // namespace
 
 Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room) {
+  if (room != Room::now) give_way_if_due();
   if (core.submit_at_once(item)) [[likely]]
     return {};
   return enqueue_slowly(core, item, room, {});
 }
 Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, const Until& until) {
+  if (room != Room::now) give_way_if_due();
   if (core.submit_at_once(item)) [[likely]]
     return {};
   return enqueue_slowly(core, item, room, until);
@@ -103,5 +105,9 @@ std::stop_token PoolEntry::stop_token_of(pool::PoolCore& core) noexcept {
   return core.stop_token();
 }
 AttributedTask& PoolEntry::take_spare_task(pool::PoolCore& core) { return core.take_spare_task(); }
+void PoolEntry::throw_refusal(const pool::PoolCore& core, std::error_code why) {
+  const std::string& name = core.options().name;
+  WEFT_THROW(std::system_error(why, "weft::FiberPool" + (name.empty() ? "" : " '" + name + "'")));
+}
 
 }  // namespace weft::detail

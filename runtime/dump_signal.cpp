@@ -135,7 +135,36 @@ void forget_descriptor(Shared& state) noexcept {
   ::close(state.descriptor);
 }
 
+[[noreturn]] void refuse(int number, const std::string& why) {
+  throw std::invalid_argument("weft: RuntimeOptions::dump_signal = " + std::to_string(number) +
+                              why);
+}
+
+// Whether the program may go on after it. What tells of a fault would come again at once, for ever.
+bool can_be_handled(int number) noexcept {
+  switch (number) {
+    case SIGSEGV:
+    case SIGBUS:
+    case SIGFPE:
+    case SIGILL:
+    case SIGTRAP:
+    case SIGSYS:
+    case SIGABRT:
+    case SIGKILL:
+    case SIGSTOP:
+      return false;
+    default:
+      // Those between are the C library's own.
+      return (number > 0 && number < 32) || (number >= SIGRTMIN && number <= SIGRTMAX);
+  }
+}
+
 void install(Shared& state, int number) {
+  if (!can_be_handled(number)) {
+    refuse(number,
+           ", which tells of a fault, or cannot be handled; SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and "
+           "real-time signals can, say");
+  }
   state.descriptor = ::eventfd(0, EFD_CLOEXEC);
   if (state.descriptor < 0) {
     throw std::system_error(errno, std::generic_category(), "weft: eventfd");
@@ -183,10 +212,7 @@ DumpSignal::DumpSignal(int number) {
   if (state.users == 0) {
     install(state, number);
   } else if (state.number != number) {
-    throw std::invalid_argument(std::string("RuntimeOptions::dump_signal = ")
-                                    .append(std::to_string(number))
-                                    .append(", but another runtime has chosen ")
-                                    .append(std::to_string(state.number)));
+    refuse(number, ", but another runtime has chosen " + std::to_string(state.number));
   }
   ++state.users;
 }

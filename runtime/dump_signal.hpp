@@ -10,8 +10,8 @@ namespace weft::runtime {
 // thread, though not from a fiber: it waits for the thread.
 class DumpSignal {
  public:
-  // Throws std::invalid_argument when another one lives with another number, std::system_error
-  // when the system refuses: not every signal can be handled.
+  // Throws std::invalid_argument when another one lives with another number, and for a signal that
+  // cannot be handled or tells of a fault; std::system_error when the system refuses.
   explicit DumpSignal(int number);
   ~DumpSignal();
   DumpSignal(const DumpSignal&) = delete;

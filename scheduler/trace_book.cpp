@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -23,6 +24,8 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kFewestEvents = 64;
+// More than any memory has room for.
+constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
   std::mutex mutex;  // Held for short, and over no switch. Guards all but `number`.
@@ -49,7 +52,7 @@ std::array<std::uint64_t, TraceEvent::kWords> pack(std::string_view text) noexce
 
 }  // namespace
 
-std::vector<TraceEvent> TraceRing::read() const {
+TraceRing::Kept TraceRing::read() const {
   const std::uint64_t end = head_.load(acquire);  // [head]
   const std::uint64_t begin = end > size_ ? end - size_ : 0;
   std::vector<TraceEvent> events;
@@ -71,7 +74,7 @@ std::vector<TraceEvent> TraceRing::read() const {
   const std::uint64_t valid = head + 1 > size_ ? head + 1 - size_ : 0;
   const std::uint64_t lost = std::min(valid > begin ? valid - begin : 0, end - begin);
   events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(lost));
-  return events;
+  return {std::move(events), begin + lost};
 }
 
 // Memory that cannot be had costs this worker's part of the trace.
@@ -97,7 +100,7 @@ void TraceWriter::put_text(detail::TraceKind kind, std::uint64_t fiber,
 }
 
 void start_tracing(std::size_t events_per_worker) {
-  const std::size_t size = std::bit_ceil(std::max(events_per_worker, kFewestEvents));
+  const std::size_t size = std::bit_ceil(std::clamp(events_per_worker, kFewestEvents, kMostEvents));
   const std::lock_guard lock(book().mutex);
   book().outside = std::make_shared<TraceRing>(size, 0, -1);
   book().rings.assign(1, book().outside);

@@ -57,12 +57,13 @@ class TraceRing {
     head_.store(head + 1, detail::release);          // [head]
   }
 
-  // From anywhere: what is there, the oldest first.
-  [[nodiscard]] std::vector<TraceEvent> read() const;
-  // How many there were, with those that have been overwritten.
-  [[nodiscard]] std::uint64_t count() const noexcept {
-    return head_.load(detail::acquire);  // [head]
-  }
+  // What is there, the oldest first, and how many events before it have been overwritten.
+  struct Kept {
+    std::vector<TraceEvent> events;
+    std::uint64_t lost = 0;
+  };
+  // From anywhere.
+  [[nodiscard]] Kept read() const;
   [[nodiscard]] unsigned runtime() const noexcept { return runtime_; }
   // -1: of plain threads, which take turns.
   [[nodiscard]] int worker() const noexcept { return worker_; }

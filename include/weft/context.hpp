@@ -179,7 +179,9 @@ class NoCancel : private ContextScope {
 }  // namespace this_fiber
 
 // Calls `work`, with or without a Context&, in a child of the caller's context that ends at the
-// deadline, and returns what it returns. The scope is over when it returns.
+// deadline, and returns what it returns. The scope is over when it returns. From fibers and plain
+// threads; parks only as `work` does. Throws std::bad_alloc, and what `work` throws: a wait that
+// the deadline ends says so in its own way.
 template <class F>
 decltype(auto) with_deadline(Deadline deadline, F&& work) {
   Context context(this_fiber::context(), deadline);

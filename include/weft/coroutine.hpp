@@ -156,7 +156,8 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
-// Until the deadline; one that has passed does not suspend.
+// Until the deadline; one that has passed does not suspend. The call itself throws nothing; its
+// co_await throws as above, and std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }

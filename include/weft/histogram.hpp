@@ -42,6 +42,8 @@ class Histogram {
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
   // Exact; 0 if there is none.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
+  // Of all; it only grows.
+  [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
   // The sum of all by their number; 0 if there is none.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);

@@ -32,8 +32,9 @@ struct Answer {
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
-// else 404. From fibers and plain threads. Blocks the thread for the time that a reading takes.
-// Throws as metrics::read() and the functions of weft::dump.
+// else 404; and 503 with the reason where the system refuses a reading what it takes, a thread or a
+// fork, say. From fibers and plain threads. Blocks the thread for the time that a reading takes.
+// Throws std::bad_alloc.
 [[nodiscard]] Answer answer(std::string_view path);
 
 // The clients that are answered. Others get 403: a page says much about a program.
@@ -41,15 +42,20 @@ enum class Readers {
   this_machine,  // By its loopback address; and names that others may point to it are refused.
   everybody,
 };
-// `host` is what the request asked for: a Host header.
+// Whether a client is answered: `peer` is its address, and `host` what its request asked for, a
+// Host header; empty if there was none. Of names only localhost is one of this machine. From
+// anywhere; never parks. Throws std::bad_alloc.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 
 struct Options {
   Readers readers = Readers::this_machine;
   std::stop_token stop = {};
 };
-// Answers on connections of `listener`, a few at a time, one request each. Parks until the listener
-// is closed or options.stop asks for the end. Errors: as net::Server::run().
+// Answers on connections of `listener`, 64 at a time, one request each; what a request needs is
+// read for one after the other. A client has 5 s to ask. A reading that the system refuses, or that
+// finds no memory, is answered with 503 and the reason. From fibers and plain threads; parks until
+// the listener is closed or options.stop asks for the end. Throws std::bad_alloc. Errors: as
+// net::Server::run().
 std::error_code serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

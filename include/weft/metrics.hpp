@@ -55,6 +55,7 @@ struct ParkedFibers {
 };
 
 struct RuntimeMetrics {
+  unsigned number = 0;  // In the order of their making, from 0 on; never given to another one.
   RuntimeStats stats;
   std::vector<WorkerMetrics> workers;
   // Of fibers at the time of the reading, which were counted one after the other.
@@ -73,6 +74,9 @@ struct RuntimeMetrics {
 
 struct PoolMetrics {
   std::string name;
+  // Tells apart the pools of one name, for as long as each lives: the smallest from 1 on that no
+  // other one had when it was made.
+  unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;
   bool is_paused = false;
@@ -94,12 +98,13 @@ struct Reading {
 // Throws std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();
 
-// In the text format of Prometheus, which OpenMetrics readers take, too. docs/watching.md has all
-// names. Throws what the stream throws, and std::bad_alloc.
+// In the text format of Prometheus, 0.0.4; docs/watching.md has all names. What is not UTF-8 in a
+// pool's name becomes U+FFFD. From fibers and plain threads; never parks. Throws what the stream
+// throws, and std::bad_alloc.
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 
-// One JSON object. Durations are in nanoseconds.
+// One JSON object. Durations are in nanoseconds. From and throws as write_prometheus().
 void write_json(std::ostream& out, const Reading& reading);
 inline void write_json(std::ostream& out) { write_json(out, read()); }
 

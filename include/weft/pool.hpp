@@ -97,7 +97,8 @@ class FiberPool {
   Accepted submit_until(const Until& until, const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
   }
-  // For callers to whom a refusal would be a mistake: throws std::system_error with its code.
+  // For callers to whom a refusal would be a mistake: throws std::system_error with its code, and
+  // the pool's name.
   template <detail::PoolCallable F>
   void go(F&& callable) {
     check(submit(std::forward<F>(callable)));
@@ -142,22 +143,22 @@ class FiberPool {
   // Throws std::system_error with the code of a refusal, and std::bad_alloc.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
-    return detail::started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
+    return entry().started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(const SubmitOptions& options, F&& callable) {
-    return detail::started(
+    return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
   // As submit_until(): the limit is that of the wait for room.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
-    return detail::started(entry().start(Room::awaited, until, std::forward<F>(callable)));
+    return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, const SubmitOptions& options,
                                       F&& callable) {
-    return detail::started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
+    return entry().started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
   // As try_submit(): the handle is valid if there is no error.
   template <detail::PoolCallable F>
@@ -188,12 +189,12 @@ class FiberPool {
   // its own, in an allocation.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
-    return detail::in_time(until,
+    return entry().in_time(until,
                            entry().start(Room::as_configured, until, std::forward<F>(callable)));
   }
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, const SubmitOptions& options, F&& callable) {
-    return detail::in_time(
+    return entry().in_time(
         until, entry().start(options, Room::as_configured, until, std::forward<F>(callable)));
   }
 
@@ -247,6 +248,7 @@ class FiberPool {
   [[nodiscard]] bool is_closed() const noexcept;
   // The token that is given to tasks which take one: for what they start elsewhere. A new one after
   // a close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
+  // From anywhere; takes the pool's lock for short, never parks.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
   // With prestart or on_tick it throws what weft::go() throws, and is open nevertheless. Never
@@ -267,9 +269,7 @@ class FiberPool {
   // The outermost of the pools around this one, or itself.
   [[nodiscard]] const pool::PoolCore& root() const noexcept;
   [[nodiscard]] detail::PoolEntry entry() const noexcept { return detail::PoolEntry(*core_); }
-  static void check(const Accepted& accepted) {
-    if (!accepted) WEFT_THROW(std::system_error(accepted.error()));
-  }
+  void check(const Accepted& accepted) const { entry().throw_if_refused(accepted); }
   template <class Wait>
   [[nodiscard]] bool wait_within_scope(const Until& until, Wait wait) const;
 

@@ -68,7 +68,8 @@ class PoolSet {
     return next().submit(options, std::forward<F>(callable));
   }
 
-  // All of them: one after the other.
+  // FiberPool::wait_idle() of each, one after the other: parks until each was idle for a moment.
+  // Throws std::system_error (std::errc::resource_deadlock_would_occur) inside a task of one.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
@@ -76,7 +77,7 @@ class PoolSet {
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
-  // Parks until each of them has been closed and its fibers are gone.
+  // Parks until each of them has been closed and its fibers are gone. Throws as wait_idle().
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }

@@ -61,8 +61,9 @@ struct RuntimeOptions {
   std::function<void(std::string_view report)> on_deadlock = {};
   // A signal that makes the process write all fibers, as dump_fibers() does, to stderr, and go on:
   // SIGQUIT, say, which a terminal sends for Ctrl-\. 0: none. Its handler is replaced while the
-  // runtime lives. Two runtimes must not ask for different ones: std::invalid_argument. A signal
-  // that cannot be handled throws std::system_error.
+  // runtime lives. std::invalid_argument for a signal that cannot be handled, for those that tell
+  // of a fault of the program (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT), which
+  // must not go on, and for another one than that of a runtime which lives.
   int dump_signal = 0;
   // The most threads that make the calls of weft::blocking at once; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
@@ -169,7 +170,7 @@ class Runtime {
   // From fibers and plain threads. Never parks, but stop callbacks run in the call.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
   // The token with which fibers wait that should end with the runtime:
-  // `channel.receive_until(value, token)`.
+  // `channel.receive_until(value, token)`. From anywhere; never parks.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
   // request_stop(), then wait_idle_until(): false when fibers have survived, which are then listed
   // on stderr. From a plain thread. The workers go on until the destructor.

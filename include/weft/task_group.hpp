@@ -57,8 +57,8 @@ struct TaskGroupOptions {
 // start, and the end of a task with a join()'s return.
 class TaskGroup {
  public:
-  // Its context is a child of the caller's own, if that has one. Throws std::invalid_argument for a
-  // limit of 0.
+  // Its context is a child of the caller's own, if that has one. From fibers and plain threads;
+  // never parks. Throws std::bad_alloc, and std::invalid_argument for a limit of 0.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
   // Its context is a child of `parent`, if that is not null; it must outlive the group.

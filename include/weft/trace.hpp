@@ -18,7 +18,8 @@ namespace weft::trace {
 
 struct Options {
   // How many events are kept of each worker, rounded up to a power of two. One takes 48 bytes; a
-  // fiber that parks and is woken makes three.
+  // fiber that parks and is woken makes three. Those of runtimes that have ended are kept, too: a
+  // program that makes many while it records needs memory for the workers of all.
   std::size_t events_per_worker = std::size_t{1} << 16;
 };
 
@@ -33,11 +34,16 @@ void stop() noexcept;
 [[nodiscard]] bool is_on() noexcept;
 
 // As JSON, in the format of Chrome's trace events: a track for each worker, a slice for each run of
-// a fiber, an arrow from whoever wakes to the run that follows. May be called while it records.
+// a fiber, an arrow from whoever wakes to the run that follows. Where events have been overwritten,
+// what takes more than one to tell, as arrows do, begins with the oldest event of the worker whose
+// events go back least. May be called while it records.
 // From fibers and plain threads; takes the thread for a while, about a microsecond for each event.
-// Throws std::bad_alloc, and what the stream throws.
+// Throws std::bad_alloc, std::system_error when the system refuses a fiber's call a thread, and
+// what the stream throws.
 void write(std::ostream& out);
-// Errors: what kept the file from being written.
+// Writes a file, in place of one that is there, as write() does. From fibers and plain threads;
+// blocks the thread, for the writes of the file, too. Throws as write(). Errors: what kept the file
+// from being opened or written; a part of it may be there then.
 [[nodiscard]] std::error_code write_file(const std::string& path);
 
 }  // namespace weft::trace

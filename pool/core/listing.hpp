@@ -11,11 +11,14 @@ class PoolCore;
 // the pool.
 class Listing {
  public:
-  // Throws std::system_error.
+  // Throws std::system_error, std::bad_alloc.
   explicit Listing(PoolCore& core);
   ~Listing();
   Listing(const Listing&) = delete;
   Listing& operator=(const Listing&) = delete;
+
+  // Tells apart the pools of one name: the smallest that no other one had when this was made.
+  [[nodiscard]] unsigned number() const noexcept { return number_; }
 
   // Calls `visit` for each pool that this process has made, in that order; none is destroyed
   // meanwhile, and none is made. A pool of a parent may be locked for ever in the child of a fork.
@@ -24,7 +27,8 @@ class Listing {
 
  private:
   PoolCore& core_;
-  unsigned forks_ = 0;  // When it was made: whether in this process.
+  unsigned number_ = 0;  // From 1 on; 0 without a name.
+  unsigned forks_ = 0;   // When it was made: whether in this process.
   Listing* next_ = nullptr;
   Listing* previous_ = nullptr;
 };

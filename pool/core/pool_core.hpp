@@ -99,6 +99,8 @@ class PoolCore {
   [[nodiscard]] PoolTimings timings() noexcept;
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+  // Of those with its name.
+  [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
   // The outermost of the parents, or this pool: the same for all pools whose tasks give their slots
   // back while they wait for one another.

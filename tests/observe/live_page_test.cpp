@@ -1,8 +1,12 @@
 #include <weft/live_page.hpp>
 
+#include <algorithm>
 #include <array>
+#include <cstdio>
 #include <span>
 #include <string>
+#include <utility>
+#include <weft/blocking.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/net/dial.hpp>
@@ -35,6 +39,35 @@ std::string ask(const Address& address, const std::string& request) {
   }
 }
 
+// Who asks gets `answer`, whatever it asks for.
+void answer_with(weft::net::TcpListener& listener, const std::string& answer) {
+  (void)weft::net::serve(listener, [&](weft::net::TcpStream& stream) {
+    std::string request;
+    while (!contains(request, "\r\n\r\n")) {
+      std::array<char, 4096> buffer{};
+      const auto [count, end] = stream.read_some(std::as_writable_bytes(std::span(buffer)));
+      if (end || count == 0) return;
+      request.append(buffer.data(), count);
+    }
+    (void)stream.write_all(std::as_bytes(std::span(answer)));
+  });
+}
+
+// What `weft-top --once` says of a page, and how it ends.
+std::pair<std::string, int> run_weft_top(const Address& address) {
+  const std::string command =
+      "no_proxy='*' " WEFT_TOOLS "/weft-top --once http://" + address.to_string() + " 2>&1";
+  return weft::blocking([&] {
+    std::FILE* const output = ::popen(command.c_str(), "r");  // NOLINT: no user has a say in it.
+    std::string text;
+    std::array<char, 4096> buffer{};
+    while (output != nullptr && std::fgets(buffer.data(), buffer.size(), output) != nullptr) {
+      text.append(buffer.data());
+    }
+    return std::pair(text, output == nullptr ? -1 : ::pclose(output));
+  });
+}
+
 }  // namespace
 
 TEST_SUITE_BEGIN("observe/live_page");
@@ -47,7 +80,7 @@ FIBER_TEST_CASE("each page is answered, and nothing else") {
   CHECK(page.starts_with("<!doctype html>"));
   CHECK(page.ends_with("</html>\n"));
   CHECK(contains(weft::live::answer("/metrics").body, "weft_pool_capacity{pool=\"mail\"} 1\n"));
-  CHECK(weft::live::answer("/data.json").body.starts_with(R"({"metrics":{"runtimes":[{"live":)"));
+  CHECK(weft::live::answer("/data.json").body.starts_with(R"({"metrics":{"runtimes":[{"number":)"));
   while (!contains(weft::live::answer("/fibers").body, "3 parked: event")) {
     weft::this_fiber::yield();
   }
@@ -69,13 +102,60 @@ FIBER_TEST_CASE("it is served over a socket, to be read, and to this machine by 
   CHECK(contains(good, "\r\n\r\n# HELP weft_workers_count "));
   const std::string head = ask(address, "HEAD / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
   CHECK(head.ends_with("\r\n\r\n"));
-  CHECK(ask(address, "POST / HTTP/1.1\r\nhost: [::1]:80\r\n\r\n").starts_with("HTTP/1.1 405 "));
-  CHECK(ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").starts_with("HTTP/1.1 403 "));
-  CHECK(ask(address, "GET /none HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+  const std::string post = ask(address, "POST / HTTP/1.1\r\nhost: [::1]:80\r\n\r\n");
+  CHECK(post.starts_with("HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, HEAD\r\n"));
+  CHECK(ask(address, "GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+            .starts_with("HTTP/1.1 403 Forbidden\r\n"));
+  const std::string refused = ask(address, "HEAD / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  CHECK(refused.starts_with("HTTP/1.1 403 "));
+  CHECK(refused.ends_with("\r\n\r\n"));
+  CHECK(ask(address, "GET /none HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 Not Found\r\n"));
   CHECK(ask(address, "nonsense\r\n\r\n").starts_with("HTTP/1.1 405 "));
   CHECK(ask(address, std::string(9000, 'x')).empty());
   listener.close();
   CHECK(!serving.join());
+}
+
+FIBER_TEST_CASE("names in the list of fibers have nothing that a terminal obeys") {
+  weft::Event event;
+  weft::go({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
+  while (!contains(weft::live::answer("/fibers").body, "; 'red?[31m?' for one")) {
+    weft::this_fiber::yield();
+  }
+  event.set();
+}
+
+FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
+  weft::FiberPool pool({.capacity = 3, .name = "mail"});
+  const weft::FiberPool same({.capacity = 4, .name = "mail"});
+  auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
+  REQUIRE(!refused);
+  auto serving = weft::spawn([&listener = listener] { return weft::live::serve(listener); });
+  const auto [text, status] = run_weft_top(listener.local_address().value);
+  CHECK_MESSAGE(status == 0, text);
+  CHECK(contains(text, "waiting for "));
+  CHECK(contains(text, "mail (2)"));
+  CHECK(contains(text, "what they run, and where they were spawned"));
+  listener.close();
+  CHECK(!serving.join());
+}
+
+FIBER_TEST_CASE_WITH("weft-top says what is wrong with an answer", {.workers = {2}}) {
+  for (const char* answer :
+       {"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", "\x1b[31m no HTTP\r\n\r\n",
+        "HTTP/1.1 200 OK\r\n\r\n{\"of\":\"somebody else\"}", "HTTP/1.1 200 OK\r\n\r\n[1]",
+        "HTTP/1.1 200 OK\r\n\r\n{\"metrics\":{\"runtimes\":[{}]}}", "HTTP/1.1 200 OK\r\n\r\nno"}) {
+    auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
+    REQUIRE(!refused);
+    auto serving = weft::spawn([&listener = listener, answer] { answer_with(listener, answer); });
+    const auto [text, status] = run_weft_top(listener.local_address().value);
+    CHECK_MESSAGE(status != 0, text);
+    CHECK_MESSAGE(text.starts_with("weft-top: http://127.0.0.1:"), text);
+    CHECK_MESSAGE(std::ranges::count(text, '\n') == 1, text);
+    CHECK(!contains(text, "\x1b"));
+    listener.close();
+    serving.join();
+  }
 }
 
 TEST_CASE("only this machine reads, by an address of its own, unless told otherwise") {
@@ -84,7 +164,18 @@ TEST_CASE("only this machine reads, by an address of its own, unless told otherw
   CHECK(may_read(Readers::this_machine, here, "127.0.0.1:6470"));
   CHECK(may_read(Readers::this_machine, Address::loopback_v6(1), "[::1]"));
   CHECK(may_read(Readers::this_machine, here, ""));
-  CHECK(!may_read(Readers::this_machine, here, "localhost.evil.example"));
+  CHECK(may_read(Readers::this_machine, here, "localhost"));
+  CHECK(may_read(Readers::this_machine, here, "localhost:6470"));
+  CHECK(may_read(Readers::this_machine, here, "127.1.2.3"));
+  CHECK(may_read(Readers::this_machine, here, "[::ffff:127.0.0.1]:80"));
+  for (const char* name :
+       {"localhost.evil.example", "localhost:80@evil.example", "127.0.0.1.evil.example",
+        "127.evil.example:6470", "127.0.0.1:80@evil.example", "[::1].evil.example",
+        "[::1]:80.evil.example", "[::ffff:127.evil.example]", "0.0.0.0", "192.0.2.1", "[::2]",
+        ":"}) {
+    CAPTURE(name);
+    CHECK(!may_read(Readers::this_machine, here, name));
+  }
   CHECK(!may_read(Readers::this_machine, there, "127.0.0.1"));
   CHECK(may_read(Readers::everybody, there, "evil.example"));
 }

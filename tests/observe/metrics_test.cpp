@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
@@ -173,7 +178,7 @@ FIBER_TEST_CASE("a pool with a name is read, and one without is not") {
     CHECK(contains(prometheus(reading), "\nweft_pool_queue_depth{pool=\"mail \\\"out\\\"\"} 2\n"));
     std::ostringstream json;
     weft::metrics::write_json(json, reading);
-    CHECK(contains(json.str(), R"({"name":"mail \"out\"","capacity":3,)"));
+    CHECK(contains(json.str(), R"({"name":"mail \"out\"","number":1,"capacity":3,)"));
   }
   event.set();
   pool.wait_idle();
@@ -185,9 +190,12 @@ FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its sam
   const weft::FiberPool first({.capacity = 1, .name = "same"});
   const weft::FiberPool second({.capacity = 2, .name = "same"});
   const std::string page = prometheus(weft::metrics::read());
-  CHECK(contains(page, "\n# TYPE weft_live_fibers_count gauge\nweft_live_fibers_count 1\n"));
-  CHECK(contains(page, "\nweft_worker_steal_count_total{worker=\"1\"} "));
-  CHECK(contains(page, "\nweft_sched_latencies_seconds_bucket{le=\"+Inf\"} "));
+  const std::string label =
+      "runtime=\"" + std::to_string(weft::metrics::read().runtimes.at(0).number) + "\"";
+  CHECK(contains(
+      page, "\n# TYPE weft_live_fibers_count gauge\nweft_live_fibers_count{" + label + "} 1\n"));
+  CHECK(contains(page, "\nweft_worker_steal_count_total{" + label + ",worker=\"1\"} "));
+  CHECK(contains(page, "\nweft_sched_latencies_seconds_bucket{" + label + ",le=\"+Inf\"} "));
   CHECK(contains(page, "\nweft_pool_capacity{pool=\"same\"} 1\n"));
   CHECK(contains(page, "\nweft_pool_capacity{pool=\"same\",number=\"2\"} 2\n"));
   std::istringstream lines(page);
@@ -202,6 +210,89 @@ FIBER_TEST_CASE_WITH("the page for Prometheus has each family once, with its sam
   std::ranges::sort(families);
   families.erase(std::unique(families.begin(), families.end()), families.end());
   CHECK(families.size() == count);
+}
+
+FIBER_TEST_CASE_WITH("a name that is not UTF-8 leaves the page one that a reader takes",
+                     {.workers = {1}}) {
+  const weft::FiberPool pool({.capacity = 1, .name = "caf\xE9 \xC3\xA9"});
+  CHECK(contains(prometheus(weft::metrics::read()),
+                 "\nweft_pool_capacity{pool=\"caf\xEF\xBF\xBD \xC3\xA9\"} 1\n"));
+}
+
+FIBER_TEST_CASE_WITH("a pool keeps its series while others of its name come and go",
+                     {.workers = {1}}) {
+  const auto capacity = [](const std::string& labels) {
+    const std::string page = prometheus(weft::metrics::read());
+    const std::string sample = "\nweft_pool_capacity{pool=\"db\"" + labels + "} ";
+    const std::size_t at = page.find(sample);
+    return at == std::string::npos ? 0 : std::stoi(page.substr(at + sample.size()));
+  };
+  std::optional<weft::FiberPool> first(weft::PoolOptions{.capacity = 1, .name = "db"});
+  const weft::FiberPool second({.capacity = 2, .name = "db"});
+  const weft::FiberPool other({.capacity = 9, .name = "other"});
+  first.reset();
+  CHECK(capacity("") == 0);
+  CHECK(capacity(",number=\"2\"") == 2);
+  first.emplace(weft::PoolOptions{.capacity = 3, .name = "db"});
+  const weft::FiberPool third({.capacity = 4, .name = "db"});
+  CHECK(capacity("") == 3);
+  CHECK(capacity(",number=\"2\"") == 2);
+  CHECK(capacity(",number=\"3\"") == 4);
+}
+
+TEST_CASE("a runtime keeps its series while others come and go") {
+  const auto workers = [](unsigned number) {
+    return "\nweft_workers_count{runtime=\"" + std::to_string(number) + "\"} ";
+  };
+  std::optional<weft::Runtime> first(weft::RuntimeOptions{.workers = 1});
+  const unsigned number = weft::metrics::read().runtimes.at(0).number;
+  CHECK(contains(prometheus(weft::metrics::read()), workers(number) + "1\n"));
+  const weft::Runtime second({.workers = 2});
+  CHECK(contains(prometheus(weft::metrics::read()), workers(number) + "1\n"));
+  CHECK(contains(prometheus(weft::metrics::read()), workers(number + 1) + "2\n"));
+  first.reset();
+  CHECK(!contains(prometheus(weft::metrics::read()), workers(number)));
+  CHECK(contains(prometheus(weft::metrics::read()), workers(number + 1) + "2\n"));
+}
+
+TEST_CASE("the sum of a pool's times never goes back") {
+  Reading reading;
+  auto& pool = reading.pools.emplace_back();
+  pool.name = "mail";
+  pool.has_timings = true;
+  const auto sum = [&reading] {
+    const std::string page = prometheus(reading);
+    const std::string sample = "\nweft_pool_run_time_seconds_sum{pool=\"mail\"} ";
+    return std::stod(page.substr(page.find(sample) + sample.size()));
+  };
+  for (int i = 0; i < 10; ++i) pool.timings.run_time.record(2us);
+  double before = sum();
+  CHECK(before == 20e-6);
+  for (int i = 0; i < 20; ++i) {
+    pool.timings.run_time.record(1ns);
+    CHECK(sum() > before);
+    before = sum();
+  }
+}
+
+// WEFT_WATCHING_DOCUMENT comes from tests/meson.build.
+TEST_CASE("the document about watching has the name of each family, and no other") {
+  std::set<std::string> written;
+  std::istringstream page(prometheus(Reading()));
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("# TYPE ")) written.insert(line.substr(7, line.find(' ', 7) - 7));
+  }
+  std::set<std::string> told;
+  std::ifstream file(WEFT_WATCHING_DOCUMENT);
+  const std::string document(std::istreambuf_iterator<char>(file), {});
+  const std::string_view characters = "abcdefghijklmnopqrstuvwxyz_";
+  for (std::size_t at = document.find("weft_"); at != std::string::npos;) {
+    const std::size_t end = document.find_first_not_of(characters, at);
+    told.insert(document.substr(at, end - at));
+    at = document.find("weft_", end);
+  }
+  for (const std::string& name : written) CHECK_MESSAGE(told.contains(name), name);
+  for (const std::string& name : told) CHECK_MESSAGE(written.contains(name), name);
 }
 
 TEST_CASE("without a runtime and without pools there is nothing to read") {

@@ -1,8 +1,10 @@
 #include <weft/trace.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <new>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -131,20 +133,35 @@ TEST_CASE("a trace outlives its runtime, and a new one forgets it") {
   weft::trace::stop();
   CHECK(!weft::trace::write_file(file.path()));
   CHECK(!contains(file.text(), "who was here"));
-  CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::io_error);
+}
+
+FIBER_TEST_CASE("what keeps a trace from its file is told as it is") {
+  CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::no_such_file_or_directory);
+  CHECK(weft::trace::write_file("") == std::errc::no_such_file_or_directory);
+  CHECK(weft::trace::write_file("/") == std::errc::is_a_directory);
+  CHECK(weft::trace::write_file("/dev/full") == std::errc::no_space_on_device);
+  CHECK(!weft::trace::write_file("/dev/null"));
+}
+
+TEST_CASE("a trace of more events than there is memory for is refused") {
+  for (const std::size_t events : {SIZE_MAX, SIZE_MAX - 5, SIZE_MAX / 2 + 2, SIZE_MAX / 4}) {
+    CHECK_THROWS_AS(weft::trace::start({.events_per_worker = events}), std::bad_alloc);
+    CHECK(!weft::trace::is_on());
+  }
 }
 
 TEST_CASE("a ring keeps the newest events, in their order, while its owner writes") {
   weft::scheduler::TraceRing ring(64, 0, 0);
-  CHECK(ring.read().empty());
+  CHECK(ring.read().events.empty());
   std::jthread owner([&ring](const std::stop_token& stop) {
     for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
       ring.put({i, weft::detail::TraceKind::run, 1, 2, {i, i + 1, i + 2, i + 3}});
     }
   });
   for (int round = 0; round < 2000; ++round) {
-    const auto events = ring.read();
+    const auto [events, lost] = ring.read();
     CHECK(events.size() <= 64);
+    if (!events.empty() && events.front().ticks != lost) FAIL_CHECK("lost others");
     for (std::size_t i = 0; i < events.size(); ++i) {
       const auto& event = events[i];
       if (i > 0 && event.ticks != events[i - 1].ticks + 1) FAIL_CHECK("out of order");

@@ -3,6 +3,11 @@
 // Which pool of several is next at their parent depends on how they came to wait there. So the
 // model is no second implementation but the promises: who may run and in which order, that nobody
 // waits or is refused without a reason, and the numbers.
+//
+// In half of the trees tasks have weights. Such a task may have left its queue and wait for slots
+// of a parent, while others begin: there the order is not promised, and how many wait is seen less
+// well.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -10,6 +15,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -43,6 +49,7 @@ struct Member {
   bool closed = false;
   bool paused = false;
   std::size_t running = 0;  // With those of its sub-pools.
+  std::size_t weight = 0;   // Of those.
   std::size_t blocked = 0;  // Callers in submit().
   std::deque<int> waiting;  // Tasks that were accepted, and behind them those of blocked callers.
   std::uint64_t accepted = 0;
@@ -55,6 +62,10 @@ struct Member {
   [[nodiscard]] bool is_held_back() const {
     return paused || running >= capacity || (parent != nullptr && parent->is_held_back());
   }
+  // Here and further out.
+  [[nodiscard]] std::size_t least_capacity() const {
+    return parent == nullptr ? capacity : std::min(capacity, parent->least_capacity());
+  }
   [[nodiscard]] bool is_within(const Member& other) const {
     return this == &other || (parent != nullptr && parent->is_within(other));
   }
@@ -63,7 +74,7 @@ struct Member {
 // A tree of pools. Lives in the main fiber of a runtime of one worker.
 class Tree {
  public:
-  explicit Tree(Random& random) {
+  explicit Tree(Random& random) : weighted_(random.one_in(2)) {
     add(random, nullptr);
     for (std::uint64_t i = 1 + random.below(3); i > 0; --i) {
       add(random, members_[random.below(members_.size())].get());
@@ -74,10 +85,13 @@ class Tree {
   void act(Random& random) {
     Member& member = *members_[random.below(members_.size())];
     const std::uint64_t choice = random.below(40);
+    // One above the capacity of its own pool is refused.
+    const std::size_t weight =
+        weighted_ ? 1 + random.below(std::min<std::size_t>(3, member.capacity)) : 1;
     if (choice < 10) {
-      submit(member);
+      submit(member, weight);
     } else if (choice < 18) {
-      try_submit(member);
+      try_submit(member, weight);
     } else if (choice < 33) {
       open_one(random);
     } else if (choice < 35) {
@@ -85,7 +99,8 @@ class Tree {
     } else if (choice < 37) {
       resume(member);
     } else if (choice < 38) {
-      resize(member, 1 + random.below(4));
+      // What has its slots here, and waits for a parent's, begins although they are fewer by then.
+      if (!weighted_) resize(member, 1 + random.below(4));
     } else if (random.one_in(3)) {
       close(member, random.one_in(2) ? Close::drain : Close::discard);
     } else {
@@ -102,6 +117,7 @@ class Tree {
     }
     for (const auto& each : members_) {
       look_at(*each);
+      expect(each->pool.available() == each->least_capacity(), "a slot is lost", *each);
       expect(each->waiting.empty(), "a task is lost", *each);
       expect(each->blocked == 0, "a caller is still blocked", *each);
     }
@@ -143,53 +159,71 @@ class Tree {
 
   // --- Tasks ---
 
-  [[nodiscard]] auto task(Member& member, int number) {
-    return [this, &member, number] {
+  // Notes when a callable is gone.
+  struct Presence {
+    std::set<int>* gone;
+    int number;
+    ~Presence() { gone->insert(number); }
+  };
+  [[nodiscard]] auto task(Member& member, int number, std::size_t weight) {
+    auto presence = std::make_unique<Presence>(&gone_, number);
+    return [this, &member, number, weight, presence = std::move(presence)] {
       Event gate;
-      begin(member, number, gate);
+      begin(member, number, weight, gate);
       gate.wait();
-      end(member, number);
+      end(member, number, weight);
     };
   }
-  void begin(Member& member, int number, Event& gate) {
+  void begin(Member& member, int number, std::size_t weight, Event& gate) {
     gates_[number] = &gate;
-    expect(!member.waiting.empty() && member.waiting.front() == number,
+    expect(!member.waiting.empty() && (weighted_ || member.waiting.front() == number),
            "a task starts that is not the first to wait", member);
     std::erase(member.waiting, number);
     for (Member* each = &member; each != nullptr; each = each->parent) {
-      expect(!each->paused, "a task starts in a pause", *each);
-      expect(each->running < each->capacity, "more run than the capacity", *each);
+      expect(weighted_ || !each->paused, "a task starts in a pause", *each);
+      expect(each->running == 0 || each->weight + weight <= each->capacity,
+             "more run than the capacity", *each);
       ++each->running;
+      each->weight += weight;
     }
   }
-  void end(Member& member, int number) {
+  void end(Member& member, int number, std::size_t weight) {
     gates_.erase(number);
-    for (Member* each = &member; each != nullptr; each = each->parent) --each->running;
+    for (Member* each = &member; each != nullptr; each = each->parent) {
+      --each->running;
+      each->weight -= weight;
+    }
     ++member.ended;
   }
   // Nobody is passed over: one who is blocked stands behind all that was accepted.
-  void submit(Member& member) {
+  void submit(Member& member, std::size_t weight) {
     const int number = ++last_number_;
-    note("submit #" + std::to_string(number), member);
+    note("submit #" + std::to_string(number) + ", weight " + std::to_string(weight), member);
     const bool was_closed = member.closed;
     if (!was_closed) member.waiting.push_back(number);
     ++member.blocked;
-    go([this, &member, number, was_closed] {
-      count(member, number, member.pool.submit(task(member, number)), was_closed);
+    go([this, &member, number, weight, was_closed] {
+      const Accepted accepted =
+          weighted_ ? member.pool.submit({.weight = weight}, task(member, number, weight))
+                    : member.pool.submit(task(member, number, weight));
+      count(member, number, accepted, was_closed);
       --member.blocked;
     });
   }
-  void try_submit(Member& member) {
+  void try_submit(Member& member, std::size_t weight) {
     const int number = ++last_number_;
-    note("try_submit #" + std::to_string(number), member);
+    note("try_submit #" + std::to_string(number) + ", weight " + std::to_string(weight), member);
     const bool has_slot = !member.closed && !member.is_held_back() && member.waiting.empty();
     const std::size_t load = member.pool.stats().busy + member.pool.stats().queued;
     const std::size_t bound = member.options.queue_capacity == kUnlimited
                                   ? kUnlimited
                                   : member.capacity + member.options.queue_capacity;
     if (!member.closed) member.waiting.push_back(number);
-    const Accepted accepted = member.pool.try_submit(task(member, number));
+    const Accepted accepted =
+        weighted_ ? member.pool.try_submit({.weight = weight}, task(member, number, weight))
+                  : member.pool.try_submit(task(member, number, weight));
     count(member, number, accepted, member.closed);
+    if (weighted_) return;
     expect(accepted || !has_slot, "a task is refused though a slot is free", member);
     expect(!accepted || load < bound, "a task is accepted without room", member);
   }
@@ -235,7 +269,7 @@ class Tree {
       if (!each->is_within(closing)) continue;
       each->closed = true;
       each->paused = false;
-      if (mode == Close::drain) continue;
+      if (mode == Close::drain || weighted_) continue;
       // Callers that are blocked are told, each by its own refusal.
       const std::size_t queued = each->waiting.size() - each->blocked;
       each->dropped += queued;
@@ -254,25 +288,45 @@ class Tree {
 
   void look_at(Member& member) {
     const PoolStats stats = member.pool.stats();
+    // A close that discards may leave a task with a weight, which waits for slots of a parent.
+    if (weighted_) {
+      member.dropped +=
+          std::erase_if(member.waiting, [&](int number) { return gone_.contains(number); });
+    }
+    if (weighted_) return look_at_weighted(member, stats);
     expect(member.pool.is_closed() == member.closed, "is_closed() is not so", member);
     expect(member.pool.is_paused() == member.paused, "is_paused() is not so", member);
     expect(member.pool.capacity() == member.capacity, "capacity() is not so", member);
     expect(stats.busy == member.running, "busy is not so", member);
-    expect(stats.live == stats.busy + stats.idle, "live is not so", member);
     expect(member.waiting.empty() || member.is_held_back(), "a task waits for no reason", member);
-    expect(stats.submitted + stats.in_sub_pools ==
-               stats.completed + stats.cancelled + stats.busy + stats.queued,
-           "the books do not balance", member);
-    expect(stats.completed == member.ended, "completed is not so", member);
-    expect(stats.submitted == member.accepted, "submitted is not so", member);
-    expect(stats.cancelled == member.dropped, "cancelled is not so", member);
-    expect(stats.rejected == member.rejected, "rejected is not so", member);
+    look_at_books(member, stats);
     if (member.has_sub_pools) return;  // They may wait for room in it.
     expect(stats.in_sub_pools == 0, "in_sub_pools is not so", member);
     expect(stats.blocked == member.blocked, "blocked is not so", member);
     expect(stats.blocked + stats.queued == member.waiting.size(), "queued is not so", member);
   }
+  void look_at_weighted(Member& member, const PoolStats& stats) {
+    expect(stats.busy >= member.running, "busy is not so", member);
+    look_at_books(member, stats);
+    if (member.has_sub_pools) return;
+    expect(stats.blocked == member.blocked, "blocked is not so", member);
+    // Those that have left the queue, and have not begun, are busy.
+    expect(stats.blocked + stats.queued + stats.busy == member.waiting.size() + member.running,
+           "queued is not so", member);
+  }
+  void look_at_books(Member& member, const PoolStats& stats) {
+    expect(stats.live == stats.busy + stats.idle, "live is not so", member);
+    expect(stats.submitted + stats.in_sub_pools ==
+               stats.completed + stats.cancelled + stats.busy + stats.released + stats.queued,
+           "the books do not balance", member);
+    expect(stats.completed == member.ended, "completed is not so", member);
+    expect(stats.submitted == member.accepted, "submitted is not so", member);
+    expect(stats.cancelled == member.dropped, "cancelled is not so", member);
+    expect(stats.rejected == member.rejected, "rejected is not so", member);
+  }
 
+  const bool weighted_;
+  std::set<int> gone_;  // Tasks whose callables are destroyed. Outlives the pools.
   std::vector<std::unique_ptr<Member>> members_;
   std::map<int, Event*> gates_;  // Of the tasks that run.
   int last_number_ = 0;

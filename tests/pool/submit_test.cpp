@@ -48,6 +48,31 @@ void nothing() {}
 
 TEST_SUITE_BEGIN("pool/submit");
 
+FIBER_TEST_CASE("exceptions for refusals and for tasks that never ran say whose they are") {
+  const auto text_of = [](auto&& call) -> std::string {
+    try {
+      call();
+    } catch (const std::system_error& refusal) {
+      return refusal.what();
+    }
+    return "";
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  FiberPool pool({.capacity = 1, .queue_capacity = 2, .name = "mail"});
+  Event event;
+  CHECK(pool.submit([&] { event.wait(); }));
+  auto task = pool.async([] {});
+  pool.close(Close::discard);
+  CHECK(contains(text_of([&] { task.get(); }), "weft::PoolTask: the task never ran"));
+  CHECK(contains(text_of([&] { pool.run([] {}); }), "weft::FiberPool 'mail': "));
+  CHECK(contains(text_of([&] { (void)pool.async([] {}); }), "weft::FiberPool 'mail': "));
+  CHECK(contains(text_of([&] { pool.go([] {}); }), "weft::FiberPool 'mail': "));
+  CHECK(contains(text_of([&] { (void)pool.run_until({}, [] {}); }), "weft::FiberPool 'mail': "));
+  event.set();
+}
+
 FIBER_TEST_CASE("a hand-off pool accepts exactly as many tasks as it has slots") {
   FiberPool pool({.capacity = 3, .on_full = OnFull::reject});
   const Occupied occupied(pool, 3);

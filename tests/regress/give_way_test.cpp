@@ -10,8 +10,10 @@
 #include <shared_mutex>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
+#include <weft/pool.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/shared_mutex.hpp>
@@ -96,6 +98,15 @@ FIBER_TEST_CASE("a select that finds something ready gives way") {
                    weft::on_receive(*channel, [](std::optional<int>) {}));
     };
   });
+}
+
+// Otherwise a spare worker would help who waits. The pool is full, so that nothing piles up.
+FIBER_TEST_CASE_WITH("submits that need not wait give way", {.options = {.max_spare_workers = 0}}) {
+  weft::Event release;
+  weft::FiberPool pool({.capacity = 1, .on_full = weft::OnFull::reject});
+  CHECK(pool.submit([&] { release.wait(); }));
+  check_gives_way([&] { return [&] { CHECK_FALSE(pool.submit([] {})); }; });
+  release.set();
 }
 
 FIBER_TEST_CASE("a loop that asks whether its turn is over gives way") {

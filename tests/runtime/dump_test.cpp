@@ -40,6 +40,11 @@ struct Reader {
 
 TEST_SUITE_BEGIN("runtime/dump");
 
+FIBER_TEST_CASE("names in a dump have nothing that a terminal obeys") {
+  weft::this_fiber::set_name("red\x1b[31m\n");
+  CHECK(dump_of(runtime).find(" 'red?[31m?' is running") != std::string::npos);
+}
+
 FIBER_TEST_CASE("a dump names the type of what a fiber runs, before, while and for handles too") {
   weft::Channel<int> channel;
   std::atomic<int> started{0};

@@ -37,6 +37,11 @@ def number(value):
         return int(inner["_M_i"])
 
 
+def printable(text):
+    """Names are a program's, and terminals obey control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def elements(vector):
     start, finish = vector["_M_impl"]["_M_start"], vector["_M_impl"]["_M_finish"]
     return [start[i] for i in range(int(finish - start))]
@@ -63,7 +68,7 @@ class Fiber:
             header = gdb.Value(stack).cast(gdb.lookup_type("weft::fibers::Stack").pointer())
             self.id = number(header["fiber_id"])
             text = gdb.selected_inferior().read_memory(int(header["name"].address), 32)
-            self.name = bytes(text).split(b"\0")[0].decode(errors="replace")
+            self.name = printable(bytes(text).split(b"\0")[0].decode(errors="replace"))
             self.context = behind_gate(number(header["context"]))
             self.stack = range(int(header["lowest"]), stack)
 
@@ -251,6 +256,8 @@ def run_on(fibers, command):
             elif fiber.state == RUNNING:
                 run_on_its_thread(fiber, command)
             thread.switch()
+    except gdb.error as error:  # Of the command: said as gdb itself would.
+        raise gdb.GdbError(str(error)) from error
     finally:
         thread.switch()
         gdb.execute(f"frame {frame}", to_string=True)

@@ -36,6 +36,10 @@ concept MovesOutOfElements =
     std::derived_from<typename std::iterator_traits<Iterator>::iterator_category,
                       std::forward_iterator_tag>;
 
+// The return value of run_until().
+template <class R>
+using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
+
 // Makes an item of each callable that is handed over, asks the pool, and gives the callable back if
 // it is refused. FiberPool has the names and says what they mean.
 class PoolEntry {
@@ -169,13 +173,37 @@ class PoolEntry {
     return job.take();
   }
 
-  static void throw_if_refused(const Accepted& accepted) {
-    if (!accepted) WEFT_THROW(std::system_error(accepted.error()));
+  // Throws std::system_error, which names the pool, unless it was accepted.
+  void throw_if_refused(const Accepted& accepted) const {
+    if (!accepted) [[unlikely]]
+      throw_refusal(core_, accepted.error());
+  }
+  // The return value of async().
+  template <class R>
+  [[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) const {
+    throw_if_refused(result.error);
+    return std::move(result.value);
+  }
+  template <class R>
+  [[nodiscard]] InTime<R> in_time(const Until& until, Result<PoolTask<R>> result) const {
+    if (result.error == Errc::timed_out || result.error == Errc::cancelled) return {};
+    PoolTask<R> task = started(std::move(result));
+    if (!task.wait_until(until)) {
+      (void)task.cancel();
+      return {};
+    }
+    if constexpr (std::is_void_v<R>) {
+      task.get();
+      return true;
+    } else {
+      return task.get();
+    }
   }
 
  private:
   [[nodiscard]] static Accepted enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room room,
                                                const Until& until);
+  [[noreturn]] static void throw_refusal(const pool::PoolCore& core, std::error_code why);
   [[nodiscard]] static const pool::PoolCore& root_of(const pool::PoolCore& core) noexcept;
   [[nodiscard]] static std::stop_token stop_token_of(pool::PoolCore& core) noexcept;
   [[nodiscard]] static AttributedTask& take_spare_task(pool::PoolCore& core);
@@ -227,31 +255,5 @@ class PoolEntry {
 
   pool::PoolCore& core_;
 };
-
-// The return value of async().
-template <class R>
-[[nodiscard]] PoolTask<R> started(Result<PoolTask<R>> result) {
-  PoolEntry::throw_if_refused(result.error);
-  return std::move(result.value);
-}
-
-// The return value of run_until().
-template <class R>
-using InTime = std::conditional_t<std::is_void_v<R>, bool, std::optional<R>>;
-template <class R>
-[[nodiscard]] InTime<R> in_time(const Until& until, Result<PoolTask<R>> result) {
-  if (result.error == Errc::timed_out || result.error == Errc::cancelled) return {};
-  PoolTask<R> task = started(std::move(result));
-  if (!task.wait_until(until)) {
-    (void)task.cancel();
-    return {};
-  }
-  if constexpr (std::is_void_v<R>) {
-    task.get();
-    return true;
-  } else {
-    return task.get();
-  }
-}
 
 }  // namespace weft::detail

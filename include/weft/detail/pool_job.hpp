@@ -195,7 +195,9 @@ class PoolOutcome : public PoolJob {
 
   // Requires ready(). Moves the value out, or throws.
   R take() {
-    if (const std::error_code none = this->reason_for_none()) WEFT_THROW(std::system_error(none));
+    if (const std::error_code none = this->reason_for_none()) {
+      WEFT_THROW(std::system_error(none, "weft::PoolTask: the task never ran"));
+    }
     if (exception_) std::rethrow_exception(std::exchange(exception_, nullptr));
     if constexpr (!std::is_void_v<R>) return static_cast<R>(std::move(*value_));
   }

@@ -1,0 +1,56 @@
+#include <weft/http/live_page.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+// The answer on a connection of its own.
+std::string ask(const HttpServer& server, const std::string& method, const std::string& path,
+                const std::string& host) {
+  net::TcpStream stream = server.connect();
+  send_text(stream,
+            method + " " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  return receive_all(stream);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/live_page");
+
+FIBER_TEST_CASE("a live page is one among others of a server, for this machine only") {
+  http::Router router;
+  router.get("/", [](http::Request&, http::Response& response) { (void)response.send("other"); });
+  http::mount_live_page(router, "/debug/weft");
+  const HttpServer server(router);
+  const std::string page = ask(server, "GET", "/debug/weft/", "localhost");
+  CHECK(page.starts_with("HTTP/1.1 200 "));
+  CHECK(contains(page, "\r\nContent-Type: text/html; charset=utf-8\r\n"));
+  CHECK(page.ends_with("</html>\n"));
+  CHECK(contains(ask(server, "GET", "/debug/weft/metrics", "127.0.0.1:80"),
+                 "\n# TYPE weft_workers_count gauge\n"));
+  CHECK(contains(ask(server, "GET", "/debug/weft/data.json", "[::1]"), R"({"metrics":{)"));
+  CHECK(ask(server, "GET", "/debug/weft/none", "localhost").starts_with("HTTP/1.1 404 "));
+  CHECK(ask(server, "POST", "/debug/weft/", "localhost").starts_with("HTTP/1.1 405 "));
+  for (const char* host : {"evil.example", "127.0.0.1.evil.example", "localhost.evil.example"}) {
+    const std::string answer = ask(server, "GET", "/debug/weft/data.json", host);
+    CHECK_MESSAGE(answer.starts_with("HTTP/1.1 403 "), host);
+  }
+  CHECK(contains(ask(server, "GET", "/", "evil.example"), "other"));
+}
+
+FIBER_TEST_CASE("a live page for everybody is shown by any name") {
+  http::Router router;
+  http::mount_live_page(router, "/weft", live::Readers::everybody);
+  const HttpServer server(router);
+  CHECK(ask(server, "GET", "/weft/fibers", "example.org").starts_with("HTTP/1.1 200 "));
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
