@@ -15,6 +15,11 @@
 #include <weft/asio/stream.hpp>
 #include <weft/go.hpp>
 #include <weft/net/tcp_listener.hpp>
+#if defined(WEFT_TEST_SSL)
+#include <boost/asio/ssl.hpp>
+
+#include "tests/tls/certificates.hpp"
+#endif
 
 #include "tests/support/fiber_test.hpp"
 
@@ -137,6 +142,42 @@ FIBER_TEST_CASE("Beast's WebSocket talks on fibers, and says good-bye") {
   client.join();
   echo.join();
 }
+
+#if defined(WEFT_TEST_SSL)
+FIBER_TEST_CASE("ssl::stream stands on our stream, and says good-bye") {
+  namespace ssl = boost::asio::ssl;
+  static const Certificates certificates;
+  [[maybe_unused]] static const bool made = (certificates.make("beast", "a.test"), true);
+  ssl::context secrets(ssl::context::tls_server);
+  secrets.use_certificate_chain_file(certificates.certificate("beast"));
+  secrets.use_private_key_file(certificates.key("beast"), ssl::context::pem);
+  ssl::context trust(ssl::context::tls_client);
+  trust.load_verify_file(certificates.authority());
+  trust.set_verify_mode(ssl::verify_peer);
+  Pair pair = connect();
+  const std::string sent(100'000, 'x');
+  auto echo = spawn(kLarge, [&] {
+    ssl::stream<Stream&> stream(pair.server, secrets);
+    stream.handshake(ssl::stream_base::server);
+    std::string text(sent.size(), '\0');
+    boost::asio::read(stream, boost::asio::buffer(text));
+    boost::asio::write(stream, boost::asio::buffer(text));
+    stream.shutdown();
+  });
+  spawn(kLarge, [&] {
+    ssl::stream<Stream&> stream(pair.client, trust);
+    stream.handshake(ssl::stream_base::client);
+    boost::asio::write(stream, boost::asio::buffer(sent));
+    std::string text(sent.size() + 1, '\0');
+    boost::system::error_code error;
+    text.resize(boost::asio::read(stream, boost::asio::buffer(text), error));
+    CHECK(text == sent);
+    CHECK(error == boost::asio::error::eof);
+    stream.shutdown();
+  }).join();
+  echo.join();
+}
+#endif
 
 TEST_SUITE_END();
 

@@ -10,9 +10,11 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 #include <weft/asio/executor.hpp>
 #include <weft/asio/use_fiber.hpp>
 #include <weft/channel.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 // Built with either Asio.
@@ -20,6 +22,7 @@
 #include <asio/io_context.hpp>
 #include <asio/ip/tcp.hpp>
 #include <asio/post.hpp>
+#include <asio/redirect_error.hpp>
 #include <asio/signal_set.hpp>
 #include <asio/steady_timer.hpp>
 #include <asio/strand.hpp>
@@ -27,6 +30,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
@@ -78,6 +82,15 @@ template <class Signature, class Executor, class Begin, class Token>
 auto start(const Executor& executor, Begin begin, const Token& token) {
   return lib::async_initiate<const Token, Signature>(
       Operation<Signature, Executor, Begin>{executor, begin}, token);
+}
+
+// Waits for `timer`; `begun` is set when nothing but its end is missing.
+void wait_for(steady_timer& timer, Event& begun, ErrorCode& error) {
+  const auto begin = [&](auto handler) {
+    timer.async_wait(std::move(handler));
+    begun.set();
+  };
+  start<void(ErrorCode)>(timer.get_executor(), begin, use_fiber[error]);
 }
 
 bool on_fiber() { return weft::detail::current_turn() != nullptr; }
@@ -180,11 +193,52 @@ FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end
   CHECK(seen == error::timed_out);
   timer.async_wait(use_fiber(source.get_token())[seen]);
   CHECK(seen == error::operation_aborted);
+  CHECK(std::get<0>(timer.async_wait(lib::as_tuple(use_fiber(1ms)))) == error::timed_out);
+  // It takes the error away before the token sees it.
+  timer.async_wait(lib::redirect_error(use_fiber(1ms), seen));
+  CHECK(seen == error::operation_aborted);
 #endif
   // What has a result keeps it.
   const auto late = [](auto handler) { handler(ErrorCode(), 5); };
   CHECK(start<void(ErrorCode, int)>(context.get_executor(), late,
                                     use_fiber(source.get_token(), [] {})) == 5);
+}
+
+FIBER_TEST_CASE("a cancel that throws ends the wait when the operation has ended, not before") {
+  asio::Context context;
+  steady_timer timer(context.get_executor(), 24h);
+  bool ended = false;
+  // Its own end comes after the cancel has failed.
+  const auto begin = [&](auto handler) {
+    timer.async_wait([&, handler = std::move(handler)](ErrorCode) mutable {
+      ended = true;
+      handler(ErrorCode());
+    });
+  };
+  const auto fails = [&] {
+    timer.cancel();
+    throw std::runtime_error("not cancelled");
+  };
+  ErrorCode seen;
+  CHECK_THROWS_WITH(
+      start<void(ErrorCode)>(context.get_executor(), begin, use_fiber(1ms, fails)[seen]),
+      "not cancelled");
+  CHECK(ended);
+  lib::ip::tcp::socket closed(context.get_executor());
+  timer.expires_after(10ms);
+  CHECK_THROWS_AS(timer.async_wait(use_fiber(1ms, [&] { closed.cancel(); })), SystemError);
+  CHECK(timer.expiry() <= steady_timer::clock_type::now());
+}
+
+FIBER_TEST_CASE("a deadline that has passed comes before a stop request") {
+  asio::Context context;
+  steady_timer timer(context.get_executor(), 24h);
+  std::stop_source source;
+  source.request_stop();
+  ErrorCode seen;
+  const Until both(Deadline::past(), source.get_token());
+  timer.async_wait(use_fiber(both, [&] { timer.cancel(); })[seen]);
+  CHECK(seen == error::timed_out);
 }
 
 FIBER_TEST_CASE("an operation begins and ends on the executor of its object") {
@@ -260,6 +314,48 @@ FIBER_TEST_CASE("the end of a context gives up what is under way, without callin
     timer->async_wait([&called, timer](ErrorCode) { called = true; });
   }
   CHECK_FALSE(called);
+}
+
+FIBER_TEST_CASE("a context ends although a handler that runs begins the next operation") {
+  struct Session : std::enable_shared_from_this<Session> {
+    explicit Session(const asio::Context::executor_type& executor) : timer(executor) {}
+    void arm() {
+      timer.expires_after(0ms);
+      timer.async_wait([self = shared_from_this()](ErrorCode) {
+        steady_timer pause(self->timer.get_executor(), 24h);
+        ErrorCode told;
+        wait_for(pause, self->waits, told);
+        CHECK(told == error::operation_aborted);
+        self->arm();
+      });
+    }
+    steady_timer timer;
+    Event waits;
+  };
+  std::weak_ptr<Session> session;
+  {
+    asio::Context context;
+    const auto made = std::make_shared<Session>(context.get_executor());
+    session = made;
+    made->arm();
+    made->waits.wait();
+  }
+  CHECK(session.expired());
+}
+
+FIBER_TEST_CASE("a handler that waits across the end of its context is told, again and again") {
+  std::vector<ErrorCode> told;
+  {
+    asio::Context context;
+    Event waits;
+    lib::post(context.get_executor(), [&] {
+      steady_timer timer(context.get_executor(), 24h);
+      wait_for(timer, waits, told.emplace_back());
+      timer.async_wait(use_fiber(24h, [&] { timer.cancel(); })[told.emplace_back()]);
+    });
+    waits.wait();
+  }
+  CHECK(told == std::vector<ErrorCode>(2, error::operation_aborted));
 }
 
 TEST_SUITE_END();

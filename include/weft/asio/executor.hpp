@@ -2,6 +2,7 @@
 // signals and resolvers.
 #pragma once
 
+#include <weft/asio/detail/given_up.hpp>
 #include <weft/asio/library.hpp>
 // The library is chosen above.
 #if defined(WEFT_ASIO_STANDALONE)
@@ -9,6 +10,7 @@
 #else
 #include <boost/asio/execution.hpp>
 #endif
+#include <chrono>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -36,19 +38,26 @@ struct ContextOptions {
 // Asio's events are collected by one thread of Asio's own, which begins with the first object that
 // needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
 // threads spawn to: so the context lives while that runtime does, within run(), say.
-// Asio's objects must be gone before their context, and so must every fiber that uses them.
+// Asio's objects must be gone before their context, and so must every fiber that uses them; but the
+// end of the context waits for its handlers, with what they have on their stacks.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
 
   // Never parks, and starts nothing yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
-  // Operations that are under way are ended without a call of their handlers, and who waits for
-  // them by use_fiber is told operation_aborted. Handlers that run are waited for.
+  // Operations that are under way are given up, without a call of their handlers. Handlers that run
+  // are waited for: what they wait for by use_fiber is operation_aborted, and what they begin until
+  // their end is given up, too, within 100 ms. Asio's services bear no operations that begin in the
+  // very moment in which they end, and its resolvers none later.
+  // Parks; from fibers and plain threads, but not from a handler.
   ~Context() {
-    shutdown();
-    outstanding_.wait();
+    do {
+      give_up();
+    } while (!handlers_.wait_until(std::chrono::milliseconds(100)));
+    give_up();  // What the last of them have begun, whose services must be there still.
     destroy();
+    outstanding_.wait();
   }
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -67,8 +76,30 @@ class Context : public lib::execution_context {
  private:
   friend class Executor;
 
+  // A handler, for as long as it and what it holds are there.
+  class Running {
+   public:
+    explicit Running(Context& context) noexcept : handlers_(&context.handlers_) {
+      handlers_->add();
+    }
+    Running(Running&& other) noexcept : handlers_(std::exchange(other.handlers_, nullptr)) {}
+    Running& operator=(Running&&) = delete;
+    ~Running() {
+      if (handlers_ != nullptr) handlers_->done();
+    }
+
+   private:
+    WaitGroup* handlers_;
+  };
+
+  void give_up() {
+    const detail::GivenUp told_at_the_end;
+    shutdown();
+  }
+
   const std::size_t stack_size_;
-  WaitGroup outstanding_;  // Handlers, and executors that stand for operations under way.
+  WaitGroup handlers_;     // Those that run, or will.
+  WaitGroup outstanding_;  // Those, too, and executors that stand for operations under way.
 };
 
 // A model of Asio's executors: what it executes is a fiber of the runtime. From a fiber, dispatch()
@@ -128,7 +159,7 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // Never parks. Throws what spawn() does.
+  // From fibers and plain threads; never parks. Throws what spawn() does.
   template <class F>
   void execute(F&& function) const {
     const lib::execution::blocking_t possibly = lib::execution::blocking.possibly;
@@ -139,7 +170,8 @@ class Executor {
     }
     weft::go(
         {.stack_size = context_->stack_size_, .name = "asio handler"},
-        Handler<std::decay_t<F>>{Executor(*context_, blocking_, true), std::forward<F>(function)});
+        Handler<std::decay_t<F>>{Context::Running(*context_), Executor(*context_, blocking_, true),
+                                 std::forward<F>(function)});
   }
 
   friend bool operator==(const Executor& a, const Executor& b) noexcept {
@@ -163,9 +195,11 @@ class Executor {
   bool tracked_;  // Whether it is one of the context's outstanding_.
 };
 
-// Members go in reverse order: first the function, then what stands for it.
+// Members go in reverse order: first the function, then what stands for it; with the last of them
+// the context may go.
 template <class F>
 struct Executor::Handler {
+  Context::Running running;
   Executor work;
   F function;
   void operator()() { std::move(function)(); }

@@ -40,13 +40,16 @@ class UseFiber {
 #if WEFT_ASIO_HAS_CANCELLATION
   // When `until` ends the wait, the operation is cancelled (cancellation_type::terminal) and its
   // end awaited: what it has to say then counts, but operation_aborted becomes timed_out if it was
-  // the deadline. An operation that knows no cancellation goes on to its own end.
+  // the deadline, which comes first if both are over. An operation that knows no cancellation goes
+  // on to its own end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
   // The same, where cancel() does it, on the operation's executor: `[&] { timer.cancel(); }`. For
-  // every Boost, and for libraries that know no cancellation slots.
+  // every Boost, and for libraries that know no cancellation slots. If cancel() throws (Asio's do
+  // on a socket that is closed), the operation goes on to its own end; the exception is thrown
+  // then, in place of the result.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);

@@ -1,6 +1,7 @@
 // One operation of Asio's that a fiber waits for; see use_fiber.hpp.
 #pragma once
 
+#include <weft/asio/detail/given_up.hpp>
 #include <weft/asio/library.hpp>
 // The library is chosen above.
 #if defined(WEFT_ASIO_STANDALONE)
@@ -25,6 +26,7 @@
 #include <type_traits>
 #include <utility>
 #include <weft/detail/exceptions.hpp>
+#include <weft/error.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>
 
@@ -163,9 +165,12 @@ class Part {
       : pending_(std::exchange(other.pending_, nullptr)), function_(other.function_) {}
   Part& operator=(Part&&) = delete;
   ~Part() {
-    if (pending_ != nullptr) pending_->done();
+    if (pending_ != nullptr) GivenUp::end(*pending_);
   }
-  void operator()() { (*function_)(); }
+  void operator()() {
+    (*function_)();
+    std::exchange(pending_, nullptr)->done();
+  }
 
  private:
   WaitGroup* pending_;
@@ -229,7 +234,7 @@ class FiberOperation {
     }
     Handler& operator=(Handler&&) = delete;
     ~Handler() {
-      if (operation_ != nullptr) operation_->pending_.done();
+      if (operation_ != nullptr) GivenUp::end(operation_->pending_);
     }
 
     template <class... Results>
@@ -250,25 +255,34 @@ class FiberOperation {
     if constexpr (kLimited) {
       const Until& until = token_.limit().until;
       if (pending_.wait_until(until)) return;
-      timed_out_ = !until.stop_requested();
+      timed_out_ = until.error() == Errc::timed_out;
       auto cancel = [this] {
-#if WEFT_ASIO_HAS_CANCELLATION
-        if constexpr (std::is_same_v<Limit, BySignal>) {
-          return signal_.emit(lib::cancellation_type::terminal);
-        } else
-#endif
-          token_.limit().cancel();
+        WEFT_TRY { end_operation(); }
+        WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       };
-      lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel));
+      // Whatever fails here, the operation goes on, and the stack is its own until it ends.
+      WEFT_TRY { lib::dispatch(place_, Part<decltype(cancel)>(pending_, cancel)); }
+      WEFT_CATCH_ALL { cancel_exception_ = std::current_exception(); }
       (void)pending_.wait_until({});
     } else {
       (void)pending_.wait_until({});
     }
   }
 
+  void end_operation() {
+#if WEFT_ASIO_HAS_CANCELLATION
+    if constexpr (std::is_same_v<Limit, BySignal>) {
+      signal_.emit(lib::cancellation_type::terminal);
+      return;
+    } else
+#endif
+      token_.limit().cancel();
+  }
+
   typename Outcome<Args...>::Value take() {
     using Results = Outcome<Args...>;
     if (exception_) std::rethrow_exception(exception_);
+    if (cancel_exception_) std::rethrow_exception(cancel_exception_);
     if (!results_) return give_up();
     ErrorCode* const within = error_within(*results_);
     if (timed_out_ && within != nullptr && *within == lib::error::operation_aborted) {
@@ -320,6 +334,7 @@ class FiberOperation {
   WaitGroup pending_;
   std::optional<std::tuple<Args...>> results_;  // By the handler.
   std::exception_ptr exception_;                // By the beginning.
+  std::exception_ptr cancel_exception_;         // By the cancellation.
   bool timed_out_ = false;
 #if WEFT_ASIO_HAS_CANCELLATION
   struct Nothing {};
