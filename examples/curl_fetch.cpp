@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <string>
 #include <weft/runtime.hpp>
 #include <weft/wait_group.hpp>
@@ -33,7 +34,12 @@ int fetch(const std::string& url, int times) {
 int main(int argc, char** argv) {
   if (argc < 2) return std::fprintf(stderr, "curl_fetch URL [TIMES]\n"), 2;
   curl_global_init(CURL_GLOBAL_DEFAULT);
-  const int status = weft::run([&] { return fetch(argv[1], argc > 2 ? std::atoi(argv[2]) : 1); });
+  int status = 1;
+  try {
+    status = weft::run([&] { return fetch(argv[1], argc > 2 ? std::atoi(argv[2]) : 1); });
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "curl_fetch: %s\n", error.what());
+  }
   curl_global_cleanup();
   return status;
 }

@@ -9,18 +9,25 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
 #include <weft/mutex.hpp>
+#include <weft/result.hpp>
 
 class Fetcher {
  public:
-  Fetcher() : set_(std::move(weft::io::WatchSet::create().value)), multi_(curl_multi_init()) {
-    auto [pipe, error] = weft::io::make_pipe();
-    wake_ = std::move(pipe);
+  // Throws std::system_error.
+  Fetcher()
+      : set_(checked(weft::io::WatchSet::create())),
+        wake_(checked(weft::io::make_pipe())),
+        multi_(curl_multi_init()) {
+    if (const auto error = set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake)) {
+      throw std::system_error(error);
+    }
     curl_multi_setopt(multi_, CURLMOPT_SOCKETFUNCTION, &Fetcher::on_socket);
     curl_multi_setopt(multi_, CURLMOPT_SOCKETDATA, this);
     curl_multi_setopt(multi_, CURLMOPT_TIMERFUNCTION, &Fetcher::on_timer);
@@ -71,9 +78,14 @@ class Fetcher {
     weft::Event done;
   };
 
+  template <class T>
+  static T checked(weft::Result<T> made) {
+    if (made.error) throw std::system_error(made.error);
+    return std::move(made.value);
+  }
+
   // All of curl's own happens here, in one fiber.
   void drive() {
-    (void)set_.add(wake_.read.native_handle(), weft::io::Ready::read, kWake);
     int running = 0;
     for (;;) {
       weft::io::WatchSet::Event events[64];

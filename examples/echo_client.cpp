@@ -171,6 +171,15 @@ class Replies {
   std::vector<std::byte> buffer_;
 };
 
+// A round trip before the load begins: the server has taken or refused the connection then.
+void begin(Connection& connection, const Options& options, Deadline deadline) {
+  const std::vector<std::byte> message(options.size, std::byte{'x'});
+  connection.stream.set_read_deadline(deadline);
+  const auto written = connection.stream.write_all(message, deadline);
+  if (Replies(connection, message).receive() && written.error) connection.fail(written.error);
+  connection.stream.set_read_deadline(Deadline::never());
+}
+
 // Sends `pipeline` requests at once, waits for all replies, and so on.
 void put_load(Connection& connection, const Options& options, Budget& budget) {
   const std::vector<std::byte> messages(options.size * options.pipeline, std::byte{'x'});
@@ -231,9 +240,11 @@ Summary run_load(const Address& address, const Options& options) {
   Connections connections(options.connections);
   for (auto& connection : connections) connection = std::make_unique<Connection>();
   for_each_at_once(connections, [&](Connection& connection) {
-    auto [stream, error] = TcpStream::connect(address, Deadline::after(timeout));
+    const Deadline deadline = Deadline::after(timeout);
+    auto [stream, error] = TcpStream::connect(address, deadline);
     connection.stream = std::move(stream);
-    if (error) connection.fail(error);
+    if (error) return connection.fail(error);
+    begin(connection, options, deadline);
   });
 
   Budget budget(options);
@@ -242,7 +253,7 @@ Summary run_load(const Address& address, const Options& options) {
   const std::int64_t start = Deadline::now_nanoseconds();
   auto load = weft::spawn([&] {
     for_each_at_once(connections, [&](Connection& connection) {
-      if (connection.outcome != Outcome::failed) put_load(connection, options, budget);
+      if (connection.outcome == Outcome::done) put_load(connection, options, budget);
     });
   });
   // One timer for the whole instead of one for each read, which would cost the client time.
@@ -337,7 +348,7 @@ int main(int argc, char** argv) {
            "requests sent before the first reply is awaited");
   line.add("--workers", options.workers, 0, 1024, "worker threads; 0: one per processor");
   line.add("--timeout", options.timeout, 0.001, 1e6,
-           "seconds for connecting, and for the last replies after --seconds");
+           "seconds for connecting with a first reply, and for the last replies after --seconds");
   line.add_flag("--json", options.json, "print one line of JSON instead of text");
   return line.run(argc, argv, [&] {
     if (options.requests == 0 && options.seconds == 0) options.seconds = 5;

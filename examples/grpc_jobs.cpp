@@ -6,6 +6,7 @@
 #include <grpc_jobs.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -116,12 +117,13 @@ int call(const std::string& address, std::size_t room) {
   for (auto& context : contexts) context.TryCancel();
   for (std::size_t i = 0; i < room; ++i) cancelled += ends.receive() == StatusCode::CANCELLED;
   for (int i = 0; i < 100; ++i) {
-    all.go([&] {
-      for (auto pause = 1ms;; pause *= 2) {
+    all.go([&, i] {
+      for (auto pause = 1ms;; pause = std::min(2 * pause, 64ms)) {
         grpc::ClientContext context;
         const StatusCode end = ask(*stub, context, 1).error_code();
         if (end != StatusCode::RESOURCE_EXHAUSTED) return (void)ends.send(end);
-        weft::this_fiber::sleep_for(pause);
+        // Not all at the same moment.
+        weft::this_fiber::sleep_for(pause + i % 8 * pause / 8);
       }
     });
   }

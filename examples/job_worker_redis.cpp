@@ -21,6 +21,11 @@ namespace {
 constexpr const char* kStream = "jobs";
 constexpr const char* kDead = "jobs:dead";
 constexpr const char* kGroup = "workers";
+// Both or nothing, wherever the worker ends: a stream keeps what has been acknowledged.
+constexpr const char* kAcknowledge =
+    "redis.call('XACK', KEYS[1], ARGV[1], ARGV[2]) return redis.call('XDEL', KEYS[1], ARGV[2])";
+
+std::string text_of(const redisReply& reply) { return {reply.str, reply.len}; }
 
 void make_group(RedisConnection& redis) {
   try {
@@ -57,8 +62,8 @@ class RedisWorker {
   std::size_t take(const redisReply& entries, bool again) {
     for (std::size_t i = 0; i < entries.elements; ++i) {
       const redisReply& entry = *entries.element[i];  // An id, and [name, value, ...].
-      const std::string id = entry.element[0]->str;
-      const std::string job = entry.element[1]->element[1]->str;
+      const std::string id = text_of(*entry.element[0]);
+      const std::string job = text_of(*entry.element[1]->element[1]);
       const std::lock_guard lock(mutex_);
       if (!running_.insert(id).second) continue;  // One of ours that takes long.
       worker_.start([this, id, job, again] { do_job(id, job, again); });
@@ -70,7 +75,7 @@ class RedisWorker {
     try {
       if (again && deliveries(id) > options_.tries) {
         redis_.ask({"XADD", kDead, "*", "job", job});
-        redis_.ask({"XACK", kStream, kGroup, id});
+        acknowledge(id);
       } else {
         attempt(id, job);
       }
@@ -90,7 +95,11 @@ class RedisWorker {
                   std::to_string(options_.abandoned_ms), "JUSTID"});
       return;
     }
-    redis_.ask({"XACK", kStream, kGroup, id});
+    acknowledge(id);
+  }
+
+  void acknowledge(const std::string& id) {
+    redis_.ask({"EVAL", kAcknowledge, "1", kStream, kGroup, id});
   }
 
   // How often the job has been handed out.
@@ -119,9 +128,15 @@ void enqueue(RedisConnection& redis, int jobs) {
 }
 
 void report(RedisConnection& redis) {
-  const auto pending = redis.ask({"XPENDING", kStream, kGroup});
+  const auto left = redis.ask({"XLEN", kStream});
   const auto dead = redis.ask({"XLEN", kDead});
-  std::printf("unacknowledged %lld, dead %lld\n", pending->element[0]->integer, dead->integer);
+  std::printf("unacknowledged %lld, dead %lld\n", left->integer, dead->integer);
+  const auto pending = redis.ask({"XPENDING", kStream, kGroup});
+  const redisReply& workers = *pending->element[3];  // Nil, if nobody has any.
+  for (std::size_t i = 0; i < workers.elements; ++i) {
+    const redisReply& worker = *workers.element[i];
+    std::printf("%s has %s\n", worker.element[0]->str, worker.element[1]->str);
+  }
 }
 
 }  // namespace

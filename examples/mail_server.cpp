@@ -1,6 +1,8 @@
 // A line protocol in few lines: enough SMTP to take mail, which it prints. A fiber for each client.
 //
 //   mail_server 127.0.0.1:2525 & curl smtp://127.0.0.1:2525 --mail-rcpt a@b.c -T letter
+#include <strings.h>
+
 #include <csignal>
 #include <iostream>
 #include <span>
@@ -11,6 +13,7 @@
 #include <weft/runtime.hpp>
 
 constexpr std::chrono::minutes kPatience(1);  // With a client that is silent, or does not read.
+constexpr std::size_t kLargest = 1'000'000;   // Letter, in bytes.
 
 // The next line, without its end; `read` keeps what has come behind it. False at the end.
 bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
@@ -25,25 +28,41 @@ bool next(weft::net::ByteStream& stream, std::string& read, std::string& line) {
   return true;
 }
 
+// A letter, up to its dot; what is too much of it is not kept. False at the connection's end.
+bool next_letter(weft::net::ByteStream& stream, std::string& read, std::string& letter) {
+  letter.clear();
+  for (std::string line; next(stream, read, line);) {
+    if (line == ".") return true;
+    if (letter.size() <= kLargest) letter += line.substr(line.starts_with("..") ? 1 : 0) + "\n";
+  }
+  return false;
+}
+
 void talk(weft::net::ByteStream& stream) {
   const auto say = [&](const std::string& text) {
     (void)stream.write_all(std::as_bytes(std::span(text)), kPatience);
   };
   say("220 mail_server\r\n");
-  std::string read, line, mail;
-  for (bool in_letter = false; mail.size() < 1'000'000 && next(stream, read, line);) {
-    const bool is_text = in_letter && line != ".";
-    if (is_text) mail += line.substr(line.starts_with("..") ? 1 : 0) + "\n";
-    if (is_text) continue;
-    const auto is = [&](const char* verb) { return !in_letter && line.starts_with(verb); };
+  std::string read, line, from, to, letter;
+  while (to.size() < kLargest && next(stream, read, line)) {
+    const auto is = [&](const char* verb) { return ::strncasecmp(line.c_str(), verb, 4) == 0; };
     if (is("QUIT")) return say("221 bye\r\n");
-    if (in_letter) std::cout << mail << std::flush;
-    if (in_letter || is("HELO") || is("RSET")) mail.clear();
-    const bool names = is("MAIL") || is("RCPT");
-    if (names) mail += line + "\n";
-    const bool known = in_letter || is("HELO") || is("RSET") || names || is("NOOP");
-    in_letter = is("DATA");
-    say(in_letter ? "354 go on\r\n" : known ? "250 fine\r\n" : "502 what?\r\n");
+    if (is("DATA") && !to.empty()) {
+      say("354 go on\r\n");
+      if (!next_letter(stream, read, letter)) return;
+      const bool fits = letter.size() <= kLargest;
+      if (fits) std::cout << from + to + letter << std::flush;
+      say(fits ? "250 fine\r\n" : "552 too large\r\n");
+    } else if (is("DATA") || (is("RCPT") && from.empty())) {
+      say("503 not yet\r\n");
+      continue;
+    } else {
+      const bool known = is("HELO") || is("RSET") || is("MAIL") || is("RCPT") || is("NOOP");
+      say(known ? "250 fine\r\n" : "502 what?\r\n");
+    }
+    if (is("RCPT")) to += line + "\n";
+    if (is("DATA") || is("HELO") || is("RSET") || is("MAIL")) from.clear(), to.clear();
+    if (is("MAIL")) from = line + "\n";
   }
 }
 

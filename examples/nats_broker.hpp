@@ -63,10 +63,12 @@ class Broker {
     jsConsumerInfo* workers = nullptr;
     jsStreamInfo* dead = nullptr;
     check(js_GetConsumerInfo(&workers, context(), "JOBS", "workers", nullptr, nullptr), "consumer");
-    const auto left = workers->NumAckPending + static_cast<std::int64_t>(workers->NumPending);
+    const auto taken = workers->NumAckPending;
+    const auto left = taken + static_cast<std::int64_t>(workers->NumPending);
     jsConsumerInfo_Destroy(workers);
     check(js_GetStreamInfo(&dead, context(), "DEAD", nullptr, nullptr), "dead letters");
     std::printf("unacknowledged %ld, dead %lu\n", left, dead->State.Msgs);
+    std::printf("all have %ld\n", taken);
     jsStreamInfo_Destroy(dead);
   }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "notes_store.hpp"
-#include "postgres_session.hpp"
+#include "postgres_pool.hpp"
 
 namespace {
 

@@ -1,20 +1,17 @@
-// libpq on fibers: its calls that do not block, weft::io::Watch for the waits between them, and a
-// pool of sessions with a cap. All calls park; from fibers.
+// libpq on fibers: its calls that do not block, and weft::io::Watch for the waits between them. All
+// calls park; from fibers.
 #pragma once
 
 #include <libpq-fe.h>
 
 #include <chrono>
-#include <cstddef>
 #include <memory>
-#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
-#include <weft/blocking.hpp>
-#include <weft/channel.hpp>
+#include <weft/blocking_group.hpp>
 #include <weft/error.hpp>
 #include <weft/io.hpp>
 
@@ -25,15 +22,31 @@ struct PostgresError : std::runtime_error {
 
 struct Query {
   const char* text;
-  std::vector<std::string> values = {};
+  std::vector<std::string> values = {};  // Without NUL, which PostgreSQL's texts cannot have.
 };
+
+// The threads for calls of libpq's that wait: it looks up names, and asks for a cancel. Never
+// destroyed, as a call that hangs would keep the program from its end.
+inline weft::BlockingGroup& libpq_threads() {
+  static auto& group = *new weft::BlockingGroup({.name = "libpq"});
+  return group;
+}
+
+// Makes a call on one of these. It owns all that it uses: it may go on when `until` has ended the
+// wait.
+template <class F>
+auto call_aside(F call, const weft::Until& until) {
+  auto made = libpq_threads().run(std::move(call), until);
+  if (made.error) throw PostgresError(made.error.message());
+  return std::move(made.value);
+}
 
 class PostgresSession {
  public:
   using Answer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
   PostgresSession(const std::string& where, const weft::Until& until)
-      : raw_(PQconnectStart(where.c_str()), &PQfinish) {
+      : raw_(call_aside([where] { return Raw(PQconnectStart(where.c_str()), &PQfinish); }, until)) {
     for (auto next = PGRES_POLLING_WRITING; next != PGRES_POLLING_OK;) {
       if (PQstatus(raw_.get()) == CONNECTION_BAD || next == PGRES_POLLING_FAILED) fail();
       watch();  // The socket may be another one after each step.
@@ -41,15 +54,16 @@ class PostgresSession {
         throw PostgresError("no connection in time");
       }
       (void)watch_.release();
-      next = PQconnectPoll(raw_.get());
+      // It may go on to the next host.
+      next = call_aside([raw = raw_] { return PQconnectPoll(raw.get()); }, until);
     }
     watch();
     if (PQsetnonblocking(raw_.get(), 1) != 0 || PQenterPipelineMode(raw_.get()) == 0) fail();
   }
 
   // The answers, in the order of the queries, which travel in one round trip. When one fails, those
-  // behind it are not done. When `until` comes first, the server is asked to cancel, and the
-  // session can go on.
+  // behind it are not done. When `until` comes first, the server is asked to cancel, for 3 s at
+  // most, and the session can go on.
   std::vector<Answer> ask(std::span<const Query> queries, const weft::Until& until) {
     is_idle_ = false;
     for (const Query& query : queries) send(query);
@@ -69,11 +83,14 @@ class PostgresSession {
     return std::move(ask(std::span(&query, 1), until).front());
   }
 
-  // False after a call that has left it in the middle of something.
-  [[nodiscard]] bool is_idle() const { return is_idle_; }
+  // False after a call that has left it in the middle of something, a transaction, say.
+  [[nodiscard]] bool is_idle() const {
+    return is_idle_ && PQtransactionStatus(raw_.get()) == PQTRANS_IDLE;
+  }
 
  private:
   using Ready = weft::io::Ready;
+  using Raw = std::shared_ptr<PGconn>;  // Shared with calls that nobody waits for any more.
 
   [[noreturn]] void fail() { throw PostgresError(PQerrorMessage(raw_.get())); }
 
@@ -93,7 +110,10 @@ class PostgresSession {
 
   void send(const Query& query) {
     std::vector<const char*> texts;
-    for (const std::string& value : query.values) texts.push_back(value.c_str());
+    for (const std::string& value : query.values) {
+      if (value.find('\0') != std::string::npos) throw PostgresError("a value with a NUL");
+      texts.push_back(value.c_str());
+    }
     const int count = static_cast<int>(texts.size());
     if (PQsendQueryParams(raw_.get(), query.text, count, nullptr, texts.data(), nullptr, nullptr,
                           0) == 0) {
@@ -117,58 +137,20 @@ class PostgresSession {
     }
   }
 
-  // By a connection of its own, which libpq waits for: not on a worker.
+  // By a connection of its own, which libpq waits for. Without an answer the session is lost.
   void cancel(std::vector<Answer>& answers) {
-    std::unique_ptr<PGcancel, decltype(&PQfreeCancel)> request(PQgetCancel(raw_.get()),
-                                                               &PQfreeCancel);
-    weft::blocking([&] {
-      char reason[256];
-      return PQcancel(request.get(), reason, sizeof reason);
-    });
-    if (!receive(answers, std::chrono::seconds(5))) throw PostgresError("no answer to a cancel");
+    const weft::Until limit = std::chrono::seconds(3);
+    const std::shared_ptr<PGcancel> request(PQgetCancel(raw_.get()), &PQfreeCancel);
+    (void)call_aside(
+        [request] {
+          char reason[256];
+          return PQcancel(request.get(), reason, sizeof reason);
+        },
+        limit);
+    if (!receive(answers, limit)) throw PostgresError("no answer to a cancel");
   }
 
-  std::unique_ptr<PGconn, decltype(&PQfinish)> raw_;
+  Raw raw_;
   weft::io::Watch watch_;  // Ends before the connection closes its socket.
   bool is_idle_ = true;
-};
-
-// A channel of sessions, empty ones at first, is a pool with a cap: who finds none waits.
-class PostgresPool {
- public:
-  // Each new session is asked `first`, in one round trip, and so in one transaction.
-  PostgresPool(std::string where, std::size_t connections, std::vector<Query> first)
-      : where_(std::move(where)), first_(std::move(first)), idle_(connections) {
-    for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
-  }
-
-  // What `use` returns, which is called with a session that nobody else has.
-  template <class Use>
-  auto with_session(const weft::Until& until, Use use) {
-    std::optional<std::unique_ptr<PostgresSession>> session;
-    if (idle_.receive_until(session, until) != weft::ChannelStatus::ok) {
-      throw PostgresError("no connection is free");
-    }
-    const GiveBack give_back{idle_, *session};
-    if (*session == nullptr) {
-      auto fresh = std::make_unique<PostgresSession>(where_, until);
-      (void)fresh->ask(first_, until);
-      *session = std::move(fresh);
-    }
-    return use(**session);
-  }
-
- private:
-  struct GiveBack {
-    ~GiveBack() {
-      if (session != nullptr && !session->is_idle()) session.reset();
-      (void)idle.send(std::move(session));  // There is room for all.
-    }
-    weft::Channel<std::unique_ptr<PostgresSession>>& idle;
-    std::unique_ptr<PostgresSession>& session;
-  };
-
-  const std::string where_;
-  const std::vector<Query> first_;
-  weft::Channel<std::unique_ptr<PostgresSession>> idle_;
 };

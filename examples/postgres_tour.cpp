@@ -11,7 +11,7 @@
 #include <weft/task_group.hpp>
 
 #include "command_line.hpp"
-#include "postgres_session.hpp"
+#include "postgres_pool.hpp"
 
 namespace {
 
@@ -74,6 +74,19 @@ void give_up(PostgresSession& session) {
   std::printf("the session goes on: %s\n", number_of(session) == before ? "yes" : "no");
 }
 
+// A transaction that a caller has not ended goes with its session, and the next one gets another.
+void leave_open(const std::string& where) {
+  PostgresPool pool(where, 1, {{"SET application_name = 'postgres_tour'"}});
+  pool.with_session(kPatience, [](PostgresSession& session) {
+    const std::vector<Query> begin = {{"BEGIN"}, {"SET LOCAL application_name = 'left open'"}};
+    (void)session.ask(begin, kPatience);
+  });
+  pool.with_session(kPatience, [](PostgresSession& session) {
+    const auto answer = session.ask({"SHOW application_name"}, kPatience);
+    std::printf("the next session is that of %s\n", PQgetvalue(answer.get(), 0, 0));
+  });
+}
+
 int tour(const std::string& where, std::size_t connections, int fibers) {
   PostgresPool pool(where, connections, {{"SET application_name = 'postgres_tour'"}});
   pool.with_session(kPatience, [](PostgresSession& session) {
@@ -85,6 +98,7 @@ int tour(const std::string& where, std::size_t connections, int fibers) {
     compare_round_trips(session, 1000);
     give_up(session);
   });
+  leave_open(where);
   return 0;
 }
 

@@ -4,8 +4,10 @@
 
 #include <hiredis/hiredis.h>
 
+#include <chrono>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -34,10 +36,12 @@ class RedisConnection {
     if (error) throw RedisError(error.message());
     watch_ = std::move(watch);
     reader_ = weft::spawn([this] { read_answers(); });
+    writer_ = weft::spawn([this] { write_questions(); });
   }
   ~RedisConnection() {
-    watch_.close();  // Ends the reader's wait.
+    lose("the connection is closed");
     reader_.join();
+    writer_.join();
     watch_ = {};
     redisFree(context_);
   }
@@ -45,7 +49,8 @@ class RedisConnection {
   RedisConnection& operator=(const RedisConnection&) = delete;
 
   // Throws RedisError; when `until` ends the wait, too, and the answer is dropped when it comes.
-  Reply ask(const std::vector<std::string>& words, const weft::Until& until = {}) {
+  Reply ask(const std::vector<std::string>& words,
+            const weft::Until& until = std::chrono::seconds(5)) {
     std::vector<const char*> texts;
     std::vector<std::size_t> sizes;
     for (const std::string& word : words) {
@@ -55,13 +60,13 @@ class RedisConnection {
     const auto question = std::make_shared<Question>();
     {
       const std::lock_guard lock(mutex_);
-      if (broken_) throw RedisError("the connection is lost");
+      if (!lost_.empty()) throw RedisError(lost_);
       redisAppendCommandArgv(context_, static_cast<int>(words.size()), texts.data(), sizes.data());
       questions_.push_back(question);
     }
-    flush();
+    unsent_.set();
     if (!question->answered.wait_until(until)) throw RedisError("no answer in time");
-    if (question->reply == nullptr) throw RedisError("the connection is lost");
+    if (question->reply == nullptr) throw RedisError(lost_);
     if (question->reply->type == REDIS_REPLY_ERROR) throw RedisError(question->reply->str);
     return std::move(question->reply);
   }
@@ -72,39 +77,64 @@ class RedisConnection {
     Reply reply;  // Empty: there will be none.
   };
 
-  void flush() {
-    const std::lock_guard one_writer(writing_);
-    for (int done = 0; done == 0;) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (broken_ || redisBufferWrite(context_, &done) != REDIS_OK) return;  // The reader tells.
+  // A fiber of its own: who asks waits for the answer alone, and no longer than its limit.
+  void write_questions() {
+    for (;;) {
+      unsent_.wait();
+      unsent_.reset();
+      for (int done = 0; done == 0;) {
+        if (const std::string error = write_some(done); !error.empty()) return lose(error);
+        if (done == 0 && watch_.wait(weft::io::Ready::write).error) return;
       }
-      if (done == 0 && watch_.wait(weft::io::Ready::write).error) return;
+    }
+  }
+  void read_answers() {
+    while (!watch_.wait(weft::io::Ready::read).error) {
+      if (const std::string error = read_some(); !error.empty()) return lose(error);
     }
   }
 
-  void read_answers() {
-    while (!watch_.wait(weft::io::Ready::read).error) {
-      const std::lock_guard lock(mutex_);
-      void* reply = nullptr;
-      if (redisBufferRead(context_) != REDIS_OK) break;
-      while (redisGetReplyFromReader(context_, &reply) == REDIS_OK && reply != nullptr) {
-        questions_.front()->reply.reset(static_cast<redisReply*>(reply));
-        questions_.front()->answered.set();
-        questions_.pop_front();
-      }
-    }
+  // What went wrong; empty: nothing.
+  std::string write_some(int& done) {
     const std::lock_guard lock(mutex_);
-    broken_ = true;
-    for (const auto& question : questions_) question->answered.set();
-    questions_.clear();
+    if (!lost_.empty()) return lost_;
+    return redisBufferWrite(context_, &done) == REDIS_OK ? "" : context_->errstr;
+  }
+  // The same.
+  std::string read_some() {
+    const std::lock_guard lock(mutex_);
+    if (redisBufferRead(context_) != REDIS_OK) return context_->errstr;
+    for (;;) {
+      void* next = nullptr;
+      if (redisGetReplyFromReader(context_, &next) != REDIS_OK) return context_->errstr;
+      Reply reply(static_cast<redisReply*>(next));
+      if (reply == nullptr) return "";
+      if (questions_.empty()) {  // There are too many clients, say.
+        return reply->type == REDIS_REPLY_ERROR ? reply->str : "an answer that nobody asked for";
+      }
+      questions_.front()->reply = std::move(reply);
+      questions_.front()->answered.set();
+      questions_.pop_front();
+    }
+  }
+
+  // Ends all waits, now and later.
+  void lose(const std::string& why) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (lost_.empty()) lost_ = why;
+      for (const auto& question : questions_) question->answered.set();
+      questions_.clear();
+    }
+    watch_.close();
+    unsent_.set();
   }
 
   redisContext* context_;  // Used with mutex_ held; never while something is waited for.
   weft::io::Watch watch_;
   weft::Mutex mutex_;
-  weft::Mutex writing_;
+  weft::Event unsent_;
   std::deque<std::shared_ptr<Question>> questions_;  // In the order of their answers.
-  bool broken_ = false;
-  weft::JoinHandle<void> reader_;
+  std::string lost_;  // Why; empty: it is not. Does not change once it is said.
+  weft::JoinHandle<void> reader_, writer_;
 };

@@ -31,10 +31,11 @@ int count(const std::string& place, int fibers, int rounds) {
   // An answer that does not come in time is dropped when it comes; what was asked later gets its
   // own.
   try {
-    redis.ask({"BLPOP", "nothing", "0.3"}, std::chrono::milliseconds(1));
+    redis.ask({"BLPOP", "nothing", "0"}, std::chrono::milliseconds(1));
   } catch (const RedisError& error) {
     std::printf("%s\n", error.what());
   }
+  RedisConnection(place).ask({"RPUSH", "nothing", "something"});
   std::printf("the connection goes on: %s\n", redis.ask({"PING"})->str);
   return 0;
 }

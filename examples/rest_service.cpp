@@ -9,10 +9,10 @@
 // where notes are kept, else in memory. SIGTERM ends it: what has been asked is answered.
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <weft/go.hpp>
@@ -50,7 +50,10 @@ json to_json(const Note& note) { return {{"id", note.id}, {"text", note.text}}; 
 
 // 0, which no note has, for what is no number.
 std::int64_t id_of(const Request& request) {
-  return std::strtoll(request.parameter("id").c_str(), nullptr, 10);
+  const std::string text(request.parameter("id"));
+  std::int64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return error == std::errc() && end == text.data() + text.size() ? id : 0;
 }
 
 class Service {
@@ -103,6 +106,9 @@ class Service {
       return answer(response, 400, {{"error", "an object with a text is needed"}});
     }
     const auto text = note["text"].get<std::string>();
+    if (text.find('\0') != std::string::npos) {  // Not every store has a place for it.
+      return answer(response, 400, {{"error", "a text without NUL is needed"}});
+    }
     answer(response, 201, to_json({store_->add(text, request.context()), text}));
   }
 

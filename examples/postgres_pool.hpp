@@ -1,0 +1,53 @@
+// A pool of sessions with PostgreSQL. All calls park; from fibers.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/until.hpp>
+
+#include "postgres_session.hpp"
+
+// A channel of sessions, empty ones at first, is a pool with a cap: who finds none waits.
+class PostgresPool {
+ public:
+  // Each new session is asked `first`, in one round trip, and so in one transaction.
+  PostgresPool(std::string where, std::size_t connections, std::vector<Query> first)
+      : where_(std::move(where)), first_(std::move(first)), idle_(connections) {
+    for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
+  }
+
+  // What `use` returns, which is called with a session that nobody else has.
+  template <class Use>
+  auto with_session(const weft::Until& until, Use use) {
+    std::optional<std::unique_ptr<PostgresSession>> session;
+    if (idle_.receive_until(session, until) != weft::ChannelStatus::ok) {
+      throw PostgresError("no connection is free");
+    }
+    const GiveBack give_back{idle_, *session};
+    if (*session == nullptr) {
+      auto fresh = std::make_unique<PostgresSession>(where_, until);
+      (void)fresh->ask(first_, until);
+      *session = std::move(fresh);
+    }
+    return use(**session);
+  }
+
+ private:
+  struct GiveBack {
+    ~GiveBack() {
+      if (session != nullptr && !session->is_idle()) session.reset();
+      (void)idle.send(std::move(session));  // There is room for all.
+    }
+    weft::Channel<std::unique_ptr<PostgresSession>>& idle;
+    std::unique_ptr<PostgresSession>& session;
+  };
+
+  const std::string where_;
+  const std::vector<Query> first_;
+  weft::Channel<std::unique_ptr<PostgresSession>> idle_;
+};
