@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <span>
 #include <string>
 #include <system_error>
@@ -190,6 +191,40 @@ TEST_CASE("a program whose end cannot be waited for is ended") {
                     {Call::control_epoll, ENOSPC},
                     {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory)});
+}
+
+// As one that has left its group.
+FIBER_TEST_CASE("a program is killed, also where its group is not") {
+  weft::test::arm({Call::kill_process, ESRCH}, 1);
+  const auto ran = weft::io::run_command({"sleep", "1000"}, {}, Deadline::past());
+  CHECK(weft::test::disarm());
+  CHECK(ran.error == weft::Errc::timed_out);
+  CHECK(ran.value.status.signal == SIGKILL);
+  CHECK(!has_children());
+}
+
+// As one that has become another user's.
+FIBER_TEST_CASE(
+    "a program that may not be killed is left to itself, and reaped once it has ended") {
+  std::array<int, 2> ends{};
+  CHECK(::pipe(ends.data()) == 0);  // The program has it, too.
+  const std::string report = "/dev/fd/" + std::to_string(ends[1]);
+  const std::string script = "echo $$ > " + report + "; echo more; exec sleep 1000";
+  weft::test::arm({Call::kill_process, EPERM, 2}, 1);
+  const auto ran = weft::io::run_command({"sh", "-c", script}, {.most_output = 1});
+  CHECK(weft::test::disarm());
+  CHECK(ran.error == std::errc::file_too_large);
+  CHECK(ran.value.status.code == -1);
+  CHECK(has_children());
+  std::array<char, 32> number{};
+  CHECK(::read(ends[0], number.data(), number.size() - 1) > 0);
+  const int process = std::atoi(number.data());
+  CHECK(::kill(process, SIGKILL) == 0);
+  siginfo_t end{};
+  CHECK(::waitid(P_PID, static_cast<id_t>(process), &end, WEXITED | WNOWAIT) == 0);
+  CHECK(weft::io::run_command({"true"}).value.status.success());
+  CHECK(!has_children());
+  for (const int each : ends) ::close(each);
 }
 
 }  // namespace

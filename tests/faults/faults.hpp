@@ -39,6 +39,7 @@ enum class Call : std::uint8_t {
   start_process,     // posix_spawnp
   open_process,      // pidfd_open
   await_process,     // waitid
+  kill_process,      // kill
   look_up,           // getaddrinfo; EAI_AGAIN and the like, without their sign
   make_socket,       // socket
   make_pair,         // socketpair

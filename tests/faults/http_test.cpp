@@ -93,7 +93,15 @@ void serve(What what) {
   expect_none(refused);
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
-  auto serving = weft::spawn([&server, &listener = listener] { (void)server.serve(listener); });
+  auto serving = weft::spawn([&server, &listener = listener] {
+    // Without a server nobody is to wait in the listener's queue.
+    struct CloseAtEnd {
+      weft::net::TcpListener& listener;
+      ~CloseAtEnd() { listener.close(); }
+    };
+    const CloseAtEnd close_at_end{listener};
+    (void)server.serve(listener);
+  });
   std::exception_ptr failed;
   try {
     const std::string url = "http://127.0.0.1:" + std::to_string(address.port()) + "/";
@@ -112,7 +120,11 @@ void serve(What what) {
   }
   server.shutdown(Deadline::after(20s));
   listener.close();
-  serving.join();
+  try {
+    serving.join();
+  } catch (...) {
+    failed = std::current_exception();
+  }
   if (failed) std::rethrow_exception(failed);
 }
 void serve_bodies() { serve(What::bodies); }

@@ -135,6 +135,7 @@ const char* to_string(Call call) noexcept {
                                  "posix_spawnp",
                                  "pidfd_open",
                                  "waitid",
+                                 "kill",
                                  "getaddrinfo",
                                  "socket",
                                  "socketpair",

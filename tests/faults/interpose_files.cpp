@@ -2,6 +2,7 @@
 // processes.
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -108,6 +109,9 @@ int posix_spawnp(pid_t* process, const char* file, const posix_spawn_file_action
 int waitid(idtype_t kind, id_t which, siginfo_t* end, int options) {
   return fails(Call::await_process) ? -1
                                     : real<decltype(waitid)>("waitid")(kind, which, end, options);
+}
+int kill(pid_t process, int signal) noexcept {
+  return fails(Call::kill_process) ? -1 : real<decltype(kill)>("kill")(process, signal);
 }
 
 }  // extern "C"

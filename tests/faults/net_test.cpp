@@ -126,6 +126,10 @@ TEST_CASE("an echo server bears what befalls its accepts") {
                        {Call::accept_socket, EMFILE, 5},
                        {Call::accept_socket, ENFILE},
                        {Call::accept_socket, ENOBUFS},
+                       {Call::accept_socket, EPERM},
+                       {Call::accept_socket, EOPNOTSUPP, 2},
+                       {Call::accept_socket, ETIMEDOUT, 2},
+                       {Call::accept_socket, ENOPROTOOPT, 2},
                        {Call::accept_socket, ECONNABORTED, 3},
                        {Call::accept_socket, EINTR, 3},
                        {Call::accept_socket, EAGAIN, 3}});
