@@ -3,19 +3,19 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
 #include <weft/runtime.hpp>
-#include <weft/this_fiber.hpp>
 
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
+using weft::test::await_parked;
 using namespace std::chrono_literals;
 
 namespace {
@@ -28,16 +28,6 @@ void send_signal(int number) {
 #else
   (void)::kill(::getpid(), number);
 #endif
-}
-
-// Lets others run until a fiber is parked for `reason`, in the words of a dump.
-void await_parked(const Runtime& runtime, const std::string& reason) {
-  for (;;) {
-    std::ostringstream dump;
-    runtime.dump(dump);
-    if (dump.str().find("parked: " + reason) != std::string::npos) return;
-    this_fiber::yield();
-  }
 }
 
 }  // namespace

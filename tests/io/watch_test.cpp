@@ -7,7 +7,6 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
-#include <sstream>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -15,14 +14,14 @@
 #include <weft/descriptor.hpp>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
-#include <weft/metrics.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
-#include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
+using weft::test::await_parked;
 using namespace std::chrono_literals;
 using io::Ready;
 using io::Watch;
@@ -56,16 +55,6 @@ class Foreign {
  private:
   std::array<int, 2> ends_{-1, -1};
 };
-
-// Lets others run until a fiber is parked for `reason`, in the words of a dump.
-void await_parked(const Runtime& runtime, const std::string& reason) {
-  for (;;) {
-    std::ostringstream dump;
-    runtime.dump(dump);
-    if (dump.str().find("parked: " + reason) != std::string::npos) return;
-    this_fiber::yield();
-  }
-}
 
 }  // namespace
 
@@ -278,7 +267,7 @@ FIBER_TEST_CASE("a stop ends the wait for a set, and a pipe's reads and writes")
   auto writes = spawn([&end = full.write, &token] {
     return io::write_all(end, std::vector<std::byte>(1 << 20), token).error;
   });
-  while (metrics::read().runtimes.at(0).parked_count < 3) this_fiber::yield();
+  await_parked(3);
   (void)source.request_stop();
   CHECK(waits.join() == Errc::cancelled);
   CHECK(reads.join() == Errc::cancelled);

@@ -10,11 +10,11 @@
 #include <weft/context.hpp>
 #include <weft/descriptor.hpp>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 #include "tests/support/random.hpp"
 
 using namespace weft;
@@ -43,7 +43,7 @@ FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
     return error;
   });
   auto accept = spawn([&] { return listener.accept(token).error; });
-  while (metrics::read().runtimes.at(0).parked_count < 3) this_fiber::yield();
+  await_parked(3);
   source.request_stop();
   CHECK(read.join() == Errc::cancelled);
   CHECK(write.join() == Errc::cancelled);
@@ -80,7 +80,7 @@ FIBER_TEST_CASE(
   auto send = spawn([&stream = other_client, &token, &file, size = much.size()] {
     return stream.send_file(file.get(), 0, size, token).error;
   });
-  while (metrics::read().runtimes.at(0).parked_count < 4) this_fiber::yield();
+  await_parked(4);
   source.request_stop();
   CHECK(read.join() == Errc::cancelled);
   CHECK(write.join() == Errc::cancelled);

@@ -4,13 +4,13 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -19,15 +19,6 @@ using net::TcpListener;
 using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/close");
-
-namespace {
-
-// Lets others run until so many fibers wait. From a fiber or a plain thread.
-void await_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 FIBER_TEST_CASE("closing a stream ends a read that waits") {
   auto [client, server] = connected_pair();

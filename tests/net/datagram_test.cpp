@@ -8,13 +8,13 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/net/select.hpp>
 #include <weft/select.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 #include "tests/support/random.hpp"
 
 using namespace weft;
@@ -83,9 +83,7 @@ void exchange_datagrams() {
 }
 
 // Lets others run until one of them waits for a datagram.
-void await_receiver() {
-  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
-}
+void await_receiver() { await_parked(1); }
 
 template <class Where>
 void end_waits() {

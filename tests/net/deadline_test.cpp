@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -128,7 +128,7 @@ FIBER_TEST_CASE("a deadline set by another fiber ends a read that waits") {
     std::array<std::byte, 8> buffer;
     return stream.read_some(buffer).error;
   });
-  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
+  await_parked(1);
   client.set_read_deadline(Deadline::after(1ms));
   CHECK(reader.join() == Errc::timed_out);
 
@@ -158,7 +158,7 @@ FIBER_TEST_CASE("a stream's deadline ends a write that waits") {
     const std::vector<std::byte> much(std::size_t{16} << 20);
     return stream.write_all(much).error;
   });
-  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
+  await_parked(1);
   client.set_write_deadline(Deadline::after(1ms));
   CHECK(writer.join() == Errc::timed_out);
 }

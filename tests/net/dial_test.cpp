@@ -6,11 +6,10 @@
 #include <string_view>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
-#include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -98,7 +97,7 @@ FIBER_TEST_CASE("an address that does not answer delays the next one only by the
   CHECK(net::dial(hangs, Deadline::after(20ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
   std::stop_source stop;
   auto caller = spawn([&] { return net::dial(hangs, stop.get_token()).error; });
-  while (metrics::read().runtimes.at(0).parked_count == 0) this_fiber::yield();
+  await_parked(1);
   (void)stop.request_stop();
   CHECK(caller.join() == Errc::cancelled);
 }

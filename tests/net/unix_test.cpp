@@ -13,14 +13,13 @@
 #include <vector>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
-#include <weft/metrics.hpp>
 #include <weft/net/select.hpp>
 #include <weft/net/unix_listener.hpp>
 #include <weft/select.hpp>
-#include <weft/this_fiber.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -53,11 +52,6 @@ UnixListener listen_on(const UnixAddress& address, const net::UnixListenOptions&
   auto [listener, error] = UnixListener::listen(address, options);
   CHECK(error == std::error_code{});
   return std::move(listener);
-}
-
-// Lets others run until so many of them wait.
-void await_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
 }
 
 net::UnixStreamPair make_pair() {

@@ -9,6 +9,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 namespace {
 
@@ -26,10 +27,6 @@ std::string written_by(void (*write)(std::ostream&)) {
   return out.str();
 }
 
-void wait_until_parked(std::uint64_t count) {
-  while (weft::metrics::read().runtimes.at(0).parked_count < count) weft::this_fiber::yield();
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("observe/dump");
@@ -37,7 +34,7 @@ TEST_SUITE_BEGIN("observe/dump");
 FIBER_TEST_CASE("a dump in JSON has each living fiber, with a name that needs escaping") {
   weft::Event event;
   for (int i = 0; i < 300; ++i) weft::go({.name = "a \"b\"\n"}, [&] { event.wait(); });
-  wait_until_parked(300);
+  weft::test::await_parked(300);
   const std::string text = written_by(&weft::dump::write_json);
   CHECK(text.starts_with(R"({"fibers":[{)"));
   CHECK(text.ends_with("}]}"));
@@ -58,7 +55,7 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
     mutex.lock();
     mutex.unlock();
   });
-  wait_until_parked(6);
+  weft::test::await_parked(6);
   // A fiber is seen as parked a little earlier than its calls are seen.
   std::string text;
   while (count_of(text, "[event] 5\n") != 1 || count_of(text, "[mutex] 1\n") != 1) {

@@ -1,25 +1,17 @@
 #include <chrono>
 #include <stop_token>
 #include <weft/context.hpp>
-#include <weft/metrics.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
+using weft::test::await_parked;
 using namespace std::chrono_literals;
 using weft::test::Event;
-
-namespace {
-
-// Lets others run until so many fibers are parked: all that wait, where nobody else does.
-void wait_until_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("pool/cancel");
 
@@ -50,7 +42,7 @@ FIBER_TEST_CASE("a stop ends waits for a task, for idleness and for the end") {
   auto of_task = spawn([&] { return task.wait_until(context); });
   auto of_idleness = spawn([&] { return pool.wait_idle_until(context); });
   auto of_end = spawn([&] { return pool.join_until(context); });
-  wait_until_parked(3);
+  await_parked(3);
   context.cancel();
   CHECK_FALSE(of_task.join());
   CHECK_FALSE(of_idleness.join());
@@ -76,7 +68,7 @@ FIBER_TEST_CASE("a task that stops waiting for its own pool has its slot back") 
     return ended;
   });
   started.wait();
-  wait_until_parked(1);  // The outer task, on its way from giving its slot back to its wait.
+  await_parked(1);  // The outer task, on its way from giving its slot back to its wait.
   source.request_stop();
   this_fiber::yield();
   CHECK_FALSE(outer.ready());  // The inner task runs in the only slot.

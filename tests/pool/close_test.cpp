@@ -5,26 +5,17 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 #include "tests/support/random.hpp"
 
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-// Lets others run until so many fibers are parked: all that wait, where nobody else does.
-void wait_until_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("pool/close");
 
@@ -70,7 +61,7 @@ FIBER_TEST_CASE("after close(discard) no task starts, and who waits for one is t
       spawn([&] { CHECK_THROWS_AS(pool.run([&] { started.fetch_add(1); }), std::system_error); });
   wait_until_true([&] { return pool.stats().queued == 42; });
   auto waiter = spawn([&] { waited.wait(); });
-  wait_until_parked(2);  // This one, and the one in run().
+  await_parked(2);  // This one, and the one in run().
   pool.close(Close::discard);
   CHECK(held.use_count() == 1);
   CHECK(waited.ready());
@@ -230,7 +221,7 @@ FIBER_TEST_CASE("many may join, and join waits for the close to come") {
       joined.fetch_add(1);
     }));
   }
-  wait_until_parked(5);
+  await_parked(5);
   CHECK(pool.submit([] {}));
   CHECK(!pool.join_until(1ms));
   CHECK(joined.load() == 0);

@@ -5,23 +5,14 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-// Lets others run until so many fibers are parked: all that wait, where nobody else does.
-void wait_until_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("pool/counting");
 
@@ -36,7 +27,7 @@ FIBER_TEST_CASE("who waits for a number of tasks goes on once so many have ended
     told.store(true);
     return reached;
   });
-  wait_until_parked(1);
+  await_parked(1);
   for (std::size_t i = 0; i < 2; ++i) {
     go_on[i].set();
     wait_until_true([&] { return pool.stats().completed == i + 1; });
@@ -61,7 +52,7 @@ FIBER_TEST_CASE("many wait for different numbers, and each is told of its own") 
       return pool.wait_for_completed(number) && pool.stats().completed >= number;
     }));
   }
-  wait_until_parked(kTasks);
+  await_parked(kTasks);
   for (std::uint64_t i = 0; i < kTasks; ++i) {
     CHECK(pool.submit([i] {
       if (i % 3 == 0) this_fiber::yield();
@@ -78,7 +69,7 @@ FIBER_TEST_CASE("a wait for a number ends at its deadline or by a stop request")
   std::stop_source stop;
   auto stopped = spawn([&] { return pool.wait_for_completed(1, stop.get_token()); });
   auto patient = spawn([&] { return pool.wait_for_completed(1); });
-  wait_until_parked(2);
+  await_parked(2);
   stop.request_stop();
   CHECK_FALSE(stopped.join());
   CHECK_FALSE(pool.wait_for_completed(1, stop.get_token()));
@@ -92,7 +83,7 @@ FIBER_TEST_CASE("tasks that throw count, and so do those that run in their calle
   FiberPool pool(
       {.capacity = 1, .on_full = OnFull::caller_runs, .on_exception = [](std::exception_ptr) {}});
   auto waiter = spawn([&] { return pool.wait_for_completed(2); });
-  wait_until_parked(1);
+  await_parked(1);
   CHECK(pool.submit([&] {
     release.wait();
     throw 1;
@@ -116,7 +107,7 @@ FIBER_TEST_CASE("dropped tasks do not count, and who waits for them is let go at
     return reached;
   });
   auto first = spawn([&] { return pool.wait_for_completed(1); });
-  wait_until_parked(2);
+  await_parked(2);
   pool.close(Close::discard);
   for (int n = 0; n < 5; ++n) this_fiber::yield();
   CHECK_FALSE(told.load());
@@ -135,7 +126,7 @@ FIBER_TEST_CASE("a reopened pool counts on") {
   pool.join();
   pool.reopen();
   auto waiter = spawn([&] { return pool.wait_for_completed(2); });
-  wait_until_parked(1);
+  await_parked(1);
   pool.run([] {});
   CHECK(waiter.join());
 }

@@ -6,24 +6,15 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-// Lets others run until so many fibers are parked: all that wait, where nobody else does.
-void wait_until_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("pool/pause");
 
@@ -66,7 +57,7 @@ FIBER_TEST_CASE("running tasks go on, and wait_paused waits for all of them") {
   auto waiter = spawn([&] { return pool.wait_paused(); });
   std::atomic<bool> in_thread{false};
   std::thread thread([&] { in_thread.store(pool.wait_paused()); });
-  wait_until_parked(2);
+  await_parked(2);
   stop.request_stop();
   CHECK_FALSE(stopped.join());
   CHECK_FALSE(pool.wait_paused_until(stop.get_token()));
@@ -90,7 +81,7 @@ FIBER_TEST_CASE("who waits for a pause is told when it is ended or there is none
   for (const bool by_close : {false, true}) {
     pool.pause();
     auto waiter = spawn([&] { return pool.wait_paused(); });
-    wait_until_parked(1);
+    await_parked(1);
     if (by_close) {
       pool.close(Close::discard);
     } else {

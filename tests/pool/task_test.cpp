@@ -7,24 +7,15 @@
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
-#include <weft/metrics.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-// Lets others run until so many fibers are parked: all that wait, where nobody else does.
-void wait_until_parked(std::uint64_t count) {
-  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("pool/task");
 
@@ -105,7 +96,7 @@ FIBER_TEST_CASE("a queued task can be cancelled: it never runs and its waiters g
   auto queued = pool.async([&, held] { ran.store(true); });
   std::vector<JoinHandle<void>> waiters;
   for (int i = 0; i < 3; ++i) waiters.push_back(spawn([&] { queued.wait(); }));
-  wait_until_parked(3);
+  await_parked(3);
   CHECK(queued.cancel());
   CHECK(queued.cancel());
   CHECK(held.use_count() == 1);

@@ -1,0 +1,41 @@
+// Waiting until others wait.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <weft/metrics.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+
+namespace weft::test {
+
+// Lets others run until so many fibers are parked, for whatever reason. From a fiber or a plain
+// thread, where there is one runtime.
+inline void await_parked(std::uint64_t count) {
+  while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
+}
+
+// How many fibers are parked for `reason`, in the words of a dump.
+[[nodiscard]] inline int parked_fibers(const Runtime& runtime, const std::string& reason) {
+  std::ostringstream dump;
+  runtime.dump(dump);
+  const std::string text = dump.str();
+  const std::string wanted = "parked: " + reason;
+  int count = 0;
+  for (std::size_t at = text.find(wanted); at != std::string::npos;
+       at = text.find(wanted, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+// Lets others run until so many fibers are parked for `reason`. From a fiber or a plain thread.
+// A fiber is seen as parked a little early, but not before it holds the lock of the row it waits
+// in: who comes to that row afterwards stands behind it.
+inline void await_parked(const Runtime& runtime, const std::string& reason, int count = 1) {
+  while (parked_fibers(runtime, reason) < count) this_fiber::yield();
+}
+
+}  // namespace weft::test
