@@ -115,7 +115,7 @@ FIBER_TEST_CASE("a body that was promised and is not sent is answered with 500")
 
 FIBER_TEST_CASE("the log reads the head of a request whose body came with the next one") {
   // In a buffer that is used again, and in one that is replaced by a larger one.
-  for (const std::size_t padding : {10, 4300}) {
+  for (const std::size_t padding : {10U, 4300U}) {
     std::vector<std::string> lines;
     http::ServerOptions options = options_with_log(lines);
     options.limits.head_bytes = 5000;

@@ -1,6 +1,7 @@
 // pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, who destroys the
 // pool as soon as it is joined. What was accepted runs once, or is dropped by a close that says so;
 // nobody waits for ever, and nobody touches the pool after its end.
+#include <cstdlib>
 #include <stop_token>  // Before the checker, whose words it shares.
 
 #include <weft/detail/atomic.hpp>
@@ -33,6 +34,7 @@ constexpr bool is_never_tracing() noexcept { return false; }
 void destroy_locals() noexcept {}  // Nobody has any.
 bool runtime_is_ending() noexcept { return false; }
 void at_fork(void (*)(), void (*)(), void (*)()) {}
+void end_with_thread() noexcept { std::abort(); }
 }  // namespace weft::detail
 #define is_tracing is_never_tracing
 #include "pool/core/dispatch.cpp"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -326,7 +327,7 @@ FIBER_TEST_CASE("the reserve comes back from those who are refused by a fiber: e
         spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
     wait_for([&] { return server.stats().accepted == 40; });
     CHECK(server.stats().refused == 40 - 15);
-    for (int i = 15; i < 40; ++i) CHECK(read_text(clients[i], 4) == "busy");
+    for (std::size_t i = 15; i < 40; ++i) CHECK(read_text(clients[i], 4) == "busy");
     clients.clear();
     wait_for([&] { return server.stats().open == 0; });
   }

@@ -131,7 +131,8 @@ FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
   auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
   REQUIRE(!refused);
   auto serving = weft::spawn([&listener = listener] { return weft::live::serve(listener); });
-  const auto [text, status] = run_weft_top(listener.local_address().value);
+  const auto [shown, status] = run_weft_top(listener.local_address().value);
+  const std::string& text = shown;  // Which a message may use.
   CHECK_MESSAGE(status == 0, text);
   CHECK(contains(text, "waiting for "));
   CHECK(contains(text, "mail (2)"));
@@ -148,7 +149,8 @@ FIBER_TEST_CASE_WITH("weft-top says what is wrong with an answer", {.workers = {
     auto [listener, refused] = weft::net::TcpListener::listen(Address::loopback_v4(0));
     REQUIRE(!refused);
     auto serving = weft::spawn([&listener = listener, answer] { answer_with(listener, answer); });
-    const auto [text, status] = run_weft_top(listener.local_address().value);
+    const auto [shown, status] = run_weft_top(listener.local_address().value);
+    const std::string& text = shown;
     CHECK_MESSAGE(status != 0, text);
     CHECK_MESSAGE(text.starts_with("weft-top: http://127.0.0.1:"), text);
     CHECK_MESSAGE(std::ranges::count(text, '\n') == 1, text);

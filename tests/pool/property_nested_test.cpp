@@ -161,12 +161,16 @@ class Tree {
 
   // Notes when a callable is gone.
   struct Presence {
-    std::set<int>* gone;
-    int number;
-    ~Presence() { gone->insert(number); }
+    Presence(std::set<int>& its_gone, int its_number) : gone(its_gone), number(its_number) {}
+    Presence(const Presence&) = delete;
+    Presence& operator=(const Presence&) = delete;
+    ~Presence() { gone.insert(number); }
+
+    std::set<int>& gone;
+    const int number;
   };
   [[nodiscard]] auto task(Member& member, int number, std::size_t weight) {
-    auto presence = std::make_unique<Presence>(&gone_, number);
+    auto presence = std::make_unique<Presence>(gone_, number);
     return [this, &member, number, weight, presence = std::move(presence)] {
       Event gate;
       begin(member, number, weight, gate);
