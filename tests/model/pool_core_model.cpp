@@ -34,7 +34,7 @@ constexpr bool is_never_tracing() noexcept { return false; }
 void destroy_locals() noexcept {}  // Nobody has any.
 bool runtime_is_ending() noexcept { return false; }
 void at_fork(void (*)(), void (*)(), void (*)()) {}
-void end_with_thread() noexcept { std::abort(); }
+[[noreturn]] void end_with_thread() noexcept { std::abort(); }
 }  // namespace weft::detail
 #define is_tracing is_never_tracing
 #include "pool/core/dispatch.cpp"
