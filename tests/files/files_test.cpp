@@ -281,7 +281,7 @@ FIBER_TEST_CASE("a part of a file of which something is on the disk only is not 
   while (holds(0) && !files::is_cached_hint(file.get(), 0, kSize)) {
     CHECK(!files::bring_in(file.get(), 0, kSize, {}));
   }
-  CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
+  if (holds(0)) CHECK(files::is_cached_hint(file.get(), 10 * kSize, kSize));
 }
 
 FIBER_TEST_CASE("a walk tells all that is below a directory, in order, and follows no links") {
