@@ -118,11 +118,12 @@ FIBER_TEST_CASE("it is served over a socket, to be read, and to this machine by 
 
 FIBER_TEST_CASE("names in the list of fibers have nothing that a terminal obeys") {
   weft::Event event;
-  weft::go({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
+  auto fiber = weft::spawn({.name = "red\x1b[31m\n"}, [&] { event.wait(); });
   while (!contains(weft::live::answer("/fibers").body, "; 'red?[31m?' for one")) {
     weft::this_fiber::yield();
   }
   event.set();
+  fiber.join();
 }
 
 FIBER_TEST_CASE_WITH("weft-top shows a program", {.workers = {2}}) {
