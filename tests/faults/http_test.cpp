@@ -1,8 +1,4 @@
 // Faults while HTTP is asked and answered.
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
@@ -12,16 +8,14 @@
 #include <iterator>
 #include <string>
 #include <system_error>
-#include <utility>
-#include <vector>
 #include <weft/go.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/files.hpp>
-#include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/tcp_listener.hpp>
 
+#include "tests/faults/other_side.hpp"
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -38,17 +32,11 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 
-const Documented kOtherSide = {
-    std::make_error_code(std::errc::not_enough_memory),
-    make_error_code(weft::Errc::end_of_stream),
-    make_error_code(weft::Errc::closed),
-    make_error_code(weft::http::Errc::unexpected_end),
-    {ECONNRESET, std::system_category()},
-    {EPIPE, std::system_category()},
-    {ECONNREFUSED, std::system_category()},
-    // What the scenario makes of an answer with 500 or 503.
-    std::make_error_code(std::errc::resource_unavailable_try_again),
-};
+const Documented kOtherSide =
+    weft::test::of_other_side({make_error_code(weft::http::Errc::unexpected_end),
+                               std::error_code(ECONNREFUSED, std::system_category()),
+                               // What the scenario makes of an answer with 500 or 503.
+                               std::make_error_code(std::errc::resource_unavailable_try_again)});
 
 // Some file that does not change.
 constexpr const char* kFile = "/etc/services";
@@ -94,12 +82,7 @@ void serve(What what) {
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
   auto serving = weft::spawn([&server, &listener = listener] {
-    // Without a server nobody is to wait in the listener's queue.
-    struct CloseAtEnd {
-      weft::net::TcpListener& listener;
-      ~CloseAtEnd() { listener.close(); }
-    };
-    const CloseAtEnd close_at_end{listener};
+    const weft::test::CloseAtEnd close_at_end{listener};
     (void)server.serve(listener);
   });
   std::exception_ptr failed;

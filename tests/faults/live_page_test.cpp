@@ -8,6 +8,7 @@
 #include <weft/go.hpp>
 #include <weft/live_page.hpp>
 
+#include "tests/faults/other_side.hpp"
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -21,6 +22,7 @@ using weft::net::Address;
 using weft::net::TcpListener;
 using weft::net::TcpStream;
 using weft::test::Call;
+using weft::test::CloseAtEnd;
 using weft::test::demand;
 using weft::test::expect_none;
 using weft::test::sweep_in_runtime;
@@ -47,16 +49,12 @@ void read_all_pages() {
   expect_none(refused);
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
-  struct Closer {
-    TcpListener& listener;
-    ~Closer() { listener.close(); }
-  };
   auto serving = weft::spawn([&listener = listener] {
-    const Closer closer{listener};  // Nobody waits for a server that could not begin.
+    const CloseAtEnd closer{listener};  // Nobody waits for a server that could not begin.
     return weft::live::serve(listener);
   });
   {
-    const Closer closer{listener};
+    const CloseAtEnd closer{listener};
     for (const char* path : {"/data.json", "/metrics", "/fibers", "/fibers.json"}) {
       const std::string text = ask(address, path);
       if (text.empty()) continue;

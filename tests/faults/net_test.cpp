@@ -14,6 +14,7 @@
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "tests/faults/other_side.hpp"
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -23,6 +24,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using weft::test::Call;
+using weft::test::CloseAtEnd;
 using weft::test::demand;
 using weft::test::Documented;
 using weft::test::expect_none;
@@ -30,15 +32,9 @@ using weft::test::kShort;
 using weft::test::sweep;
 
 // The other side's error, as it looks from here.
-const Documented kOtherSide = {
-    make_error_code(weft::Errc::end_of_stream),
-    make_error_code(weft::Errc::closed),
-    std::make_error_code(std::errc::not_enough_memory),
-    std::make_error_code(std::errc::connection_reset),
-    std::make_error_code(std::errc::broken_pipe),
-    {ECONNRESET, std::system_category()},
-    {EPIPE, std::system_category()},
-};
+const Documented kOtherSide =
+    weft::test::of_other_side({std::make_error_code(std::errc::connection_reset),
+                               std::make_error_code(std::errc::broken_pipe)});
 
 void echo(weft::net::TcpStream& stream) {
   std::byte buffer[64];
@@ -47,11 +43,6 @@ void echo(weft::net::TcpStream& stream) {
     if (error || stream.write_all(std::span(buffer).first(count)).error) return;
   }
 }
-
-struct CloseAtEnd {
-  weft::net::TcpListener& listener;
-  ~CloseAtEnd() { listener.close(); }
-};
 
 // Takes the connections of the clients one after the other, as a server would: what concerns the
 // process (EMFILE) is waited out, what concerns the listener ends it, and with it whoever has not

@@ -20,6 +20,7 @@
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "tests/faults/other_side.hpp"
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
 
@@ -36,18 +37,11 @@ using weft::test::Call;
 using weft::test::demand;
 using weft::test::Documented;
 using weft::test::expect_none;
-using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 
 // What a client sees of the fault of the other side, too.
-const Documented kOtherSide = {
-    std::make_error_code(std::errc::not_enough_memory),
-    make_error_code(weft::Errc::end_of_stream),
-    make_error_code(weft::Errc::closed),
-    {ECONNRESET, std::system_category()},
-    {EPIPE, std::system_category()},
-    {ECONNREFUSED, std::system_category()},
-};
+const Documented kOtherSide =
+    weft::test::of_other_side({std::error_code(ECONNREFUSED, std::system_category())});
 
 // Two questions, by way of a connection that has no fiber meanwhile.
 void ask(const Address& address) {

@@ -14,8 +14,6 @@ namespace weft::test {
 
 namespace {
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 // Lines of a log, to be read once the server has ended.
 http::ServerOptions options_with_log(std::vector<std::string>& lines) {
   http::ServerOptions options;

@@ -16,19 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
-Answer first_answer(net::TcpStream& stream) {
-  std::string text = receive_until(stream, "\r\n\r\n");
-  Answer answer = take_answer(text);
-  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
-    answer.body.resize(std::stoul(answer.head.substr(at + 16)));
-  }
-  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
-  return answer;
-}
 
 }  // namespace
 
@@ -91,7 +79,7 @@ FIBER_TEST_CASE("a connection on which nothing is asked is closed in the end") {
   for (bool served = false; !served;) {
     stream = server.connect();
     send_text(stream, kGet);
-    served = first_answer(stream).status == 200;
+    served = receive_answer(stream).status == 200;
   }
   CHECK(receive_all(stream).empty());
   CHECK(receive_all(silent).empty());
@@ -133,7 +121,7 @@ FIBER_TEST_CASE("never more handlers run than max_running, and one more is told 
   go_on.set();
   int answered = 0;
   for (net::TcpStream& stream : more) {
-    const Answer answer = first_answer(stream);
+    const Answer answer = receive_answer(stream);
     if (answer.status == 200) {
       ++answered;
       continue;
@@ -143,11 +131,11 @@ FIBER_TEST_CASE("never more handlers run than max_running, and one more is told 
     CHECK_FALSE(answer.has("Connection: close"));
   }
   CHECK(answered == 1);
-  for (net::TcpStream& stream : busy) CHECK(first_answer(stream).status == 200);
+  for (net::TcpStream& stream : busy) CHECK(receive_answer(stream).status == 200);
   // The clients that were refused ask again, on the same connection.
   for (net::TcpStream& stream : more) {
     send_text(stream, kGet);
-    CHECK(first_answer(stream).status == 200);
+    CHECK(receive_answer(stream).status == 200);
   }
 }
 
@@ -160,10 +148,10 @@ FIBER_TEST_CASE("more connections than max_connections wait to be accepted") {
   for (int i = 0; i < 3; ++i) {
     streams.push_back(server.connect());
     send_text(streams.back(), kGet);
-    if (i < 2) CHECK(first_answer(streams.back()).status == 200);
+    if (i < 2) CHECK(receive_answer(streams.back()).status == 200);
   }
   streams[0].close();
-  CHECK(first_answer(streams[2]).status == 200);
+  CHECK(receive_answer(streams[2]).status == 200);
 }
 
 FIBER_TEST_CASE("listeners that share a port are served by one call, and closed by its end") {
@@ -177,7 +165,7 @@ FIBER_TEST_CASE("listeners that share a port are served by one call, and closed 
     auto [stream, refused] = net::TcpStream::connect(address);
     CHECK_FALSE(refused);
     send_text(stream, kGet);
-    CHECK(first_answer(stream).body == "hello");
+    CHECK(receive_answer(stream).body == "hello");
   }
   CHECK(server.shutdown(Deadline::never()));
   CHECK_FALSE(loop.join());
@@ -270,12 +258,12 @@ FIBER_TEST_CASE("a context that was asked for does no harm to a connection that 
   net::TcpStream stream = server.connect();
   for (int i = 0; i < 100; ++i) {
     send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
-    CHECK(first_answer(stream).body == "hello");
+    CHECK(receive_answer(stream).body == "hello");
   }
   std::string pipelined;
   for (int i = 0; i < 20; ++i) pipelined += kGet;
   send_text(stream, pipelined);  // And goes on: who ends its side counts as gone.
-  for (int i = 0; i < 20; ++i) CHECK(first_answer(stream).status == 200);
+  for (int i = 0; i < 20; ++i) CHECK(receive_answer(stream).status == 200);
 }
 
 FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
@@ -291,7 +279,7 @@ FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
   // A client that ends its side is taken for one that has hung up.
   net::TcpStream stream = server.connect();
   send_text(stream, kGet);
-  CHECK(first_answer(stream).status == 504);
+  CHECK(receive_answer(stream).status == 504);
 }
 
 FIBER_TEST_CASE("a server that stops answers what has been asked, and closes what is idle") {
@@ -312,7 +300,7 @@ FIBER_TEST_CASE("a server that stops answers what has been asked, and closes wha
   for (net::TcpStream& one : idle) CHECK(receive_all(one).empty());
   CHECK_FALSE(stopped.done());
   go_on.set();
-  const Answer answer = first_answer(stream);
+  const Answer answer = receive_answer(stream);
   CHECK(answer.body == "hello");
   CHECK(answer.has("Connection: close"));
   CHECK(stopped.join());
@@ -350,7 +338,7 @@ FIBER_TEST_CASE("requests that come while the server stops are answered or not b
       clients.go([&, stream = server.connect()]() mutable {
         for (;;) {
           send_text(stream, kGet);
-          const Answer answer = first_answer(stream);
+          const Answer answer = receive_answer(stream);
           if (answer.status != 200) return;
           ++answered;
           if (answer.has("Connection: close")) return;

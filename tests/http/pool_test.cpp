@@ -10,24 +10,7 @@
 
 namespace weft::test {
 
-namespace {
-
 using namespace std::chrono_literals;
-
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
-Answer ask_once(net::TcpStream& stream, std::string_view request) {
-  send_text(stream, request);
-  std::string text = receive_until(stream, "\r\n\r\n");
-  Answer answer = take_answer(text);
-  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
-    answer.body.resize(std::stoul(answer.head.substr(at + 16)));
-  }
-  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
-  return answer;
-}
-
-}  // namespace
 
 TEST_SUITE_BEGIN("http/pool");
 

@@ -18,23 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
-
-// For a request that is answered with a Content-Length, on a connection that stays.
-Answer ask_once(net::TcpStream& stream, std::string_view request) {
-  send_text(stream, request);
-  std::string head = receive_until(stream, "\r\n\r\n");
-  Answer answer = take_answer(head);
-  std::size_t length = 0;
-  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
-    length = std::stoul(answer.head.substr(at + 16));
-  }
-  answer.body.resize(length);
-  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
-  return answer;
-}
 
 }  // namespace
 

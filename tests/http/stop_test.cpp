@@ -12,8 +12,6 @@ namespace weft::test {
 
 namespace {
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
-
 void say_hello(http::Request&, http::Response& response) { (void)response.send("hello"); }
 
 }  // namespace

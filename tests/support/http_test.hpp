@@ -95,6 +95,11 @@ struct Answer {
   [[nodiscard]] bool has(std::string_view line) const {
     return head.find("\r\n" + std::string(line) + "\r\n") != std::string::npos;
   }
+  // As the head has it; 0 if it does not.
+  [[nodiscard]] std::size_t body_size() const {
+    const auto at = head.find("Content-Length: ");
+    return at == std::string::npos ? 0 : std::stoul(head.substr(at + 16));
+  }
 };
 
 // Takes the first answer off `text`; one with a Content-Length, or without a body. Status 0: there
@@ -105,13 +110,25 @@ inline Answer take_answer(std::string& text) {
   if (end == std::string::npos || !text.starts_with("HTTP/1.1 ")) return answer;
   answer.status = std::stoi(text.substr(9, 3));
   answer.head = text.substr(0, end + 2);
-  std::size_t length = 0;
-  if (const auto at = answer.head.find("Content-Length: "); at != std::string::npos) {
-    length = std::stoul(answer.head.substr(at + 16));
-  }
+  const std::size_t length = answer.body_size();
   answer.body = text.substr(end + 4, length);
   text.erase(0, end + 4 + length);
   return answer;
+}
+
+inline constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+
+// The next answer of a connection, which has a Content-Length or no body.
+inline Answer receive_answer(net::TcpStream& stream) {
+  std::string text = receive_until(stream, "\r\n\r\n");
+  Answer answer = take_answer(text);
+  answer.body.resize(answer.body_size());
+  (void)stream.read_exactly(std::as_writable_bytes(std::span(answer.body)));
+  return answer;
+}
+inline Answer ask_once(net::TcpStream& stream, std::string_view request) {
+  send_text(stream, request);
+  return receive_answer(stream);
 }
 
 // Sends `request`, ends the stream, and returns all answers.

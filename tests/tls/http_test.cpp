@@ -19,7 +19,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+constexpr std::string_view kGetOverTls = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 struct Secrets {
   Certificates certificates;
@@ -33,6 +33,13 @@ struct Secrets {
                                    .alpn = {"http/1.1"}})
                  .value;
     client = tls::Context::client({.authorities_file = certificates.authority()}).value;
+  }
+  // A server's that is asked by its address.
+  [[nodiscard]] tls::Context make_server_here() const {
+    certificates.make("here", "127.0.0.1");
+    return tls::Context::server({.certificate_file = certificates.certificate("here"),
+                                 .key_file = certificates.key("here")})
+        .value;
   }
   [[nodiscard]] http::ServerOptions options() const {
     http::ServerOptions options;
@@ -92,7 +99,7 @@ FIBER_TEST_CASE("who does not speak TLS is turned away, and holds nobody up") {
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     options);
   net::TcpStream plain = server.connect();
-  test::send_text(plain, kGet);
+  test::send_text(plain, kGetOverTls);
   CHECK_FALSE(receive_all(plain).starts_with("HTTP"));
   net::TcpStream slow = server.connect();
   test::send_text(slow, "\x16\x03\x01");
@@ -114,7 +121,7 @@ FIBER_TEST_CASE("a context ends when a client of TLS says good-bye") {
       },
       secrets.options());
   tls::Stream stream = connect(server, secrets);
-  send_text(stream, kGet);
+  send_text(stream, kGetOverTls);
   begun.wait();
   CHECK_FALSE(stream.shutdown());
   stream.close();
@@ -143,7 +150,7 @@ FIBER_TEST_CASE(
   send_text(stream, "GET /first HTTP/1.1\r\nHost: a.test\r\n\r\n");
   begun.wait();
   // All of it is there before the server looks again.
-  send_text(stream, kGet);
+  send_text(stream, kGetOverTls);
   CHECK_FALSE(stream.shutdown());
   CHECK_FALSE(stream.tcp().shutdown(net::Shutdown::write));
   gone.set();
@@ -166,7 +173,7 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
   for (int i = 0; i < 5; ++i) idle.push_back(connect(server, secrets));
   net::TcpStream silent = server.connect();  // Has not even begun to shake hands.
   tls::Stream busy = connect(server, secrets);
-  send_text(busy, kGet);
+  send_text(busy, kGetOverTls);
   begun.wait();
   auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
   std::byte byte{};
@@ -181,11 +188,7 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
 
 FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody else") {
   const Secrets secrets;
-  secrets.certificates.make("here", "127.0.0.1");
-  const auto context =
-      tls::Context::server({.certificate_file = secrets.certificates.certificate("here"),
-                            .key_file = secrets.certificates.key("here")})
-          .value;
+  const tls::Context context = secrets.make_server_here();
   HttpServer server(
       [](http::Request& request, http::Response& response) {
         if (request.path() == "/down") {
@@ -211,11 +214,7 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody
 
 FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard") {
   const Secrets secrets;
-  secrets.certificates.make("here", "127.0.0.1");
-  const auto context =
-      tls::Context::server({.certificate_file = secrets.certificates.certificate("here"),
-                            .key_file = secrets.certificates.key("here")})
-          .value;
+  const tls::Context context = secrets.make_server_here();
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   Event over;
   auto server = spawn([&] {
