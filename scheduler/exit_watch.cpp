@@ -2,8 +2,7 @@
 
 #include <cstdint>
 #include <utility>
-
-#include "base/panic.hpp"
+#include <weft/detail/exceptions.hpp>
 
 namespace weft::scheduler {
 
@@ -21,8 +20,7 @@ class Sentinel {
     constexpr std::uintptr_t kNear = 16 << 10;
     const std::uintptr_t here = frame_address();
     const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
-    WEFT_CHECK(start_ == 0 || distance > kNear,
-               "the thread of a worker ended: a fiber called pthread_exit, or it was cancelled");
+    if (start_ != 0 && distance <= kNear) detail::end_with_thread();
   }
   // Returns the start of before. 0: no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
