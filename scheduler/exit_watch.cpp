@@ -4,6 +4,8 @@
 #include <utility>
 #include <weft/detail/exceptions.hpp>
 
+#include "fibers/sanitizer.hpp"
+
 namespace weft::scheduler {
 
 namespace {
@@ -20,12 +22,21 @@ class Sentinel {
     constexpr std::uintptr_t kNear = 16 << 10;
     const std::uintptr_t here = frame_address();
     const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
-    if (start_ != 0 && distance <= kNear) detail::end_with_thread();
+    if (start_ == 0 || distance > kNear) return;
+    forget_frames_below(here);
+    detail::end_with_thread();
   }
   // Returns the start of before. 0: no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
+  // The thread's end came from a fiber's stack, past the worker's frames: no one else tells the
+  // address sanitizer that they are gone, and what is called from here would run into them.
+  static void forget_frames_below(std::uintptr_t here) noexcept {
+    constexpr std::uintptr_t kDeep = 256 << 10;
+    fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
+  }
+
   std::uintptr_t start_ = 0;
 };
 
