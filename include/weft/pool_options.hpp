@@ -137,7 +137,7 @@ struct PoolStats {
   std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted and not started.
-  std::size_t blocked = 0;     // Callers parked in submit; a sub-pool is one while it needs room.
+  std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
   // Of busy, released and queued: what runs tasks of sub-pools, or will. Those are counted by their
   // own pool.
   std::size_t in_sub_pools = 0;

@@ -251,7 +251,7 @@ PoolStats PoolState::read() const noexcept {
   stats.released = slots.released();
   stats.in_callers = in_callers;
   stats.queued = queue.size();
-  stats.blocked = waiters.blocked_count;
+  stats.blocked = waiters.parked;
   stats.in_sub_pools = counters.drains - counters.drains_over;
   stats.submitted = counters.submitted_by_users();
   stats.completed = counters.completed;

@@ -104,8 +104,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     std::error_code error;
     lock_.lock();
     if (accept_if_room(item, error) != Verdict::full) return error;
-    if (state_.waiters.blocked_count >= options_.max_blocked)
-      return refuse(item, Errc::too_many_waiting);
+    if (state_.waiters.parked >= options_.max_blocked) return refuse(item, Errc::too_many_waiting);
     if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
       error = nesting_->ask_for_worker(OnFull::block);
       if (error) return refuse(item, error);

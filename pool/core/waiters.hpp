@@ -95,11 +95,12 @@ class BlockedSubmitters {
 // All of them. A plain value; its owner has the lock.
 struct Waiters {
   BlockedSubmitters blocked;
-  std::size_t blocked_count = 0;  // With those who have given up and have yet to say so.
-  std::size_t parked = 0;         // Of them, without sub-pools.
-  detail::WaitList reacquiring;   // Tasks that want their slots back.
-  detail::WaitList idle;          // Until no task is queued or runs.
-  detail::WaitList paused;        // Until no task runs, while the pool is paused.
+  // Submitters and sub-pools, with those who have given up and have yet to say so.
+  std::size_t blocked_count = 0;
+  std::size_t parked = 0;        // Of them, the submitters.
+  detail::WaitList reacquiring;  // Tasks that want their slots back.
+  detail::WaitList idle;         // Until no task is queued or runs.
+  detail::WaitList paused;       // Until no task runs, while the pool is paused.
   detail::WaitList joiners;
   detail::WaitList counted;  // Until so many tasks have ended.
 };
