@@ -97,6 +97,11 @@ std::error_code Exchange::send(std::string_view body) {
   }
   append_status_line();
   output_.append(fields_);
+  return send_rest(body);
+}
+
+// The body, and of the head what tells about it.
+std::error_code Exchange::send_rest(std::string_view body) {
   // How long a coded body would be that is not sent, nobody has found out.
   if (status_ != 204 && !(is_coded_ && has_no_body())) {
     const bool promised = promise_ && has_no_body();
@@ -181,11 +186,16 @@ void Exchange::send_error(int status, std::string_view more_headers) {
   status_ = status;
   promise_.reset();
   talk_ = nullptr;
-  fields_ = "Content-Type: text/plain\r\n";
-  fields_ += more_headers;
-  std::string text(reason_phrase(status));
-  text += '\n';
-  (void)send(text);
+  stage_ = Stage::complete;
+  body_.note_answer();
+  append_status_line();
+  output_.append("Content-Type: text/plain\r\n");
+  output_.append(more_headers);
+  std::array<char, 64> text;
+  const std::string_view reason = reason_phrase(status);
+  const std::size_t size = reason.copy(text.data(), text.size() - 1);
+  text.at(size) = '\n';
+  (void)send_rest({text.data(), size + 1});
 }
 
 std::error_code Exchange::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {

@@ -54,7 +54,7 @@ class Exchange {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
 
-  // Instead of what the handler has prepared. Nothing if the answer has begun.
+  // Instead of what the handler has prepared. Nothing if the answer has begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
   // What has been written is not all of it: the client must not take it for the whole answer.
   void break_off() noexcept { broken_off_ = close_ = true; }
@@ -84,6 +84,7 @@ class Exchange {
   void announce_code();
   [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);
   std::error_code write_coded(std::string_view part, Gzip::Then then);
+  std::error_code send_rest(std::string_view body);
   void append_part(std::string_view part);
   void append_status_line();
   void append_connection_header();

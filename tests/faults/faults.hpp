@@ -72,7 +72,10 @@ struct Fault {
 
 // The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
 void arm(const Fault& fault, std::uint64_t number) noexcept;
-// Whether the fault has come.
+// From now on each call fails by chance, once in `one_in`, with one of the errors that are usual
+// for its kind. What is done once, as a runtime begins, does not.
+void arm_by_chance(std::uint64_t seed, std::uint64_t one_in) noexcept;
+// Whether a fault has come.
 bool disarm() noexcept;
 
 // The resources held through the calls that are interposed; what the C library takes for itself is

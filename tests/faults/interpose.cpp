@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,7 +28,10 @@ std::atomic<bool> armed{false};
 std::atomic<bool> came{false};
 std::atomic<std::uint64_t> calls{0};
 Fault fault{};
-std::uint64_t first = 0;  // Written before `armed`, as is `fault`.
+// Written before `armed`, as is `fault`.
+std::uint64_t first = 0;
+std::uint64_t chances = 0;  // A call fails once in so many; 0: the one of number `first` does.
+std::uint64_t chance_seed = 0;
 
 std::atomic<std::int64_t> blocks{0};
 std::atomic<std::int64_t> mapped{0};
@@ -58,8 +62,13 @@ void release(void* memory) noexcept {
 }  // namespace
 
 int fault_of(Call call) noexcept {
-  if (!armed.load() || fault.call != call) return 0;
+  if (!armed.load() || (chances == 0 && fault.call != call)) return 0;
   const std::uint64_t number = calls.fetch_add(1) + 1;
+  if (chances != 0) {
+    const int error = error_by_chance(call, chance_seed, number, chances);
+    if (error != 0) came.store(true);
+    return error;
+  }
   if (number < first || number >= first + fault.times) return 0;
   came.store(true);
   return fault.error;
@@ -79,8 +88,15 @@ std::size_t allowance(Call call, std::size_t wanted) noexcept {
   return error > 0 ? 0 : wanted;
 }
 
-void promise_edge(int descriptor) noexcept {
-  if ((fault.error != EAGAIN && fault.error != kShort) || descriptor < 0) return;
+void follow_up(int descriptor, long moved) noexcept {
+  if (chances != 0 && moved < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+    const int error = errno;
+    (void)real<decltype(shutdown)>("shutdown")(descriptor, SHUT_RDWR);
+    errno = error;
+    return;
+  }
+  const bool is_wanted = chances != 0 || fault.error == EAGAIN || fault.error == kShort;
+  if (!is_wanted || descriptor < 0) return;
   Registration& known = registrations.at(static_cast<std::size_t>(descriptor) % 4096);
   const int epoll = known.epoll.load();
   if (epoll < 0) return;
@@ -92,7 +108,16 @@ void promise_edge(int descriptor) noexcept {
 void arm(const Fault& wanted, std::uint64_t number) noexcept {
   fault = wanted;
   first = number;
+  chances = 0;
   calls.store(0);
+  came.store(false);
+  armed.store(true);
+}
+
+// The numbers go on, so that it is not the same calls each time.
+void arm_by_chance(std::uint64_t seed, std::uint64_t one_in) noexcept {
+  chance_seed = seed;
+  chances = one_in;
   came.store(false);
   armed.store(true);
 }
@@ -299,13 +324,13 @@ long syscall(long number, ...) noexcept {
       const std::size_t allowed =
           allowance(number == SYS_sendto ? Call::send : Call::receive, wanted);
       if (allowed == 0 && wanted > 0) {
-        promise_edge(descriptor);
+        follow_up(descriptor, -1);
         return -1;
       }
       if (allowed == wanted) break;
       const long moved = real<Syscall>("syscall")(number, a[0], a[1], static_cast<long>(allowed),
                                                   a[3], a[4], a[5]);
-      promise_edge(descriptor);
+      follow_up(descriptor, moved);
       return moved;
     }
     default:

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "tests/faults/faults.hpp"
 
@@ -12,6 +13,10 @@ namespace weft::test {
 
 // The error with which this call is to fail; 0: it does not.
 int fault_of(Call call) noexcept;
+// One of the usual errors of its kind, once in `one_in` calls; 0: the call does not fail. The
+// call's number decides.
+int error_by_chance(Call call, std::uint64_t seed, std::uint64_t number,
+                    std::uint64_t one_in) noexcept;
 // Whether this call is to fail; sets errno then.
 bool fails(Call call) noexcept;
 // How many bytes a transfer may move; 0 when it is to fail.
@@ -23,9 +28,9 @@ Function* real(const char* name) noexcept {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// A caller that would wait for an edge after EAGAIN, or after a transfer that was not whole, must
-// be told of one: where the kernel does that, something comes later. Registering anew makes it say
-// what is there.
-void promise_edge(int descriptor) noexcept;
+// What the kernel does besides: a connection that is broken is so for both sides. A caller that
+// would wait for an edge after EAGAIN, or after a transfer that was not whole, is told of one, as
+// something comes later there; registering anew makes the kernel say what is there.
+void follow_up(int descriptor, long moved) noexcept;
 
 }  // namespace weft::test

@@ -55,7 +55,7 @@ int accept4(int descriptor, sockaddr* address, socklen_t* size, int flags) {
   if (!fails(Call::accept_socket)) {
     return real<decltype(accept4)>("accept4")(descriptor, address, size, flags);
   }
-  promise_edge(descriptor);
+  follow_up(descriptor, -1);
   return -1;
 }
 int connect(int descriptor, const sockaddr* address, socklen_t size) {
@@ -92,7 +92,7 @@ ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   part.msg_iov = message->msg_iov;
   part.msg_iovlen = message->msg_iovlen;
   *message = part;
-  promise_edge(descriptor);
+  follow_up(descriptor, moved);
   return moved;
 }
 ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
@@ -101,7 +101,7 @@ ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
   const ssize_t moved = may_move(Call::send_message, part, piece)
                             ? real<decltype(sendmsg)>("sendmsg")(descriptor, &part, flags)
                             : -1;
-  promise_edge(descriptor);
+  follow_up(descriptor, moved);
   return moved;
 }
 int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags, timespec* limit) {
@@ -110,7 +110,7 @@ int recvmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags, times
                         ? -1
                         : real<decltype(recvmmsg)>("recvmmsg")(
                               descriptor, messages, static_cast<unsigned>(allowed), flags, limit);
-  promise_edge(descriptor);
+  follow_up(descriptor, moved);
   return moved;
 }
 int sendmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags) {
@@ -118,7 +118,7 @@ int sendmmsg(int descriptor, mmsghdr* messages, unsigned count, int flags) {
   const int moved = allowed == 0 ? -1
                                  : real<decltype(sendmmsg)>("sendmmsg")(
                                        descriptor, messages, static_cast<unsigned>(allowed), flags);
-  promise_edge(descriptor);
+  follow_up(descriptor, moved);
   return moved;
 }
 ssize_t sendfile(int descriptor, int file, off_t* offset, size_t bytes) noexcept {
@@ -126,7 +126,7 @@ ssize_t sendfile(int descriptor, int file, off_t* offset, size_t bytes) noexcept
   const ssize_t moved = allowed == 0 && bytes > 0 ? -1
                                                   : real<decltype(sendfile)>("sendfile")(
                                                         descriptor, file, offset, allowed);
-  promise_edge(descriptor);
+  follow_up(descriptor, moved);
   return moved;
 }
 int shutdown(int descriptor, int how) noexcept {

@@ -147,12 +147,7 @@ void run_with_fault(const Play& play, const Fault& fault, std::uint64_t number, 
 }
 
 // Noexcept, so that what escapes ends it; the test framework would go on with the next case.
-[[noreturn]] void be_child(const Play& play, const Fault& fault, std::uint64_t number) noexcept {
-  signal(SIGALRM, &on_alarm);
-  signal(SIGABRT, SIG_DFL);
-  signal(SIGSEGV, SIG_DFL);
-  std::set_terminate(&on_terminate);
-  alarm(kPatience);
+void play_with_fault(const Play& play, const Fault& fault, std::uint64_t number) noexcept {
   play.run();
   const Books before = read_books();
   bool came = false;
@@ -167,10 +162,11 @@ void run_with_fault(const Play& play, const Fault& fault, std::uint64_t number, 
   _exit(came ? kPassed : kNoFault);
 }
 
-// A process that plays a scenario with one fault.
+// A process that plays a scenario, and ends itself.
 class Child {
  public:
-  Child(const Play& play, const Fault& fault, std::uint64_t number) : output_(std::tmpfile()) {
+  template <class Body>
+  explicit Child(Body body) : output_(std::tmpfile()) {
     // Text that has not been written yet would be written twice.
     std::cout.flush();
     (void)std::fflush(nullptr);
@@ -178,7 +174,12 @@ class Child {
     if (process_ == 0) {
       dup2(fileno(output_), STDERR_FILENO);
       dup2(fileno(output_), STDOUT_FILENO);
-      be_child(play, fault, number);
+      signal(SIGALRM, &on_alarm);
+      signal(SIGABRT, SIG_DFL);
+      signal(SIGSEGV, SIG_DFL);
+      std::set_terminate(&on_terminate);
+      alarm(kPatience);
+      body();
     }
   }
   // Waits for its end; once.
@@ -214,7 +215,7 @@ void sweep_one(const Play& play, const Fault& fault) {
   while (!has_ended && failures < 5 && number < kMostCalls) {  // The others say the same.
     std::vector<Child> children;
     for (std::uint64_t i = 0; i < at_once; ++i) {
-      children.emplace_back(play, fault, number + i);
+      children.emplace_back([&, mine = number + i] { play_with_fault(play, fault, mine); });
     }
     for (const Child& child : children) {
       const int status = child.status();
@@ -245,6 +246,24 @@ void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
                       const Documented& documented) {
   for (const Fault& fault : faults) sweep_one({scenario, true, documented}, fault);
 }
+
+void soak(void (*scenario)(bool with_faults)) {
+  const Child child([scenario]() noexcept {
+    scenario(false);
+    const Books before = read_books();
+    scenario(true);
+    if (const std::string left = growth(before, read_books(), nullptr); !left.empty()) {
+      fail("left behind: " + left);
+    }
+    _exit(kPassed);
+  });
+  const int status = child.status();
+  const std::string output = child.output();
+  MESSAGE(output);
+  CHECK(status == 0);
+}
+
+void still_alive(unsigned seconds) noexcept { alarm(seconds); }
 
 void expect_none(std::error_code error) {
   if (error) throw std::system_error(error);
