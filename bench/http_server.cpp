@@ -1,5 +1,6 @@
 // weft-http's side of W9_http in bench/compare_net: a whole HTTP layer, with all headers, limits
-// and times, answers each request with 13 bytes. It serves until it is killed.
+// and times, answers each request with 13 bytes; for bench/malice it takes bodies and gives large
+// answers, too. It serves until it is killed.
 //
 //   http_server --listen 127.0.0.1:8080 --workers 1
 #include <CLI/CLI.hpp>
@@ -8,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <weft/http/server.hpp>
 #include <weft/runtime.hpp>
 #ifdef WEFT_HAS_TLS
@@ -20,8 +22,19 @@ namespace {
 struct Options {
   std::string listen = "127.0.0.1:8080", certificate, key;
   std::size_t max_running = 0;
-  double idle_seconds = 0;
+  double idle_seconds = 0, body_seconds = 0, write_seconds = 0;
 };
+
+void set_seconds(std::chrono::nanoseconds& limit, double seconds) {
+  if (seconds > 0) limit = std::chrono::nanoseconds(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+void answer(http::Request& request, http::Response& response) {
+  static const std::string large(16 << 20, 'x');
+  if (request.has_body() && request.read_all().error) return;  // The server answers for us.
+  response.add_header("Content-Type", "text/plain");
+  (void)response.send(request.target() == "/large" ? std::string_view(large) : "Hello, World!");
+}
 
 int listen_and_serve(const Options& asked) {
   const auto [address, malformed] = net::Address::parse(asked.listen);
@@ -43,18 +56,12 @@ int listen_and_serve(const Options& asked) {
   }
   std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
   std::fflush(stdout);
-  if (asked.idle_seconds > 0) {
-    options.limits.idle =
-        std::chrono::nanoseconds(static_cast<std::int64_t>(asked.idle_seconds * 1e9));
-  }
+  set_seconds(options.limits.idle, asked.idle_seconds);
+  set_seconds(options.limits.body, asked.body_seconds);
+  set_seconds(options.limits.write, asked.write_seconds);
   if (asked.max_running > 0) options.max_running = asked.max_running;
   options.max_queued = 65536;
-  http::Server server(
-      [](http::Request&, http::Response& response) {
-        response.add_header("Content-Type", "text/plain");
-        (void)response.send("Hello, World!");
-      },
-      options);
+  http::Server server(answer, options);
   return server.serve(listener) ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -71,6 +78,9 @@ int main(int argc, char** argv) {
                  "run handlers in a pool of so many; 0: in none");
   app.add_option("--idle", asked.idle_seconds,
                  "close connections on which nothing was asked for so many seconds; 0: as usual");
+  app.add_option("--body", asked.body_seconds, "seconds that a body may take; 0: as usual");
+  app.add_option("--write", asked.write_seconds,
+                 "seconds that a client may take to read; 0: as usual");
   app.add_option("--certificate", asked.certificate, "a PEM file: serve by TLS");
   app.add_option("--key", asked.key, "the certificate's key");
   CLI11_PARSE(app, argc, argv);
