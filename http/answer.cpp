@@ -95,6 +95,7 @@ std::error_code Exchange::send(std::string_view body) {
   if (connection_.server().options().compression && wants_code(promise_.value_or(body.size()))) {
     body = code_all(body, coded);
   }
+  if (status_ == 304) drop_content_type();
   append_status_line();
   output_.append(fields_);
   return send_rest(body);
@@ -132,6 +133,7 @@ void Exchange::begin_stream() {
   } else {
     stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
   }
+  if (status_ == 304) drop_content_type();
   append_status_line();
   output_.append(fields_);
   if (promise_ && !is_coded_ && status_ != 204) {

@@ -23,7 +23,8 @@ bool is_one_of(std::string_view type, const std::vector<std::string>& types) noe
 
 }  // namespace
 
-// The value of the first header of this name that the handler has set; empty if there is none.
+// The value of the first header of this name that the handler has set, a part of fields_; empty if
+// there is none.
 std::string_view Exchange::field(std::string_view name) const noexcept {
   std::string_view rest = fields_;
   while (!rest.empty()) {
@@ -36,14 +37,14 @@ std::string_view Exchange::field(std::string_view name) const noexcept {
   return {};
 }
 
-// Whether this answer, of a size that is known or not, is to be compressed; if it depends on the
-// client, caches are told.
+// Whether this answer, of a size that is known or not, is to be compressed; if that depends on the
+// client, caches are told. With 304 that is about the answer whose place it takes. A part of a file
+// is sent as it is, but all of it, under the same name, might not be.
 bool Exchange::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
-  if (status_ == 204 || status_ == 206 || status_ == 304) return false;
-  if (size && *size < options.min_bytes) return false;
-  if (!field("content-encoding").empty() || !field("content-range").empty() ||
-      list_has(field("cache-control"), "no-transform")) {
+  const bool is_part = status_ == 206 || !field("content-range").empty();
+  if (status_ == 204 || (size && *size < options.min_bytes && !is_part)) return false;
+  if (!field("content-encoding").empty() || list_has(field("cache-control"), "no-transform")) {
     return false;
   }
   std::string_view type = field("content-type");
@@ -51,16 +52,25 @@ bool Exchange::wants_code(std::optional<std::uint64_t> size) {
   while (type.ends_with(' ')) type.remove_suffix(1);
   if (type.empty() || !is_one_of(type, options.types)) return false;
   fields_ += "Vary: Accept-Encoding\r\n";
-  return accepts_gzip(head_.headers());
+  return !is_part && accepts_gzip(head_.headers());
 }
 
 void Exchange::announce_code() {
   is_coded_ = true;
-  fields_ += "Content-Encoding: gzip\r\n";
+  if (status_ != 304) fields_ += "Content-Encoding: gzip\r\n";
   // The same file has other bytes now: what is equal is only what they mean.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
+}
+
+// What 304 must not say, as it is about a body that the client has (RFC 9110, 15.4.5).
+void Exchange::drop_content_type() {
+  const std::string_view type = field("content-type");
+  if (type.empty()) return;
+  const std::size_t at = static_cast<std::size_t>(type.data() - fields_.data());
+  const std::size_t begin = at - std::string_view("content-type: ").size();
+  fields_.erase(begin, at + type.size() + 2 - begin);
 }
 
 // The bytes to send: `body`, or `coded`, which is then filled, if that is less.

@@ -82,6 +82,7 @@ class Exchange {
   [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
   [[nodiscard]] bool wants_code(std::optional<std::uint64_t> size);
   void announce_code();
+  void drop_content_type();
   [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);
   std::error_code write_coded(std::string_view part, Gzip::Then then);
   std::error_code send_rest(std::string_view body);

@@ -215,13 +215,18 @@ std::error_code send_open_file(Request& request, Response& response, const File&
   response.add_header("ETag", file.tag());
   response.add_header("Last-Modified", format_http_date(file.modified()));
   if (!options.cache_control.empty()) response.add_header("Cache-Control", options.cache_control);
+  const std::string_view type = options.content_type.empty() ? type_of(name) : options.content_type;
+  const std::string size = std::to_string(file.size());
   if (const int status = check_conditions(request, file)) {
     response.set_status(status);
+    if (status == 304) {  // By which the server finds out what else the answer would have said.
+      response.add_header("Content-Type", type);
+      response.add_header("Content-Length", size);
+    }
     return response.send({});
   }
   response.add_header("Accept-Ranges", "bytes");
   Range range{0, file.size()};
-  const std::string size = std::to_string(file.size());
   switch (find_range(request, file, range)) {
     case Asked::nothing:
       response.add_header("Content-Range", "bytes */" + size);
@@ -234,8 +239,7 @@ std::error_code send_open_file(Request& request, Response& response, const File&
     case Asked::all:
       break;
   }
-  response.add_header("Content-Type",
-                      options.content_type.empty() ? type_of(name) : options.content_type);
+  response.add_header("Content-Type", type);
   response.add_header("Content-Length", std::to_string(range.end - range.begin));
   return response.write_file(file.descriptor(), range.begin, range.end - range.begin);
 }

@@ -3,9 +3,13 @@
 #include <zlib.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <weft/event.hpp>
+#include <weft/http/files.hpp>
 
 #include "http/accept_encoding.hpp"
 #include "tests/support/http_test.hpp"
@@ -187,6 +191,53 @@ FIBER_TEST_CASE("a head without a body says the same, and a tag becomes a weak o
   CHECK(answers[1].has("ETag: W/\"one\""));
   CHECK(decompressed(answers[1].body) == kText);
   CHECK(answers[2].has("ETag: \"one\""));
+}
+
+FIBER_TEST_CASE("a file that is not sent, or in part, has the headers that all of it would have") {
+  std::string folder = std::filesystem::temp_directory_path() / "weft-compression-XXXXXX";
+  CHECK(::mkdtemp(folder.data()) != nullptr);
+  std::ofstream(folder + "/text.html") << kText;
+  std::ofstream(folder + "/short.html") << "short";
+  std::ofstream(folder + "/image.png") << kText;
+  {
+    const HttpServer server(
+        [&](http::Request& request, http::Response& response) {
+          (void)http::send_file(request, response, folder + std::string(request.path()),
+                                {.cache_control = "no-cache"});
+        },
+        compressing());
+    const auto one = [&](const std::string& path, const std::string& more) {
+      return ask(server, get(path, more)).at(0);
+    };
+    // As a client writes it: with this line, or without.
+    for (const std::string accept : {"Accept-Encoding: gzip\r\n", ""}) {
+      const Answer whole =
+          ask(server, "HEAD /text.html HTTP/1.1\r\nHost: a\r\n" + accept + "\r\n")[0];
+      const auto begin = whole.head.find("ETag: ");
+      const std::string tag = whole.head.substr(begin, whole.head.find("\r\n", begin) - begin);
+      CHECK(whole.has("Vary: Accept-Encoding"));
+      CHECK(tag.starts_with("ETag: W/") == !accept.empty());
+      const Answer same = one("/text.html", accept + "If-None-Match: " + tag.substr(6) + "\r\n");
+      CHECK(same.status == 304);
+      CHECK(same.has("Vary: Accept-Encoding"));
+      CHECK(same.has("Cache-Control: no-cache"));
+      CHECK(same.has(tag));
+      CHECK(same.head.find("\r\nDate: ") != std::string::npos);
+      CHECK(same.head.find("Content-Type") == std::string::npos);
+      CHECK(same.head.find("Content-Encoding") == std::string::npos);
+      const Answer part = one("/text.html", accept + "Range: bytes=0-3\r\n");
+      CHECK(part.status == 206);
+      CHECK(part.body == "line");
+      CHECK(part.has("Vary: Accept-Encoding"));
+      CHECK_FALSE(part.has("Content-Encoding: gzip"));
+      // What is never compressed depends on nothing.
+      for (const std::string path : {"/short.html", "/image.png"}) {
+        CHECK_FALSE(one(path, accept + "If-None-Match: *\r\n").has("Vary: Accept-Encoding"));
+      }
+      CHECK_FALSE(one("/image.png", accept + "Range: bytes=0-3\r\n").has("Vary: Accept-Encoding"));
+    }
+  }
+  std::filesystem::remove_all(folder);
 }
 
 FIBER_TEST_CASE("without the option nothing is compressed, and a wrong one is refused") {
