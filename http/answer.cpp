@@ -183,6 +183,7 @@ void Exchange::end_stream() {
   stage_ = Stage::complete;
 }
 
+// Without memory of its own: there may be none.
 void Exchange::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_ = status;
@@ -200,12 +201,13 @@ void Exchange::send_error(int status, std::string_view more_headers) {
   (void)send_rest({text.data(), size + 1});
 }
 
-std::error_code Exchange::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+std::error_code Exchange::upgrade(std::string_view protocol, Talk talk) {
   if (started() || talk_) return Errc::already_started;
   if (!head_.asks_for_upgrade || !body_.over() || !is_value(protocol) || !talk) {
     return Errc::unsupported;
   }
   fields_.append("Upgrade: ").append(protocol).append("\r\n");
+  talk_answers_ = protocol.empty();
   talk_ = std::move(talk);
   return {};
 }

@@ -48,7 +48,12 @@ void Connection::serve() noexcept {
     server_.end_connection(*this);
     return;
   }
-  if (layer_ != nullptr || !server_.options().secure) end = serve_session(*this);
+  if (conversation_ != nullptr) {
+    end = converse(false);
+  } else if (layer_ != nullptr || !server_.options().secure) {
+    end = serve_session(*this);
+    if (end == SessionEnd::upgraded) end = converse(true);
+  }
   if (end == SessionEnd::idle && wait_for_bytes()) return;
   if (layer_ != nullptr) (void)layer_->shutdown(Deadline::past());
   server_.end_connection(*this);
@@ -70,6 +75,32 @@ SessionEnd Connection::shake_hands() {
     return SessionEnd::over;
   }
   layer_ = std::move(layer);
+  return SessionEnd::idle;
+}
+
+void Connection::upgrade(Talk talk, std::string_view early) {
+  conversation_ = std::make_unique<Conversation>(Conversation{std::move(talk), std::string(early)});
+}
+
+// An edge without bytes is no reason to talk, but for that of a server that stops.
+SessionEnd Connection::converse(bool begins) {
+  const auto has_bytes = [this] {
+    return (layer_ != nullptr && layer_->may_have_read_ahead()) ||
+           stream_.wait_readable(Deadline::past()) != weft::Errc::timed_out;
+  };
+  std::string early = std::move(conversation_->early);
+  const std::stop_token stop = server_.stop_token();
+  for (bool talks = begins || has_bytes(); talks || stop.stop_requested(); talks = has_bytes()) {
+    const bool is_last = stop.stop_requested();
+    try {
+      const Upgraded rest{stream_, early, layer_.get(), stop};
+      if (conversation_->talk(rest) == net::Next::close || is_last) return SessionEnd::over;
+    } catch (...) {
+      server_.report(std::current_exception());
+      return SessionEnd::over;
+    }
+    early = {};
+  }
   return SessionEnd::idle;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <weft/deadline.hpp>
@@ -12,6 +13,7 @@
 #include <weft/detail/io_watch.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/http/layer.hpp>
+#include <weft/http/response.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
@@ -50,6 +52,9 @@ class Connection : private detail::IoWatch {
   // Ends the connection so that the last answer still arrives: a close with unread bytes would
   // take it back. Parks, for a second at most.
   void linger();
+  // From now on `talk` is called instead of a session, at first with the bytes that came early. By
+  // the serving fiber.
+  void upgrade(Talk talk, std::string_view early);
   // Ends the connection so that the client knows that not all has come.
   void reset() noexcept;
 
@@ -80,9 +85,17 @@ class Connection : private detail::IoWatch {
   static detail::Waker start_fiber(IoWatch& watch) noexcept;
   void serve() noexcept;
   [[nodiscard]] SessionEnd shake_hands();
+  [[nodiscard]] SessionEnd converse(bool begins);
+
+  // The protocol behind HTTP, apart because few connections have one.
+  struct Conversation {
+    Talk talk;
+    std::string early;
+  };
 
   net::TcpStream stream_;
   std::unique_ptr<Layer> layer_;
+  std::unique_ptr<Conversation> conversation_;
   ServerCore& server_;
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;

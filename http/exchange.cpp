@@ -64,10 +64,12 @@ bool Exchange::finish() {
   }
   if (talk_) {
     status_ = 101;
-    append_status_line();
-    output_.append(fields_);
-    output_.append("Connection: Upgrade\r\n\r\n");
     stage_ = Stage::complete;
+    if (!talk_answers_) {
+      append_status_line();
+      output_.append(fields_);
+      output_.append("Connection: Upgrade\r\n\r\n");
+    }
     if (output_.flush()) talk_ = nullptr;
     return false;
   }

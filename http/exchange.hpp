@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,7 +51,7 @@ class Exchange {
   std::error_code write(std::string_view part);
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
-  std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+  std::error_code upgrade(std::string_view protocol, Talk talk);
 
   // Instead of what the handler has prepared. Nothing if the answer has begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
@@ -68,8 +67,8 @@ class Exchange {
   // The client has said that it sends nothing more, and all that it sent has been read: then a
   // close takes no answer back.
   [[nodiscard]] bool was_the_last() const noexcept;
-  // Not empty once finish() has sent the answer to an upgrade.
-  [[nodiscard]] std::function<void(Upgraded)>& talk() noexcept { return talk_; }
+  // Not empty once finish() has sent the answer to an upgrade, or left it to the talk.
+  [[nodiscard]] Talk& talk() noexcept { return talk_; }
   [[nodiscard]] std::uint64_t bytes_sent() const noexcept {
     return is_coded_ ? coded_size_ : written_;
   }
@@ -116,7 +115,8 @@ class Exchange {
   bool is_coded_ = false;
   std::uint64_t coded_size_ = 0;
   std::unique_ptr<Gzip> gzip_;  // Of a body that is written in parts and coded.
-  std::function<void(Upgraded)> talk_;
+  Talk talk_;
+  bool talk_answers_ = false;
 };
 
 }  // namespace weft::http

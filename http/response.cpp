@@ -1,10 +1,35 @@
 #include <weft/http/response.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "http/exchange.hpp"
 
 namespace weft::http {
+
+net::Result<std::size_t> Upgraded::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (early.empty()) {
+    return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
+  }
+  const std::size_t count = std::min(early.size(), buffer.size());
+  if (count > 0) std::memcpy(buffer.data(), early.data(), count);
+  early.remove_prefix(count);
+  return {.value = count};
+}
+
+net::Result<std::size_t> Upgraded::write_some(std::span<const std::byte> data, const Until& until) {
+  return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
+}
+
+net::Result<std::size_t> Upgraded::write_all(std::span<const std::byte> data, const Until& until) {
+  return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
+}
+
+void Upgraded::close() noexcept {
+  if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+  stream.close();
+}
 
 void Response::set_status(int status) noexcept { exchange_.set_status(status); }
 int Response::status() const noexcept { return exchange_.status(); }
@@ -22,6 +47,13 @@ std::error_code Response::write_file(int descriptor, std::uint64_t offset, std::
 }
 bool Response::started() const noexcept { return exchange_.started(); }
 std::error_code Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+  if (!talk) return exchange_.upgrade(protocol, nullptr);
+  return exchange_.upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
+    talk(upgraded);
+    return net::Next::close;
+  });
+}
+std::error_code Response::converse(std::string_view protocol, Talk talk) {
   return exchange_.upgrade(protocol, std::move(talk));
 }
 

@@ -59,7 +59,7 @@ class Session {
         case Found::request:
           break;
       }
-      if (!answer()) return SessionEnd::over;
+      if (!answer()) return upgraded_ ? SessionEnd::upgraded : SessionEnd::over;
       connection_.note_activity();
       served_ = true;
     }
@@ -76,12 +76,13 @@ class Session {
   bool answer();
   void run_handler(Exchange& exchange);
   void call_handler(Exchange& exchange) noexcept;
-  void talk(Exchange& exchange);
+  void begin_to_talk(Exchange& exchange) noexcept;
   void report_access(Exchange& exchange, Deadline began) noexcept;
 
   Connection& connection_;
   ServerCore& server_;
   bool served_ = false;
+  bool upgraded_ = false;
   Input input_;
   Output output_;
   Head head_;
@@ -184,7 +185,7 @@ bool Session::answer() {
   if (measured) report_access(exchange, began);
   if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {
-    talk(exchange);
+    begin_to_talk(exchange);
   } else if (exchange.must_reset()) {
     connection_.reset();
   } else if (!stays && !output_.error() && !exchange.was_the_last()) {
@@ -224,11 +225,10 @@ void Session::call_handler(Exchange& exchange) noexcept {
   }
 }
 
-void Session::talk(Exchange& exchange) {
-  std::string early(input_.rest());
+void Session::begin_to_talk(Exchange& exchange) noexcept {
   try {
-    exchange.talk()(
-        Upgraded{connection_.stream(), early, connection_.layer(), server_.stop_token()});
+    connection_.upgrade(std::move(exchange.talk()), input_.rest());
+    upgraded_ = true;
   } catch (...) {
     server_.report(std::current_exception());
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <stdexcept>
+#include <string>
 #include <weft/barrier.hpp>
 #include <weft/event.hpp>
 #include <weft/http/error.hpp>
@@ -258,27 +259,6 @@ FIBER_TEST_CASE("each answer is told to the log of accesses") {
     (void)ask(server, "GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
   }
   CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
-}
-
-FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early") {
-  const HttpServer server([](http::Request&, http::Response& response) {
-    const auto error = response.upgrade("echo", [](http::Upgraded upgraded) {
-      std::string text(upgraded.early);
-      text += receive_until(upgraded.stream, "\n");
-      send_text(upgraded.stream, text);
-    });
-    if (error) (void)response.send("no");
-  });
-  net::TcpStream stream = server.connect();
-  CHECK(ask_once(stream, kGet).body == "no");
-  send_text(stream,
-            "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
-            "early ");
-  const std::string head = receive_until(stream, "\r\n\r\n");
-  CHECK(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
-  CHECK(head.find("Upgrade: echo\r\n") != std::string::npos);
-  send_text(stream, "and late\n");
-  CHECK(receive_all(stream) == "early and late\n");
 }
 
 FIBER_TEST_CASE("who comes when there are no descriptors is told so, and then the server goes on") {

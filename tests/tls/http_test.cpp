@@ -186,6 +186,39 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
   CHECK(stopped.join());
 }
 
+FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each line") {
+  const Secrets secrets;
+  const HttpServer server(
+      [](http::Request&, http::Response& response) {
+        CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
+          std::string line;
+          char byte = 0;
+          while (!line.ends_with('\n')) {
+            if (upgraded.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) {
+              return net::Next::close;
+            }
+            line += byte;
+          }
+          CHECK_FALSE(upgraded.write_all(std::as_bytes(std::span(line))).error);
+          return net::Next::idle;
+        }));
+      },
+      secrets.options());
+  tls::Stream stream = connect(server, secrets);
+  send_text(stream,
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly\n");
+  CHECK(receive_text(stream, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
+  CHECK(receive_text(stream, "\n") == "early\n");
+  // Of what comes in one record, the rest lies in the layer.
+  for (int i = 0; i < 20; ++i) {
+    send_text(stream, "one\ntwo\n");
+    CHECK(receive_text(stream, "two\n") == "one\ntwo\n");
+  }
+  CHECK_FALSE(stream.shutdown());
+  std::byte byte{};
+  CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+}
+
 FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody else") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();

@@ -1,6 +1,7 @@
 // The answer of a server.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -8,15 +9,21 @@
 #include <stop_token>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
+#include <utility>
 #include <weft/http/layer.hpp>
 #include <weft/net/result.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/until.hpp>
 
 namespace weft::http {
 
 class Exchange;
 
-// The rest of a connection that no longer speaks HTTP.
+// The rest of a connection that no longer speaks HTTP. Either its parts are used, or its calls,
+// which bring them together; asio::SyncStream takes it for these. One caller reads and one writes
+// at a time.
 struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client has sent already behind its request. To be read first.
@@ -26,7 +33,21 @@ struct Upgraded {
   // Requested when the server stops: say good-bye, and return. At the end of its grace the stream
   // is closed.
   std::stop_token stop = {};
+
+  // At least one byte: of `early`, which gets shorter, then of the layer or the stream. As
+  // TcpStream's; parks.
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  // At least one byte; all of it where there is a layer. As TcpStream's; parks.
+  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  // All of it, as TcpStream's; parks.
+  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  // Ends the connection, and the calls that wait; a layer's peer is told, if that takes no wait.
+  // Never parks.
+  void close() noexcept;
 };
+
+// What becomes of an upgraded connection: see Response::upgrade().
+using Talk = std::function<net::Next(Upgraded)>;
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which
 // go out as chunks if no Content-Length has been set. A handler that does neither has answered with
@@ -69,12 +90,24 @@ class Response {
   [[nodiscard]] bool started() const noexcept;
 
   // Answers 101 with the headers that have been added, `protocol` as Upgrade, and gives the
-  // connection to `talk`, which is called when the handler has returned, in the same fiber. The
-  // connection is closed when it returns. The request must have asked for an upgrade, and its body
-  // must have been read: else Errc::unsupported.
+  // connection to `talk`, which is called in the connection's fiber when the handler has returned
+  // and the request is gone. Without a protocol nothing is sent: `talk` answers, as Beast's
+  // WebSocket does. The connection is closed when it returns. The request must have asked for an
+  // upgrade, and its body must have been read: else Errc::unsupported.
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
+  // The same for a `talk` that returns a net::Next. After Next::idle the connection has no fiber
+  // that runs and no stack, and Limits::idle does not end it: `talk` is called again when there is
+  // something to read, and a last time when the server stops. What has come with `early` or into
+  // buffers of its own it must have dealt with.
+  template <class T>
+  requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> std::error_code upgrade(
+      std::string_view protocol, T talk) {
+    return converse(protocol, Talk(std::move(talk)));
+  }
 
  private:
+  std::error_code converse(std::string_view protocol, Talk talk);
+
   Exchange& exchange_;
 };
 

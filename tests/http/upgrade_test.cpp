@@ -1,0 +1,162 @@
+// Connections that go on with another protocol.
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+#include <weft/dump.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A fiber gets its number and its stack when it begins.
+std::size_t fibers_without_stack() {
+  std::ostringstream dump;
+  dump::write_json(dump);
+  const std::string text = dump.str();
+  constexpr std::string_view kUnnumbered = "{\"runtime\":";
+  std::size_t count = 0;
+  for (auto at = text.find(kUnnumbered); at != std::string::npos;
+       at = text.find(kUnnumbered, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+constexpr std::string_view kUpgrade =
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/upgrade");
+
+FIBER_TEST_CASE("an upgraded connection is the handler's, with what came early") {
+  const HttpServer server([](http::Request&, http::Response& response) {
+    const auto error = response.upgrade("echo", [](http::Upgraded upgraded) {
+      std::string text(upgraded.early);
+      text += receive_until(upgraded.stream, "\n");
+      send_text(upgraded.stream, text);
+    });
+    if (error) (void)response.send("no");
+  });
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, kGet).body == "no");
+  send_text(stream,
+            "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n"
+            "early ");
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.starts_with("HTTP/1.1 101 Switching Protocols\r\n"));
+  CHECK(head.find("Upgrade: echo\r\n") != std::string::npos);
+  send_text(stream, "and late\n");
+  CHECK(receive_all(stream) == "early and late\n");
+}
+
+FIBER_TEST_CASE("an upgraded connection that is idle has no fiber that runs and no stack") {
+  constexpr std::size_t kClients = 50;
+  std::atomic<std::size_t> talks = 0;
+  HttpServer server([&](http::Request&, http::Response& response) {
+    // Says each line again, and remembers how many there were.
+    const auto error = response.upgrade("echo", [&, lines = 0](http::Upgraded upgraded) mutable {
+      ++talks;
+      if (upgraded.stop.stop_requested()) {
+        send_text(upgraded.stream, "good-bye");
+        return net::Next::idle;
+      }
+      std::string line;
+      char byte = 0;
+      while (!line.ends_with('\n')) {
+        if (upgraded.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) {
+          return net::Next::close;
+        }
+        line += byte;
+      }
+      line = std::to_string(++lines) + " " + line;
+      CHECK_FALSE(upgraded.write_all(std::as_bytes(std::span(line))).error);
+      return net::Next::idle;
+    });
+    CHECK_FALSE(error);
+  });
+  std::vector<net::TcpStream> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(server.connect());
+    send_text(clients.back(), kUpgrade);
+    (void)receive_until(clients.back(), "\r\n\r\n");
+    send_text(clients.back(), "a\n");
+    CHECK(receive_until(clients.back(), "\n") == "1 a\n");
+  }
+  // What has answered is about to be idle.
+  while (fibers_without_stack() < kClients) this_fiber::yield();
+  CHECK(server.server().stats().connections == kClients);
+  const std::size_t before = talks;
+  for (net::TcpStream& client : clients) {
+    send_text(client, "b\nc\n");  // Of which the first one leaves the second.
+    CHECK(receive_until(client, "2 b\n") == "2 b\n");
+    CHECK(receive_until(client, "\n") == "3 c\n");
+  }
+  CHECK(talks == before + 2 * kClients);
+  CHECK_FALSE(clients.back().shutdown(net::Shutdown::write));
+  CHECK(receive_all(clients.back()).empty());
+  clients.pop_back();
+  CHECK(server.stop(Deadline::never()));
+  for (net::TcpStream& client : clients) CHECK(receive_all(client) == "good-bye");
+}
+
+FIBER_TEST_CASE("without a protocol, who talks answers the request") {
+  const HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+      CHECK(upgraded.early == "early");
+      std::array<std::byte, 3> part{};
+      CHECK(upgraded.read_some(part).value == 3);
+      CHECK(upgraded.early == "ly");
+      send_text(upgraded.stream, "its own answer");
+    }));
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, std::string(kUpgrade) + "early");
+  CHECK(receive_all(stream) == "its own answer");
+}
+
+FIBER_TEST_CASE("the idle time of HTTP does not end what is upgraded") {
+  std::atomic<int> talks = 0;
+  const HttpServer server(
+      [&](http::Request&, http::Response& response) {
+        const auto error = response.upgrade("wait", [&](http::Upgraded upgraded) {
+          std::byte byte{};
+          // It is called when there are bytes, and not because time has passed.
+          if (talks++ > 0 && upgraded.read_some(std::span(&byte, 1), Deadline::past()).error) {
+            return net::Next::close;
+          }
+          return net::Next::idle;
+        });
+        if (error) (void)response.send("no");
+      },
+      {.limits = {.idle = 1ms}});
+  net::TcpStream upgraded = server.connect();
+  send_text(upgraded, kUpgrade);
+  (void)receive_until(upgraded, "\r\n\r\n");
+  // Others that are idle are looked for later, and are closed.
+  for (int i = 0; i < 3; ++i) {
+    net::TcpStream other = server.connect();
+    CHECK(ask_once(other, kGet).body == "no");
+    CHECK(receive_all(other).empty());
+  }
+  CHECK(talks == 1);
+  send_text(upgraded, "x");
+  while (talks < 2) this_fiber::yield();
+  CHECK_FALSE(upgraded.shutdown(net::Shutdown::write));
+  CHECK(receive_all(upgraded).empty());
+  CHECK(talks == 3);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
