@@ -1,0 +1,269 @@
+// Of n runnable fibers of equal work none waits for more than 2 n + 64 runs of others on its
+// worker, however many there are and whatever wakes them.
+//
+// What one fiber waits is counted in runs on the worker that it goes on on, from the moment at
+// which it certainly was ready. Workers are kept in step, as if they all had a processor of the
+// same speed: else one that the kernel holds up would hold up its fibers, while others run any
+// number.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <deque>
+#include <thread>
+#include <weft/blocking.hpp>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "base/shake.hpp"
+#include "tests/scheduler/crowd.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::test::Clock;
+using weft::test::Crowd;
+using weft::test::kUnknown;
+using weft::test::Time;
+using weft::test::Woken;
+
+// Half of what is runnable yields all the time, half waits: so no worker ever runs out of work.
+constexpr std::size_t waiting_of(std::size_t runnable) { return runnable / 2; }
+
+void crowd_of_yielding(Crowd& crowd, std::size_t runnable) {
+  crowd.add_yielding(runnable);
+  crowd.complete();
+  crowd.await_end();
+}
+
+// Each run begins a new fiber, too, which is a run of its own. Not before all have begun: new
+// fibers that do not fit run newest first, and would keep those waiting that have not.
+void crowd_of_spawning(Crowd& crowd, std::size_t runnable) {
+  for (std::size_t i = 0; i < runnable; ++i) {
+    crowd.add([&crowd] {
+      if (crowd.all_have_begun()) crowd.add_run();
+      const Time ready = Clock::now();
+      weft::this_fiber::yield();
+      return ready;
+    });
+  }
+  crowd.complete();
+  crowd.await_end();
+}
+
+// Pairs that hand a value to and fro.
+void crowd_of_pairs(Crowd& crowd, std::size_t runnable) {
+  struct Side {
+    weft::Channel<int> values{1};
+    Woken woken;
+  };
+  std::deque<std::array<Side, 2>> pairs(runnable / 2);
+  for (auto& pair : pairs) {
+    for (const std::size_t number : {0U, 1U}) {
+      Side& mine = pair[number];
+      Side& other = pair[1 - number];
+      crowd.add([&mine, &other, has_value = false]() mutable {
+        if (has_value) other.woken.by([&] { (void)other.values.send(0); });
+        has_value = mine.values.receive().has_value();
+        return has_value ? mine.woken.since() : kUnknown;
+      });
+    }
+    CHECK(pair[0].values.send(0));
+  }
+  crowd.complete();
+  crowd.await_enough();
+  for (auto& pair : pairs) {
+    for (Side& side : pair) side.values.close();
+  }
+  crowd.await_end();
+}
+
+void crowd_of_sleepers(Crowd& crowd, std::size_t runnable) {
+  const std::size_t waiting = waiting_of(runnable);
+  crowd.add_yielding(runnable - waiting);
+  for (std::size_t i = 0; i < waiting; ++i) {
+    crowd.add([] {
+      const Time due = Clock::now() + 100us;
+      weft::this_fiber::sleep_until(due);
+      return due;
+    });
+  }
+  crowd.complete();
+  crowd.await_end();
+}
+
+// Calls of one helper thread, which has woken the caller before when it comes to the next call.
+void crowd_of_blocking(Crowd& crowd, std::size_t runnable) {
+  const std::size_t waiting = waiting_of(runnable);
+  crowd.add_yielding(runnable - waiting);
+  std::deque<Woken> callers(waiting);
+  Woken* before = nullptr;  // The helper's own.
+  for (Woken& caller : callers) {
+    crowd.add([&caller, &before] {
+      weft::blocking([&] {
+        if (before != nullptr) before->note();
+        caller.forget();
+        before = &caller;
+      });
+      return caller.since();
+    });
+  }
+  crowd.complete();
+  crowd.await_end();
+}
+
+// A fiber that a plain thread wakes; with a way to wait and one to be woken.
+template <class Event>
+struct Sleeper {
+  Event event;
+  Woken woken;
+  std::atomic<std::size_t> turns{0};
+  std::size_t wakes = 0;
+};
+
+// The calling thread wakes those that have had the turn it woke them for.
+template <class Event>
+void crowd_of_woken(Crowd& crowd, std::size_t runnable, std::size_t waiting) {
+  crowd.add_yielding(runnable - waiting);
+  std::deque<Sleeper<Event>> sleepers(waiting);
+  for (Sleeper<Event>& sleeper : sleepers) {
+    crowd.add([&sleeper] {
+      sleeper.event.wait();
+      sleeper.turns.fetch_add(1);
+      return sleeper.woken.since();
+    });
+  }
+  crowd.complete();
+  for (bool is_last = false; !is_last;) {
+    is_last = crowd.is_over();
+    for (Sleeper<Event>& sleeper : sleepers) {
+      if (sleeper.turns.load() < sleeper.wakes) continue;
+      ++sleeper.wakes;
+      sleeper.woken.by([&] { sleeper.event.wake(); });
+    }
+    std::this_thread::yield();
+  }
+  crowd.await_end();
+}
+
+class Permit {
+ public:
+  void wait() { permits_.acquire(); }
+  void wake() { permits_.release(); }
+
+ private:
+  weft::Semaphore permits_{0};
+};
+
+void crowd_of_threads(Crowd& crowd, std::size_t runnable) {
+  crowd_of_woken<Permit>(crowd, runnable, waiting_of(runnable));
+}
+
+class Socket {
+ public:
+  Socket() { CHECK(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == 0); }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() {
+    watch_ = {};
+    for (const int end : ends_) ::close(end);
+  }
+  void wait() {
+    if (watch_.handle() == nullptr) watch_ = weft::io::Watch::borrow(ends_[0]).value;
+    CHECK(watch_.wait(weft::io::Ready::read).value == weft::io::Ready::read);
+    char byte = 0;
+    CHECK(::read(ends_[0], &byte, 1) == 1);
+  }
+  void wake() { CHECK(::write(ends_[1], "", 1) == 1); }
+
+ private:
+  std::array<int, 2> ends_{-1, -1};
+  weft::io::Watch watch_;
+};
+
+void crowd_of_sockets(Crowd& crowd, std::size_t runnable) {
+  constexpr std::size_t kMost = 200;  // Each takes two descriptors.
+  crowd_of_woken<Socket>(crowd, runnable, std::min(waiting_of(runnable), kMost));
+}
+
+// Nobody stands in for a worker that is kept in step, and one helper thread makes all calls.
+const weft::RuntimeOptions kUnwatched{.max_blocking_threads = 1, .monitor = false};
+
+// Workers that are kept in step, more of them than processors, take long.
+std::size_t most_runnable(const weft::Runtime& runtime) {
+  return (runtime.workers() == 1 ? 10'000U : 1'000U) / weft::test::kSlowdown;
+}
+
+void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t)) {
+  const weft::base::shake::Still still;  // Chance is not fair.
+  for (std::size_t runnable = 100; runnable <= most_runnable(runtime); runnable *= 10) {
+    Crowd crowd(runtime.workers(), runnable);
+    fill(crowd, runnable);
+    CAPTURE(runnable);
+    CAPTURE(crowd.longest_wait());
+    CHECK(crowd.is_fair());
+  }
+}
+
+TEST_SUITE_BEGIN("scheduler/turns");
+
+THREAD_TEST_CASE_WITH("fibers that yield wait for two turns of the others at most",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_yielding);
+}
+
+THREAD_TEST_CASE_WITH("fibers that yield wait no longer because each starts others all the time",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_spawning);
+}
+
+THREAD_TEST_CASE_WITH("fibers that wake each other have their turns", {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_pairs);
+}
+
+THREAD_TEST_CASE_WITH("fibers whose sleep is over have their turns among those that yield",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_sleepers);
+}
+
+THREAD_TEST_CASE_WITH("fibers that blocking calls wake have their turns among those that yield",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_blocking);
+}
+
+THREAD_TEST_CASE_WITH("fibers that a plain thread wakes have their turns among those that yield",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_threads);
+}
+
+THREAD_TEST_CASE_WITH("fibers that sockets wake have their turns among those that yield",
+                      {.options = kUnwatched}) {
+  check_fairness(runtime, crowd_of_sockets);
+}
+
+// Each worker has one fiber that yields, so that none is idle, when one of them gets thousands. In
+// step with it, another that kept to its own fiber would give that one thousands of turns.
+THREAD_TEST_CASE_WITH("a worker with few fibers that yield takes some of who has many",
+                      {.workers = {2, 8}, .options = kUnwatched}) {
+  const weft::base::shake::Still still;
+  const std::size_t many = 4'000 / weft::test::kSlowdown;
+  Crowd crowd(runtime.workers(), many);
+  crowd.add_yielding(runtime.workers());
+  while (!crowd.all_workers_run()) std::this_thread::yield();
+  weft::spawn([&] { crowd.add_yielding(many); }).join();
+  crowd.complete();
+  crowd.await_end();
+  CHECK(crowd.most_turns() < 4 * many);  // Else it is some 8 turns of each of the others.
+}
+
+TEST_SUITE_END();
+
+}  // namespace
