@@ -237,7 +237,8 @@ THREAD_TEST_CASE("plain threads spawn at the same time as fibers do") {
 FIBER_TEST_CASE("the reference that a fiber returns is joined") {
   int variable = 0;
   CHECK(&weft::spawn([&]() -> int& { return variable; }).join() == &variable);
-  int&& moved = weft::spawn([&]() -> int&& { return std::move(variable); }).join();
+  auto mover = weft::spawn([&]() -> int&& { return std::move(variable); });
+  int&& moved = mover.join();
   CHECK(&moved == &variable);
 }
 
