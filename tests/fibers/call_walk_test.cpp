@@ -32,11 +32,23 @@ std::uintptr_t number(const void* address) { return reinterpret_cast<std::uintpt
   image.copy_stack(frame + kBytes);
 }
 
+// Where a call was that is over: its address may still lie on the stack.
+[[gnu::noinline]] const void* here() { return __builtin_return_address(0); }
+[[gnu::noinline]] const void* earlier_call() {
+  // A call in the first few bytes of a function would be taken for none.
+  asm volatile(".rept 8\n nop\n .endr");
+  const void* site = here();
+  asm volatile("" : "+r"(site));
+  return site;
+}
+
 [[gnu::noinline]] void take_deeper(ThreadImage& image, int depth, const void*& deepest) {
   // Its size is known at run time only, so the frame is found by the frame register.
   auto* room = static_cast<char*>(__builtin_alloca(static_cast<std::size_t>(depth) * 16));
   asm volatile("" : : "r"(room) : "memory");
   if (depth > 1) {
+    *reinterpret_cast<const void**>(room) = earlier_call();
+    asm volatile("" : : "r"(room) : "memory");
     take_deeper(image, depth - 1, deepest);
   } else {
     deepest = __builtin_return_address(0);
@@ -57,6 +69,7 @@ TEST_CASE("the calls in a copy of a stack are found by the program's unwind tabl
   const Backtrace trace = calls_in(image);
   CHECK(trace.count >= 5);
   CHECK(names(trace, deepest));
+  CHECK(!names(trace, earlier_call()));
   // Without its frame register the innermost frame is a riddle; what it was called by is not.
   image.registers.forget(kFrameRegister);
   CHECK(names(calls_in(image), deepest));

@@ -22,7 +22,8 @@ using Outcome = detail::PoolJob::Outcome;
 
 // A pool's state with memory for its queue.
 struct Held {
-  explicit Held(PoolOptions its_options) : options(std::move(its_options)), state(options, false) {
+  explicit Held(PoolOptions its_options, bool is_sub_pool = false)
+      : options(std::move(its_options)), state(options, is_sub_pool) {
     TaskQueue::Memory rest = state.queue.add(TaskQueue::make_memory(state.queue.demand_for({})));
   }
   PoolItem item() {
@@ -229,6 +230,24 @@ TEST_CASE("workers retire the coldest first, and starting ones after the idle") 
   held.state.workers.retire_surplus(effects);
   CHECK(!held.state.workers.arrive());  // It learns of it when it comes.
   CHECK(held.state.workers.retired() == 3);
+}
+
+TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless somebody waits") {
+  Effects effects;
+  Held root({.capacity = 2});
+  Held sub_pool({.capacity = 2}, true);
+  for (Held* held : {&root, &sub_pool}) {
+    held->state.workers.begin_start();
+    held->state.closed = true;
+  }
+  root.state.retire_all_without_task(effects);
+  CHECK(root.state.workers.starting() == 1);
+  Submitter& blocked = sub_pool.block();
+  sub_pool.state.retire_all_without_task(effects);
+  CHECK(sub_pool.state.workers.starting() == 1);
+  sub_pool.state.waiters.blocked.erase(blocked);
+  sub_pool.state.retire_all_without_task(effects);
+  CHECK(sub_pool.state.workers.starting() == 0);
 }
 
 TEST_CASE("a pause that is held does not end with another's") {

@@ -122,6 +122,26 @@ TEST_CASE("the calls of every parked fiber are shown, and all of them go on afte
   }
 }
 
+TEST_CASE("a fiber whose stack another one has, that it joins, is part of the deadlock") {
+  SKIP_WITHOUT_VERDICTS();
+  weft::Channel<int> channel;
+  Reports reports;
+  bool in_place = false;
+  // One worker: nobody else runs the child first. Now and then the others have their turn instead.
+  weft::run(reports.options(1, [&] { channel.close(); }), [&] {
+    while (!in_place) {
+      const auto* mine = static_cast<const char*>(__builtin_frame_address(0));
+      weft::spawn([&] {
+        const auto* here = static_cast<const char*>(__builtin_frame_address(0));
+        in_place = here < mine && mine - here < 16 << 10;
+        if (in_place) CHECK(!channel.receive());
+      }).join();
+    }
+  });
+  CHECK(reports.count.load() == 1);
+  CHECK(holds(reports.last, "2 fibers"));
+}
+
 TEST_CASE("a second deadlock is reported too") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);

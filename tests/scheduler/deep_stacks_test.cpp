@@ -21,12 +21,14 @@
 #include "fibers/gate.hpp"
 #include "scheduler/scheduler.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
 using weft::Deadline;
 using weft::scheduler::Scheduler;
+using weft::scheduler::StackTrimmer;
 
 bool trims() {
   const bool can =
@@ -101,6 +103,33 @@ THREAD_TEST_CASE_WITH("what deep calls have left is given back while the fiber i
   end.set();
   group.wait();
   CHECK(intact == kFibers);
+}
+
+// All fibers are asleep, so that one step looks at as many as it can hang gates in front of.
+THREAD_TEST_CASE_WITH("more deep stacks than there are gates are given back, some after others",
+                      {.options = {.monitor = false, .trim_pause = 1ns}}) {
+  if (!trims()) return;
+  constexpr unsigned kFibers = 600;
+  weft::Event end;
+  weft::WaitGroup group;
+  group.add(kFibers);
+  for (unsigned i = 0; i < kFibers; ++i) {
+    runtime.go([&] {
+      (void)dive(1);
+      end.wait();
+      group.done();
+    });
+  }
+  weft::test::await_parked(kFibers);
+  Scheduler& scheduler = *Scheduler::current();
+  StackTrimmer& trimmer = scheduler.trimmer();
+  while (!scheduler.all_are_asleep()) std::this_thread::yield();
+  // The monitor may sleep as long as no sweep is under way.
+  CHECK(!trimmer.is_busy());
+  while (trimmer.trimmed() < kFibers) trimmer.step(Deadline::now_nanoseconds());
+  while (trimmer.is_busy()) trimmer.step(Deadline::now_nanoseconds());
+  end.set();
+  group.wait();
 }
 
 // The fibers dive, wait, and find what they have left in their frames, while another thread trims

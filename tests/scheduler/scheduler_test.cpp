@@ -1,0 +1,140 @@
+// A scheduler without a runtime: nobody looks for deadlocks, there is no monitor, and the test
+// brings the events.
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <weft/deadline.hpp>
+#include <weft/timer.hpp>
+
+#include "scheduler/event_source.hpp"
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::scheduler::Scheduler;
+using weft::scheduler::SchedulerOptions;
+using weft::scheduler::Watch;
+using weft::test::TestGuard;
+
+SchedulerOptions bare(unsigned workers) {
+  SchedulerOptions options;
+  options.workers = workers;
+  options.max_fibers = 1000;
+  options.report_overflow = false;
+  options.monitor.enabled = false;
+  return options;
+}
+
+// Nothing is ever watched, so workers sleep on their futexes.
+class NoEvents : public weft::scheduler::EventSource {
+ public:
+  [[nodiscard]] std::size_t wait(Deadline) noexcept override { return 0; }
+  void interrupt() noexcept override {}
+};
+
+// Something is watched that never happens. A thread that interrupts a sleeper is held up, once it
+// has done so, if the test says so.
+class HeldInterrupts : public weft::scheduler::EventSource {
+ public:
+  explicit HeldInterrupts(std::function<void()> hold) : hold_(std::move(hold)) {
+    (void)begin_watch();
+  }
+
+  [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override {
+    std::unique_lock lock(mutex_);
+    while (!interrupted_ && !deadline.passed()) changed_.wait_for(lock, 1ms);
+    if (deadline != Deadline::past()) interrupted_ = false;
+    return 0;
+  }
+  void interrupt() noexcept override {
+    {
+      const std::lock_guard lock(mutex_);
+      interrupted_ = true;
+    }
+    changed_.notify_all();
+    hold_();
+  }
+
+ private:
+  const std::function<void()> hold_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool interrupted_ = false;
+};
+
+[[nodiscard]] bool is_registered(const Scheduler* scheduler) {
+  bool found = false;
+  const auto compare = [&](Scheduler& other) { found = found || &other == scheduler; };
+  return weft::scheduler::visit_registry(Deadline::never(), compare) && found;
+}
+
+TEST_SUITE_BEGIN("scheduler/scheduler");
+
+// Of two workers, the one that sleeps has the watch, and nobody else could see to the timer.
+TEST_CASE("a worker that sleeps for good sees to the timer of one that computes") {
+  for (const unsigned workers : {2U, 8U}) {
+    const TestGuard guard("a worker that sleeps for good sees to a timer");
+    NoEvents events;
+    Scheduler scheduler(bare(workers), events);
+    const auto compute = [&scheduler] {
+      const auto& watch = scheduler.watch();
+      // The first sleeps are short ones, until all memory that can be given back has been.
+      while (watch.holder() == Watch::kNobody || watch.limit() != Deadline::never().nanoseconds()) {
+        weft::detail::pause_cpu();
+      }
+      std::atomic<bool> called{false};
+      const auto call = weft::call_after(100ms, [&] { called = true; });
+      while (!called) weft::detail::pause_cpu();
+    };
+    scheduler.spawn(weft::detail::Task(compute), {}, nullptr);
+    scheduler.retire();
+  }
+}
+
+TEST_CASE("the destructor waits for a thread that is about to leave after a wake") {
+  const TestGuard guard("the destructor waits for a thread that leaves");
+  std::optional<Scheduler> scheduler;
+  const Scheduler* address = nullptr;
+  std::thread outsider;
+  std::atomic<bool> begun{false};
+  std::atomic<bool> held{false};
+  std::atomic<bool> destroyed{false};
+  // Until the destructor has come to where it waits. A destructor that does not wait is given time
+  // to end; one that does never ends in between, however long that is.
+  HeldInterrupts events([&] {
+    if (std::this_thread::get_id() != outsider.get_id() || held.exchange(true)) return;
+    while (is_registered(address)) std::this_thread::yield();
+    for (int i = 0; i < 100 && !destroyed; ++i) std::this_thread::sleep_for(1ms);
+    CHECK(!destroyed);
+  });
+  // One worker: if it sleeps at all, it is in the event source, and has to be interrupted.
+  address = &scheduler.emplace(bare(1), events);
+  outsider = std::thread([&] {
+    while (!begun) std::this_thread::yield();
+    while (!held) {
+      if (scheduler->live() == 0) scheduler->spawn(weft::detail::Task([] {}), {}, nullptr);
+    }
+  });
+  begun = true;
+  while (!held) std::this_thread::yield();
+  scheduler->retire();
+  scheduler.reset();
+  destroyed = true;
+  outsider.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
