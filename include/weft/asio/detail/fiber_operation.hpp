@@ -8,6 +8,7 @@
 #include <asio/async_result.hpp>
 #include <asio/dispatch.hpp>
 #include <asio/strand.hpp>
+#include <asio/system_executor.hpp>
 #if WEFT_ASIO_HAS_CANCELLATION
 #include <asio/cancellation_signal.hpp>
 #endif
@@ -15,6 +16,7 @@
 #include <boost/asio/async_result.hpp>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/system_executor.hpp>
 #if WEFT_ASIO_HAS_CANCELLATION
 #include <boost/asio/cancellation_signal.hpp>
 #endif
@@ -87,6 +89,15 @@ auto executor_of_arguments(const First& first, const Rest&... rest) {
     return executor_of_arguments(rest...);
   }
 }
+// Asio's concept of a token tries it with an initiation that is never called. Some tokens around
+// this one return auto, so that all of this is compiled for it.
+template <class Initiation>
+inline constexpr bool kIsTrial = false;
+#if defined(ASIO_HAS_CONCEPTS) || defined(BOOST_ASIO_HAS_CONCEPTS)
+template <class... Signatures>
+inline constexpr bool kIsTrial<lib::detail::initiation_archetype<Signatures...>> = true;
+#endif
+
 template <class Where, class Initiation, class... Args>
 auto executor_of(const Where& where, const Initiation& initiation, const Args&... args) {
   if constexpr (!std::is_same_v<Where, Anywhere>) {
@@ -95,6 +106,8 @@ auto executor_of(const Where& where, const Initiation& initiation, const Args&..
     return initiation.get_executor();
   } else if constexpr (Wraps<Initiation>) {
     return executor_of(where, initiation.initiation_, args...);
+  } else if constexpr (kIsTrial<Initiation>) {
+    return lib::system_executor();
   } else {
     return executor_of_arguments(args...);
   }
