@@ -1,5 +1,5 @@
-// Of n runnable fibers of equal work none waits for more than 2 n + 64 runs of others on its
-// worker, however many there are and whatever wakes them.
+// Of n runnable fibers of equal work none waits for more than 2 n + 64 runs of others in a worker's
+// queue, however many there are and whatever wakes them.
 //
 // What one fiber waits is counted in runs on the worker that it goes on on, from the moment at
 // which it certainly was ready. Workers are kept in step, as if they all had a processor of the
