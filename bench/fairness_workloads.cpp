@@ -1,11 +1,17 @@
 // W13: among many fibers that compute and wait for their turn, how far the slowest is behind.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <thread>
 #include <vector>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
+#include <weft/net/unix_stream.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
@@ -49,9 +55,57 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
   return metrics;
 }
 
+// Each fiber has a socket of its own, to which a plain thread writes a byte when the fiber is about
+// to wait for it.
+class Sockets {
+ public:
+  explicit Sockets(std::size_t fibers) : asked_(fibers) {
+    raise_descriptor_limit();
+    for (std::size_t i = 0; i < fibers; ++i) pairs_.push_back(net::UnixStream::pair().value);
+  }
+  // False when the other end has been closed.
+  bool receive(std::size_t fiber) {
+    std::byte byte{};
+    asked_[fiber].store(true, std::memory_order_relaxed);  // Relaxed: nothing comes with it.
+    return !pairs_[fiber].first.read_some(std::span(&byte, 1)).error;
+  }
+  void begin() {
+    waker_ = std::thread([this] {
+      while (!ended_) {
+        for (std::size_t i = 0; i < pairs_.size(); ++i) {
+          if (asked_[i].exchange(false)) send_to(i);
+        }
+      }
+    });
+  }
+  void end() {
+    ended_ = true;
+    waker_.join();
+    for (auto& pair : pairs_) pair.second.close();
+  }
+
+ private:
+  static void raise_descriptor_limit() {
+    rlimit limit{};
+    (void)::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &limit);
+  }
+  void send_to(std::size_t fiber) {
+    const std::byte byte{};
+    (void)!::write(pairs_[fiber].second.native_handle(), &byte, 1);
+  }
+
+  std::vector<net::UnixStreamPair> pairs_;
+  std::vector<std::atomic<bool>> asked_;
+  std::atomic<bool> ended_{false};
+  std::thread waker_;
+};
+
 // What the fibers of a run share.
 struct Crowd {
-  explicit Crowd(Waiting waiting) : how(waiting) {}
+  Crowd(Waiting waiting, std::size_t fibers)
+      : how(waiting), sockets(waiting == Waiting::socket ? fibers : 0) {}
 
   // After all fibers have begun. Those that wait for a channel are parked there by then: the first
   // of them would not have to wait, and have many turns, while the others come.
@@ -59,7 +113,9 @@ struct Crowd {
     started.store(true);
     if (how == Waiting::yield || how == Waiting::timer) return;
     this_fiber::sleep_for(kFairSleep * 10);
-    if (how == Waiting::thread) {
+    if (how == Waiting::socket) {
+      sockets.begin();
+    } else if (how == Waiting::thread) {
       waker = std::thread([this] {
         while (tokens.send(0)) {
         }
@@ -70,18 +126,22 @@ struct Crowd {
   }
   void stop() {
     stopped.store(true);
+    if (how == Waiting::socket) sockets.end();
     tokens.close();
     if (waker.joinable()) waker.join();
   }
 
   // False at the end of the run.
-  bool wait_for_turn() {
+  bool wait_for_turn(std::size_t fiber) {
     switch (how) {
       case Waiting::yield:
         this_fiber::yield();
         break;
       case Waiting::timer:
         this_fiber::sleep_for(kFairSleep);
+        break;
+      case Waiting::socket:
+        if (!sockets.receive(fiber)) return false;
         break;
       case Waiting::channel:
       case Waiting::thread:
@@ -102,14 +162,15 @@ struct Crowd {
   // long as its turn lasts.
   Channel<int> tokens{how == Waiting::thread ? 0 : kTokens};
   std::thread waker;
+  Sockets sockets;
 };
 
-void take_turns(Crowd& crowd, Turns& turns) {
+void take_turns(Crowd& crowd, std::size_t fiber, Turns& turns) {
   crowd.begun.fetch_add(1, std::memory_order_relaxed);
-  const bool is_parked = crowd.how == Waiting::channel || crowd.how == Waiting::thread;
+  const bool is_parked = crowd.how != Waiting::yield && crowd.how != Waiting::timer;
   while (!is_parked && !crowd.started.load(std::memory_order_relaxed)) this_fiber::yield();
   turns.last = Clock::now();
-  while (crowd.wait_for_turn()) {
+  while (crowd.wait_for_turn(fiber)) {
     turns.note(Clock::now());
     compute(kFairWork);
     crowd.end_turn();
@@ -124,13 +185,13 @@ void take_turns(Crowd& crowd, Turns& turns) {
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how) {
   const auto duration = std::chrono::duration<double>(
       request.scale * std::max(1.0, static_cast<double>(fibers) / 2'000));
-  Crowd crowd(how);
+  Crowd crowd(how, fibers);
   std::vector<Turns> turns(fibers);
   WaitGroup group;
   group.add(fibers);
-  for (Turns& of_one : turns) {
-    go([&crowd, &of_one, &group] {
-      take_turns(crowd, of_one);
+  for (std::size_t i = 0; i < fibers; ++i) {
+    go([&crowd, i, &turns, &group] {
+      take_turns(crowd, i, turns[i]);
       group.done();
     });
   }

@@ -64,6 +64,7 @@ std::vector<Workload> named_workloads() {
       {"W13_timer_1k", fair_crowd(1'000, Waiting::timer)},
       {"W13_channel_1k", fair_crowd(1'000, Waiting::channel)},
       {"W13_thread_1k", fair_crowd(1'000, Waiting::thread)},
+      {"W13_socket_1k", fair_crowd(1'000, Waiting::socket)},
       {"P_timing", timing_run},
       {"P_submit", submit_sleeps},
       {"P_submitters", submit_sleeps_in_parallel},

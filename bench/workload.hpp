@@ -77,8 +77,9 @@ Metrics select_becomes_ready(const Request& request);
 Metrics wake_idle(const Request& request);
 Metrics wake_busy(const Request& request);
 Metrics mixed_load(const Request& request);
-// How the fibers of W13 wait for their turns. By a thread: it sends to a channel.
-enum class Waiting : std::uint8_t { yield, timer, channel, thread };
+// How the fibers of W13 wait for their turns. By a thread: it sends to a channel. By a socket: a
+// thread writes to it.
+enum class Waiting : std::uint8_t { yield, timer, channel, thread, socket };
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how);
 Metrics pool_batches(const Request& request);
 Metrics pool_adds(const Request& request);

@@ -114,7 +114,7 @@ ROWS = {
     "W12_ready": timed("ns_per_select", 1, 1),
     "W12_becomes_ready": timed("ns_per_select", 1, 1),
     **{f"W13_{crowd}": FAIR for crowd in ("100", "1k", "4k", "10k")},
-    **{f"W13_{waker}_1k": FAIR for waker in ("timer", "channel", "thread")},
+    **{f"W13_{waker}_1k": FAIR for waker in ("timer", "channel", "thread", "socket")},
     "P_timing": suite("overshoot_ms", shown=("first_ms", "average_ms", "total_ms", "most_wip")),
     "P_submit": suite("ns_per_submit"),
     "P_submitters": suite("ns_per_submit"),

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"net"
+	"os"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -21,6 +24,7 @@ const (
 	byTimer
 	byChannel
 	byThread
+	bySocket
 )
 
 // turns is what a goroutine has had; each on a line of its own.
@@ -54,8 +58,61 @@ func metricsOf(all []turns) metrics {
 	return measured
 }
 
-// W13. The same as in weft's program; byThread is a goroutine that is locked to a thread of its own,
-// with a processor beside the workers'.
+// sockets are one for each goroutine, and the descriptors of their other ends.
+type sockets struct {
+	conns []net.Conn
+	ends  []int
+	asked []atomic.Bool
+}
+
+func openSockets(count int) (*sockets, error) {
+	all := &sockets{asked: make([]atomic.Bool, count)}
+	for range count {
+		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+		if err != nil {
+			return nil, err
+		}
+		file := os.NewFile(uintptr(pair[0]), "socket")
+		conn, err := net.FileConn(file)
+		file.Close()
+		if err != nil {
+			return nil, err
+		}
+		all.conns = append(all.conns, conn)
+		all.ends = append(all.ends, pair[1])
+	}
+	return all, nil
+}
+
+func (s *sockets) receive(i int) bool {
+	var buffer [1]byte
+	s.asked[i].Store(true)
+	count, _ := s.conns[i].Read(buffer[:])
+	return count != 0
+}
+
+// wake writes to those that are about to wait, until it is told to end.
+func (s *sockets) wake(stopped *atomic.Bool) {
+	for !stopped.Load() {
+		for i := range s.asked {
+			if s.asked[i].Swap(false) {
+				_, _ = syscall.Write(s.ends[i], []byte{0})
+			}
+		}
+	}
+	for i := range s.ends {
+		syscall.Close(s.ends[i])
+	}
+}
+
+func (s *sockets) close() {
+	for _, conn := range s.conns {
+		conn.Close()
+	}
+}
+
+// W13. The same as in weft's program; by a thread or a socket, a goroutine that is locked to a thread
+// of its own wakes the others, with a processor beside the workers'.
 func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 	return func(r request) (metrics, error) {
 		duration := time.Duration(r.scale * max(1, float64(goroutines)/2_000) * float64(time.Second))
@@ -65,13 +122,25 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		if how == byThread {
 			tokens = make(chan int)
 		}
+		var own *sockets
+		if how == bySocket {
+			var err error
+			if own, err = openSockets(goroutines); err != nil {
+				return nil, err
+			}
+			defer own.close()
+		}
 		ended := make(chan struct{})
-		waitForTurn := func() bool {
+		waitForTurn := func(i int) bool {
 			switch how {
 			case byYield:
 				runtime.Gosched()
 			case byTimer:
 				time.Sleep(fairSleep)
+			case bySocket:
+				if !own.receive(i) {
+					return false
+				}
 			default:
 				select {
 				case <-tokens:
@@ -90,7 +159,7 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 					runtime.Gosched()
 				}
 				all[i].last = time.Now()
-				for waitForTurn() {
+				for waitForTurn(i) {
 					all[i].note()
 					compute(fairWork)
 					if how == byChannel {
@@ -106,7 +175,7 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		}
 		started.Store(true)
 		// Those that wait for a channel are parked there before the first value is sent.
-		if how == byChannel || how == byThread {
+		if how != byYield && how != byTimer {
 			time.Sleep(10 * fairSleep)
 		}
 		switch how {
@@ -125,6 +194,13 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 						return
 					}
 				}
+			}()
+		}
+		if how == bySocket {
+			runtime.GOMAXPROCS(r.workers + 1)
+			go func() {
+				runtime.LockOSThread()
+				own.wake(&stopped)
 			}()
 		}
 		time.Sleep(duration)

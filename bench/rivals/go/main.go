@@ -74,6 +74,7 @@ var workloads = []workload{
 	{"W13_timer_1k", fairTurns(1_000, byTimer)},
 	{"W13_channel_1k", fairTurns(1_000, byChannel)},
 	{"W13_thread_1k", fairTurns(1_000, byThread)},
+	{"W13_socket_1k", fairTurns(1_000, bySocket)},
 	{"P_timing", timingRun},
 	{"P_submit", func(r request) (metrics, error) { return submitSleeps(r, 1) }},
 	{"P_submitters", func(r request) (metrics, error) { return submitSleeps(r, r.workers) }},
