@@ -63,7 +63,7 @@ class Crowd {
   template <class Wait>
   void add(Wait wait) {
     ++fibers_;
-    raise(most_live_, ++live_);
+    raise_to(most_live_, ++live_);
     group_.go([this, wait]() mutable {
       std::size_t turns = 0;
       note_wait(complete_.load());
@@ -73,7 +73,7 @@ class Crowd {
         run();
         if (is_complete() && ++turns == kTurns) one_has_had_enough();
       } while (!is_over());
-      raise(most_turns_, turns);
+      raise_to(most_turns_, turns);
     });
   }
   void add_yielding(std::size_t count) {
@@ -88,7 +88,7 @@ class Crowd {
 
   // One more fiber, for a single run.
   void add_run() {
-    raise(most_live_, ++live_);
+    raise_to(most_live_, ++live_);
     group_.go([this] {
       run();
       --live_;
@@ -122,13 +122,13 @@ class Crowd {
   [[nodiscard]] std::size_t most_turns() const { return most_turns_.load(); }
 
  private:
-  static void raise(std::atomic<std::size_t>& highest, std::size_t value) {
+  static void raise_to(std::atomic<std::size_t>& highest, std::size_t value) {
     std::size_t before = highest.load();
     while (before < value && !highest.compare_exchange_weak(before, value)) {
     }
   }
 
-  void note_wait(Time ready) { raise(longest_wait_, runs_here().since(ready)); }
+  void note_wait(Time ready) { raise_to(longest_wait_, runs_here().since(ready)); }
   void run() {
     Runs& here = runs_here();
     here.add(Clock::now(), this_fiber::id());
