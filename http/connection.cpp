@@ -38,25 +38,32 @@ detail::Waker Connection::start_fiber(IoWatch& watch) noexcept {
 
 // In a new fiber.
 void Connection::serve() noexcept {
+  SessionEnd end = SessionEnd::over;
+  try {
+    end = serve_bytes();
+  } catch (...) {  // For want of memory. What there is of an answer is not to be taken for all.
+    server_.report(std::current_exception());
+    reset();
+  }
+  if (end == SessionEnd::idle && wait_for_bytes()) return;
+  if (layer_ != nullptr) (void)layer_->shutdown(Deadline::past());
+  server_.end_connection(*this);
+}
+
+SessionEnd Connection::serve_bytes() {
   {
     const io::IoUse use(stream_.socket().handle());
     // The watch has taken the edge, so whether there are bytes has to be asked.
     if (use) use->read().set_drained(false);
   }
   SessionEnd end = shake_hands();
-  if (end == SessionEnd::over) {
-    server_.end_connection(*this);
-    return;
-  }
-  if (conversation_ != nullptr) {
-    end = converse(false);
-  } else if (layer_ != nullptr || !server_.options().secure) {
+  if (end == SessionEnd::over) return end;
+  if (conversation_ != nullptr) return converse(false);
+  if (layer_ != nullptr || !server_.options().secure) {
     end = serve_session(*this);
     if (end == SessionEnd::upgraded) end = converse(true);
   }
-  if (end == SessionEnd::idle && wait_for_bytes()) return;
-  if (layer_ != nullptr) (void)layer_->shutdown(Deadline::past());
-  server_.end_connection(*this);
+  return end;
 }
 
 // Once, where HTTP stands on a layer.

@@ -84,6 +84,7 @@ class Connection : private detail::IoWatch {
   friend class Registry;
   static detail::Waker start_fiber(IoWatch& watch) noexcept;
   void serve() noexcept;
+  [[nodiscard]] SessionEnd serve_bytes();
   [[nodiscard]] SessionEnd shake_hands();
   [[nodiscard]] SessionEnd converse(bool begins);
 

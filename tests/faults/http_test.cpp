@@ -136,6 +136,12 @@ TEST_CASE("requests are answered, or an error says why not") {
 TEST_CASE("requests and answers bear a lack of memory") {
   sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
+// A second one, too, while what the first one led to is told.
+TEST_CASE("an error is answered without memory, or the connection ends") {
+  for (const unsigned times : {2U, 3U, 5U}) {
+    sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM, times}}, kOtherSide);
+  }
+}
 
 TEST_CASE("files are sent whole, or an error says why not") {
   sweep_in_runtime(&serve_file,
