@@ -77,6 +77,13 @@ void Exchange::append_status_line() {
   output_.append_date();
 }
 
+// With the status before them.
+void Exchange::append_fields() {
+  if (status_ == 304) drop_content_type();
+  append_status_line();
+  output_.append(fields_);
+}
+
 void Exchange::append_connection_header() {
   keeps_ = will_stay() && stage_ != Stage::until_close;
   if (!keeps_) {
@@ -95,9 +102,7 @@ std::error_code Exchange::send(std::string_view body) {
   if (connection_.server().options().compression && wants_code(promise_.value_or(body.size()))) {
     body = code_all(body, coded);
   }
-  if (status_ == 304) drop_content_type();
-  append_status_line();
-  output_.append(fields_);
+  append_fields();
   return send_rest(body);
 }
 
@@ -133,9 +138,7 @@ void Exchange::begin_stream() {
   } else {
     stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
   }
-  if (status_ == 304) drop_content_type();
-  append_status_line();
-  output_.append(fields_);
+  append_fields();
   if (promise_ && !is_coded_ && status_ != 204) {
     output_.append("Content-Length: ");
     output_.append_number(*promise_);

@@ -87,6 +87,7 @@ class Exchange {
   std::error_code send_rest(std::string_view body);
   void append_part(std::string_view part);
   void append_status_line();
+  void append_fields();
   void append_connection_header();
   void begin_stream();
   void watch_for_hang_up();
