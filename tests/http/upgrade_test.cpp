@@ -71,14 +71,8 @@ FIBER_TEST_CASE("an upgraded connection that is idle has no fiber that runs and 
         send_text(upgraded.stream, "good-bye");
         return net::Next::idle;
       }
-      std::string line;
-      char byte = 0;
-      while (!line.ends_with('\n')) {
-        if (upgraded.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) {
-          return net::Next::close;
-        }
-        line += byte;
-      }
+      std::string line = receive_until(upgraded, "\n");
+      if (!line.ends_with('\n')) return net::Next::close;
       line = std::to_string(++lines) + " " + line;
       CHECK_FALSE(upgraded.write_all(std::as_bytes(std::span(line))).error);
       return net::Next::idle;

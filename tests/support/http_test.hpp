@@ -76,8 +76,10 @@ inline std::string receive_all(net::TcpStream& stream) {
   }
 }
 
-// Until `text` has come; what came with it, or before the end of the stream.
-inline std::string receive_until(net::TcpStream& stream, std::string_view text) {
+// Until `text` has come, on whatever can be read from; what came with it, or before the end of the
+// stream.
+template <class Stream>
+std::string receive_until(Stream& stream, std::string_view text) {
   std::string all;
   char byte = 0;
   while (!all.ends_with(text)) {

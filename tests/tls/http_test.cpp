@@ -58,16 +58,6 @@ void send_text(tls::Stream& stream, std::string_view text) {
   (void)stream.write_all(std::as_bytes(std::span(text)));
 }
 
-std::string receive_text(tls::Stream& stream, std::string_view end) {
-  std::string all;
-  char byte = 0;
-  while (!all.ends_with(end)) {
-    if (stream.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) break;
-    all += byte;
-  }
-  return all;
-}
-
 }  // namespace
 
 TEST_SUITE_BEGIN("tls/http");
@@ -83,10 +73,10 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between")
   tls::Stream stream = connect(server, secrets);
   for (int i = 0; i < 5; ++i) {
     send_text(stream, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello");
-    CHECK(receive_text(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
+    CHECK(receive_until(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
   }
   send_text(stream, "GET /large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-  CHECK(receive_text(stream, "never").size() > 100'000);
+  CHECK(receive_until(stream, "never").size() > 100'000);
   std::byte byte{};
   // Said good-bye to, and not just cut off.
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
@@ -154,8 +144,8 @@ FIBER_TEST_CASE(
   CHECK_FALSE(stream.shutdown());
   CHECK_FALSE(stream.tcp().shutdown(net::Shutdown::write));
   gone.set();
-  CHECK(receive_text(stream, "answer").ends_with("answer"));
-  CHECK(receive_text(stream, "answer").ends_with("answer"));
+  CHECK(receive_until(stream, "answer").ends_with("answer"));
+  CHECK(receive_until(stream, "answer").ends_with("answer"));
 }
 
 FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
@@ -182,7 +172,7 @@ FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers wha
   }
   CHECK(receive_all(silent).empty());
   go_on.set();
-  CHECK(receive_text(busy, "done").find("Connection: close\r\n") != std::string::npos);
+  CHECK(receive_until(busy, "done").find("Connection: close\r\n") != std::string::npos);
   CHECK(stopped.join());
 }
 
@@ -191,14 +181,8 @@ FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each l
   const HttpServer server(
       [](http::Request&, http::Response& response) {
         CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
-          std::string line;
-          char byte = 0;
-          while (!line.ends_with('\n')) {
-            if (upgraded.read_some(std::as_writable_bytes(std::span(&byte, 1))).error) {
-              return net::Next::close;
-            }
-            line += byte;
-          }
+          const std::string line = receive_until(upgraded, "\n");
+          if (!line.ends_with('\n')) return net::Next::close;
           CHECK_FALSE(upgraded.write_all(std::as_bytes(std::span(line))).error);
           return net::Next::idle;
         }));
@@ -207,12 +191,12 @@ FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each l
   tls::Stream stream = connect(server, secrets);
   send_text(stream,
             "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\nearly\n");
-  CHECK(receive_text(stream, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
-  CHECK(receive_text(stream, "\n") == "early\n");
+  CHECK(receive_until(stream, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
+  CHECK(receive_until(stream, "\n") == "early\n");
   // Of what comes in one record, the rest lies in the layer.
   for (int i = 0; i < 20; ++i) {
     send_text(stream, "one\ntwo\n");
-    CHECK(receive_text(stream, "two\n") == "one\ntwo\n");
+    CHECK(receive_until(stream, "two\n") == "one\ntwo\n");
   }
   CHECK_FALSE(stream.shutdown());
   std::byte byte{};
@@ -252,7 +236,7 @@ FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard
   Event over;
   auto server = spawn([&] {
     auto stream = tls::Stream::accept(listener.accept().value, context).value;
-    (void)receive_text(stream, "\r\n\r\n");
+    (void)receive_until(stream, "\r\n\r\n");
     send_text(stream, "HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno");
     over.wait();
   });
