@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tests/faults/interpose.hpp"
+#include "tests/support/random.hpp"
 
 namespace weft::test {
 namespace {
@@ -71,24 +72,16 @@ constexpr std::array kUsual = std::to_array<UsualFault>({
     {Call::poll_socket, EINTR},
 });
 
-std::uint64_t scrambled(std::uint64_t number) noexcept {  // The end of SplitMix64.
-  number = (number ^ (number >> 30U)) * 0xbf58476d1ce4e5b9U;
-  number = (number ^ (number >> 27U)) * 0x94d049bb133111ebU;
-  return number ^ (number >> 31U);
-}
-
 }  // namespace
 
-int error_by_chance(Call call, std::uint64_t seed, std::uint64_t number,
-                    std::uint64_t one_in) noexcept {
-  std::uint64_t random = scrambled(seed + number * 0x9e3779b97f4a7c15U);
-  if (random % one_in != 0) return 0;
-  random /= one_in;
+int error_by_chance(Call call, std::uint64_t number, std::uint64_t one_in) noexcept {
+  Random random(number);
+  if (!random.one_in(one_in)) return 0;
   const auto is_of_call = [call](const UsualFault& usual) { return usual.call == call; };
   const auto count = static_cast<std::uint64_t>(std::ranges::count_if(kUsual, is_of_call));
   if (count == 0) return 0;
   const auto* usual = std::ranges::find_if(kUsual, is_of_call);
-  return usual[random % count].error;
+  return usual[random.below(count)].error;
 }
 
 }  // namespace weft::test

@@ -74,7 +74,7 @@ struct Fault {
 void arm(const Fault& fault, std::uint64_t number) noexcept;
 // From now on each call fails by chance, once in `one_in`, with one of the errors that are usual
 // for its kind. What is done once, as a runtime begins, does not.
-void arm_by_chance(std::uint64_t seed, std::uint64_t one_in) noexcept;
+void arm_by_chance(std::uint64_t one_in) noexcept;
 // Whether a fault has come.
 bool disarm() noexcept;
 

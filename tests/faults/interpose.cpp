@@ -20,6 +20,7 @@
 #include <new>
 
 #include "tests/faults/interpose.hpp"
+#include "tests/support/random.hpp"
 
 namespace weft::test {
 namespace {
@@ -31,7 +32,6 @@ Fault fault{};
 // Written before `armed`, as is `fault`.
 std::uint64_t first = 0;
 std::uint64_t chances = 0;  // A call fails once in so many; 0: the one of number `first` does.
-std::uint64_t chance_seed = 0;
 
 std::atomic<std::int64_t> blocks{0};
 std::atomic<std::int64_t> mapped{0};
@@ -65,7 +65,7 @@ int fault_of(Call call) noexcept {
   if (!armed.load() || (chances == 0 && fault.call != call)) return 0;
   const std::uint64_t number = calls.fetch_add(1) + 1;
   if (chances != 0) {
-    const int error = error_by_chance(call, chance_seed, number, chances);
+    const int error = error_by_chance(call, number, chances);
     if (error != 0) came.store(true);
     return error;
   }
@@ -115,8 +115,8 @@ void arm(const Fault& wanted, std::uint64_t number) noexcept {
 }
 
 // The numbers go on, so that it is not the same calls each time.
-void arm_by_chance(std::uint64_t seed, std::uint64_t one_in) noexcept {
-  chance_seed = seed;
+void arm_by_chance(std::uint64_t one_in) noexcept {
+  (void)test_seed();  // Found out now: that makes calls of its own.
   chances = one_in;
   came.store(false);
   armed.store(true);

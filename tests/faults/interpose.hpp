@@ -14,9 +14,8 @@ namespace weft::test {
 // The error with which this call is to fail; 0: it does not.
 int fault_of(Call call) noexcept;
 // One of the usual errors of its kind, once in `one_in` calls; 0: the call does not fail. The
-// call's number decides.
-int error_by_chance(Call call, std::uint64_t seed, std::uint64_t number,
-                    std::uint64_t one_in) noexcept;
+// call's number and the test's seed decide.
+int error_by_chance(Call call, std::uint64_t number, std::uint64_t one_in) noexcept;
 // Whether this call is to fail; sets errno then.
 bool fails(Call call) noexcept;
 // How many bytes a transfer may move; 0 when it is to fail.

@@ -9,10 +9,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <new>
 #include <span>
 #include <string>
@@ -279,11 +277,6 @@ class Work {
   weft::TaskGroup fibers_;
 };
 
-std::ptrdiff_t count_in(const char* folder) {
-  const std::filesystem::directory_iterator entries(folder);
-  return std::distance(begin(entries), end(entries));
-}
-
 // A line each minute, and at the end.
 void tell(const Work& work, std::chrono::steady_clock::duration time) {
   std::ifstream pages("/proc/self/statm");
@@ -292,8 +285,9 @@ void tell(const Work& work, std::chrono::steady_clock::duration time) {
   pages >> mapped >> resident;
   std::cerr << std::chrono::duration_cast<std::chrono::seconds>(time).count()
             << " s: " << work.done() << " done, " << work.failed() << " failed; " << resident * 4
-            << " KiB, " << weft::test::held().blocks << " blocks, " << count_in("/proc/self/fd")
-            << " descriptors, " << count_in("/proc/self/task") << " threads" << std::endl;
+            << " KiB, " << weft::test::held().blocks << " blocks, "
+            << weft::test::count_descriptors() << " descriptors, "
+            << weft::test::TestGuard::count_threads() << " threads" << std::endl;
 }
 
 void live(bool with_faults) {
@@ -307,7 +301,7 @@ void live(bool with_faults) {
     auto passed = begin - begin;
     for (auto told = passed; passed < length;) {
       weft::test::still_alive(kPatience);
-      if (with_faults) weft::test::arm_by_chance(weft::test::test_seed(), kChances);
+      if (with_faults) weft::test::arm_by_chance(kChances);
       weft::this_fiber::sleep_for(1s);
       (void)weft::test::disarm();
       work.rest();

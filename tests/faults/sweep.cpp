@@ -82,14 +82,6 @@ void on_alarm(int) {
   std::abort();
 }
 
-std::size_t count_descriptors() {
-  std::size_t count = 0;
-  DIR* directory = opendir("/proc/self/fd");
-  while (readdir(directory) != nullptr) ++count;
-  closedir(directory);
-  return count;
-}
-
 // The numbers that a scenario must leave as they were.
 struct Books {
   Held memory;
@@ -123,6 +115,13 @@ std::string growth(const Books& before, const Books& after, const Fault* fault) 
   return text.str();
 }
 
+// With the words that say when.
+void demand_nothing_left(const Books& before, const Fault* fault, const char* when = "") {
+  if (const std::string left = growth(before, read_books(), fault); !left.empty()) {
+    fail("left behind" + std::string(when) + ": " + left);
+  }
+}
+
 bool is_documented(const std::error_code& code, const Fault& fault, const Documented& documented) {
   if (code == std::error_code(fault.error, std::system_category())) return true;
   if (code == std::error_code(fault.error, std::generic_category())) return true;
@@ -152,13 +151,9 @@ void play_with_fault(const Play& play, const Fault& fault, std::uint64_t number)
   const Books before = read_books();
   bool came = false;
   run_with_fault(play, fault, number, came);
-  if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
-    fail("left behind: " + left);
-  }
+  demand_nothing_left(before, &fault);
   play.run();
-  if (std::string left = growth(before, read_books(), &fault); !left.empty()) {
-    fail("left behind by the run after it: " + left);
-  }
+  demand_nothing_left(before, &fault, " by the run after it");
   _exit(came ? kPassed : kNoFault);
 }
 
@@ -238,6 +233,14 @@ void sweep_one(const Play& play, const Fault& fault) {
 
 }  // namespace
 
+std::size_t count_descriptors() {
+  std::size_t count = 0;
+  DIR* directory = opendir("/proc/self/fd");
+  while (readdir(directory) != nullptr) ++count;
+  closedir(directory);
+  return count;
+}
+
 void sweep(Scenario scenario, std::initializer_list<Fault> faults, const Documented& documented) {
   for (const Fault& fault : faults) sweep_one({scenario, false, documented}, fault);
 }
@@ -252,9 +255,7 @@ void soak(void (*scenario)(bool with_faults)) {
     scenario(false);
     const Books before = read_books();
     scenario(true);
-    if (const std::string left = growth(before, read_books(), nullptr); !left.empty()) {
-      fail("left behind: " + left);
-    }
+    demand_nothing_left(before, nullptr);
     _exit(kPassed);
   });
   const int status = child.status();

@@ -6,6 +6,7 @@
 // first did. n grows until the scenario makes fewer such calls.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -34,6 +35,9 @@ void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
 // run, without faults, did not.
 void soak(void (*scenario)(bool with_faults));
 void still_alive(unsigned seconds) noexcept;
+
+// How many the process has open, and three more: only differences tell.
+[[nodiscard]] std::size_t count_descriptors();
 
 // For scenarios: ends them with the error, as what is documented.
 void expect_none(std::error_code error);
