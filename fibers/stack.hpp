@@ -105,6 +105,9 @@ struct Stack {
   // Of a fiber that is pinned: the index of its worker. A whole word, so that the header has one
   // size, whether or not valgrind's number is in it.
   std::uint64_t home = 0;
+  // Nanoseconds: when the bound fiber became ready, the last time that a run queue had no room for
+  // it. Owner: the queue it is in.
+  std::int64_t ready_since = 0;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;

@@ -17,7 +17,13 @@ namespace {
 
 }  // namespace
 
-void LocalQueue::push_last(Chain chain) noexcept {
+// Read again when a thief takes it.
+void LocalQueue::stamp(Fiber& fiber) const noexcept {
+  if (fibers::Stack* stack = fiber.stack.load(relaxed)) stack->ready_since = time_;
+}
+
+// If nobody waits: as many as there is room for. Those that are left.
+Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
     // Read before the push, after which a thief may have it.
     Fiber* following = chain.first->next;
@@ -25,7 +31,14 @@ void LocalQueue::push_last(Chain chain) noexcept {
     chain.first = following;
     --chain.count;
   }
-  waiting_.push_last(chain);
+  return chain;
+}
+
+void LocalQueue::push_last(Chain chain) noexcept {
+  const Chain rest = fill_ring(chain);
+  Fiber* fiber = rest.first;
+  for (std::size_t i = 0; i < rest.count; ++i, fiber = fiber->next) stamp(*fiber);
+  waiting_.push_last(rest);
 }
 
 // Every other time the fiber that has waited longest; else null, and it is the ring's turn.
@@ -54,6 +67,9 @@ void LocalQueue::spill() noexcept {
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
+
+// From another queue. What had entered the ring there has a time from before, and goes first.
+void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen)); }
 
 // A chain of new fibers, or nothing.
 void LocalQueue::adopt(Fiber* chain) noexcept {
@@ -123,22 +139,21 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
     if (some.is_empty()) break;
     stolen.append(some);
   }
-  if (waiting_.size_hint() != 0) {
-    waiting_.push_first(stolen);  // refill() prefetches them.
-    return stolen.count;
-  }
-  std::uint32_t soon = RunQueue::kCapacity;
+  // Of those that do not fit into the ring refill() fetches what it takes.
+  std::uint32_t soon = waiting_.size_hint() == 0 ? RunQueue::kCapacity : 0;
   for (Fiber* fiber = stolen.first; fiber != nullptr && soon > 0; fiber = fiber->next, --soon) {
     fibers::prefetch(fiber->stack.load(relaxed));
   }
-  push_last(stolen);
+  take_over(stolen);
   return stolen.count;
 }
 
 std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcept {
   RunQueue::Batch batch;
   const std::uint32_t count = victim.ring_.take_half(batch, most);
-  for (std::uint32_t i = 0; i < count; ++i) push_last(*batch[i]);
+  Chain stolen;
+  for (std::uint32_t i = 0; i < count; ++i) stolen.append(*batch[i]);
+  take_over(stolen);
   return count;
 }
 

@@ -28,7 +28,7 @@ namespace weft::scheduler {
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //   I2  What is in the ring, and has started, became ready before all that is waiting, but for what
-//       has been stolen, which goes first of those that wait.
+//       has been stolen, which goes among those that wait by age.
 //   I3  overtakers_ counts new fibers that have gone before waiting ones. While there are any,
 //       every other fiber taken from the ring's side is the oldest waiting one. So at most as many
 //       new fibers go before a waiting one as waiting ones do.
@@ -61,9 +61,12 @@ class LocalQueue {
   void push_last(fibers::Fiber& fiber) noexcept {
     if (waiting_.size_hint() == 0 && ring_.push(fiber)) [[likely]]
       return;
+    stamp(fiber);
     waiting_.push_last(fiber);
   }
   void push_last(Chain chain) noexcept;
+  // What becomes ready from now on does so at this time.
+  void set_time(std::int64_t now) noexcept { time_ = now; }
   // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
   void make_room() {
     // Thieves only take, so it does not become full by itself.
@@ -110,13 +113,13 @@ class LocalQueue {
   // The victim's oldest chain of new fibers, which becomes the oldest here: a tree that both walk
   // is not begun anew at the top. How many at most.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // The older half of the victim's ring, and `most` at most. How many.
+  // The older half of the victim's ring, and `most` at most, which go before all that wait here:
+  // when they became ready is not known. How many.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // The victim's next fiber, if it is still the one that was seen.
   std::size_t steal_next(LocalQueue& victim) noexcept;
   // Of those that do not fit into the victim's ring, and have started, up to `most` that have
-  // waited longest. They go before those that wait here, as they have waited longer than most of
-  // them.
+  // waited longest. They go before those that wait here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
   [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
 
@@ -176,6 +179,9 @@ class LocalQueue {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
   [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
+  void stamp(fibers::Fiber& fiber) const noexcept;
+  [[nodiscard]] Chain fill_ring(Chain chain) noexcept;
+  void take_over(Chain stolen) noexcept;
   void spill() noexcept;
   [[nodiscard]] fibers::Fiber* refill() noexcept;
   void adopt(fibers::Fiber* chain) noexcept;
@@ -185,6 +191,7 @@ class LocalQueue {
   std::uint32_t next_runs_ = 0;
   std::uint32_t overtakers_ = 0;
   bool overtaken_first_ = false;
+  std::int64_t time_ = 0;
   detail::Atomic<bool> inside_{false};
   detail::Atomic<bool> open_;
   ReadyList waiting_;

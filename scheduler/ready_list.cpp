@@ -9,6 +9,16 @@ namespace weft::scheduler {
 
 using fibers::Fiber;
 
+namespace {
+
+// One that has no stack counts as ready for ever.
+[[nodiscard]] std::int64_t ready_since(const Fiber& fiber) noexcept {
+  const fibers::Stack* stack = fiber.stack.load(detail::relaxed);
+  return stack == nullptr ? 0 : stack->ready_since;
+}
+
+}  // namespace
+
 void Chain::append(Fiber& fiber) noexcept {
   fiber.next = nullptr;
   (first == nullptr ? first : last->next) = &fiber;
@@ -58,6 +68,31 @@ void ReadyList::push_first(const Chain& chain) noexcept {
   if (chain_.first == nullptr) chain_.last = chain.last;
   chain_.first = chain.first;
   set_count(size_hint() + chain.count);
+}
+
+void ReadyList::merge(Chain chain) noexcept {
+  if (chain.is_empty()) return;
+  Chain here = take_everything();
+  Chain merged;
+  for (std::size_t left = kMostPassed; left > 0 && !here.is_empty() && !chain.is_empty();) {
+    if (ready_since(*chain.first) < ready_since(*here.first)) {
+      merged.append(*chain.take_first());
+    } else {
+      merged.append(*here.take_first());
+      --left;
+    }
+  }
+  merged.append(chain);
+  merged.append(here);
+  push_first(merged);
+}
+
+Chain ReadyList::take_everything() noexcept {
+  const std::lock_guard guard(lock_);
+  const Chain all{chain_.first, chain_.last, size_hint()};
+  chain_.first = chain_.last = nullptr;
+  set_count(0);
+  return all;
 }
 
 Chain ReadyList::take(std::size_t most) noexcept {

@@ -31,11 +31,16 @@ class ReadyList {
  public:
   // The most that one call of take() walks over with the lock held.
   static constexpr std::size_t kMostTaken = 128;
+  static constexpr std::size_t kMostPassed = 2048;
 
   void push_last(fibers::Fiber& fiber) noexcept;
   void push_last(const Chain& chain) noexcept;
   // In front of all others, in the chain's order.
   void push_first(const Chain& chain) noexcept;
+  // Each before the first that has been ready for less long, by Stack::ready_since; whoever has no
+  // stack counts as ready for ever. The chain's order is kept, and so is that of the others, of
+  // which it passes kMostPassed at most. By who alone pushes; others find the list empty meanwhile.
+  void merge(Chain chain) noexcept;
   // Up to `most` of the oldest, and kMostTaken at most.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
@@ -43,6 +48,7 @@ class ReadyList {
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:
+  [[nodiscard]] Chain take_everything() noexcept;
   void set_count(std::size_t count) noexcept { count_.store(count, detail::relaxed); }
 
   detail::SpinLock lock_;

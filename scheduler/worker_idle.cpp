@@ -126,6 +126,7 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
 void Worker::look_around() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   look_due_ = false;
+  queue_.set_time(now);
   allot_decisions(now);
   (void)take_injected();
   if (now - last_reach_ >= kLookPeriod) {

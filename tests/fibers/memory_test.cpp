@@ -83,14 +83,15 @@ TEST_CASE("the document says what each field of a stack's header takes" *
   CHECK_ROW(Stack::size_class);
   CHECK_ROW(Stack::no_switch);
   CHECK_ROW(Stack::home);
+  CHECK_ROW(Stack::ready_since);
   CHECK_ROW(Stack::fiber_id);
   CHECK_ROW(Stack::name);
   check_sum("Stack", sizeof(Stack),
             sizeof(Stack::context) + sizeof(Stack::fiber) + sizeof(Stack::next) +
                 sizeof(Stack::lowest) + sizeof(Stack::locals) + sizeof(Stack::exceptions) +
                 sizeof(Stack::saved_errno) + sizeof(Stack::index) + sizeof(Stack::size_class) +
-                sizeof(Stack::no_switch) + sizeof(Stack::home) + sizeof(Stack::fiber_id) +
-                sizeof(Stack::name),
+                sizeof(Stack::no_switch) + sizeof(Stack::home) + sizeof(Stack::ready_since) +
+                sizeof(Stack::fiber_id) + sizeof(Stack::name),
             5);
 }
 

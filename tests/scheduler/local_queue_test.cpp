@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <thread>
@@ -25,8 +26,8 @@ using weft::test::kSlowdown;
 // Records of fibers, the first `started` of which seem to have a stack.
 class Records {
  public:
-  explicit Records(std::size_t count, std::size_t started = 0) : fibers_(count) {
-    for (std::size_t i = 0; i < started; ++i) fibers_[i].stack.store(&stack_, relaxed);
+  explicit Records(std::size_t count, std::size_t started = 0) : fibers_(count), stacks_(started) {
+    for (std::size_t i = 0; i < started; ++i) fibers_[i].stack.store(&stacks_[i], relaxed);
   }
   Fiber& operator[](std::size_t i) { return fibers_[i]; }
   std::size_t number_of(const Fiber* fiber) const {
@@ -36,7 +37,7 @@ class Records {
 
  private:
   std::vector<Fiber> fibers_;
-  Stack stack_;
+  std::vector<Stack> stacks_;
 };
 
 void spawn(LocalQueue& queue, Fiber& fiber) {
@@ -189,7 +190,9 @@ TEST_CASE("those that have waited longest elsewhere go before those that wait he
   constexpr std::size_t kCount = 1'000;
   constexpr std::size_t kStolen = 300;
   Records records(2 * kCount, 2 * kCount);
+  queue.set_time(2);
   for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
+  victim.set_time(1);
   for (std::size_t i = kCount; i < 2 * kCount; ++i) victim.push_last(records[i]);
   CHECK(queue.steal_oldest(victim, kStolen) == kStolen);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);
@@ -198,6 +201,46 @@ TEST_CASE("those that have waited longest elsewhere go before those that wait he
   }
   for (std::size_t i = RunQueue::kCapacity; i < kCount; ++i) REQUIRE(queue.pop() == &records[i]);
   CHECK(queue.pop() == nullptr);
+}
+
+// By turns: 100 fibers become ready in one queue, then 100 in the other.
+TEST_CASE("those that are taken from another queue go among those that wait by age") {
+  LocalQueue victim(true);
+  LocalQueue queue(true);
+  constexpr std::size_t kTogether = 100;
+  constexpr std::size_t kCount = 2'000;
+  constexpr std::size_t kInRings = 2 * RunQueue::kCapacity;
+  Records records(kInRings + kCount, kInRings + kCount);
+  for (std::size_t i = 0; i < kInRings; ++i) (i % 2 == 0 ? queue : victim).push_last(records[i]);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    LocalQueue& one = i / kTogether % 2 == 0 ? queue : victim;
+    one.set_time(static_cast<std::int64_t>(i / kTogether) + 1);
+    one.push_last(records[kInRings + i]);
+  }
+  // Piece by piece, as a worker does that relieves another.
+  for (std::size_t taken = 0; taken < kCount / 2; taken += 125) {
+    REQUIRE(queue.steal_oldest(victim, 125) == 125);
+  }
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[2 * i]);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    REQUIRE(records.number_of(queue.pop()) == kInRings + i);
+  }
+  CHECK(queue.pop() == nullptr);
+}
+
+TEST_CASE("those that are taken from a ring go before those that wait") {
+  LocalQueue victim(true);
+  LocalQueue queue(true);
+  constexpr std::size_t kCount = 1'000;
+  constexpr std::size_t kStolen = 50;
+  Records records(kCount + kStolen, kCount + kStolen);
+  for (std::size_t i = kCount; i < kCount + kStolen; ++i) victim.push_last(records[i]);
+  queue.set_time(1);
+  for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
+  CHECK(queue.steal_ring(victim, kStolen / 2) == kStolen / 2);
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);
+  for (std::size_t i = 0; i < kStolen / 2; ++i) REQUIRE(queue.pop() == &records[kCount + i]);
+  CHECK(queue.pop() == &records[RunQueue::kCapacity]);
 }
 
 TEST_CASE("everything can be taken out at once") {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fibers/fiber.hpp"
+#include "fibers/stack.hpp"
 #include "scheduler/inject_queue.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
@@ -35,6 +36,28 @@ TEST_CASE("an empty list gives nothing") {
   list.push_last(Chain{});
   list.push_first(Chain{});
   CHECK(list.size_hint() == 0);
+}
+
+TEST_CASE("no more than so many are passed for one that is merged into a list") {
+  ReadyList list;
+  constexpr std::size_t kCount = ReadyList::kMostPassed + 10;
+  std::vector<Fiber> fibers(kCount + 1);
+  std::vector<weft::fibers::Stack> stacks(kCount + 1);
+  for (std::size_t i = 0; i <= kCount; ++i) {
+    fibers[i].stack.store(&stacks[i], weft::detail::relaxed);
+    stacks[i].ready_since = static_cast<std::int64_t>(i);
+  }
+  for (std::size_t i = 0; i < kCount; ++i) list.push_last(fibers[i]);
+  Chain newest;
+  newest.append(fibers[kCount]);
+  list.merge(newest);
+  list.merge(Chain{});
+  CHECK(list.size_hint() == kCount + 1);
+  for (std::size_t i = 0; i < ReadyList::kMostPassed; ++i) {
+    REQUIRE(list.take(1).first == &fibers[i]);
+  }
+  CHECK(list.take(1).first == &fibers[kCount]);
+  CHECK(list.take(1).first == &fibers[ReadyList::kMostPassed]);
 }
 
 // Oracle: a deque.
