@@ -17,8 +17,9 @@ namespace {
 
 }  // namespace
 
-// Read again when a thief takes it.
+// For those who take from here; of one worker alone there are none.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
+  if (!is_open()) return;
   if (fibers::Stack* stack = fiber.stack.load(relaxed)) stack->ready_since = time_;
 }
 
@@ -37,7 +38,7 @@ Chain LocalQueue::fill_ring(Chain chain) noexcept {
 void LocalQueue::push_last(Chain chain) noexcept {
   const Chain rest = fill_ring(chain);
   Fiber* fiber = rest.first;
-  for (std::size_t i = 0; i < rest.count; ++i, fiber = fiber->next) stamp(*fiber);
+  for (std::size_t left = rest.count; left > 0; --left, fiber = fiber->next) stamp(*fiber);
   waiting_.push_last(rest);
 }
 
