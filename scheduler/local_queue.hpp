@@ -29,9 +29,10 @@ namespace weft::scheduler {
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //   I2  What is in the ring, and has started, became ready before all that is waiting, but for what
 //       has been stolen, which goes among those that wait by age.
-//   I3  overtakers_ counts new fibers that have gone before waiting ones. While there are any,
-//       every other fiber taken from the ring's side is the oldest waiting one. So at most as many
-//       new fibers go before a waiting one as waiting ones do.
+//   I3  overtakers_ counts new fibers that have gone before waiting ones, and waiting ones that are
+//       from another ring. While there are any, every other fiber taken from the ring's side is the
+//       oldest waiting one. So at most as many new fibers go before a waiting one as waiting ones
+//       do.
 //   I4  Thieves come only once is_open().
 // The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
 // monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
@@ -113,8 +114,8 @@ class LocalQueue {
   // The victim's oldest chain of new fibers, which becomes the oldest here: a tree that both walk
   // is not begun anew at the top. How many at most.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // The older half of the victim's ring, and `most` at most, which go before all that wait here:
-  // when they became ready is not known. How many.
+  // The older half of the victim's ring, and `most` at most. They go before all that wait here, as
+  // nobody knows when they became ready, and by turns with those in the ring. How many.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // The victim's next fiber, if it is still the one that was seen.
   std::size_t steal_next(LocalQueue& victim) noexcept;
