@@ -154,7 +154,7 @@ std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcep
   const std::uint32_t count = victim.ring_.take_half(batch, most);
   Chain stolen;
   for (std::uint32_t i = 0; i < count; ++i) stolen.append(*batch[i]);
-  if (ring_.size_hint() == 0) {
+  if (ring_.size_hint() == 0 || waiting_.size_hint() != 0) {
     take_over(stolen);
   } else {
     // At the end of this ring they would wait a second time.

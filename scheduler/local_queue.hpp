@@ -115,7 +115,7 @@ class LocalQueue {
   // is not begun anew at the top. How many at most.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
   // The older half of the victim's ring, and `most` at most. They go before all that wait here, as
-  // nobody knows when they became ready, and by turns with those in the ring. How many.
+  // nobody knows when they became ready; if none wait, by turns with those in the ring. How many.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
   // The victim's next fiber, if it is still the one that was seen.
   std::size_t steal_next(LocalQueue& victim) noexcept;

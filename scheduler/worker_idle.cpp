@@ -171,7 +171,7 @@ std::size_t Worker::wake_sleepers(Fiber* first) noexcept {
   std::size_t woken = 0;
   for (Fiber* fiber = first; fiber != nullptr; ++woken) {
     Fiber* following = fiber->next;
-    fibers::prefetch(fiber->stack.load(relaxed));
+    if (following != nullptr) fibers::prefetch(following->stack.load(relaxed));
     counters_.timers.add_one();
     make_ready_last(*fiber);
     fiber = following;

@@ -228,7 +228,7 @@ TEST_CASE("those that are taken from another queue go among those that wait by a
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("those that are taken from a ring go before those that wait, by turns with the ring") {
+TEST_CASE("those that are taken from a ring go before those that wait") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -238,11 +238,25 @@ TEST_CASE("those that are taken from a ring go before those that wait, by turns 
   queue.set_time(1);
   for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
   CHECK(queue.steal_ring(victim, kStolen / 2) == kStolen / 2);
-  for (std::size_t i = 0; i < kStolen / 2; ++i) {
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);
+  for (std::size_t i = 0; i < kStolen / 2; ++i) REQUIRE(queue.pop() == &records[kCount + i]);
+  CHECK(queue.pop() == &records[RunQueue::kCapacity]);
+}
+
+TEST_CASE("those that are taken from a ring go by turns with those of a queue where none wait") {
+  LocalQueue victim(true);
+  LocalQueue queue(true);
+  constexpr std::size_t kCount = 50;
+  Records records(2 * kCount, 2 * kCount);
+  for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
+  for (std::size_t i = kCount; i < 2 * kCount; ++i) victim.push_last(records[i]);
+  CHECK(queue.steal_ring(victim) == kCount / 2);
+  for (std::size_t i = 0; i < kCount / 2; ++i) {
     REQUIRE(queue.pop() == &records[kCount + i]);
     REQUIRE(queue.pop() == &records[i]);
   }
-  for (std::size_t i = kStolen / 2; i < kCount; ++i) REQUIRE(queue.pop() == &records[i]);
+  for (std::size_t i = kCount / 2; i < kCount; ++i) REQUIRE(queue.pop() == &records[i]);
+  CHECK(queue.pop() == nullptr);
 }
 
 TEST_CASE("everything can be taken out at once") {
