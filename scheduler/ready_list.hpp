@@ -25,8 +25,8 @@ struct Chain {
   [[nodiscard]] fibers::Fiber* take_first() noexcept;
 };
 
-// An unbounded FIFO that never allocates. Any thread may call anything; a lock guards it, and
-// whoever takes many takes them in one hold of it.
+// An unbounded FIFO that never allocates. Any thread may call anything but merge(); a lock guards
+// it, and whoever takes many takes them in one hold of it.
 class ReadyList {
  public:
   // The most that one call of take() walks over with the lock held.
