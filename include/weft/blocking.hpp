@@ -52,8 +52,9 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   return call.state.take();
 }
 
-// As future.get(), but parks the calling fiber. A future that is not ready keeps a helper thread
-// waiting, see blocking(); one that is costs nothing.
+// As future.get(), but parks the calling fiber. Returns or throws what the future has, and throws
+// what blocking() does. A future that is not ready keeps a helper thread waiting, see blocking();
+// one that is costs nothing.
 template <class T>
 T await_future(std::future<T> future) {
   if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

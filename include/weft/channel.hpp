@@ -176,9 +176,9 @@ class Channel {
     return status;
   }
 
-  // No more sends; values inside can still be received. Wakes all that wait. Closing twice is
-  // allowed; true for the call that closed it. Who learns of it by a send or a receive may destroy
-  // the channel at once, if nobody else uses it.
+  // No more sends; values inside can still be received. Wakes all that wait. Never parks. Closing
+  // twice is allowed; true for the call that closed it. Who learns of it by a send or a receive may
+  // destroy the channel at once, if nobody else uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
@@ -198,7 +198,7 @@ class Channel {
 
   // As the constructor was told. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // Values inside; may be stale when it returns.
+  // Values inside; may be stale when it returns. Never parks.
   [[nodiscard]] std::size_t size_hint() noexcept {
     lock_.lock();
     const std::size_t count = count_;

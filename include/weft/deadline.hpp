@@ -11,7 +11,7 @@ namespace weft {
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
-// move it. Durations that would overflow become never().
+// move it. Durations that would overflow become never(). A plain value: no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;

@@ -39,14 +39,14 @@ class FiberLocal {
   FiberLocal& operator=(const FiberLocal&) = delete;
 
   // The caller's value, valid until its fiber or thread ends. Other fibers may be given a
-  // reference.
+  // reference. The first call makes it: throws what that throws, and std::bad_alloc.
   [[nodiscard]] T& get() const {
     for (detail::LocalNode* node = detail::locals(); node != nullptr; node = node->next) {
       if (node->key == key_) return static_cast<Node*>(node)->value;
     }
     return add();
   }
-  // As get(), which makes the value at the first call.
+  // As get().
   [[nodiscard]] T& operator*() const { return get(); }
   // As get().
   [[nodiscard]] T* operator->() const { return &get(); }

@@ -69,7 +69,7 @@ class JoinHandle {
     return release.state->take();
   }
 
-  // Parks until the fiber has finished; false when `until` ended the wait.
+  // Parks until the fiber has finished; false when `until` ended the wait. Requires joinable().
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
   // As wait_until(), for so long at most.
   template <class Rep, class Period>
@@ -80,7 +80,8 @@ class JoinHandle {
   // For a select; null for an empty handle.
   [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
 
-  // Lets the fiber go on alone; its result, or its exception, is dropped.
+  // Lets the fiber go on alone; its result, or its exception, is dropped. Does nothing for an empty
+  // handle. Never parks.
   void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
 
  private:

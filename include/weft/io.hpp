@@ -50,7 +50,7 @@ class Watch {
   // Errc::already_watched, as there can be one watch of a descriptor in a runtime (a dup() of it
   // may have another one); the system's. Never parks.
   static Result<Watch> borrow(int descriptor);
-  // The watch closes it from now on. After an error it remains the caller's.
+  // As borrow(), but the watch closes it from now on. After an error it remains the caller's.
   static Result<Watch> adopt(int descriptor);
 
   // Parks until the descriptor is ready for `what`, and returns for which of that. An error or a
@@ -58,7 +58,8 @@ class Watch {
   // With Deadline::past() it only looks.
   Result<Ready> wait(Ready what, const Until& until = {});
 
-  // Ends all waits with Errc::closed; an adopted descriptor is closed. From anybody, at any time.
+  // Ends all waits with Errc::closed; an adopted descriptor is closed. From anybody, at any time;
+  // never parks.
   void close() noexcept;
   // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended.
   // Nobody may be waiting.
@@ -106,7 +107,7 @@ class WatchSet {
   static Result<WatchSet> create();
 
   // `key` comes back with its events. Errors: std::errc::file_exists; operation_not_permitted for
-  // what cannot be polled, a regular file, say; the system's.
+  // what cannot be polled, a regular file, say; Errc::closed; the system's. Never parks.
   [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Waits for something else, with another key, from now on. Errors:
   // std::errc::no_such_file_or_directory for what has not been added; Errc::closed; the system's.
@@ -118,7 +119,7 @@ class WatchSet {
   // Parks until one of them is ready; fills the beginning of `events`, and returns how many.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<std::size_t> wait(std::span<Event> events, const Until& until = {});
-  // Ends a wait with Errc::closed.
+  // Ends a wait with Errc::closed. Never parks.
   void close() noexcept { epoll_.close(); }
 
  private:

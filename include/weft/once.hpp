@@ -56,7 +56,7 @@ class Once {
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// As std::call_once.
+// As std::call_once: once.call() with the function.
 template <class F, class... Arguments>
 requires std::invocable<F, Arguments...>
 void call_once(Once& once, F&& function, Arguments&&... arguments) {

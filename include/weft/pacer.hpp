@@ -64,7 +64,7 @@ class Pacer {
   void pause() noexcept { open_.reset(); }
   // Ends a pause: those that wait go on, at the pace. Never parks.
   void resume() noexcept { open_.set(); }
-  // May be stale when it returns.
+  // Whether a pause lasts; may be stale when it returns. Never parks.
   [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }
 
  private:

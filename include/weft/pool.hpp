@@ -170,9 +170,9 @@ class FiberPool {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker and waits for its result, or throws its exception. Refusals are
-  // thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has no
-  // allocation of its own.
+  // Runs `callable` on a worker, parks for its result and returns it, or throws its exception.
+  // Refusals are thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has
+  // no allocation of its own.
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     return entry().run(callable);
@@ -232,7 +232,8 @@ class FiberPool {
   void resize(std::size_t capacity);
   // The number that resize(), the constructor or an autoscaler said last. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept;
-  // Slots that neither a running nor an accepted task needs; may be stale when it returns.
+  // Slots that neither a running nor an accepted task needs; may be stale when it returns. Never
+  // parks.
   [[nodiscard]] std::size_t available() const noexcept;
 
   // Accepts no more tasks; callers parked in submit get Errc::closed. After close(discard) has
@@ -257,7 +258,7 @@ class FiberPool {
 
   // Counters and gauges of one moment. From anywhere; takes the pool's lock for short, never parks.
   [[nodiscard]] PoolStats stats() const noexcept;
-  // The measurements of PoolOptions::timings.
+  // The measurements of PoolOptions::timings. Calls as for stats().
   [[nodiscard]] PoolTimings timings() const noexcept;
 
  private:

@@ -142,7 +142,9 @@ class Runtime {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
   }
 
-  // Runs `main` as a fiber and waits for its result. From a plain thread.
+  // Runs `main` as a fiber, waits for it, and returns its result or throws its exception; also what
+  // go() throws. From a plain thread, which is blocked meanwhile. The end of `main` synchronizes
+  // with the return.
   template <std::invocable F>
   auto run(F&& main) -> std::invoke_result_t<F&> {
     using Result = std::invoke_result_t<F&>;
@@ -195,7 +197,7 @@ class Runtime {
   // it is nothing for a hot path. Throws std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
   // Gives memory of unused stacks and records back to the system now, rather than after a while
-  // of idleness.
+  // of idleness. From fibers and plain threads; never parks.
   void trim() noexcept;
 
  private:

@@ -245,7 +245,8 @@ template <std::invocable Handler = detail::Nothing>
 // among the arguments. If several can be done, one of them is chosen at random, each with the same
 // probability. The others are left as if they had not been there. With no case that can ever be
 // done it parks for ever. From fibers and plain threads; allocates nothing for up to 8 cases.
-// Synchronizes as the operation that was chosen does.
+// Synchronizes as the operation that was chosen does. Throws what its handler throws, and
+// std::bad_alloc when there are more than 8 cases.
 //
 //   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),
 //          on_send(results, result),

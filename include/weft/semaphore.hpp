@@ -39,7 +39,7 @@ class Semaphore {
   // to before, is added to those that are free, or taken from them. If that leaves less than none,
   // permits that come back make up for it before anybody gets one. Never parks.
   void resize(std::uint64_t permits) noexcept;
-  // Permits that are free now; may be stale when it returns.
+  // Permits that are free now; may be stale when it returns. Never parks.
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:

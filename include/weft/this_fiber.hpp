@@ -13,6 +13,8 @@ namespace weft::detail {
 void sleep_until(Deadline deadline) noexcept;
 }  // namespace weft::detail
 
+// All calls may be made from fibers and plain threads; only a yield and a sleep switch to another
+// fiber. They synchronize with nothing.
 namespace weft::this_fiber {
 
 // Lets the fibers that are ready on this worker run first. A plain thread yields its processor.
@@ -22,7 +24,7 @@ void yield() noexcept;
 // calls that may wait do the same. Nothing on a plain thread.
 inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
-// Parks until the deadline has passed; never returns early. From fibers and plain threads.
+// Parks until the deadline has passed; never returns early.
 void sleep_until(Deadline deadline) noexcept;
 // As sleep_until(), so long from now; returns at once for nothing or less.
 template <class Rep, class Period>

@@ -26,10 +26,12 @@ class WaitGroup {
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
+  // Counts more that will be done(). From fibers and plain threads; never parks.
   // Relaxed: the spawn that follows publishes it to the fiber that will call done().
   void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
 
-  // More calls than were added end the process with a report.
+  // Counts one down. From fibers and plain threads; never parks. More calls than were added end the
+  // process with a report.
   void done() noexcept {
     const std::uint64_t before = word_.fetch_sub(2, detail::acq_rel);  // [count]
     if (before - 2 <= 1 || before < 2) [[unlikely]]
