@@ -1,6 +1,8 @@
 // The thread-local state that belongs to a stack rather than to a thread.
 #pragma once
 
+#include <cstring>
+
 #include "fibers/sanitizer.hpp"
 
 namespace weft::fibers {
@@ -11,6 +13,11 @@ namespace weft::fibers {
 struct ExceptionState {
   void* caught = nullptr;
   unsigned uncaught = 0;
+
+  // With the padding: as one word of 16 bytes, twice at every switch.
+  void copy_to(ExceptionState& other) const noexcept {
+    std::memcpy(static_cast<void*>(&other), this, sizeof other);
+  }
 };
 
 // Where the calling thread keeps its exception globals and its errno. Looked up once per worker

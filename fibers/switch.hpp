@@ -32,10 +32,13 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
 inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
                       void (*after)(void*) noexcept, void* argument) noexcept {
   Departure departure{&from, after, argument};
-  from.exceptions = *thread.exceptions;
-  from.saved_errno = *thread.error;
-  *thread.exceptions = to.exceptions;
-  *thread.error = to.saved_errno;
+  // Copied first: the compiler cannot know that no write here changes them.
+  ExceptionState* const exceptions = thread.exceptions;
+  int* const error = thread.error;
+  exceptions->copy_to(from.exceptions);
+  from.saved_errno = *error;
+  to.exceptions.copy_to(*exceptions);
+  *error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
   // What the caller has noted, that `to` runs now, stands before this in the program: who changes a
   // context has all threads execute a barrier, and then reads that note.

@@ -54,10 +54,9 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
 // The older half of the ring makes room: what has started becomes the first of those that wait, the
 // others the newest chain.
 void LocalQueue::spill() noexcept {
-  const Section section(*this);
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
   RunQueue::Batch batch;
-  const std::uint32_t count = ring_.take_half(batch);
+  const std::uint32_t count = inside([&]() noexcept { return ring_.take_half(batch); });
   Chain started;
   Chain unstarted;
   for (std::uint32_t i = 0; i < count; ++i) {

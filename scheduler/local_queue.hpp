@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <weft/detail/atomic.hpp>
 
 #include "base/cache_line.hpp"
@@ -39,9 +40,9 @@ namespace weft::scheduler {
 // thread execute a barrier, and looks whether the owner is inside one of the functions below.
 // Order
 //   [next]    put_next stores or exchanges (release) -> whoever takes it exchanges (acquire).
-//   [inside]  Section stores inside_, then loads whether the ring is shared, with nothing but a
+//   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
 //             compiler's fence in between; try_open makes it shared, has the barrier executed, and
-//             loads inside_. One sees the other. Section's end stores inside_ (release) -> try_open
+//             loads inside_. One sees the other. Its end stores inside_ (release) -> try_open
 //             loads it (acquire): the plain stores are visible.
 //   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
 class LocalQueue {
@@ -82,24 +83,24 @@ class LocalQueue {
   }
   // Nullptr when there is nothing.
   [[nodiscard]] fibers::Fiber* pop() noexcept {
-    const Section section(*this);
-    if (fibers::Fiber* fiber = take_next()) {
-      if (next_runs_++ < kNextRunsInARow || nobody_waits()) return fiber;
-      push_last(*fiber);
-    }
-    next_runs_ = 0;
-    if (overtakers_ != 0) [[unlikely]] {
-      if (fibers::Fiber* fiber = pop_overtaken()) return fiber;
-    }
-    if (fibers::Fiber* fiber = ring_.pop()) [[likely]]
-      return fiber;
-    return size_hint() == 0 ? nullptr : refill();
+    return inside([this]() noexcept -> fibers::Fiber* {
+      if (fibers::Fiber* fiber = take_next()) {
+        if (next_runs_++ < kNextRunsInARow || nobody_waits()) return fiber;
+        push_last(*fiber);
+      }
+      next_runs_ = 0;
+      if (overtakers_ != 0) [[unlikely]] {
+        if (fibers::Fiber* fiber = pop_overtaken()) return fiber;
+      }
+      if (fibers::Fiber* fiber = ring_.pop()) [[likely]]
+        return fiber;
+      return size_hint() == 0 ? nullptr : refill();
+    });
   }
   // As RunQueue::take_recent().
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
-    const Section section(*this);
-    return ring_.take_recent(may_be, is_it);
+    return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
   }
   // Of the unstarted fibers those that have waited longest, one of each 512, come to the end of the
   // queue; one if there are fewer.
@@ -153,22 +154,15 @@ class LocalQueue {
   // those in the ring wait for two runs each, of one that was before them and of whom that woke.
   static constexpr std::uint32_t kNextRunsInARow = 1;
 
-  // The owner is inside for a scope.
-  class Section {
-   public:
-    explicit Section(LocalQueue& queue) noexcept : queue_(queue) {
-      queue_.inside_.store(true, detail::relaxed);  // [inside]
-      compiler_fence();
-    }
-    ~Section() { queue_.inside_.store(false, detail::release); }  // [inside]
-    Section(const Section&) = delete;
-    Section& operator=(const Section&) = delete;
-
-   private:
-    static void compiler_fence() noexcept { asm volatile("" : : : "memory"); }
-    LocalQueue& queue_;
-  };
-
+  // What the owner takes from the ring it takes in here.
+  template <class Take>
+  [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
+    inside_.store(true, detail::relaxed);  // [inside]
+    asm volatile("" : : : "memory");
+    const auto taken = take();
+    inside_.store(false, detail::release);  // [inside]
+    return taken;
+  }
   [[nodiscard]] fibers::Fiber* take_next() noexcept {
     fibers::Fiber* fiber = next_.load(detail::relaxed);
     if (fiber == nullptr) return nullptr;

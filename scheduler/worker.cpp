@@ -184,7 +184,7 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
 }
 
 // Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
-void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
+inline void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   counters_.switches.add_one();
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
@@ -259,7 +259,7 @@ void Worker::retire(Fiber& fiber) noexcept {
 // Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
 // hand, since it can run on the same hot stack without a switch; else when this stack is taken
 // again, perhaps by another worker.
-Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
+inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
   Worker& worker = *current_worker();
   here.fiber = nullptr;
@@ -276,10 +276,15 @@ Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
     worker.counters_.switches.add_one();
     return *next;
   }
-  worker.leave(
-      here, next,
-      {[](void* stack) noexcept { current_worker()->stacks_.give(*static_cast<Stack*>(stack)); },
-       &here});
+  return worker.give_stack(here, next);
+}
+
+// Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once somebody
+// has taken it again.
+Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
+  leave(here, next,
+        {[](void* stack) noexcept { current_worker()->stacks_.give(*static_cast<Stack*>(stack)); },
+         &here});
   return *here.fiber;
 }
 
