@@ -25,7 +25,7 @@ class Links:
     """From a name in a text to the place that describes it."""
 
     def __init__(self, items):
-        self.places = {}
+        self.places, self.ambiguous = {}, set()
         for item in reference.all_items(items):
             place = item if item.kind != "value" else None
             owner = item.scope.rpartition("::")[2]
@@ -34,22 +34,28 @@ class Links:
             for name in (item.qualified, item.qualified.removeprefix("weft::"),
                          f"{owner}::{item.name}"):
                 self.places.setdefault(name, where)
+            # What several namespaces have, as Options, is no name by itself.
             if item.scope == "weft" or item.kind in ("class", "enum"):
-                self.places.setdefault(item.name, where)
+                if self.places.setdefault(item.name, where) != where and item.scope != "weft":
+                    self.ambiguous.add(item.name)
 
     def place(self, name, scope):
         name = name.strip("`").removesuffix("()")
         for candidate in (f"{scope}::{name}", name):
-            if candidate in self.places:
+            if candidate in self.places and candidate not in self.ambiguous:
                 return self.places[candidate]
         return None
 
-    def marked(self, text, scope, here):
-        """Names become code, and links where they are known."""
+    def marked(self, text, scope, here, parameters=()):
+        """Names become code, and links where they are known: but for a function's parameters, and for
+        a plain word, Once or Event, that begins a sentence."""
         def replace(match):
             word = match.group(0)
             known = self.place(word, scope)
             bare = word.strip("`")
+            begins = match.start() == 0 or re.search(r"[.:!?(] $", text[:match.start()])
+            if bare in parameters or (begins and re.fullmatch(r"[A-Z][a-z]+", word)):
+                known = None
             is_code = word.startswith("`") or "_" in bare or "::" in bare or bare.endswith("()")
             if known is None:
                 return f"`{bare}`" if is_code else word
@@ -69,32 +75,71 @@ def escaped(text):
 
 
 def paragraphs(lines):
-    """The comment's paragraphs; after a None those about its inside."""
-    current, inside = [], False
+    """The comment's paragraphs, as texts; examples and lists of calls, which are indented, as their
+    lines; after a None what is about its inside."""
+    current, example, inside, listed = [], [], False, False
+
+    def done():
+        if current:
+            yield " ".join(part.strip() for part in current)
+        if example:
+            while not example[-1]:
+                example.pop()
+            yield list(example)
+        current.clear()
+        example.clear()
+
     for line in [*lines, ""]:
         begins_inside = not inside and INSIDE.match(line)
-        if not line.strip() or begins_inside or LOOKED_FOR.match(line) or \
-                (inside and re.match(r"\s*(I\d|\[|Order)", line)):
-            if current:
-                yield " ".join(part.strip() for part in current)
-            current = []
+        indented = line.startswith("  ") and not (inside or begins_inside or listed)
+        if example and (indented or not line.strip()):
+            example.append(line[2:].rstrip())
+            continue
+        if indented:
+            yield from done()
+            example.append(line[2:].rstrip())
+            continue
+        listed = line.startswith("- ") or (listed and line.startswith("  "))
+        if not line.strip() or begins_inside or LOOKED_FOR.match(line) or line.startswith("- ") or \
+                example or (inside and re.match(r"\s*(I\d|\[|Order)", line)):
+            yield from done()
         if begins_inside:
             inside = True
             yield None
         if line.strip():
             current.append(line)
+    yield from done()
+
+
+def example_of(lines):
+    """A block of code, or of plain text where it names calls and says what they do."""
+    cut = min(len(line) - len(line.lstrip()) for line in lines if line)
+    kind = "cpp" if any(re.search(r"[;{]\s*(//.*)?$", line) for line in lines) else "text"
+    return [f"```{kind}", *(line[cut:] for line in lines), "```"]
+
+
+PARAMETER = re.compile(r"(?<=[\w>&*\])] )[&*]*(\w+)(?=[,)]| =)")
+
+
+def description(lines, links, scope, here, parameters=()):
+    out, prefix = [], ""
+    for paragraph in paragraphs(lines):
+        if paragraph is None:
+            out += ['??? note "Inside"', ""]
+            prefix = "    "
+        elif isinstance(paragraph, list):
+            out += [*(prefix + line for line in example_of(paragraph)), ""]
+        elif paragraph.startswith("- "):
+            out += [f"{prefix}- {links.marked(paragraph[2:], scope, here, parameters)}", ""]
+        else:
+            out += [prefix + links.marked(paragraph, scope, here, parameters), ""]
+    return out
 
 
 def comment(item, links, here):
     scope = item.qualified if item.kind == "class" else item.scope
-    out, prefix = [], ""
-    for paragraph in paragraphs(item.text):
-        if paragraph is None:
-            out += ['??? note "Inside"', ""]
-            prefix = "    "
-        else:
-            out += [prefix + links.marked(paragraph, scope, here), ""]
-    return out
+    parameters = {name for signature in item.signatures for name in PARAMETER.findall(signature)}
+    return description(item.text, links, scope, here, parameters)
 
 
 def siblings_text(item, siblings):
@@ -129,7 +174,9 @@ def table(items, links, here, what):
     yield "|---|---|"
     for item in items:
         scope = item.scope
-        text = " ".join(links.marked(p, scope, here) for p in paragraphs(item.text) if p)
+        text = " ".join(links.marked(p, scope, here) if isinstance(p, str) else
+                        " ".join(f"`{line.strip()}`" for line in p if line)
+                        for p in paragraphs(item.text) if p)
         code = item.signatures[0].replace("|", "\\|")
         mark = f'<a id="{anchor(item)}"></a>' if item.kind == "variable" else ""
         yield f"| {mark}`{code}` | {text} |"
@@ -155,8 +202,7 @@ def page(header, items, links, about):
     here = page_of(header)
     yield f"# &lt;{header}&gt;"
     yield ""
-    yield links.marked(about, "weft", here)
-    yield ""
+    yield from description(about, links, "weft", here)
     mine = [item for item in items if item.header == header]
     loose = [item for item in mine if item.kind == "variable"]
     if loose:

@@ -175,10 +175,25 @@ def public_headers(include):
                   if "detail" not in path.parts and path.name != "weft.hpp")
 
 
-def first_line(include, header):
-    """What the header's first line says it is about."""
-    line = (include / header).read_text().splitlines()[0]
-    return line.removeprefix("//").strip()
+def subject(include, header):
+    """What the header says in its first sentence."""
+    lines = opening(include, header)
+    first = " ".join(lines[:lines.index("")] if "" in lines else lines)
+    return re.split(r"(?<=[.:])\s", first)[0].rstrip(".:") + "."
+
+
+def opening(include, header):
+    """The lines of the comment with which the header begins, and of that above its namespace, which
+    is about all that is in it."""
+    lines, parts, block = (include / header).read_text().splitlines(), [], []
+    for line in [*lines[:lines.index("#pragma once")], "", *lines]:
+        if line.startswith("//"):
+            block.append(line.removeprefix("//").removeprefix(" "))
+            continue
+        if block and (not parts or re.match(r"(inline )?namespace weft\b(?!::detail)", line)):
+            parts.append(block)
+        block = []
+    return [line for part in parts for line in ["", *part]][1:]
 
 
 def all_items(items):
