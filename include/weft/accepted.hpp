@@ -11,6 +11,8 @@ namespace weft {
 //
 //   if (!pool.try_submit(std::move(request))) request.answer_busy();
 //   if (const Accepted accepted = pool.submit(task); !accepted) log(accepted.error().message());
+//
+// A plain value.
 class [[nodiscard]] Accepted {
  public:
   // It was.

@@ -81,7 +81,7 @@ class Barrier {
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // `expected` callers, not a negative number.
+  // `expected` callers, not a negative number. Throws what moving `completion` throws.
   explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
       : core_(expected), completion_(std::move(completion)) {}
   Barrier(const Barrier&) = delete;

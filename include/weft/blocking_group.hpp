@@ -99,7 +99,9 @@ struct BlockingGroupStats {
 
 // Threads of their own for one kind of call that blocks: name resolution, files, a database. Unlike
 // those of blocking(), which all share, they can all hang without taking others' with them, and the
-// wait for them can end early. Needs no Runtime: plain threads may use it, too.
+// wait for them can end early. Needs no Runtime: plain threads may use it, too. All calls from
+// fibers and plain threads, any number at a time; they park, throw and synchronize where they say
+// so.
 class BlockingGroup {
  public:
   // Starts no thread yet; the first calls do.

@@ -37,7 +37,8 @@ enum class ChannelStatus : std::uint8_t {
 // A value goes straight from a sender to a waiting receiver.
 // close() works as in Go, except that sending on a closed channel is a returned status.
 // Synchronizes: a send with the receive of its value; on an unbuffered channel also the receive
-// with the return of the send; close() with a receive that reports closed.
+// with the return of the send; close() with a receive that reports closed. Calls park and throw
+// where they say so.
 // Invariants, under lock_. A select may wait as both: it is not to meet itself.
 //   I1  Receivers wait only while the buffer is empty and nobody else waits to send.
 //   I2  Senders wait only while the buffer is full and nobody else waits to receive.

@@ -17,7 +17,8 @@ namespace weft {
 // is reacquired. It may be destroyed once all waiters have been notified.
 // Nothing of its own is locked while the user's unlock() and lock() run: they may take their time,
 // park, and use this condition variable.
-// A notify synchronizes with nothing by itself: the lock orders the condition.
+// A notify synchronizes with nothing by itself: the lock orders the condition. Waits throw what the
+// lock and the condition throw.
 class ConditionVariable {
  public:
   ConditionVariable() noexcept = default;

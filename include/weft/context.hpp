@@ -59,7 +59,8 @@ class ContextKey {
 //
 // Cancelling is sticky: every later wait in the scope ends too. It is cooperative: nothing that
 // runs is interrupted. A context lives in a scope, longer than its children and the calls that
-// observe it. All calls from fibers and plain threads, at the same time too, except set().
+// observe it. All calls from fibers and plain threads, at the same time too, except set(). Calls
+// park, throw and synchronize where they say so.
 class Context {
  public:
   // A scope of its own, without a parent.
@@ -136,7 +137,7 @@ class Context {
 
 // Makes `context` the calling fiber's own while this object lives, which is in one scope of that
 // fiber. They nest. A fiber begins without one; tasks of a TaskGroup begin with the group's.
-// Costs a few nanoseconds and no memory. On plain threads, too.
+// Costs a few nanoseconds and no memory. On plain threads, too. Neither parks nor synchronizes.
 class ContextScope : private detail::LocalNode {
  public:
   // By the fiber, or plain thread, whose context it becomes. Never parks. `context` must outlive
@@ -147,7 +148,7 @@ class ContextScope : private detail::LocalNode {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  // The innermost one's.
+  // The caller's innermost one; null if there is none.
   [[nodiscard]] static const Context* current() noexcept;
 
  protected:
@@ -159,17 +160,19 @@ class ContextScope : private detail::LocalNode {
 
 namespace this_fiber {
 
-// The context that the caller works in; null if there is none.
+// The context that the caller works in; null if there is none. From anywhere; neither parks nor
+// synchronizes.
 [[nodiscard]] inline const Context* context() noexcept { return ContextScope::current(); }
 
-// The same as a limit for waits: `channel.receive_until(value, this_fiber::until())`.
+// The same as a limit for waits: `channel.receive_until(value, this_fiber::until())`. From
+// anywhere; neither parks nor synchronizes.
 [[nodiscard]] inline Until until() noexcept {
   const Context* context = ContextScope::current();
   return context == nullptr ? Until() : context->until();
 }
 
 // While it lives, the caller has no context: what has to be done in any case, such as putting
-// things in order, is not cut short.
+// things in order, is not cut short. By the caller itself; neither parks nor synchronizes.
 class NoCancel : private ContextScope {
  public:
   // As ContextScope's, without a context. Never parks.
@@ -181,7 +184,8 @@ class NoCancel : private ContextScope {
 // Calls `work`, with or without a Context&, in a child of the caller's context that ends at the
 // deadline, and returns what it returns. The scope is over when it returns. From fibers and plain
 // threads; parks only as `work` does. Throws std::bad_alloc, and what `work` throws: a wait that
-// the deadline ends says so in its own way.
+// the deadline ends says so in its own way. Synchronizes as Context::cancel() with the waits that
+// it ends.
 template <class F>
 decltype(auto) with_deadline(Deadline deadline, F&& work) {
   Context context(this_fiber::context(), deadline);

@@ -9,6 +9,13 @@
 //   }
 //
 // and a fiber, or a plain thread, awaits what coroutines wait for: weft::await(sum(numbers)).
+//
+// The calls whose names begin with async_ are for co_await, in any coroutine on any thread. What
+// would park a fiber suspends the coroutine, and nothing is blocked; it goes on in a new fiber of
+// the current runtime, where it may call whatever fibers call. What need not wait does not suspend.
+// A wait that has to be throws std::system_error (Errc::no_runtime, too_many_fibers); the channel
+// and the handle are as before then. A coroutine must not be destroyed while it waits here, and a
+// runtime that ends waits for all that do. They synchronize as the calls of fibers do.
 #pragma once
 
 #include <chrono>
@@ -130,19 +137,12 @@ class SleepAwaiter {
 
 }  // namespace detail
 
-// For co_await, in any coroutine on any thread. What would park a fiber suspends the coroutine, and
-// nothing is blocked; it goes on in a new fiber of the current runtime, where it may call whatever
-// fibers call. What need not wait does not suspend.
-// A wait that has to be throws std::system_error (Errc::no_runtime, too_many_fibers); the channel
-// and the handle are as before then. A coroutine must not be destroyed while it waits here, and a
-// runtime that ends waits for all that do.
-
 // As Channel::receive().
 template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// ChannelStatus::ok, or closed: `value` is gone then.
+// As Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
@@ -156,8 +156,8 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
-// Until the deadline; one that has passed does not suspend. The call itself throws nothing; its
-// co_await throws as above, and std::bad_alloc.
+// From any coroutine: until the deadline; one that has passed does not suspend. The call itself
+// throws nothing; its co_await throws as all waits here, and std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
@@ -237,8 +237,8 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 
 // Awaits `awaitable`, whatever type of coroutine or other library it comes from: parks the calling
 // fiber, or blocks the plain thread, until it is done, and returns its result or throws its
-// exception. The awaiting begins on the caller's stack. May throw std::bad_alloc before that.
-// Synchronizes: the end of what is awaited with the return.
+// exception. From fibers and plain threads. The awaiting begins on the caller's stack. May throw
+// std::bad_alloc before that. Synchronizes: the end of what is awaited with the return.
 template <class Awaitable>
 auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;

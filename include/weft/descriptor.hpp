@@ -7,7 +7,7 @@ namespace weft {
 
 // Owns an open descriptor, and closes it in the destructor. Move-only, and no wider than an int.
 // Nothing waits for it; sockets, pipes and the like are waited for as net::TcpStream, io::Watch,
-// ...
+// ... From fibers and plain threads, by one at a time; calls neither park, throw nor synchronize.
 class Descriptor {
  public:
   Descriptor() noexcept = default;

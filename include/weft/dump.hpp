@@ -1,4 +1,5 @@
-// All fibers of a process, for programs to read. For people: dump_fibers() in runtime.hpp.
+// All fibers of a process, for programs to read. For people: dump_fibers() in runtime.hpp. The
+// calls synchronize with nothing.
 #pragma once
 
 #include <iosfwd>

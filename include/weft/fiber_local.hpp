@@ -12,7 +12,8 @@
 namespace weft {
 
 // A thread_local for fibers: a fiber moves between threads and must not use theirs. A plain
-// thread has a value of its own, too.
+// thread has a value of its own, too. All calls from fibers and plain threads; they park and throw
+// where they say so.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
@@ -24,6 +25,7 @@ namespace weft {
 // thread's values go with its thread_locals. A fiber of a pool keeps its values from task to task.
 // The FiberLocal may be destroyed first: values that exist die with their fibers all the same.
 // A look costs a few nanoseconds, and a little more for each value that the fiber has made later.
+// Calls synchronize with nothing.
 template <class T>
 class FiberLocal {
  public:

@@ -21,11 +21,11 @@
 // file_group() makes the call. Errors of all calls: the system's (no_such_file_or_directory, ...);
 // invalid_argument for a path with a zero inside; Errc::timed_out, cancelled, when `until` ended
 // the wait: what a thread has begun goes on, so a file may have been written all the same;
-// Errc::full: too many wait for a thread.
+// Errc::full: too many wait for a thread. They throw std::bad_alloc, and synchronize with nothing.
 namespace weft::files {
 
 // The threads: at most 16, for the whole process, with 4096 calls that wait for one. A thread
-// without work ends after 100 ms.
+// without work ends after 100 ms. Never parks.
 [[nodiscard]] BlockingGroup& file_group();
 
 enum class Access : std::uint8_t {

@@ -13,7 +13,8 @@
 
 namespace weft {
 
-// Says that a FunctionPool makes an object for each of its workers; see there.
+// Says that a FunctionPool makes an object for each of its workers; see there. By whoever makes the
+// pool; neither parks nor synchronizes. Throws what moving `make` throws.
 template <std::invocable Make>
 class PerWorker {
  public:
@@ -26,7 +27,8 @@ class PerWorker {
   Make make_;
 };
 // For a FunctionPool's constructor: each of its workers has an object of its own, which `make`
-// returns, and calls the function with it.
+// returns, and calls the function with it. By whoever makes the pool; neither parks nor
+// synchronizes. Throws what moving `make` throws.
 template <std::invocable Make>
 [[nodiscard]] PerWorker<Make> per_worker(Make make) {
   return PerWorker<Make>(std::move(make));

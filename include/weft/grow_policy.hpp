@@ -8,7 +8,7 @@
 namespace weft {
 
 // How many workers a pool has, between min_workers and capacity. Whatever it says, a task is
-// accepted as long as there is room, and a queued task gets its turn.
+// accepted as long as there is room, and a queued task gets its turn. A plain value.
 class GrowPolicy {
  public:
   enum class Kind : std::uint8_t { on_demand, eager, load_factor };

@@ -13,7 +13,7 @@ namespace weft {
 // Counts durations in buckets: those of 0 to 15 ns each have one of their own, and from there on
 // each power of two is divided into 8. So it has a fixed size of 4 KB, recording allocates nothing,
 // and what a percentile says is off by less than 12.5 %.
-// Not thread-safe: a value.
+// Not thread-safe: a plain value.
 class Histogram {
  public:
   using Nanoseconds = std::chrono::nanoseconds;

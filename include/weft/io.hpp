@@ -25,7 +25,8 @@ enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 // and need not be non-blocking. Move-only; it must not outlive its runtime.
 // Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
 // writes nothing. One caller waits to read and one to write at a time, which may be the same.
-// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too.
+// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too. From
+// fibers and plain threads. Calls park, throw and synchronize where they say so.
 class Watch {
  public:
   Watch() noexcept = default;
@@ -77,7 +78,8 @@ class Watch {
   int descriptor_ = -1;
 };
 
-// Cases of a select(); see weft/net/select.hpp for what holds.
+// Cases of a select(), made by its caller, which alone parks and synchronizes; see
+// weft/net/select.hpp for what holds. Making one throws what moving its handler throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
@@ -95,7 +97,7 @@ template <std::invocable Handler = detail::Nothing>
 // many there are. Descriptors remain their owners', who remove them before they close them.
 // Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which the
 // system tells all the same, is an event once. add, change and remove come from anybody at any
-// time, wait from one caller at a time.
+// time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
 class WatchSet {
  public:
   struct Event {
@@ -133,7 +135,8 @@ class WatchSet {
 // object at a time. Made of handlers rather than of signalfd, to which a signal comes only if every
 // thread of the process has it blocked, those of other libraries included. So some thread must not
 // have it blocked: workers inherit the mask of the thread that makes the runtime, and who blocks a
-// signal before that, as for sigwait, waits here in vain.
+// signal before that, as for sigwait, waits here in vain. From fibers and plain threads; calls
+// park, throw and synchronize where they say so.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
@@ -158,10 +161,11 @@ class SignalSet {
   std::uint64_t mask_ = 0;
 };
 
-// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile.
+// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile. From fibers and
+// plain threads. Throws std::bad_alloc; synchronizes with nothing.
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
 
-// How a process has ended.
+// How a process has ended. A plain value.
 struct ExitStatus {
   int code = 0;    // What it returned, if it was not ended by a signal; -1: nobody knows.
   int signal = 0;  // 0: none.
@@ -171,7 +175,8 @@ struct ExitStatus {
 
 // Parks until a child process ends, and reaps it. Errors: no_child_process for one that is not the
 // caller's, or has been reaped, as the system does with all if SIGCHLD is ignored; Errc::timed_out,
-// cancelled: it goes on, and may be waited for again.
+// cancelled: it goes on, and may be waited for again. From fibers and plain threads. Throws
+// std::bad_alloc; synchronizes with nothing.
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
 struct CommandOptions {
@@ -191,7 +196,8 @@ struct CommandResult {
 // is -1, and once it has ended a later call of run_command reaps it. Further errors: the system's
 // (no_such_file_or_directory, ...); no_child_process: all of the output is there, but the status,
 // -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any child;
-// std::errc::file_too_large: too much output.
+// std::errc::file_too_large: too much output. From fibers and plain threads. Throws std::bad_alloc;
+// synchronizes with nothing.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {}, const Until& until = {});
 
@@ -200,14 +206,17 @@ struct Pipe {
   Watch read;
   Watch write;
 };
-// Errors: Errc::no_runtime, or the system's. Never parks.
+// Errors: Errc::no_runtime, or the system's. Never parks. From fibers and plain threads. Throws
+// std::bad_alloc; synchronizes with nothing.
 Result<Pipe> make_pipe();
 // As TcpStream's calls, for pipes and the like: what is watched must be non-blocking, or always
 // ready, as a regular file is, which is read and written from its position on, by the calling
 // thread itself (weft/files.hpp has what keeps no worker waiting). At the end of a pipe or a file:
-// Errc::end_of_stream; without a reader: broken_pipe, and no signal.
+// Errc::end_of_stream; without a reader: broken_pipe, and no signal. From fibers and plain threads.
+// Throws std::bad_alloc; synchronizes with nothing.
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
-// All of it; after an error `value` bytes have been written. Parks while there is no room.
+// All of it; after an error `value` bytes have been written. Parks while there is no room. From
+// fibers and plain threads. Throws std::bad_alloc; synchronizes with nothing.
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = {});
 

@@ -13,7 +13,8 @@
 //   auto [listener, error] = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
 //   weft::go([&] { (void)weft::live::serve(listener); });
 //
-// On a server of weft-http: http::mount_live_page() in <weft/http/live_page.hpp>.
+// On a server of weft-http: http::mount_live_page() in <weft/http/live_page.hpp>. The calls
+// synchronize with nothing.
 namespace weft::live {
 
 // Where weft-top looks, unless it is told otherwise.

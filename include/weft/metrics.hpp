@@ -1,4 +1,4 @@
-// The runtimes and the pools of a process, in numbers.
+// The runtimes and the pools of a process, in numbers. The calls synchronize with nothing.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace weft::metrics {
 
-// Durations, counted by powers of two.
+// Durations, counted by powers of two. A plain value.
 struct Distribution {
   // Bucket i counts those of less than 2^i ns that are in no bucket before it; the last one all
   // that are longer.

@@ -56,7 +56,7 @@ class Once {
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// As std::call_once: once.call() with the function.
+// std::call_once for a Once: as Once::call().
 template <class F, class... Arguments>
 requires std::invocable<F, Arguments...>
 void call_once(Once& once, F&& function, Arguments&&... arguments) {
@@ -69,7 +69,8 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
 //   settings->port;
 //
 // From fibers and plain threads; parks while somebody else makes it. What making it throws goes to
-// the caller, and the next one tries again. May be destroyed once no call is under way.
+// the caller, and the next one tries again. May be destroyed once no call is under way. Making it
+// synchronizes with what returns the value.
 template <std::invocable F>
 class OnceValue {
  public:

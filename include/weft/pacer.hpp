@@ -23,7 +23,7 @@ namespace weft {
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
 //
 // All calls from fibers and plain threads, any number of callers at once. It may be destroyed once
-// every wait has returned.
+// every wait has returned. Calls park, throw and synchronize where they say so.
 class Pacer {
  public:
   // Throws std::invalid_argument unless `spacing` is above 0.
@@ -60,7 +60,7 @@ class Pacer {
     };
   }
 
-  // Lets nobody through from now on, until resume(); time passes meanwhile. Neither parks.
+  // Lets nobody through from now on, until resume(); time passes meanwhile. Never parks.
   void pause() noexcept { open_.reset(); }
   // Ends a pause: those that wait go on, at the pace. Never parks.
   void resume() noexcept { open_.set(); }

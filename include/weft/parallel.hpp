@@ -123,6 +123,7 @@ concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::s
 // is thrown here; elements that nobody has begun are left out then. They are, too, when the
 // caller's own context ends (see context.hpp): then its cause is thrown, or std::system_error with
 // its error. From fibers and plain threads (which need a Runtime). Throws also what go() throws.
+// Synchronizes: the call with each step, and each step with the return.
 template <detail::IndexedRange Range, class Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);

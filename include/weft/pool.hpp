@@ -285,12 +285,13 @@ class FiberPool {
 
 // A pause that ends with this object, and by no other's resume(): for several who pause the same
 // pool, each for as long as it needs. A close ends it, too. As FiberPool::pause() else; the pool
-// must outlive it. Neither copied nor moved.
+// must outlive it. Neither copied nor moved. From where the pool may be called; it throws nothing
+// and synchronizes with nothing.
 class PauseScope {
  public:
-  // Pauses the pool. Never parks.
+  // Pauses the pool. Never parks. From fibers and plain threads.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start again if there is no other. Never parks.
+  // Ends this pause; tasks start again if there is no other. By whoever made it; never parks.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
@@ -304,7 +305,8 @@ class PauseScope {
 // own: capacity for each processor, no queue, OnFull::block. Its workers belong to the runtime that
 // is current when they are started and retire after 20 ms of idleness, so that the end of a Runtime
 // is not held up; a later Runtime may go on with the same pool. Without a Runtime, tasks are
-// refused with Errc::no_runtime. From fibers and plain threads.
+// refused with Errc::no_runtime. From fibers and plain threads. Never parks; the first call throws
+// what making a pool throws, and synchronizes with the others.
 [[nodiscard]] FiberPool& default_pool();
 
 }  // namespace weft

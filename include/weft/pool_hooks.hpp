@@ -25,7 +25,8 @@ struct TaskInfo {
 };
 
 // The receiver of the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo,
-// or of an exception_ptr alone. Empty: nobody does.
+// or of an exception_ptr alone. Empty: nobody does. A plain value, but for its call, which parks,
+// throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;

@@ -24,6 +24,8 @@ enum class Balance : std::uint8_t {
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
+//
+// Calls park, throw and synchronize as those of FiberPool.
 class PoolSet {
  public:
   // Throws what FiberPool's does, and std::invalid_argument if `count` is 0.

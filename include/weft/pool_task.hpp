@@ -16,6 +16,8 @@ class PoolEntry;
 // Several callers may call ready, wait and cancel at once; get() and the destructor only when no
 // other call is going on. All calls from fibers and plain threads. A task of the same pool that
 // waits gives its slot back, and goes on once it has one again, also if its deadline has passed.
+// Calls park and throw where they say so; the end of the task synchronizes with the return of those
+// that wait for it.
 template <class R>
 class PoolTask {
  public:
@@ -66,7 +68,8 @@ class PoolTask {
 };
 
 // A case of a select(): ready once the task has ended or was cancelled. Never, for a handle that is
-// not valid. A task of the same pool gives its slot back while the select waits.
+// not valid. A task of the same pool gives its slot back while the select waits. Made by the caller
+// of the select(), which alone parks and synchronizes; throws what moving `handler` throws.
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
   return detail::PoolCase<Handler>(task.job(), std::move(handler));

@@ -123,11 +123,12 @@ class DumpSignal;
 // runtime, unless they have a RuntimeScope; when that one ends, to the oldest that is left. So a
 // library that makes a runtime for a while changes nothing for the program around it.
 // In the child of a fork there are no workers: a Runtime that was there before must not be used,
-// and its destructor does nothing. A new one works.
+// and its destructor does nothing. A new one works. Calls park, throw and synchronize where they
+// say so.
 class Runtime {
  public:
-  // Starts the workers. Throws std::invalid_argument naming the option, or std::system_error
-  // when the system refuses a thread or memory.
+  // Starts the workers. From a plain thread. Throws std::invalid_argument naming the option, or
+  // std::system_error when the system refuses a thread or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Parks the calling plain thread until every fiber has ended, then stops the workers.
   // Must not be called from a fiber of this runtime. Only where a fiber has called exit(), which
@@ -213,7 +214,7 @@ class Runtime {
 
 // While one lives, what its plain thread spawns by weft::go and weft::spawn goes to `runtime`,
 // which must not end before it. Scopes may be nested, and end in the reverse order. A fiber spawns
-// to its own runtime anyway: made by a fiber, a scope does nothing.
+// to its own runtime anyway: made by a fiber, a scope does nothing. It synchronizes with nothing.
 class RuntimeScope {
  public:
   // By a plain thread, which remains in it until the destructor. Never parks.
@@ -232,7 +233,8 @@ class RuntimeScope {
 void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its
-// result or throws its exception. From a plain thread.
+// result or throws its exception. From a plain thread, which is blocked meanwhile. Synchronizes as
+// Runtime::run().
 template <std::invocable F>
 auto run(F&& main) -> std::invoke_result_t<F&> {
   Runtime runtime;

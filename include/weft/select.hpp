@@ -1,4 +1,5 @@
-// Waiting for the first of several things.
+// Waiting for the first of several things. Cases are made by the caller of select(), which alone
+// parks and synchronizes; making one throws what moving its handler throws.
 #pragma once
 
 #include <array>

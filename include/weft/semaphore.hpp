@@ -15,6 +15,7 @@ namespace weft {
 class Semaphore {
  public:
   // With `permits` permits, all of them free; 2^63 - 1 at most, as of all numbers of permits here.
+  // Never parks.
   explicit Semaphore(std::uint64_t permits) noexcept
       : size_(permits), available_(static_cast<std::int64_t>(permits)) {}
   Semaphore(const Semaphore&) = delete;

@@ -17,7 +17,7 @@ enum class Priority : std::uint8_t { high, normal, low };
 
 // The mark that the tasks of one customer, file or host have in common: a number, a string, or
 // anything that std::hash knows. It is known by its hash: if two keys have the same, which is rare,
-// their tasks wait for one another, and that is all.
+// their tasks wait for one another, and that is all. A plain value.
 class TaskKey {
  public:
   // No key: the task waits for no other.

@@ -14,7 +14,7 @@ void sleep_until(Deadline deadline) noexcept;
 }  // namespace weft::detail
 
 // All calls may be made from fibers and plain threads; only a yield and a sleep switch to another
-// fiber. They synchronize with nothing.
+// fiber, and only a sleep parks. They synchronize with nothing.
 namespace weft::this_fiber {
 
 // Lets the fibers that are ready on this worker run first. A plain thread yields its processor.

@@ -73,7 +73,7 @@ class ClockCase final : public SelectCase {
 // Go's time.Timer: goes off once, at a moment that can be moved or taken back. All calls from
 // fibers and plain threads, any number of callers at once; one of them gets each expiry. After
 // stop() or reset() has returned, no wait is let through by the earlier moment. It may be destroyed
-// once nobody waits.
+// once nobody waits. Calls park, throw and synchronize where they say so.
 class Timer {
  public:
   // Not set.
@@ -142,7 +142,8 @@ class Ticker {
   detail::ClockSource clock_;
 };
 
-// Cases of a select(): the timer goes off, a tick comes.
+// Cases of a select(): the timer goes off, a tick comes. Made by the caller of the select(), which
+// alone parks and synchronizes; throws what moving `handler` throws.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
@@ -154,7 +155,7 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // A call that the clock will make, in a fiber of its own; Go's time.AfterFunc. Dropping it leaves
-// the call as it is. It has no stack before its time comes.
+// the call as it is. It has no stack before its time comes. Its calls synchronize with nothing.
 class DelayedCall {
  public:
   DelayedCall() noexcept = default;

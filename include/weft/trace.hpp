@@ -14,6 +14,8 @@
 //   ...
 //   weft::trace::stop();
 //   weft::trace::write_file("trace.json");  // For ui.perfetto.dev, or chrome://tracing.
+//
+// The calls synchronize with nothing.
 namespace weft::trace {
 
 struct Options {
@@ -28,7 +30,7 @@ struct Options {
 // plain threads; never parks. Throws std::bad_alloc. A worker that finds no memory for its ring
 // records nothing.
 void start(const Options& options = {});
-// Records are kept for write(), even when its runtime has ended. Never parks.
+// Records are kept for write(), even when its runtime has ended. From anywhere; never parks.
 void stop() noexcept;
 // Whether it records. From anywhere; never parks.
 [[nodiscard]] bool is_on() noexcept;

@@ -22,7 +22,7 @@ namespace weft {
 // that has passed, ends waits and nothing else. It is never used up: it ends each later wait too,
 // and a duration counts from when the Until is made.
 // A type for parameters: it holds a stop_token that is moved in, as source.get_token() is, and
-// refers to any other, which must live as long as the call.
+// refers to any other, which must live as long as the call. A plain value.
 class Until {
  public:
   // Nothing ends the wait but what is waited for.

@@ -53,7 +53,7 @@ class WaitGroup {
     }
     (void)wait_until({});
   }
-  // False when `until` ended the wait.
+  // As wait(), but false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // As wait_until(), for so long at most.
   template <class Rep, class Period>

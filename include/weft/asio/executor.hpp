@@ -39,7 +39,8 @@ struct ContextOptions {
 // needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
 // threads spawn to: so the context lives while that runtime does, within run(), say.
 // Asio's objects must be gone before their context, and so must every fiber that uses them; but the
-// end of the context waits for its handlers, with what they have on their stacks.
+// end of the context waits for its handlers, with what they have on their stacks. Calls park, throw
+// and synchronize where they say so.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
@@ -107,7 +108,8 @@ class Context : public lib::execution_context {
 // one that leaves a fiber: see RuntimeOptions::on_exception.
 // Several handlers run at the same time. Those of one object that has several operations under way
 // belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as the
-// strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it.
+// strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. All calls
+// from anybody; they park, throw and synchronize where they say so.
 class Executor {
  public:
   // From anybody, as all of its calls; a copy stands for the same context.
@@ -159,7 +161,8 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // From fibers and plain threads; never parks. Throws what spawn() does.
+  // From fibers and plain threads; never parks. Throws what spawn() does. Synchronizes:
+  // the call comes before the start of `function`.
   template <class F>
   void execute(F&& function) const {
     const lib::execution::blocking_t possibly = lib::execution::blocking.possibly;

@@ -17,7 +17,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 using UpgradedStream = SyncStream<http::Upgraded>;
 
 // A copy of the head, which outlives the request: what websocket::stream::accept() wants to see of
-// a request that has been read already. Throws std::bad_alloc.
+// a request that has been read already. Throws std::bad_alloc. From anybody; neither parks nor
+// synchronizes.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {
   const auto text = [](std::string_view from) {

@@ -35,7 +35,8 @@ inline boost::asio::io_context& unused_context() {
 
 }  // namespace detail
 
-// As Asio would have said it: eof, operation_aborted, timed_out; the system's as they are.
+// As Asio would have said it: eof, operation_aborted, timed_out; the system's as they are. From
+// anybody; neither parks, throws nor synchronizes.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
   if (!error) return {};
   if (error == Errc::end_of_stream) return boost::asio::error::eof;
@@ -52,7 +53,8 @@ inline boost::asio::io_context& unused_context() {
 
 // A model of Asio's SyncReadStream and SyncWriteStream: a net::TcpStream, a tls::Stream, or what
 // has their calls. Its calls park the calling fiber and not its thread; the stream's deadlines and
-// close() end them. Move-only; one caller reads and one writes at a time.
+// close() end them. Move-only; one caller reads and one writes at a time. From fibers and plain
+// threads. Calls throw and synchronize where they say so.
 template <class Stream = net::TcpStream>
 class SyncStream {
  public:
@@ -85,7 +87,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // These throw boost::system::system_error.
+  // As read_some() with an error, which these two throw, as a boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
     boost::system::error_code error;
@@ -93,7 +95,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // The same; throws boost::system::system_error instead.
+  // As write_some() with an error, which is thrown.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
     boost::system::error_code error;
@@ -129,14 +131,16 @@ class SyncStream {
   Stream stream_;
 };
 
-// How Beast ends a WebSocket's connection; found by it.
+// How Beast ends a WebSocket's connection; found by it. By Beast alone. Neither parks, throws nor
+// synchronizes.
 template <class Stream>
 void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
               boost::system::error_code& error) {
   error = {};
   stream.close();
 }
-// How Beast drops a connection; found by it. Never parks.
+// How Beast drops a connection; found by it. Never parks. By Beast alone. Neither throws nor
+// synchronizes.
 template <class Stream>
 void beast_close_socket(SyncStream<Stream>& stream) {
   stream.close();

@@ -30,7 +30,8 @@ struct ResolverOptions {
 // /etc/hosts comes first, and is read in place: a name from there needs no wait. Other sources of
 // the system's resolver (mDNS, LDAP, systemd's containers) are not asked; net::Resolver does.
 // From fibers and plain threads of a runtime. Further errors of resolve(): Errc::no_runtime; the
-// system's, if it has no descriptor or no memory.
+// system's, if it has no descriptor or no memory. Calls park, throw and synchronize where those of
+// AnyResolver do.
 class Resolver final : public net::AnyResolver {
  public:
   // Opens nothing yet. `options` is not copied by questions: it stays as it is.

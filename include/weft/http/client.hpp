@@ -59,7 +59,7 @@ struct Call {
 
 // An answer: the head is there, the body comes as it is read. Move-only; used by one caller at a
 // time. Its connection returns to the client when the body has been read to its end, and is closed
-// if the reply is destroyed before.
+// if the reply is destroyed before. Calls park, throw and synchronize where they say so.
 class Reply {
  public:
   // Empty; of no use.
@@ -68,7 +68,7 @@ class Reply {
   Reply(Reply&& other) noexcept;
   // Ends the reply of before, as the destructor does.
   Reply& operator=(Reply&& other) noexcept;
-  // Closes the connection, unless the body has been read to its end.
+  // Closes the connection, unless the body has been read to its end. Parks for a moment at most.
   ~Reply();
 
   // The number of the answer's first line: 200, 404.
@@ -112,7 +112,7 @@ class ClientCore;
 
 // Asks servers, by connections that are kept for the next request. No proxies, no cookies, no
 // caches. From fibers and plain threads of one runtime, any number at a time; it must not outlive
-// the runtime.
+// the runtime. Calls park, throw and synchronize where they say so.
 class Client {
  public:
   // Throws std::invalid_argument that names the option.
@@ -133,7 +133,7 @@ class Client {
   // unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(), the layer and the
   // stream have.
   net::Result<Reply> send(const Call& call, const Until& until = {});
-  // send() of a GET without headers of its own.
+  // As send(), of a GET without headers of its own.
   net::Result<Reply> get(std::string url, const Until& until = {}) {
     return send({.url = std::move(url)}, until);
   }

@@ -1,4 +1,5 @@
-// The errors of a message, as std::error_code values.
+// The errors of a message, as std::error_code values. All calls from anywhere; they neither park,
+// throw nor synchronize.
 #pragma once
 
 #include <system_error>

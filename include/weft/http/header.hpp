@@ -1,4 +1,4 @@
-// One line of a message's head.
+// One line of a message's head. All calls from anywhere; they neither park nor synchronize.
 #pragma once
 
 #include <string_view>

@@ -18,6 +18,7 @@ class Exchange;
 
 // A request, as its handler sees it: the head is there, the body comes as it is read. It lives
 // until the handler returns, and so do all texts that it hands out. Used by one fiber at a time.
+// Calls park, throw and synchronize where they say so.
 class Request {
  public:
   // By the server.
@@ -80,7 +81,8 @@ class Request {
 };
 
 // "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. What is not
-// properly coded stays as it is.
+// properly coded stays as it is. From anywhere; neither parks nor synchronizes. Throws
+// std::bad_alloc.
 [[nodiscard]] std::string decode_query(std::string_view text);
 // See decode_query().
 [[nodiscard]] std::string decode_path(std::string_view text);

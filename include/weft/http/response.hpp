@@ -23,7 +23,7 @@ class Exchange;
 
 // The rest of a connection that no longer speaks HTTP. Either its parts are used, or its calls,
 // which bring them together; asio::SyncStream takes it for these. One caller reads and one writes
-// at a time.
+// at a time. Calls throw and synchronize where they say so.
 struct Upgraded {
   net::TcpStream& stream;
   // The bytes that the client has sent already behind its request. To be read first.
@@ -53,7 +53,8 @@ using Talk = std::function<net::Next(Upgraded)>;
 // go out as chunks if no Content-Length has been set. A handler that does neither has answered with
 // the status and without a body; if it has promised one by Content-Length, with 500. An answer that
 // has begun is broken off by throwing: the connection ends, and before what would tell the client
-// that it has all of it. Used by one fiber at a time.
+// that it has all of it. Used by one fiber at a time. Calls park, throw and synchronize where they
+// say so.
 class Response {
  public:
   // By the server.
@@ -111,7 +112,8 @@ class Response {
   Exchange& exchange_;
 };
 
-// "Not Found" for 404; "Unknown" for what has no name.
+// "Not Found" for 404; "Unknown" for what has no name. From anywhere; neither parks, throws nor
+// synchronizes.
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 
 }  // namespace weft::http

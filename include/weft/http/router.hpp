@@ -23,7 +23,8 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // then `{name}`; a part is compared as what its percent codes mean. A path that nobody has is
 // answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
 // if its route has none. Copies share their routes. Routes are added before it serves; then it may
-// be called from any number of fibers.
+// be called from any number of fibers. Calls park, throw and synchronize where they say so. Routes
+// are added by one caller at a time.
 class Router {
  public:
   // Without routes: everything is answered with 404.

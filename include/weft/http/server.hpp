@@ -79,7 +79,8 @@ class ServerCore;
 // Answers requests on the connections of its listeners.
 // A connection on which nothing is asked has no fiber that runs and no stack: it is a record of
 // about a hundred bytes, beside what the poller has of every socket. When bytes come, a fiber reads
-// the request, calls the handler and writes the answer; the next request may find another one.
+// the request, calls the handler and writes the answer; the next request may find another one. From
+// fibers and plain threads of one runtime; calls park, throw and synchronize where they say so.
 class Server {
  public:
   // Throws std::invalid_argument that names the option; and what FiberPool's constructor throws.

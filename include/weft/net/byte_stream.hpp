@@ -26,7 +26,8 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // - the stream's (set_read_deadline, set_write_deadline), for all later calls and for one that
 //   waits already. Once it has passed, calls fail at once, whether they would have to wait or not.
 // Either ends a call with Errc::timed_out; the stream stays usable.
-// A fiber that never has to wait lets others run every now and then.
+// A fiber that never has to wait lets others run every now and then. Calls throw and synchronize
+// where they say so.
 class ByteStream {
  public:
   ByteStream() noexcept = default;

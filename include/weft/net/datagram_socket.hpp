@@ -43,7 +43,8 @@ struct Outgoing {
 // One caller receives and one sends at a time, and these may be two; close() may come from anybody
 // at any time while the object exists. Calls park the fiber, or block the plain thread, until the
 // kernel lets them go on, and try before they wait. Errors of all calls that may wait:
-// Errc::timed_out, cancelled, closed; the system's (message_size, ...).
+// Errc::timed_out, cancelled, closed; the system's (message_size, ...). They throw std::bad_alloc
+// at most; what a datagram says synchronizes with nothing.
 template <class Where>
 class DatagramSocket {
  public:

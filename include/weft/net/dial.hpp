@@ -17,12 +17,13 @@
 
 namespace weft::net {
 
-// The answers of getaddrinfo (EAI_NONAME, ...), as error codes.
+// The answers of getaddrinfo (EAI_NONAME, ...), as error codes. From anywhere; neither parks,
+// throws nor synchronizes.
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
 // Turns names into addresses, and is asked by dial(): Resolver does it in the system's way,
 // dns::Resolver of weft-dns without threads that wait, or a program's own. Many callers may use one
-// at once.
+// at once. Calls throw and synchronize where they say so.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
@@ -55,7 +56,8 @@ struct ResolverOptions {
 // Looks names up as the system does (getaddrinfo: /etc/hosts, DNS, ...), on threads of its own: a
 // name server that does not answer keeps them waiting, and nobody else's. An answer for which
 // nobody waits any more is dropped when it comes. Its end waits for the questions that are being
-// asked, as that of a BlockingGroup does for its calls.
+// asked, as that of a BlockingGroup does for its calls. From fibers and plain threads. Calls park,
+// throw and synchronize where they say so.
 class Resolver final : public AnyResolver {
  public:
   // Starts no thread yet; the first questions do.
@@ -80,10 +82,11 @@ struct HostPort {
   std::string host;
   std::uint16_t port = 0;
 };
-// std::errc::invalid_argument for everything else. Never parks.
+// std::errc::invalid_argument for everything else. From anywhere; neither parks nor synchronizes.
+// Throws std::bad_alloc.
 Result<HostPort> parse_host_port(std::string_view text);
 
-// AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null. Parks.
+// As AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null. Parks.
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                      const Until& until = {}, AnyResolver* resolver = nullptr);
 
@@ -97,7 +100,8 @@ struct DialOptions {
 // Connects to the first of `addresses` that answers ("happy eyeballs"): in their order, but IPv6
 // and IPv4 in turns; the next attempt begins when one has failed, or has had attempt_delay. Those
 // that lose are closed. From fibers and plain threads of a runtime; parks. Errors: the first
-// attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address.
+// attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address. Throws
+// std::bad_alloc; synchronizes with nothing.
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
                        const DialOptions& options = {});
 // The same with the addresses of a name: "example.org:443". Further errors: as resolve().

@@ -1,4 +1,5 @@
-// Sockets as cases of a select().
+// Sockets as cases of a select(). Cases are made by the caller of the select(), which alone parks
+// and synchronizes; making one throws what moving its handler throws.
 #pragma once
 
 #include <concepts>

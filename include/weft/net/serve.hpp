@@ -35,7 +35,8 @@ enum class Next : std::uint8_t {
   idle,
 };
 
-// One connection that a Server serves, as its handler sees it. Valid during the call.
+// One connection that a Server serves, as its handler sees it. Valid during the call. Calls by the
+// handler; they park, throw and synchronize where they say so.
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_draining loads it (acquire); the edge
 //               that the drain leaves in each connection brings it to one that waits.
@@ -79,7 +80,7 @@ class Connection {
   const detail::Atomic<bool>& draining_;
 };
 
-// A listener of either kind, by reference.
+// A listener of either kind, by reference. A plain value.
 class AnyListener {
  public:
   // The listener must outlive it.
@@ -150,7 +151,7 @@ struct ServeStats {
 // For ServeOptions::run: connections are served by the pool's fibers, one for as long as its
 // handler runs, and what the pool refuses (OnFull::reject) is refused. With OnFull::block new
 // connections wait in the system's queue, and each idle one that has something to read in a fiber.
-// The pool outlives the server.
+// The pool outlives the server. From anywhere; neither parks, throws nor synchronizes.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
     return pool.submit([job = std::move(task)]() mutable { job.run(); });
@@ -160,7 +161,8 @@ struct ServeStats {
 // Accepts connections and has a handler called for each. Lack of descriptors and memory, or a
 // firewall that lets none in, is waited out with pauses that grow from 1 ms to 1 s. While there are
 // no descriptors, one that is held in reserve is used to refuse those that wait.
-// Exceptions that leave a handler go where those of its fiber go; its connection is closed.
+// Exceptions that leave a handler go where those of its fiber go; its connection is closed. From
+// fibers and plain threads. Calls park, throw and synchronize where they say so.
 class Server {
  public:
   using Handler = std::function<Next(Connection&)>;
@@ -199,7 +201,8 @@ class Server {
   std::unique_ptr<Core> core_;
 };
 
-// A handler of any of the forms that serve() takes, as a Server wants it.
+// A handler of any of the forms that serve() takes, as a Server wants it. From anywhere; neither
+// parks nor synchronizes. Throws what moving `handler` throws.
 template <class H>
 [[nodiscard]] Server::Handler to_handler(H handler) {
   if constexpr (std::is_invocable_r_v<Next, H&, Connection&>) {
@@ -241,7 +244,8 @@ std::error_code serve(L& listener, H handler) {
 }
 
 // `count` listeners that share one port: the system spreads connections over them. Errors: as
-// TcpListener::listen(). Never parks.
+// TcpListener::listen(). Never parks. From fibers and plain threads. Throws std::bad_alloc;
+// synchronizes with nothing.
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options = {});
 

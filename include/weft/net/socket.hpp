@@ -10,7 +10,8 @@ class IoHandle;
 namespace weft::net {
 
 // Owns a socket that is registered with its runtime's poller; what streams and listeners have
-// inside. Move-only; closes in the destructor. It must not outlive its runtime.
+// inside. Move-only; closes in the destructor. It must not outlive its runtime. From fibers and
+// plain threads; calls neither park, throw nor synchronize.
 class Socket {
  public:
   Socket() noexcept = default;

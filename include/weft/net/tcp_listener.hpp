@@ -24,6 +24,7 @@ struct ListenOptions {
 
 // A listening socket. Move-only; closes in the destructor. It must not outlive its runtime.
 // One caller accepts at a time; close() may come from anybody at any time while the object exists.
+// From fibers and plain threads. Calls park, throw and synchronize where they say so.
 class TcpListener {
  public:
   TcpListener() noexcept = default;

@@ -23,6 +23,7 @@ struct UnixListenOptions {
 // A listening Unix socket. Move-only; closes in the destructor, but leaves its file: it might be
 // the next server's by then. It must not outlive its runtime.
 // One caller accepts at a time; close() may come from anybody at any time while the object exists.
+// From fibers and plain threads. Calls park, throw and synchronize where they say so.
 class UnixListener {
  public:
   UnixListener() noexcept = default;

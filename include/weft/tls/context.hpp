@@ -34,7 +34,7 @@ class ContextState;
 
 // A handle: copies share the state. TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
 // client's by the name of the server. All calls from anywhere, at the same time, too; they read
-// files, and so block.
+// files, and so block. They throw std::bad_alloc alone, and synchronize with nothing.
 class Context {
  public:
   // Empty; of no use.

@@ -13,7 +13,8 @@
 
 namespace weft::tls {
 
-// A Stream as a Layer.
+// A Stream as a Layer. It is called by weft-http, and parks, throws and synchronizes as the stream
+// does.
 class HttpLayer final : public http::Layer {
  public:
   // Takes over a stream whose handshake is over.
@@ -45,7 +46,7 @@ class HttpLayer final : public http::Layer {
 };
 
 // For http::ServerOptions::secure and http::ClientOptions::secure. The context's ALPN, if it has
-// any, names "http/1.1".
+// any, names "http/1.1". From anywhere; neither parks nor synchronizes. Throws std::bad_alloc.
 [[nodiscard]] inline http::ServerLayer server_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const Until& until) {
     return HttpLayer::make(Stream::accept_on(stream, context, until));

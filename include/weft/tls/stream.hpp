@@ -19,7 +19,9 @@ class StreamState;
 // As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
 // stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated;
 // what it has left of the bytes that it took is sent by a fiber of the stream's, as long as the
-// stream lives and its deadline for writes has not passed.
+// stream lives and its deadline for writes has not passed. From fibers and plain threads. Calls
+// that take an Until park; none throws more than std::bad_alloc, and none synchronizes with
+// another.
 class Stream {
  public:
   // Empty; of no use.
@@ -28,7 +30,7 @@ class Stream {
   Stream(Stream&& other) noexcept;
   // Closes what it had, as the destructor does; `other` is empty then.
   Stream& operator=(Stream&& other) noexcept;
-  // Closes without close_notify.
+  // Closes without close_notify. Parks for a moment if a fiber of the stream's is sending.
   ~Stream();
 
   // The handshake, as the server or the client of a connection. Parks; it runs on a stack that is

@@ -1,0 +1,160 @@
+"""What the description of a public function must say: who may call it, whether it parks, what it throws
+and what it synchronizes with (what it returns is its subject; a check cannot tell).
+
+Each may be said by the function itself, by one that it refers to (`As read_some()`, `The same`), by
+the class around it, by a class that this one is said to be (`A ByteStream over TCP`), or at the top
+of the header. A `noexcept` says what is thrown. `A plain value` says all but what is thrown; the
+page of the reference explains it, see EXPLAINED.
+"""
+
+import pathlib
+import re
+import tempfile
+
+from . import reference
+
+EXPLAINED = """What each text says, or that of its class or header:
+
+- **Who may call it.** *Plain threads* are those that the program has made itself. A **plain value** is
+  used as an `int` is: from anywhere, by one caller at a time, or by several that only read; its calls
+  do not park, throw `std::bad_alloc` at most, and synchronize with nothing.
+- **Whether it parks.** A call that parks keeps the fiber waiting, or blocks the plain thread.
+- **What it throws.** `noexcept` functions throw nothing. Any other one may throw `std::bad_alloc` where it
+  needs memory, and what the program's own types and callables throw; what else it throws, it says.
+- **What it synchronizes with.** What is not said to synchronize does not.
+"""
+
+FACTS = {
+    "who may call it": r"plain value|\b[Ff]rom (fibers|a fiber|any coroutine|plain threads|a plain thread|anywhere|anybody|any"
+                       r" thread|whoever|wherever)|\bfibers and (from )?plain threads|[Aa]ny fiber or plain thread|"
+                       r"block the plain thread|"
+                       r"\b(by|By) (anybody|one|the|a|an|whoever|its|Beast)\b|at (a|the same) time\b|at once\b",
+    "whether it parks": r"plain value|\bpark|\bPark|\bblock|\bBlock|\b[Ww]aits?\b",
+    "what it throws": r"plain value|[Tt]hrow|exception",
+    "what it synchronizes with": r"plain value|[Ss]ynchroni[sz]e",
+}
+REFERS = re.compile(r"\b[Aa]s (?:for |of |by |in |that of |those of )?`?((?:\w+::)*~?\w+)|"
+                    r"\b[Ss]ee `?((?:\w+::)*\w+)\(\)|^((?:\w+::)*\w+)\(\)")
+SAME = re.compile(r"^(The|These|Both)?\s*same\b|^The same|^As above")
+IS_A = re.compile(r"\b(?:A|An|a|an|as for) ([A-Z]\w+)\b")
+
+
+class Texts:
+    """All that is said about each function, its own words first."""
+
+    def __init__(self, items, include):
+        self.include, self.headers = include, {}
+        self.functions, self.classes = {}, {}
+        for item in reference.all_items(items):
+            if item.kind == "function":
+                for name in (item.qualified, item.qualified.removeprefix("weft::"),
+                             f"{item.scope.rpartition('::')[2]}::{item.name}"):
+                    self.functions.setdefault(name, item)
+            if item.kind == "class":
+                self.classes.setdefault(item.name, item)
+
+    def header(self, name):
+        if name not in self.headers:
+            self.headers[name] = " ".join(reference.opening(self.include, name))
+        return self.headers[name]
+
+    def own(self, item, siblings, depth=0):
+        text = " ".join(item.text)
+        if depth > 4:
+            return text
+        found = [text]
+        for match in REFERS.finditer(text):
+            name = next(group for group in match.groups() if group)
+            others = [s for s in siblings if s is not item and s.name == name and s.kind == "function"]
+            other = others[0] if others else self.functions.get(name)
+            if other is not None and other is not item:
+                found.append(self.own(other, siblings if others else [], depth + 1))
+                found += [self.around(c) for c in (self.class_of(other),) if c and not others]
+        if SAME.match(text):
+            place = next(i for i, s in enumerate(siblings) if s is item) if siblings else 0
+            if place > 0:
+                found.append(self.own(siblings[place - 1], siblings, depth + 1))
+        return " ".join(found)
+
+    def class_of(self, item):
+        return self.classes.get(item.scope.rpartition("::")[2])
+
+    def around(self, item, depth=0):
+        """A class's words, with those of the class that it is said to be."""
+        text = " ".join(item.text)
+        if depth < 3:
+            for match in IS_A.finditer(text):
+                other = self.classes.get(match.group(1))
+                if other is not None and other is not item:
+                    text += " " + self.around(other, depth + 1)
+        return text
+
+
+def missing(items, include):
+    """Functions that leave something out."""
+    texts, problems = Texts(items, include), []
+
+    def look(siblings, around):
+        for item in siblings:
+            if item.kind == "class":
+                look(item.members, f"{around} {texts.around(item)}")
+            if item.kind != "function":
+                continue
+            text = " ".join((texts.own(item, siblings), around, texts.header(item.header)))
+            throws_nothing = all("noexcept" in signature or signature.startswith("~")
+                                 for signature in item.signatures)
+            lacks = [fact for fact, said in FACTS.items() if not re.search(said, text) and
+                     not (fact == "what it throws" and throws_nothing)]
+            if lacks:
+                problems.append(f"{item.header}: {item.qualified}() does not say {', '.join(lacks)}")
+
+    look(items, "")
+    return problems
+
+
+PLANTED = """// What is planted.
+#pragma once
+namespace weft {
+// Says nothing.
+int silent();
+// From fibers and plain threads; never parks. Throws what it likes. Synchronizes with nothing.
+int told();
+// As told().
+int referring();
+// From fibers and plain threads; never parks.
+int half();
+// A plain value.
+struct Value {
+  // The number.
+  int number() const;
+};
+// From fibers and plain threads. Calls park and synchronize where they say so.
+class Told {
+ public:
+  // Throws nothing.
+  int kept() const noexcept;
+  // May fail.
+  int lacking();
+};
+// A Told with more: the same holds.
+class Derived {
+ public:
+  // Never fails.
+  void more() noexcept;
+};
+}  // namespace weft
+"""
+
+
+def self_test():
+    """Whether what is planted is found, and nothing else."""
+    with tempfile.TemporaryDirectory() as folder:
+        include = pathlib.Path(folder)
+        (include / "weft").mkdir()
+        (include / "weft" / "planted.hpp").write_text(PLANTED)
+        items, problems = reference.read(include)
+        found = problems or missing(items, include)
+    wanted = {"silent": 4, "half": 2, "lacking": 1}
+    told = {line.partition("(")[0].rpartition("::")[2]: len(line.split(" does not say ")[1].split(", "))
+            for line in found}
+    return told == wanted
