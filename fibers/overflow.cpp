@@ -116,7 +116,9 @@ void install_overflow_report() {
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGSEGV, &action, &previous_segv) != 0 ||
         sigaction(SIGBUS, &action, &previous_bus) != 0) {
-      throw std::system_error(errno, std::generic_category(), "weft: sigaction");
+      throw std::system_error(
+          errno, std::generic_category(),
+          "weft: RuntimeOptions::report_overflow cannot handle SIGSEGV and SIGBUS");
     }
     return true;
   }();

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 #include <weft/net/dial.hpp>
@@ -20,12 +23,19 @@ using detail::relaxed;
 namespace {
 
 ClientOptions checked(ClientOptions options) {
-  const auto require = [](bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(std::string("weft::http::Client: ") + what);
+  const auto require = [](bool holds, const char* what, std::int64_t value, const char* bound) {
+    if (holds) return;
+    throw std::invalid_argument(std::string("weft::http::ClientOptions: ")
+                                    .append(what)
+                                    .append(" = ")
+                                    .append(std::to_string(value))
+                                    .append(bound));
   };
-  require(options.max_per_host >= 1, "max_per_host must be 1 at least");
-  require(options.head_bytes >= 256, "head_bytes must be 256 at least");
-  require(options.connect > std::chrono::nanoseconds(0), "connect must be above 0");
+  require(options.max_per_host >= 1, "max_per_host", 0, ", must be at least 1");
+  require(options.head_bytes >= 256, "head_bytes", static_cast<std::int64_t>(options.head_bytes),
+          ", must be at least 256");
+  require(options.connect > std::chrono::nanoseconds(0), "connect", options.connect.count(),
+          " ns, must be above 0");
   return options;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -27,27 +29,45 @@ namespace {
 // How long a client that connected before the stop may take to ask.
 constexpr std::chrono::milliseconds kPatience(500);
 
-void require(bool holds, const char* what) {
-  if (!holds) throw std::invalid_argument(std::string("weft::http::Server: ") + what);
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("weft::http::ServerOptions: " + what);
+}
+
+void require_at_least(std::size_t value, std::size_t least, const char* what) {
+  require(value >= least, std::string(what)
+                              .append(" = ")
+                              .append(std::to_string(value))
+                              .append(", must be at least " + std::to_string(least)));
 }
 
 ServerOptions checked(ServerOptions options) {
   const Limits& limits = options.limits;
-  require(limits.head_bytes >= 256, "limits.head_bytes must be 256 at least");
-  require(limits.target_bytes >= 1, "limits.target_bytes must be 1 at least");
+  require_at_least(limits.head_bytes, 256, "limits.head_bytes");
+  require_at_least(limits.target_bytes, 1, "limits.target_bytes");
   require(limits.headers >= 1 && limits.headers <= Limits::kMaxHeaders,
-          "limits.headers must be from 1 to 128");
-  for (const auto time : {limits.head, limits.body, limits.write, limits.idle, limits.request}) {
-    require(time > std::chrono::nanoseconds(0), "a time of limits must be above 0");
+          "limits.headers = " + std::to_string(limits.headers) + ", must be from 1 to " +
+              std::to_string(Limits::kMaxHeaders));
+  const std::initializer_list<std::pair<const char*, std::chrono::nanoseconds>> times = {
+      {"head", limits.head},
+      {"body", limits.body},
+      {"write", limits.write},
+      {"idle", limits.idle},
+      {"request", limits.request}};
+  for (const auto& [name, time] : times) {
+    require(time > std::chrono::nanoseconds(0), std::string("limits.") + name + " = " +
+                                                    std::to_string(time.count()) +
+                                                    " ns, must be above 0");
   }
-  require(options.max_running >= 1, "max_running must be 1 at least");
-  require(options.max_connections >= 1, "max_connections must be 1 at least");
+  require_at_least(options.max_running, 1, "max_running");
+  require_at_least(options.max_connections, 1, "max_connections");
   require(options.pool == nullptr || options.max_running == kUnlimited,
-          "max_running is the pool's capacity if there is a pool");
+          "max_running cannot be set with a pool, whose capacity it is");
   if (options.compression) {
-    require(Gzip::is_built_in(), "compression needs zlib, without which weft-http was built");
+    require(Gzip::is_built_in(),
+            "compression needs zlib, and weft-http was built without: -Dzlib=enabled");
     require(options.compression->level >= 1 && options.compression->level <= 9,
-            "compression->level must be from 1 to 9");
+            "compression->level = " + std::to_string(options.compression->level) +
+                ", must be from 1 to 9");
   }
   return options;
 }

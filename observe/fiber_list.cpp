@@ -105,7 +105,8 @@ void call_with_enough_stack(const std::function<void()>& call) {
   try {
     called = std::async(std::launch::async, call);
   } catch (const std::system_error& refusal) {
-    throw std::system_error(refusal.code(), "weft: a thread with stack enough to describe fibers");
+    throw std::system_error(refusal.code(),
+                            "weft: no thread with stack enough to describe fibers is to be had");
   }
   called.get();
 }

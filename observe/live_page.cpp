@@ -209,7 +209,9 @@ Answer answer_or_throw(std::string_view path) {
   if (path == "/fibers") return {200, kText, written_by(&write_group_lines)};
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
-  return {404, kText, "there is no such page\n"};
+  return {404, kText,
+          "there is no such page; there are /, /data.json, /metrics, /fibers, "
+          "/fibers.json and /stacks\n"};
 }
 
 }  // namespace

@@ -35,7 +35,8 @@ class Pipe {
  public:
   Pipe() {
     if (::pipe2(ends_.data(), O_CLOEXEC) != 0) {
-      throw std::system_error(base::last_error(), std::system_category(), "weft: pipe2");
+      throw std::system_error(base::last_error(), std::system_category(),
+                              "weft::dump: a picture of the stacks gets no pipe");
     }
   }
   ~Pipe() {
@@ -97,7 +98,10 @@ pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
     return true;
   });
   if (has_forked && child == 0) ::_exit(0);
-  if (child < 0) throw std::system_error(base::last_error(), std::system_category(), "weft: fork");
+  if (child < 0) {
+    throw std::system_error(base::last_error(), std::system_category(),
+                            "weft::dump: a picture of the stacks gets no process, by fork");
+  }
   return child;
 }
 

@@ -167,7 +167,8 @@ void install(Shared& state, int number) {
   }
   state.descriptor = ::eventfd(0, EFD_CLOEXEC);
   if (state.descriptor < 0) {
-    throw std::system_error(errno, std::generic_category(), "weft: eventfd");
+    throw std::system_error(errno, std::generic_category(),
+                            "weft: RuntimeOptions::dump_signal gets no eventfd");
   }
   try {
     state.writer = start_writer(state.descriptor);

@@ -14,9 +14,12 @@ class Category final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override {
     switch (static_cast<Errc>(code)) {
       case Errc::truncated:
-        return "the stream ended without close_notify";
+        return "the peer's stream ended without close_notify: somebody may have cut it off, so "
+               "what came "
+               "may not be all";
       case Errc::encrypted_key:
-        return "the key file is encrypted, and there is no password for it";
+        return "the key file is encrypted, and nobody is asked for its password: decrypt it, by "
+               "`openssl pkey`, say";
     }
     return "unknown weft-tls error";
   }

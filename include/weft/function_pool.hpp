@@ -221,12 +221,13 @@ class FunctionPool {
   template <class F>
   static F&& checked(F&& function) {
     if (!detail::is_empty_callable(function)) return std::move(function);
-    WEFT_THROW(std::invalid_argument("weft::FunctionPool: the function is empty"));
+    WEFT_THROW(std::invalid_argument(
+        "weft::FunctionPool: the function is empty, a null pointer or an empty std::function"));
   }
   static PoolOptions with_own_workers(PoolOptions options) {
     if (options.parent == nullptr) return options;
-    WEFT_THROW(
-        std::invalid_argument("weft::FunctionPool: parent has the workers, not per_worker()"));
+    WEFT_THROW(std::invalid_argument(
+        "weft::FunctionPool: a pool with a parent has no workers of its own for per_worker()"));
   }
 
   const std::unique_ptr<Function> function_;

@@ -65,7 +65,9 @@ PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
 PoolNesting::~PoolNesting() {
   if (self_ != nullptr) move_out(*core_.parent());
   if (first_sub_pool_ == nullptr) return;
-  std::fprintf(stderr, "weft: pool '%s' ends before its sub-pools\n", core_.options().name.c_str());
+  std::fprintf(stderr,
+               "weft: pool '%s' ends before its sub-pools: they have to be destroyed first\n",
+               core_.options().name.c_str());
   std::abort();
 }
 

@@ -318,10 +318,18 @@ FIBER_TEST_CASE("impossible options are named") {
   };
   http::ServerOptions options;
   options.limits.headers = 129;
-  CHECK(message_of(options).find("limits.headers") != std::string::npos);
+  CHECK(message_of(options) ==
+        "weft::http::ServerOptions: limits.headers = 129, must be from 1 to 128");
+  options = {};
+  options.limits.head_bytes = 255;
+  CHECK(message_of(options) ==
+        "weft::http::ServerOptions: limits.head_bytes = 255, must be at least 256");
+  options = {};
+  options.limits.idle = -1ns;
+  CHECK(message_of(options) == "weft::http::ServerOptions: limits.idle = -1 ns, must be above 0");
   options = {};
   options.max_running = 0;
-  CHECK(message_of(options).find("max_running") != std::string::npos);
+  CHECK(message_of(options) == "weft::http::ServerOptions: max_running = 0, must be at least 1");
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
