@@ -21,6 +21,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { text-align: right; padding: .15rem .6rem; border-bottom: 1px solid var(--line); }
 th { font-weight: 600; color: var(--weak); white-space: nowrap; }
 th:first-child, td:first-child, .text { text-align: left; }
+td:not(.text) { white-space: nowrap; }
 .text { overflow-wrap: anywhere; } .scroll { overflow-x: auto; }
 .bar { background: var(--bar); height: .7rem; display: inline-block; min-width: 1px; }
 .numbers { display: flex; flex-wrap: wrap; gap: .3rem 1.6rem; } .numbers b { font-size: 1.15rem; }
@@ -59,7 +60,7 @@ const histogram = (title, d) => {
     " · longest " + time(d.max), "weak"),
     table([], d.buckets.map(([bound, count]) => {
       const bar = element("span", [], "bar");
-      bar.style.width = (20 * count / most) + "rem";
+      bar.style.width = `calc(min(20rem, 45vw) * ${count / most})`;
       return ["< " + time(bound), number(count), text(bar)];
     }))];
 };
