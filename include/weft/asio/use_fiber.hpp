@@ -2,7 +2,7 @@
 //
 //   const std::size_t count = socket.async_read_some(buffer, use_fiber);
 //   socket.async_connect(endpoint, use_fiber[error]);              // Sets `error`, throws nothing.
-//   boost::asio::async_read(socket, buffer, use_fiber(100ms));     // Deadline, stop_token or both.
+//   boost::asio::async_read(socket, buffer, use_fiber(100ms));     // Until; from Boost 1.77 on.
 //
 // From fibers and from plain threads, but not from a handler that keeps the operation's executor
 // (one in a strand, or on the only thread of an io_context): what it waits for could never come.
