@@ -1,0 +1,39 @@
+#include <doctest/doctest.h>
+
+#include <set>
+#include <string>
+#include <weft/error.hpp>
+
+namespace {
+
+using weft::Errc;
+
+TEST_SUITE_BEGIN("base/error");
+
+std::string message_of(Errc code) { return weft::make_error_code(code).message(); }
+
+bool names(Errc code, const char* what) { return message_of(code).find(what) != std::string::npos; }
+
+TEST_CASE("each error has a sentence of its own") {
+  std::set<std::string> messages;
+  for (int code = 1; code <= static_cast<int>(Errc::already_watched); ++code) {
+    const std::string message = message_of(static_cast<Errc>(code));
+    CAPTURE(code);
+    CHECK(message.find("unknown") == std::string::npos);
+    CHECK(message.find(' ') != std::string::npos);
+    CHECK(messages.insert(message).second);
+  }
+  CHECK(weft::error_category().message(0) == "unknown weft error");
+  CHECK(weft::error_category().message(1'000) == "unknown weft error");
+}
+
+TEST_CASE("where a limit is met, the error names it") {
+  CHECK(names(Errc::too_many_fibers, "RuntimeOptions::max_fibers"));
+  CHECK(names(Errc::invalid_stack_size, "SpawnOptions::stack_size"));
+  CHECK(names(Errc::too_many_waiting, "PoolOptions::max_blocked"));
+  CHECK(names(Errc::too_heavy, "SubmitOptions::weight"));
+}
+
+TEST_SUITE_END();
+
+}  // namespace

@@ -1,0 +1,31 @@
+#include <weft/http/error.hpp>
+
+#include <set>
+#include <string>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace weft::test {
+
+TEST_SUITE_BEGIN("http/error");
+
+TEST_CASE("each error has a sentence of its own, and names the limit that is met") {
+  const auto message_of = [](http::Errc code) { return http::make_error_code(code).message(); };
+  std::set<std::string> messages;
+  for (int code = 1; code <= static_cast<int>(http::Errc::unsupported); ++code) {
+    const std::string message = message_of(static_cast<http::Errc>(code));
+    CAPTURE(code);
+    CHECK(message.find("unknown weft-http") == std::string::npos);
+    CHECK(message.find(' ') != std::string::npos);
+    CHECK(messages.insert(message).second);
+  }
+  CHECK(http::error_category().message(1'000) == "unknown weft-http error");
+  using enum http::Errc;
+  CHECK(message_of(body_too_large).find("Limits::body_bytes") != std::string::npos);
+  CHECK(message_of(head_too_large).find("Limits::head_bytes") != std::string::npos);
+  CHECK(message_of(too_many_redirects).find("ClientOptions::max_redirects") != std::string::npos);
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
