@@ -58,7 +58,7 @@ struct NoCompletion {
 // barrier.
 // Each arrival synchronizes with the completion function, and that with the return of each wait.
 // It may be destroyed once every wait has returned; where all callers meet by arrive_and_wait(), as
-// soon as the first of them has returned from the last phase.
+// soon as the first of them has returned from the last phase. Calls park where they say so.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,

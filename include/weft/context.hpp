@@ -148,7 +148,7 @@ class ContextScope : private detail::LocalNode {
   ContextScope(const ContextScope&) = delete;
   ContextScope& operator=(const ContextScope&) = delete;
 
-  // The caller's innermost one; null if there is none.
+  // The caller's innermost one; null if there is none. From anywhere.
   [[nodiscard]] static const Context* current() noexcept;
 
  protected:

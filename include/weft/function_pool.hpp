@@ -69,7 +69,7 @@ class FunctionPool {
       : function_(std::make_unique<detail::FunctionPerWorker<Make, In, Out>>(
             checked(std::move(workers.make_)))),
         pool_(with_own_workers(std::move(options))) {}
-  // close(Close::drain), then join().
+  // close(Close::drain), then join(), which parks.
   ~FunctionPool() {
     pool_.close(Close::drain);
     join();

@@ -11,7 +11,7 @@ namespace weft {
 // Each count_down() synchronizes with the return of each wait. Never destroy it before every wait
 // has returned; the count_down()s may be still on their way out. (A WaitGroup counts up, too.)
 // Every call takes the lock, so a wait that finds the latch open comes after the one that opened it
-// has left.
+// has left. Calls park where they say so.
 class Latch {
  public:
   // The most that a latch can count down from.

@@ -25,7 +25,8 @@ class Once {
   Once(const Once&) = delete;
   Once& operator=(const Once&) = delete;
 
-  // Runs function(arguments...), unless a call() before has done so without throwing.
+  // Runs function(arguments...), unless a call() before has done so without throwing. Parks while
+  // the function of another caller runs.
   template <class F, class... Arguments>
   requires std::invocable<F, Arguments...>
   void call(F&& function, Arguments&&... arguments) {

@@ -38,7 +38,7 @@ namespace weft {
 // back meanwhile. A stop request of the pool cancels the stream's context while a task that takes
 // that or a token runs. submit() and finish() are called by one caller, fiber or plain thread.
 // Synchronizes: a submit with the start of its task, the task's end with the sink's call, the sink
-// with the return of finish().
+// with the return of finish(). Calls park and throw where they say so.
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");

@@ -41,13 +41,14 @@ namespace weft {
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
 // It costs nothing where it is not used, and no allocation but in async().
 // Synchronizes: a submit with the start of its task; the end of a task with the return of
-// whatever waited for it. The pool must be joined or destroyed before the Runtime ends.
+// whatever waited for it. The pool must be joined or destroyed before the Runtime ends. Calls park
+// and throw where they say so, and those that hand tasks over as submit() does.
 class FiberPool {
  public:
   // Throws std::invalid_argument naming the option; with prestart or on_tick also what weft::go()
   // throws.
   explicit FiberPool(PoolOptions options = {});  // Neither copied nor moved.
-  // close(Close::drain), then join().
+  // close(Close::drain), then join(), which parks.
   ~FiberPool();
 
   // The handle of a task.
@@ -200,7 +201,7 @@ class FiberPool {
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
   void wait_idle() { (void)wait_idle_until({}); }
-  // False when the time was up first.
+  // As wait_idle(), but false when the time was up first.
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
   // Parks until so many tasks have returned or thrown since the pool was made; those that were
@@ -222,7 +223,7 @@ class FiberPool {
   // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
   // the pause is ended. A task that waits for one that has not started runs, too.
   bool wait_paused() { return wait_paused_until({}); }
-  // False also when the time was up first.
+  // As wait_paused(); false also when the time was up first.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
@@ -243,7 +244,7 @@ class FiberPool {
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and all its fibers have let go of it.
   void join() { (void)join_until({}); }
-  // False when the time was up first.
+  // As join(), but false when the time was up first.
   [[nodiscard]] bool join_until(const Until& until);
   // Whether it accepts nothing more; reopen() may change that at once. Never parks.
   [[nodiscard]] bool is_closed() const noexcept;

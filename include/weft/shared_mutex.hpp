@@ -12,9 +12,9 @@ namespace weft {
 // between. Whoever owns it may unlock it on another thread than it locked on.
 // Fairness: first come, first served. Who comes while somebody waits stands behind, a reader too;
 // the mutex is handed over, so nobody overtakes; readers next to each other are let in together.
-// An owner's writes from before its unlock are visible to each owner that it excluded.
+// An unlock synchronizes with the lock of each owner that it excluded.
 // It may be destroyed by whoever knows that each other lock call has returned and each other owner
-// has called its unlock, which may be still on its way out.
+// has called its unlock, which may be still on its way out. Calls park where they say so.
 // Invariants
 //   I1  state_ = kWriter or a number of kReaders, whoever owns it, + kWaiters.
 //   I2  kWaiters is set whenever the list is not empty, and only while somebody owns the mutex. It

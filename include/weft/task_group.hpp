@@ -54,7 +54,7 @@ struct TaskGroupOptions {
 // pool that waits for the group gives its slot back meanwhile. A slot may be in use for a moment
 // after join(). A stop request of the pool, by close(Close::cancel) or PoolOptions::stop, cancels
 // the group's context while a task that takes that or a token runs. Synchronizes: spawn() with the
-// start, and the end of a task with a join()'s return.
+// start, and the end of a task with a join()'s return. Calls park and throw where they say so.
 class TaskGroup {
  public:
   // Its context is a child of the caller's own, if that has one. From fibers and plain threads;

@@ -39,7 +39,7 @@ void stop() noexcept;
 // a fiber, an arrow from whoever wakes to the run that follows. Where events have been overwritten,
 // what takes more than one to tell, as arrows do, begins with the oldest event of the worker whose
 // events go back least. May be called while it records.
-// From fibers and plain threads; takes the thread for a while, about a microsecond for each event.
+// From fibers and plain threads; blocks the thread for a while, about a microsecond for each event.
 // Throws std::bad_alloc, std::system_error when the system refuses a fiber's call a thread, and
 // what the stream throws.
 void write(std::ostream& out);
