@@ -28,7 +28,11 @@ FACTS = {
     "who may call it": r"plain value|\b[Ff]rom (fibers|a fiber|any coroutine|plain threads|a plain thread|anywhere|anybody|any"
                        r" thread|whoever|wherever)|\bfibers and (from )?plain threads|[Aa]ny fiber or plain thread|"
                        r"block the plain thread|"
-                       r"\b(by|By) (anybody|one|the|a|an|whoever|its|Beast)\b|at (a|the same) time\b|at once\b",
+                       r"\b[Bb]y (anybody|one (caller|at)|whoever|its|Beast|weft-http|the (caller|server|"
+                       r"client|fiber|thread|owner|writer|pool|same|request's|handler|one)|a (router|"
+                       r"reader|plain))|\bFor (the calls|the client|async_result|streams)|"
+                       r"(one|callers?|fibers?|writes) at (a|the same) time\b|"
+                       r"callers( may use one)? at once|at the same time, too",
     "whether it parks": r"plain value|\bpark|\bPark|\bblock|\bBlock|\b[Ww]aits?\b",
     "what it throws": r"plain value|[Tt]hrow|exception",
     "what it synchronizes with": r"plain value|[Ss]ynchroni[sz]e",

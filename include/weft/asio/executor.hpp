@@ -39,8 +39,8 @@ struct ContextOptions {
 // needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
 // threads spawn to: so the context lives while that runtime does, within run(), say.
 // Asio's objects must be gone before their context, and so must every fiber that uses them; but the
-// end of the context waits for its handlers, with what they have on their stacks. Calls park, throw
-// and synchronize where they say so.
+// end of the context waits for its handlers, with what they have on their stacks. From fibers and
+// plain threads; calls park, throw and synchronize where they say so.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
