@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 #include <weft/tls/error.hpp>
 
@@ -91,7 +92,9 @@ std::error_code ContextState::set_up_server(SSL_CTX& context, const ServerOption
   if (options.client_authorities_file.empty()) return {};
   const char* const file = options.client_authorities_file.c_str();
   if (SSL_CTX_load_verify_locations(&context, file, nullptr) != 1) return take_error();
-  SSL_CTX_set_client_CA_list(&context, SSL_load_client_CA_file(file));
+  STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(file);
+  if (names == nullptr) return take_error();
+  SSL_CTX_set_client_CA_list(&context, names);  // Which owns them now.
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   return {};
 }
@@ -143,10 +146,15 @@ int ContextState::choose_protocol(SSL* /*ssl*/, const unsigned char** chosen,
   return outcome == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// 1: the session is ours now.
+// 1: the session is ours now. OpenSSL knows no exceptions: without memory it is not kept.
 int ContextState::note_session(SSL* ssl, SSL_SESSION* session) {
   auto* const stream = static_cast<StreamState*>(SSL_get_app_data(ssl));
-  stream->context().keep_session(stream->server_name(), SessionPtr(session));
+  SessionPtr ours(session);
+  try {
+    stream->context().keep_session(stream->server_name(), std::move(ours));
+  } catch (const std::bad_alloc&) {
+    return 1;
+  }
   return 1;
 }
 

@@ -1,6 +1,7 @@
 // Owners of OpenSSL's objects.
 #pragma once
 
+#include <openssl/bio.h>
 #include <openssl/ssl.h>
 
 #include <memory>
@@ -15,6 +16,7 @@ struct FreeBy {
   }
 };
 
+using BioPtr = std::unique_ptr<BIO, FreeBy<&BIO_free_all>>;
 using ContextPtr = std::unique_ptr<SSL_CTX, FreeBy<&SSL_CTX_free>>;
 using SslPtr = std::unique_ptr<SSL, FreeBy<&SSL_free>>;
 using SessionPtr = std::unique_ptr<SSL_SESSION, FreeBy<&SSL_SESSION_free>>;

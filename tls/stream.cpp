@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <new>
 #include <utility>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -60,7 +61,8 @@ std::error_code StreamState::prepare() {
   BIO* const bio = ssl_ == nullptr ? nullptr : make_bio(wire_);
   if (bio == nullptr) return std::make_error_code(std::errc::not_enough_memory);
   SSL_set_bio(ssl_.get(), bio, bio);
-  SSL_set_ex_data(ssl_.get(), 0, this);  // The place of "app data".
+  // The place of "app data".
+  if (SSL_set_ex_data(ssl_.get(), 0, this) != 1) return take_error();
   if (context_->is_server()) {
     SSL_set_accept_state(ssl_.get());
     return {};
@@ -95,9 +97,12 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
     case SSL_ERROR_ZERO_RETURN:
       return Needs::end;
     default:
+      error = take_error();
+      if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
       // The end of the stream is told by us, who have seen it.
-      error = wire_.in_ended && wire_.unread() == 0 ? Errc::truncated : take_error();
-      ERR_clear_error();
+      if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {
+        error = Errc::truncated;
+      }
       failed_ = true;
       return Needs::failure;
   }
@@ -149,10 +154,14 @@ void StreamState::start_sender() {
     const std::lock_guard guard(ssl_mutex_);
     if (sender_runs_) return;
   }
-  sender_stop_ = std::stop_source();
-  // The sender of before is at its end, and needs no mutex any more.
-  sender_ = weft::spawn({.name = "tls sender"},
-                        [this, stop = sender_stop_.get_token()] { run_sender(stop); });
+  try {
+    sender_stop_ = std::stop_source();
+    // The sender of before is at its end, and needs no mutex any more.
+    sender_ = weft::spawn({.name = "tls sender"},
+                          [this, stop = sender_stop_.get_token()] { run_sender(stop); });
+  } catch (const std::bad_alloc&) {
+    return;  // What is left goes out with the next call.
+  }
   const std::lock_guard guard(ssl_mutex_);
   sender_runs_ = true;
 }
@@ -184,7 +193,12 @@ std::error_code StreamState::receive(const Until& until) {
   if (error) return error;
   wire_.in.erase(wire_.in.begin(), wire_.in.begin() + static_cast<std::ptrdiff_t>(wire_.in_begin));
   wire_.in_begin = 0;
-  wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
+  try {
+    wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
+  } catch (const std::bad_alloc&) {
+    wire_.in_ended = true;  // What comes now has a gap before it.
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
   return {};
 }
 
@@ -372,13 +386,14 @@ bool Stream::resumed() const noexcept { return SSL_session_reused(state_->ssl())
 std::string Stream::peer_subject() const {
   X509* const certificate = SSL_get0_peer_certificate(state_->ssl());
   if (certificate == nullptr) return {};
-  BIO* const text = BIO_new(BIO_s_mem());
-  X509_NAME_print_ex(text, X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE);
+  const BioPtr text(BIO_new(BIO_s_mem()));
+  if (text == nullptr ||
+      X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE) < 0) {
+    throw std::bad_alloc();
+  }
   char* data = nullptr;
-  const long size = BIO_get_mem_data(text, &data);
-  std::string subject(data, static_cast<std::size_t>(size));
-  BIO_free(text);
-  return subject;
+  const long size = BIO_get_mem_data(text.get(), &data);
+  return {data, static_cast<std::size_t>(size)};
 }
 
 }  // namespace weft::tls

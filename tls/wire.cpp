@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <weft/tls/error.hpp>
 
 namespace weft::tls {
@@ -15,7 +16,14 @@ Wire& wire_of(BIO* bio) noexcept { return *static_cast<Wire*>(BIO_get_data(bio))
 
 int put(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
   BIO_clear_retry_flags(bio);
-  wire_of(bio).out.append(data, size);
+  Wire& wire = wire_of(bio);
+  if (wire.out_lost) return 0;
+  try {
+    wire.out.append(data, size);
+  } catch (const std::bad_alloc&) {  // OpenSSL knows no exceptions.
+    wire.out_lost = true;
+    return 0;
+  }
   *written = size;
   return 1;
 }
@@ -44,9 +52,9 @@ long control(BIO* bio, int command, long /*number*/, void* /*pointer*/) {
   }
 }
 
-BIO_METHOD* make_method() noexcept {
+BIO_METHOD* make_method() {
   BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "weft");
-  if (method == nullptr) return nullptr;
+  if (method == nullptr) throw std::bad_alloc();
   BIO_meth_set_write_ex(method, put);
   BIO_meth_set_read_ex(method, take);
   BIO_meth_set_ctrl(method, control);
@@ -55,9 +63,10 @@ BIO_METHOD* make_method() noexcept {
 
 }  // namespace
 
-BIO* make_bio(Wire& wire) noexcept {
-  static BIO_METHOD* const method = make_method();  // As long as the process.
-  BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
+BIO* make_bio(Wire& wire) {
+  // As long as the process. What has thrown is tried again the next time.
+  static BIO_METHOD* const method = make_method();
+  BIO* const bio = BIO_new(method);
   if (bio == nullptr) return nullptr;
   BIO_set_data(bio, &wire);
   BIO_set_init(bio, 1);
@@ -65,10 +74,14 @@ BIO* make_bio(Wire& wire) noexcept {
 }
 
 std::error_code take_error() noexcept {
-  const unsigned long code = ERR_get_error();
-  ERR_clear_error();
-  if (code == 0) return std::make_error_code(std::errc::protocol_error);
-  return {static_cast<int>(code), openssl_category()};
+  const unsigned long first = ERR_get_error();
+  bool lacks_memory = false;
+  for (unsigned long code = first; code != 0; code = ERR_get_error()) {
+    lacks_memory = lacks_memory || ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE;
+  }
+  if (lacks_memory) return std::make_error_code(std::errc::not_enough_memory);
+  if (first == 0) return std::make_error_code(std::errc::protocol_error);
+  return {static_cast<int>(first), openssl_category()};
 }
 
 }  // namespace weft::tls

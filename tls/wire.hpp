@@ -19,14 +19,17 @@ struct Wire {
   std::size_t in_begin = 0;
   std::string out;
   bool in_ended = false;
+  bool out_lost =
+      false;  // There was no memory for something. What came behind it would be of no use.
 
   [[nodiscard]] std::size_t unread() const noexcept { return in.size() - in_begin; }
 };
 
-// A BIO on `wire`, which must outlive it. Null: out of memory.
-[[nodiscard]] BIO* make_bio(Wire& wire) noexcept;
+// A BIO on `wire`, which must outlive it. Null, or std::bad_alloc: out of memory.
+[[nodiscard]] BIO* make_bio(Wire& wire);
 
-// The calling thread's first error, which is forgotten then, as are all others.
+// The calling thread's first error, or std::errc::not_enough_memory if that is among them; all are
+// forgotten then.
 [[nodiscard]] std::error_code take_error() noexcept;
 
 }  // namespace weft::tls
