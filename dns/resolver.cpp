@@ -61,6 +61,7 @@ class Channel {
   // be had.
   Channel(const ResolverOptions& options, std::string lookups, ares_sock_state_cb on_socket,
           void* data, std::error_code& error) {
+    const std::string servers = list_of(options.servers);  // Before there is something to destroy.
     ares_options given{};
     int mask = ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS;
     given.sock_state_cb = on_socket;
@@ -78,7 +79,7 @@ class Channel {
       channel_ = nullptr;
       error = error_of(status);
     } else if (!options.servers.empty()) {
-      error = error_of(ares_set_servers_ports_csv(channel_, list_of(options.servers).c_str()));
+      error = error_of(ares_set_servers_ports_csv(channel_, servers.c_str()));
     }
   }
   Channel(const Channel&) = delete;
@@ -118,6 +119,7 @@ class Answer {
   [[nodiscard]] bool is_none() const noexcept {
     return status_ == ARES_ENOTFOUND || status_ == ARES_ENODATA;
   }
+  [[nodiscard]] bool lacks_memory() const noexcept { return status_ == ARES_ENOMEM; }
   [[nodiscard]] std::error_code error() const { return error_of(status_); }
   void append_to(std::vector<net::Address>& all, std::uint16_t port) const {
     for (const auto* node = found_ != nullptr ? found_->nodes : nullptr; node != nullptr;
@@ -261,6 +263,7 @@ net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host
     const Channel hosts(options_, "f", nullptr, nullptr, error);
     if (error) return {.error = error};
     answer.ask_for(hosts, host, AF_UNSPEC);
+    if (answer.lacks_memory()) return {.error = answer.error()};
     if (answer.has_addresses()) {
       net::Result<std::vector<net::Address>> result;
       answer.append_to(result.value, port);

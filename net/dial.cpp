@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
@@ -35,12 +36,12 @@ Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t p
   const int failed = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failed == EAI_SYSTEM) return {.error = {base::last_error(), std::system_category()}};
   if (failed != 0) return {.error = {failed, resolver_category()}};
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(found, &::freeaddrinfo);
   Result<std::vector<Address>> result;
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     const auto [address, other] = Address::from_system(each->ai_addr, each->ai_addrlen);
     if (!other) result.value.push_back(address);
   }
-  ::freeaddrinfo(found);
   return result;
 }
 
