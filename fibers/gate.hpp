@@ -32,8 +32,9 @@ inline constexpr bool kHasGates = true;
 // Owner of all but `state_`: who hangs it, until nobody can be on the way to it any more.
 // Order
 //   [gate]  open stores (release) -> who passes through, in the assembly of gate.cpp, and try_close
-//           take it (acquire): what was done to the stack is over. Who hangs a gate stores it as a
-//           context (release) -> a jump reads through that, which orders it by dependency.
+//           take it (acquire): what was done to the stack is over. Who hangs a gate, or takes it
+//           away, stores a context (release) -> a jump reads through that, which orders it by
+//           dependency.
 class Gate {
  public:
   // Hangs nowhere yet. Whoever passes through stands at `lobby`, the upper end of some memory,
@@ -51,6 +52,12 @@ class Gate {
                                           detail::relaxed);  // [gate]
   }
   void open() noexcept { state_.store(kOpen, detail::release); }  // [gate]
+  // One try to pass, as the assembly makes it; for models.
+  [[nodiscard]] bool try_pass() noexcept {
+    std::uint32_t open = kOpen;
+    return state_.compare_exchange_strong(open, kPassed, detail::acquire,
+                                          detail::relaxed);  // [gate]
+  }
 
  private:
   friend Context behind_gate(Context saved) noexcept;

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <memory>
 #include <new>
 
 #include "base/membarrier.hpp"
@@ -62,7 +63,9 @@ StackTrimmer::StackTrimmer(Scheduler& scheduler, std::int64_t pause) noexcept
                fibers::SanitizerStack::watched_by_valgrind()) {}
 
 StackTrimmer::~StackTrimmer() {
-  if (memory_ != nullptr) munmap(memory_, sizeof(Memory));
+  if (memory_ == nullptr) return;
+  std::destroy_at(memory_);
+  munmap(memory_, sizeof(Memory));
 }
 
 bool StackTrimmer::make_gates() noexcept {
@@ -75,8 +78,8 @@ bool StackTrimmer::make_gates() noexcept {
   }
   void* memory = mmap(nullptr, sizeof(Memory), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  // Zeros are what new gates consist of.
-  if (memory != MAP_FAILED) memory_ = static_cast<Memory*>(memory);
+  // Default-initialized: the lobbies are left as they are, and so have no pages.
+  if (memory != MAP_FAILED) memory_ = ::new (memory) Memory;
   return memory_ != nullptr;
 }
 
@@ -214,9 +217,10 @@ void StackTrimmer::trim(std::size_t position) noexcept {
 void StackTrimmer::take_away(std::size_t position) noexcept {
   fibers::Gate& gate = memory_->gates[position];
   fibers::Context entrance = gate.entrance();
-  // Relaxed: the context is an older one of the fiber's own.
-  (void)memory_->hung[position].stack->context.compare_exchange_strong(entrance, gate.way_on(),
-                                                                       relaxed, relaxed);
+  // Released, though the context is an older one of the fiber's own: who goes on by that has not
+  // been at the gate, and comes after what was done to the stack.
+  (void)memory_->hung[position].stack->context.compare_exchange_strong(
+      entrance, gate.way_on(), detail::release, relaxed);  // [gate]
 }
 
 void StackTrimmer::begin_grace() noexcept {
