@@ -10,6 +10,8 @@ namespace weft::test {
 // The calls that the library makes of the system.
 enum class Call : std::uint8_t {
   allocate,          // operator new, of all kinds: std::bad_alloc, or null for nothrow
+  allocate_in_tls,   // OpenSSL's malloc and realloc
+  allocate_in_dns,   // c-ares' malloc and realloc
   map,               // mmap
   unmap,             // munmap
   advise,            // madvise
@@ -23,7 +25,7 @@ enum class Call : std::uint8_t {
   control_epoll,     // epoll_ctl
   wait_epoll,        // epoll_pwait2, epoll_wait
   create_event,      // eventfd
-  open_file,         // open, openat2
+  open_file,         // open, openat2, fopen
   read_file,         // read
   write_file,        // write
   close_file,        // close
@@ -51,7 +53,7 @@ enum class Call : std::uint8_t {
   get_option,        // getsockopt
   get_name,          // getsockname, getpeername
   receive,           // recv, recvfrom
-  send,              // send, sendto
+  send,              // send, sendto, writev
   receive_message,   // recvmsg, recvmmsg
   send_message,      // sendmsg, sendmmsg
   send_file,         // sendfile
@@ -68,6 +70,8 @@ struct Fault {
   Call call;
   int error;
   unsigned times = 1;  // So many in a row.
+  unsigned stride =
+      1;  // Not each number, but each so many-th; for calls of which there are thousands.
 };
 
 // The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
@@ -82,6 +86,8 @@ bool disarm() noexcept;
 // not counted.
 struct Held {
   std::int64_t blocks = 0;        // By operator new.
+  std::int64_t blocks_below = 0;  // By OpenSSL and c-ares.
+  std::int64_t answers = 0;       // By getaddrinfo.
   std::int64_t mapped_bytes = 0;  // By mmap.
 };
 [[nodiscard]] Held held() noexcept;

@@ -34,6 +34,8 @@ std::uint64_t first = 0;
 std::uint64_t chances = 0;  // A call fails once in so many; 0: the one of number `first` does.
 
 std::atomic<std::int64_t> blocks{0};
+std::atomic<std::int64_t> blocks_below{0};
+std::atomic<std::int64_t> answers{0};
 std::atomic<std::int64_t> mapped{0};
 
 struct Registration {
@@ -60,6 +62,24 @@ void release(void* memory) noexcept {
 }
 
 }  // namespace
+
+void* allocate_below(Call call, std::size_t bytes) noexcept {
+  if (bytes == 0 || fails(call)) return nullptr;
+  void* memory = std::malloc(bytes);
+  if (memory != nullptr) blocks_below.fetch_add(1);
+  return memory;
+}
+void* resize_below(Call call, void* memory, std::size_t bytes) noexcept {
+  if (memory == nullptr) return allocate_below(call, bytes);
+  if (bytes > 0) return fails(call) ? nullptr : std::realloc(memory, bytes);
+  release_below(memory);
+  return nullptr;
+}
+void release_below(void* memory) noexcept {
+  if (memory != nullptr) blocks_below.fetch_sub(1);
+  std::free(memory);
+}
+void count_answers(int difference) noexcept { answers.fetch_add(difference); }
 
 int fault_of(Call call) noexcept {
   if (!armed.load() || (chances == 0 && fault.call != call)) return 0;
@@ -127,10 +147,12 @@ bool disarm() noexcept {
   return came.load();
 }
 
-Held held() noexcept { return {blocks.load(), mapped.load()}; }
+Held held() noexcept { return {blocks.load(), blocks_below.load(), answers.load(), mapped.load()}; }
 
 const char* to_string(Call call) noexcept {
   constexpr std::array kNames = {"operator new",
+                                 "malloc in OpenSSL",
+                                 "malloc in c-ares",
                                  "mmap",
                                  "munmap",
                                  "madvise",

@@ -27,6 +27,13 @@ Function* real(const char* name) noexcept {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
+// For libraries that may be told where to get memory from: as malloc, realloc, free.
+void* allocate_below(Call call, std::size_t bytes) noexcept;
+void* resize_below(Call call, void* memory, std::size_t bytes) noexcept;
+void release_below(void* memory) noexcept;
+// What getaddrinfo has given, or freeaddrinfo has taken back.
+void count_answers(int difference) noexcept;
+
 // What the kernel does besides: a connection that is broken is so for both sides. A caller that
 // would wait for an edge after EAGAIN, or after a transfer that was not whole, is told of one, as
 // something comes later there; registering anew makes the kernel say what is there.

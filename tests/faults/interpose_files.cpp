@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstdio>
 
 #include "tests/faults/interpose.hpp"
 
@@ -25,6 +26,14 @@ int open(const char* path, int flags, ...) {
   va_end(rest);
   using Function = int(const char*, int, ...);
   return real<Function>("open")(path, flags, mode);
+}
+FILE* fopen(const char* path, const char* mode) {
+  return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
+}
+// The one above is fopen64 where files may be large.
+FILE* open_stream(const char* path, const char* mode) asm("fopen");
+FILE* open_stream(const char* path, const char* mode) {
+  return fails(Call::open_file) ? nullptr : real<decltype(fopen)>("fopen64")(path, mode);
 }
 ssize_t read(int descriptor, void* data, size_t bytes) {
   const std::size_t allowed = allowance(Call::read_file, bytes);

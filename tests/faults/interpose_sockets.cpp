@@ -33,9 +33,14 @@ using namespace weft::test;  // NOLINT(google-build-using-namespace): only names
 extern "C" {
 
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
-  const int error = fault_of(Call::look_up);
-  return error > 0 ? -error
-                   : real<decltype(getaddrinfo)>("getaddrinfo")(host, service, hints, found);
+  if (const int error = fault_of(Call::look_up); error > 0) return -error;
+  const int outcome = real<decltype(getaddrinfo)>("getaddrinfo")(host, service, hints, found);
+  if (outcome == 0) count_answers(1);
+  return outcome;
+}
+void freeaddrinfo(addrinfo* found) noexcept {
+  count_answers(-1);
+  real<decltype(freeaddrinfo)>("freeaddrinfo")(found);
 }
 int socketpair(int family, int type, int protocol, int* ends) noexcept {
   return fails(Call::make_pair)
@@ -82,6 +87,45 @@ int getsockname(int descriptor, sockaddr* address, socklen_t* size) noexcept {
   return fails(Call::get_name)
              ? -1
              : real<decltype(getsockname)>("getsockname")(descriptor, address, size);
+}
+// The library itself makes these four by their numbers, those below it by their names.
+ssize_t recv(int descriptor, void* data, size_t bytes, int flags) {
+  const std::size_t allowed = allowance(Call::receive, bytes);
+  const ssize_t moved = allowed == 0 && bytes > 0
+                            ? -1
+                            : real<decltype(recv)>("recv")(descriptor, data, allowed, flags);
+  follow_up(descriptor, moved);
+  return moved;
+}
+ssize_t recvfrom(int descriptor, void* data, size_t bytes, int flags, sockaddr* from,
+                 socklen_t* size) {
+  const int error = fault_of(Call::receive);
+  if (error > 0) errno = error;
+  const ssize_t moved =
+      error > 0 ? -1
+                : real<decltype(recvfrom)>("recvfrom")(descriptor, data, bytes, flags, from, size);
+  follow_up(descriptor, moved);
+  return moved;
+}
+ssize_t send(int descriptor, const void* data, size_t bytes, int flags) {
+  const int error = fault_of(Call::send);
+  if (error > 0) errno = error;
+  const ssize_t moved =
+      error > 0 ? -1 : real<decltype(send)>("send")(descriptor, data, bytes, flags);
+  follow_up(descriptor, moved);
+  return moved;
+}
+ssize_t writev(int descriptor, const iovec* pieces, int count) {
+  const int error = fault_of(Call::send);
+  if (error > 0) errno = error;
+  iovec first = pieces[0];
+  first.iov_len = std::min<std::size_t>(first.iov_len, 1);
+  const ssize_t moved = error > 0 ? -1
+                        : error == kShort
+                            ? real<decltype(writev)>("writev")(descriptor, &first, 1)
+                            : real<decltype(writev)>("writev")(descriptor, pieces, count);
+  follow_up(descriptor, moved);
+  return moved;
 }
 ssize_t recvmsg(int descriptor, msghdr* message, int flags) {
   iovec piece{};
