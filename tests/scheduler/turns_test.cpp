@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <deque>
 #include <thread>
 #include <weft/blocking.hpp>
@@ -197,6 +198,12 @@ void crowd_of_sockets(Crowd& crowd, std::size_t runnable) {
 // Nobody stands in for a worker that is kept in step, and one helper thread makes all calls.
 const weft::RuntimeOptions kUnwatched{.max_blocking_threads = 1, .monitor = false};
 
+// WEFT_TURNS_RUNNABLE: so many, and no others; 100 000 want some minutes and a gigabyte.
+std::size_t wanted_runnable() {
+  const char* wanted = std::getenv("WEFT_TURNS_RUNNABLE");
+  return wanted == nullptr ? 0 : std::strtoull(wanted, nullptr, 10);
+}
+
 // Workers that are kept in step, more of them than processors, take long.
 std::size_t most_runnable(const weft::Runtime& runtime) {
   return (runtime.workers() == 1 ? 10'000U : 1'000U) / weft::test::kSlowdown;
@@ -204,9 +211,15 @@ std::size_t most_runnable(const weft::Runtime& runtime) {
 
 void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t)) {
   const weft::base::shake::Still still;  // Chance is not fair.
-  for (std::size_t runnable = 100; runnable <= most_runnable(runtime); runnable *= 10) {
+  const std::size_t wanted = wanted_runnable();
+  const std::size_t most = wanted != 0 ? wanted : most_runnable(runtime);
+  for (std::size_t runnable = wanted != 0 ? wanted : 100; runnable <= most; runnable *= 10) {
     Crowd crowd(runtime.workers(), runnable);
     fill(crowd, runnable);
+    if (wanted != 0) {
+      MESSAGE(runtime.workers(), " workers, ", runnable, " runnable: ", crowd.longest_wait(),
+              " runs of others at most");
+    }
     CAPTURE(runnable);
     CAPTURE(crowd.longest_wait());
     CHECK(crowd.is_fair());
