@@ -158,6 +158,7 @@ class Worker {
   [[nodiscard]] Scheduler& shared() noexcept { return scheduler_; }
   [[nodiscard]] bool& searching() noexcept { return searching_; }
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
+  [[nodiscard]] std::int64_t search_time() const noexcept;
   [[nodiscard]] bool others_make_progress() noexcept;
   [[nodiscard]] Deadline nap_limit(unsigned naps) const noexcept;
   [[nodiscard]] fibers::Fiber* take_own_work() noexcept;

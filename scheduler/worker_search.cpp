@@ -133,14 +133,29 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
   return run_events_of_all() ? queue_.pop() : nullptr;
 }
 
+// How long to look at the others. A searcher does not see what the kernel has for it: while nobody
+// waits in the event source, that is the better place; and if all others sleep, whatever they will
+// have comes by there, too. Then it looks once; or twice, if somebody has work, to see its pace.
+std::int64_t Worker::search_time() const noexcept {
+  if (!scheduler_.events().watches_anything()) return kSearchTime;
+  const int holder = scheduler_.watch().holder();
+  const auto is_awake = [&](const auto& other) {
+    return other.get() != this && static_cast<int>(other->index_) != holder &&
+           !scheduler_.idle().is_asleep(other->index_) && !other->is_resting();
+  };
+  if (holder != Watch::kNobody && std::ranges::any_of(scheduler_.workers(), is_awake)) {
+    return kSearchTime;
+  }
+  return scheduler_.has_work_hint() ? kWorthStealing : 0;
+}
+
 Fiber* Worker::search_for_a_while() noexcept {
   const std::int64_t start = Deadline::now_nanoseconds();
-  for (std::int64_t now = start; now - start < kSearchTime; now = Deadline::now_nanoseconds()) {
+  for (std::int64_t now = start;; now = Deadline::now_nanoseconds()) {
     if (Fiber* fiber = look_everywhere(now)) return fiber;
-    if (scheduler_.stopping()) return nullptr;
+    if (scheduler_.stopping() || now - start >= search_time()) return nullptr;
     spin_between_looks();
   }
-  return nullptr;
 }
 
 bool Worker::others_make_progress() noexcept {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <weft/deadline.hpp>
 #include <weft/timer.hpp>
 
+#include "scheduler/current_worker.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
@@ -54,7 +56,9 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override {
     std::unique_lock lock(mutex_);
+    if (deadline.is_never()) has_sleeper_ = true;
     while (!interrupted_ && !deadline.passed()) changed_.wait_for(lock, 1ms);
+    if (deadline.is_never()) has_sleeper_ = false;
     if (deadline != Deadline::past()) interrupted_ = false;
     return 0;
   }
@@ -66,12 +70,15 @@ class HeldInterrupts : public weft::scheduler::EventSource {
     changed_.notify_all();
     hold_();
   }
+  // Whether a worker is in wait() until something happens.
+  [[nodiscard]] bool has_sleeper() const noexcept { return has_sleeper_; }
 
  private:
   const std::function<void()> hold_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool interrupted_ = false;
+  std::atomic<bool> has_sleeper_{false};
 };
 
 [[nodiscard]] bool is_registered(const Scheduler* scheduler) {
@@ -101,6 +108,50 @@ TEST_CASE("a worker that sleeps for good sees to the timer of one that computes"
     scheduler.spawn(weft::detail::Task(compute), {}, nullptr);
     scheduler.retire();
   }
+}
+
+// What a worker says that has `queued` fibers, of which `computing`, itself included, compute. It
+// is asked once `is_ready`.
+std::int64_t search_time(weft::scheduler::EventSource& events, unsigned workers, unsigned computing,
+                         unsigned queued, const std::function<bool()>& is_ready) {
+  Scheduler scheduler(bare(workers), events);
+  std::atomic<unsigned> begun{0};
+  std::atomic<bool> over{false};
+  std::int64_t found = 0;
+  const auto compute = [&] {
+    ++begun;
+    while (!over) weft::detail::pause_cpu();
+  };
+  const auto ask = [&] {
+    while (begun < computing - 1 || !is_ready()) weft::detail::pause_cpu();
+    for (unsigned i = 0; i < queued; ++i) weft::detail::spawn(weft::detail::Task([] {}));
+    found = weft::scheduler::current_worker()->search_time();
+    over = true;
+  };
+  scheduler.spawn(weft::detail::Task(ask), {}, nullptr);
+  for (unsigned i = 1; i < computing; ++i) {
+    scheduler.spawn(weft::detail::Task(compute), {}, nullptr);
+  }
+  scheduler.retire();
+  return found;
+}
+
+TEST_CASE("a search is short if nobody waits for events, or if they are all that brings work") {
+  const TestGuard guard("a search is short if it is of no use");
+  const auto at_once = [] { return true; };
+  NoEvents none;
+  const std::int64_t full = search_time(none, 2, 2, 0, at_once);
+  CHECK(full > 0);
+  CHECK(search_time(none, 2, 1, 0, at_once) == full);
+  HeldInterrupts watched([] {});
+  CHECK(search_time(watched, 2, 2, 0, at_once) == 0);
+  CHECK(search_time(watched, 3, 3, 0, at_once) == 0);
+  const std::int64_t two_looks = search_time(watched, 2, 2, 1, at_once);
+  CHECK(two_looks > 0);
+  CHECK(two_looks < full);
+  const auto others_sleep = [&] { return watched.has_sleeper(); };
+  CHECK(search_time(watched, 2, 1, 0, others_sleep) == 0);
+  CHECK(search_time(watched, 3, 2, 0, others_sleep) == full);
 }
 
 TEST_CASE("the destructor waits for a thread that is about to leave after a wake") {
