@@ -22,8 +22,12 @@ namespace {
 
 void run_worker(pool::PoolCore& core) {
   detail::PoolItem item;
-  const pool::Registration registration(core, item);
+  pool::Registration registration(core, item);
   core.work(item);
+  registration.give_slot_up();
+  detail::destroy_locals();  // A join waits for them, too.
+  core.lock();
+  core.leave();
 }
 
 constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,

@@ -113,8 +113,9 @@ class PoolCore {
   // A task that had so many goes on with one.
   void shrink_slots(std::size_t weight) noexcept;
 
-  // --- worker_loop.cpp: the body of a worker, which keeps the task that it runs in `item` ---
+  // --- worker_loop.cpp ---
 
+  // Runs tasks, each kept in `item`, until the calling worker has been retired: it is to leave().
   void work(detail::PoolItem& item) noexcept;
 
   // --- For nested/ and services/, which have the lock in their hands ---

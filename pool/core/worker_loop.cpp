@@ -29,9 +29,6 @@ void PoolCore::work(PoolItem& item) noexcept {
     }
     end_task(self, item);
   }
-  detail::destroy_locals();  // A join waits for them, too.
-  lock_.lock();
-  leave();
 }
 
 // Requires the lock. The way of most tasks: a plain one has ended, and a plain one is next. False,

@@ -1,61 +1,36 @@
 #include "pool/nested/worker_registry.hpp"
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "pool/queue/task_queue.hpp"
 
 namespace weft::pool {
-namespace {
 
-// The number by which a fiber, or thread, is known.
-const void* key_of(const detail::Waker& caller) noexcept {
-  if (caller.is_thread()) return caller.thread();
-  return caller.fiber();
+using detail::LocalNode;
+
+// Made at first use: a pool may be made before this file's variables.
+std::uint64_t Registration::key_of_all() noexcept {
+  static const std::uint64_t key = detail::new_local_key();
+  return key;
 }
 
-// A hash table of all workers of the process, keyed by fiber. It never grows, so that looking up
-// needs no more than one short lock; with a million workers a list has 250 entries, which only a
-// call that is about to park walks through.
-struct Bucket {
-  detail::SpinLock lock;
-  Registration* first = nullptr;
-};
-constexpr unsigned kBucketBits = 12;
-constinit std::array<Bucket, std::size_t{1} << kBucketBits> buckets{};
-
-Bucket& bucket_of(const void* fiber) noexcept {
-  // Fibonacci hashing: the top bits of the product depend on all bits of the address.
-  const std::uint64_t product = reinterpret_cast<std::uintptr_t>(fiber) * 0x9E3779B97F4A7C15u;
-  return buckets[product >> (64 - kBucketBits)];
-}
-
-}  // namespace
-
+// Its memory is not the list's.
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
                            Registration* outer) noexcept
-    : fiber_(key_of(detail::current())),
+    : LocalNode{detail::locals(), key_of_all(), [](LocalNode*) noexcept {}},
       core_(core),
       running_(running),
       slot_(slot),
       outer_(outer) {
-  Bucket& bucket = bucket_of(fiber_);
-  bucket.lock.lock();
-  next_ = bucket.first;
-  if (next_ != nullptr) next_->previous_ = this;
-  bucket.first = this;
-  bucket.lock.unlock();
+  detail::locals() = this;
 }
 
+// Values that tasks have made since stand before it. If a worker has destroyed them all, they are
+// gone, and so is this.
 Registration::~Registration() {
-  Bucket& bucket = bucket_of(fiber_);
-  bucket.lock.lock();
-  (previous_ == nullptr ? bucket.first : previous_->next_) = next_;
-  if (next_ != nullptr) next_->previous_ = previous_;
-  bucket.lock.unlock();
+  LocalNode** link = &detail::locals();
+  while (*link != nullptr && *link != this) link = &(*link)->next;
+  if (*link != nullptr) *link = next;
 }
 
 std::size_t Registration::weight() const noexcept {
@@ -63,13 +38,9 @@ std::size_t Registration::weight() const noexcept {
 }
 
 Registration* Registration::of_caller() noexcept {
-  const void* const caller = key_of(detail::current());
-  Bucket& bucket = bucket_of(caller);
-  bucket.lock.lock();
-  Registration* entry = bucket.first;  // The newest ones come first.
-  while (entry != nullptr && entry->fiber_ != caller) entry = entry->next_;
-  bucket.lock.unlock();
-  return entry;
+  LocalNode* node = detail::locals();
+  while (node != nullptr && node->key != key_of_all()) node = node->next;
+  return static_cast<Registration*>(node);
 }
 
 bool called_from_worker_of(const PoolCore* core) noexcept {

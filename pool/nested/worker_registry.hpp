@@ -3,17 +3,19 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <weft/detail/local_node.hpp>
 #include <weft/detail/pool_job.hpp>
 
 namespace weft::pool {
 
 class PoolCore;
 
-// Registers the caller, for as long as this object lives, as one who runs tasks of `core`. It costs
-// nothing per task: a worker registers once, and only a task that is about to park asks. A drain
-// task of a sub-pool registers the fiber of its parent's worker a second time; and so does a
-// caller, fiber or thread, that runs a task in submit(), which has no slot.
-class Registration {
+// Registers the caller, for as long as this object lives, as one who runs tasks of `core`: among
+// the values of FiberLocals, on its stack. It costs nothing per task: a worker registers once, and
+// only a task that is about to park asks. A drain task of a sub-pool registers the fiber of its
+// parent's worker a second time; and so does a caller, fiber or thread, that runs a task in
+// submit(), which has no slot.
+class Registration : private detail::LocalNode {
  public:
   enum class Slot : std::uint8_t { held, none };
 
@@ -29,8 +31,9 @@ class Registration {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  [[nodiscard]] const detail::PoolItem& running() const noexcept { return running_; }
   [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held; }
+  // The worker has been retired.
+  void give_slot_up() noexcept { slot_ = Slot::none; }
   // The slots of the task that it runs; a drain task has as many as the task in it.
   [[nodiscard]] std::size_t weight() const noexcept;
   // 0: it has no task with a weight in it.
@@ -39,12 +42,11 @@ class Registration {
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
 
  private:
-  Registration* next_ = nullptr;
-  Registration* previous_ = nullptr;
-  const void* const fiber_;
+  [[nodiscard]] static std::uint64_t key_of_all() noexcept;
+
   PoolCore& core_;
   const detail::PoolItem& running_;
-  const Slot slot_;
+  Slot slot_;
   Registration* const outer_;
   std::size_t weight_of_drain_ = 0;
 };

@@ -31,7 +31,6 @@ class PlainAtomic {
 #include <weft/detail/trace_event.hpp>
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
-void destroy_locals() noexcept {}  // Nobody has any.
 bool runtime_is_ending() noexcept { return false; }
 void at_fork(void (*)(), void (*)(), void (*)()) {}
 [[noreturn]] void end_with_thread() noexcept { std::abort(); }
@@ -141,6 +140,8 @@ void no_body(PoolCore& /*core*/) {}
 void run_worker(PoolCore& core) {
   PoolItem item;
   core.work(item);
+  core.lock();
+  core.leave();
 }
 constexpr PoolCore::Bodies kBodies{
     .worker = run_worker, .reaper = no_body, .autoscaler = no_body, .ticker = no_body};

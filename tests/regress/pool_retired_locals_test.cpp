@@ -1,0 +1,57 @@
+// A value that a worker kept in a FiberLocal may wait for a task of the pool when it ends. The
+// worker had been retired by then, and gave back a slot that it did not have any more: the pool
+// counted one task too few as running, and could run one too many.
+#include <atomic>
+#include <cstddef>
+#include <weft/event.hpp>
+#include <weft/fiber_local.hpp>
+#include <weft/latch.hpp>
+#include <weft/pool.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace weft;
+
+TEST_SUITE_BEGIN("regress/pool_retired_locals");
+
+FIBER_TEST_CASE("a retired worker has no slot to give back") {
+  static std::atomic<std::size_t> busy, live;
+  busy = live = 0;
+  struct Kept {
+    FiberPool* pool = nullptr;
+    Event* is_gone = nullptr;
+    ~Kept() {
+      if (pool->is_closed()) return;
+      pool->run([this] {
+        const PoolStats stats = pool->stats();
+        busy = stats.busy;
+        live = stats.live;
+      });
+      is_gone->set();
+    }
+  };
+  static FiberLocal<Kept> kept;
+  FiberPool pool({.capacity = 2});
+  Event is_gone;
+  Latch both(2);
+  for (int i = 0; i < 2; ++i) {
+    pool.go([&] {
+      kept->pool = &pool;
+      kept->is_gone = &is_gone;
+      both.arrive_and_wait();
+    });
+  }
+  pool.wait_idle();
+  pool.resize(1);
+  is_gone.wait();
+  CHECK(busy == 1);
+  CHECK(live == 1);
+  pool.close(Close::drain);
+  pool.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
