@@ -18,6 +18,9 @@
 
 namespace weft {
 
+using pool::Condition;
+using pool::PoolState;
+
 namespace {
 
 void run_worker(pool::PoolCore& core) {
@@ -46,28 +49,29 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* p
   return core;
 }
 
-// The limit of a look that does not park. A pool makes sure that there is one: the first wait may
-// be that of a destructor, without memory.
-const std::stop_token& at_once() {
-  static const std::stop_token token = [] {
-    std::stop_source source;
-    source.request_stop();
-    return source.get_token();
-  }();
-  return token;
-}
-
 [[noreturn]] void refuse_wait(const std::string& why) {
   throw std::system_error(std::make_error_code(std::errc::resource_deadlock_would_occur),
                           "weft::FiberPool: " + why);
 }
 
-// A task that waited for its pool to be idle or joined would wait for itself.
-void refuse_own_tasks(const pool::PoolCore& core) {
+// A task that waited for its pool to be idle or joined would wait for itself. One of another pool
+// of the same root gives its slots back while it waits; but if it does not have to, it keeps them.
+bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const Until& until) {
   if (pool::called_from_worker_of(&core)) {
     refuse_wait("a task cannot wait for its own pool '" + core.options().name +
                 "' to be done, since it is a part of that; join what it has submitted instead");
   }
+  const bool is_ticker = core.locked([caller = this_fiber::id()](const PoolState& state) {
+    return caller != 0 && state.ticker.fiber() == caller;
+  });
+  if (is_ticker && condition == Condition::joined) {
+    refuse_wait("on_tick cannot join the pool that calls it");
+  }
+  const auto answer =
+      core.locked([&](const PoolState& state) { return state.answer(condition, count); });
+  if (answer) return *answer;
+  const detail::BlockingScope scope(&core.root());
+  return core.wait(condition, count, until);
 }
 
 // Never inlined: what it throws must leave it before it ends the process, as it does in a
@@ -85,7 +89,6 @@ FiberPool::FiberPool(PoolOptions options)
             options.parent == nullptr ? nullptr : options.parent->core_.get();
         return make_core(std::move(options), parent);
       }()) {
-  (void)at_once();
   detail::on_runtime_end(retire_idle_workers);
   if (const std::error_code error = core_->start()) {
     close(Close::discard);
@@ -93,15 +96,6 @@ FiberPool::FiberPool(PoolOptions options)
     check(error);
   }
   outer_stop_.add(core_->options().stop, CloseOnStop{this});
-}
-
-// A caller that does not have to wait keeps its slot. The first look must not park, as it would to
-// let a deadline pass: what ended meanwhile, a pause say, would be missed by the wait proper.
-template <class Wait>
-bool FiberPool::wait_within_scope(const Until& until, Wait wait) const {
-  if (wait(at_once())) return true;
-  const detail::BlockingScope scope(&core_->root());
-  return wait(until);
 }
 
 FiberPool::~FiberPool() { drain(*this); }
@@ -126,42 +120,30 @@ void FiberPool::reopen() {
 }
 void FiberPool::CloseOnStop::operator()() noexcept { pool->close(Close::cancel); }
 
-void FiberPool::pause() noexcept { core_->pause(); }
+void FiberPool::pause() noexcept { core_->locked(&PoolState::pause); }
 void FiberPool::resume() noexcept { core_->resume(); }
-PauseScope::PauseScope(FiberPool& pool) noexcept : pool_(pool), number_(pool.core_->hold_pause()) {}
+PauseScope::PauseScope(FiberPool& pool) noexcept
+    : pool_(pool), number_(pool.core_->locked(&PoolState::hold_pause)) {}
 PauseScope::~PauseScope() { pool_.core_->release_pause(number_); }
-bool FiberPool::is_paused() const noexcept { return core_->is_paused(); }
+bool FiberPool::is_paused() const noexcept { return core_->locked(&PoolState::paused); }
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
-std::size_t FiberPool::capacity() const noexcept { return core_->capacity(); }
+bool FiberPool::is_closed() const noexcept { return core_->locked(&PoolState::closed); }
+std::size_t FiberPool::capacity() const noexcept { return core_->locked(&PoolState::capacity); }
 std::size_t FiberPool::available() const noexcept { return core_->available(); }
 std::stop_token FiberPool::stop_token() const noexcept { return core_->stop_token(); }
-bool FiberPool::is_closed() const noexcept { return core_->is_closed(); }
-PoolStats FiberPool::stats() const noexcept { return core_->stats(); }
+PoolStats FiberPool::stats() const noexcept { return core_->locked(&PoolState::read); }
 PoolTimings FiberPool::timings() const noexcept { return core_->timings(); }
 
-// A task of another pool of the same root gives its slots back while it waits.
-bool FiberPool::wait_paused_until(const Until& until) {
-  refuse_own_tasks(*core_);
-  return wait_within_scope(until,
-                           [this](const Until& limit) { return core_->wait_paused_until(limit); });
-}
 bool FiberPool::wait_idle_until(const Until& until) {
-  refuse_own_tasks(*core_);
-  return wait_within_scope(until,
-                           [this](const Until& limit) { return core_->wait_idle_until(limit); });
+  return wait(*core_, Condition::idle, 0, until);
+}
+bool FiberPool::wait_paused_until(const Until& until) {
+  return wait(*core_, Condition::paused, 0, until);
 }
 bool FiberPool::wait_for_completed(std::uint64_t count, const Until& until) {
-  refuse_own_tasks(*core_);
-  return wait_within_scope(
-      until, [this, count](const Until& limit) { return core_->wait_for_completed(count, limit); });
+  return wait(*core_, Condition::counted, count, until);
 }
-bool FiberPool::join_until(const Until& until) {
-  refuse_own_tasks(*core_);
-  if (core_->is_ticked_by(this_fiber::id())) {
-    refuse_wait("on_tick cannot join the pool that calls it");
-  }
-  return wait_within_scope(until, [this](const Until& limit) { return core_->join_until(limit); });
-}
+bool FiberPool::join_until(const Until& until) { return wait(*core_, Condition::joined, 0, until); }
 
 const pool::PoolCore& FiberPool::root() const noexcept { return core_->root(); }
 

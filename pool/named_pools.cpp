@@ -12,11 +12,13 @@ void read_named_pools(std::vector<metrics::PoolMetrics>& readings) {
     metrics::PoolMetrics& reading = readings.emplace_back();
     reading.name = core.options().name;
     reading.number = core.number();
-    reading.capacity = core.capacity();
-    reading.is_closed = core.is_closed();
-    reading.is_paused = core.is_paused();
+    core.locked([&reading](const pool::PoolState& state) {
+      reading.capacity = state.capacity();
+      reading.is_closed = state.closed;
+      reading.is_paused = state.paused;
+      reading.stats = state.read();
+    });
     reading.has_timings = core.options().timings;
-    reading.stats = core.stats();
     if (reading.has_timings) reading.timings = core.timings();
   });
 }

@@ -28,7 +28,7 @@ class BackgroundFiber {
   void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
   // Where it sleeps, until it is woken or by the clock.
   [[nodiscard]] detail::WaitList& sleeping() noexcept { return sleeping_; }
-  void wake(Effects& effects) noexcept { effects.wake_all(sleeping_.claim_all()); }
+  void wake(Effects& effects) noexcept { effects.end_waits(sleeping_, true); }
 
  private:
   bool is_running_ = false;

@@ -10,18 +10,16 @@ namespace weft::pool {
 using detail::PoolItem;
 using detail::Waiter;
 
-void PoolCore::match_up() noexcept {
+void PoolCore::match_up(Effects& effects) noexcept {
   bool may_start = true;
   bool may_grow = true;
   for (;;) {
-    Effects effects;
     state_.return_slots(effects);
     state_.workers.retire_surplus(effects);
     state_.admit_blocked(effects);
     state_.call_workers(effects);
     if (!effects.empty()) {
-      lock_.unlock();
-      effects.perform();
+      unlock(effects);
       lock_.lock();
     } else if (may_start && state_.lacks_worker()) {
       // Without fibers or memory the pool goes on with the workers it has.
@@ -93,30 +91,24 @@ std::error_code PoolCore::start_worker() noexcept {
 void PoolCore::run_stranded_tasks() noexcept {
   while (state_.workers.live() == 0 && state_.queue.startable() > 0 && !state_.paused &&
          state_.drains_blocked == 0) {
-    Effects effects;
     PoolItem item;
     Worker self;
     state_.workers.reacquire();
-    (void)state_.take(item, 0, effects);
+    (void)state_.take(item, 0, self.effects);
     self.number = state_.left_queue();
-    lock_.unlock();
-    effects.perform();
+    unlock(self.effects);
     execute(item, self);
     lock_.lock();
     end_task(self, item);
     state_.workers.release();
-    effects.wake_all(self.told);
-    lock_.unlock();
-    effects.perform();
-    self.release_unused();
+    unlock(self.effects);
     lock_.lock();
   }
   Effects effects;
   state_.return_slots(effects);
   state_.call_workers(effects);
-  state_.tell_all(effects);
-  lock_.unlock();
-  effects.perform();
+  state_.tell(effects);
+  unlock(effects);
   lock_.lock();
 }
 
@@ -141,8 +133,7 @@ void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   state_.reacquire(weight);
   Effects effects;
   state_.workers.retire_surplus(effects);
-  lock_.unlock();
-  effects.perform();
+  unlock(effects);
 }
 
 void PoolCore::shrink_slots(std::size_t weight) noexcept {
@@ -165,9 +156,8 @@ std::error_code PoolCore::start_background(BackgroundFiber& fiber,
   fiber.end();
   --state_.users;
   Effects effects;
-  state_.tell_joined(effects);
-  lock_.unlock();
-  effects.perform();
+  state_.tell(effects);
+  unlock(effects);
   lock_.lock();
   return error;
 }
@@ -181,9 +171,8 @@ void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
 void PoolCore::leave() noexcept {
   Effects effects;
   --state_.users;
-  state_.tell_joined(effects);
-  lock_.unlock();
-  effects.perform();
+  state_.tell(effects);
+  unlock(effects);
 }
 
 }  // namespace weft::pool

@@ -1,24 +1,33 @@
-// The wakes that a change under a pool's lock asks for afterwards.
+// What a change under a pool's lock asks for afterwards.
 #pragma once
 
 #include <utility>
+#include <weft/detail/pool_job.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft::pool {
 
-// Waiters that were made ready under a lock and are woken, in order, once it has been released.
+// Waiters that were made ready under a lock and are woken, in order, once it has been released; and
+// a job that nobody else knows of, which is destroyed then.
 class Effects {
  public:
   Effects() noexcept = default;
   Effects(const Effects&) = delete;
   Effects& operator=(const Effects&) = delete;
 
-  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr && unused_ == nullptr; }
   void wake(detail::Waiter& waiter) noexcept {
     if (!waiter.waker) return;  // A sub-pool in the wait queue of its parent: nobody is parked.
     waiter.next = nullptr;
     *end_ = &waiter;
     end_ = &waiter.next;
+  }
+  // Ends all waits of a list.
+  void end_waits(detail::WaitList& list, bool granted) noexcept {
+    while (detail::Waiter* const waiter = list.claim_front()) {
+      waiter->granted = granted;
+      wake(*waiter);
+    }
   }
   // Takes over what WaitList::claim_all() returned.
   void wake_all(detail::Waiter* chain) noexcept {
@@ -28,6 +37,8 @@ class Effects {
       chain = next;
     }
   }
+  // There is only ever one.
+  void destroy(detail::PoolJob& job) noexcept { unused_ = &job; }
   // Hands the waiters on to who performs instead.
   [[nodiscard]] detail::Waiter* take() noexcept {
     end_ = &first_;
@@ -36,11 +47,13 @@ class Effects {
   // Without any lock held.
   void perform() noexcept {
     if (first_ != nullptr) detail::wake_chain(take());
+    if (unused_ != nullptr) std::exchange(unused_, nullptr)->release_reference();
   }
 
  private:
   detail::Waiter* first_ = nullptr;
   detail::Waiter** end_ = &first_;
+  detail::PoolJob* unused_ = nullptr;
 };
 
 }  // namespace weft::pool

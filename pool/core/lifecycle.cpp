@@ -1,4 +1,4 @@
-// The pool as a whole: its size, its pauses, its end, its numbers.
+// The pool as a whole: its end, its size, its pauses, its numbers.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -8,7 +8,6 @@
 namespace weft::pool {
 
 using detail::Waiter;
-using detail::WaitReason;
 
 PoolCore::PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent)
     : options_(std::move(options)),
@@ -55,8 +54,6 @@ std::error_code PoolCore::reserve_queue() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // While it is open: workers may have to be started for what is queued.
-  if (mode == Close::drain) end_all_pauses();
   // Destroyed without the lock, as that runs destructors of the user's and tells waiters; but
   // before the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
@@ -64,26 +61,18 @@ void PoolCore::close(Close mode) noexcept {
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
-  detail::WaitList sub_pools = nesting_->take_waiting_sub_pools(mode);
   state_.close(mode, *dropped, effects);
-  while (Waiter* sub_pool = sub_pools.front()) {
-    sub_pools.erase(*sub_pool);
-    state_.waiters.blocked.push_back(*sub_pool);
-  }
   if (mode == Close::cancel) running = stop_source_;
   if (state_.queue.empty()) state_.retire_all_without_task(effects);
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // A pause may have sent drain tasks away, or what sub-pools waited behind is gone.
-  const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() ||
-                     (state_.is_sub_pool && state_.lacks_worker());
+  // A pause may have kept workers from being started, or what sub-pools waited behind is gone.
+  const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
-  state_.tell_idle(effects);
-  state_.tell_joined(effects);
+  state_.tell(effects);
   // The last access, if it is not a user: who joins may destroy the pool now.
-  lock_.unlock();
-  effects.perform();
+  unlock(effects);
   dropped.reset();
   if (stays) {
     lock_.lock();
@@ -94,28 +83,27 @@ void PoolCore::close(Close mode) noexcept {
   (void)running.request_stop();  // Calls what users have registered.
 }
 
-void PoolCore::lock_with_parents() noexcept {
-  if (parent_ != nullptr) nesting_->lock_parents();
+void PoolCore::lock_from_root() noexcept {
+  if (parent_ != nullptr) parent_->lock_from_root();
   lock_.lock();
 }
 
-void PoolCore::unlock_with_parents() noexcept {
+void PoolCore::unlock_to_root() noexcept {
   lock_.unlock();
-  if (parent_ != nullptr) nesting_->unlock_parents();
+  if (parent_ != nullptr) parent_->unlock_to_root();
 }
 
 bool PoolCore::reopen() {
   std::stop_source unused;
-  lock_with_parents();
-  if (parent_ != nullptr && nesting_->parent_is_closing()) {
-    unlock_with_parents();
-    return false;
+  bool was_closed = false;
+  lock_from_root();
+  if (parent_ == nullptr || !parent_->state_.closing) {
+    state_.closing = false;
+    was_closed = std::exchange(state_.closed, false);
+    state_.set_limit(state_.workers.limit());
+    if (std::exchange(state_.is_stopped, false)) stop_source_.swap(unused);
   }
-  state_.closing = false;
-  const bool was_closed = std::exchange(state_.closed, false);
-  state_.set_limit(state_.workers.limit());
-  if (std::exchange(state_.is_stopped, false)) stop_source_.swap(unused);
-  unlock_with_parents();
+  unlock_to_root();
   return was_closed;
 }
 
@@ -128,173 +116,64 @@ void PoolCore::resize(std::size_t capacity) noexcept {
 void PoolCore::retire_idle_workers() noexcept {
   Effects effects;
   lock_.lock();
-  if (state_.queue.startable() == 0) {
-    while (state_.workers.idle() > 0) state_.workers.retire_coldest(effects);
-  }
+  if (state_.queue.startable() == 0) state_.workers.retire_idle(effects);
   state_.reaper.wake(effects);
-  lock_.unlock();
-  effects.perform();
+  unlock(effects);
 }
 
 // ---- Pauses: workers that look for a task go idle though some are queued, and are not called.
 
-void PoolCore::pause() noexcept {
-  lock_.lock();
-  if (!state_.closed) state_.paused = state_.is_pause_wanted = true;
-  lock_.unlock();
-}
-
 void PoolCore::resume() noexcept {
   lock_.lock();
-  if (!std::exchange(state_.is_pause_wanted, false) || state_.pause_holders > 0) {
-    lock_.unlock();
-    return;
-  }
-  end_pause();
-}
-
-std::uint64_t PoolCore::hold_pause() noexcept {
-  lock_.lock();
-  const std::uint64_t number = state_.hold_pause();
-  lock_.unlock();
-  return number;
+  end_pause_if(state_.resume());
 }
 
 void PoolCore::release_pause(std::uint64_t number) noexcept {
   lock_.lock();
-  if (state_.release_pause(number)) return end_pause();
-  lock_.unlock();
+  end_pause_if(state_.release_pause(number));
 }
 
-// Before a drain.
-void PoolCore::end_all_pauses() noexcept {
-  lock_.lock();
-  state_.is_pause_wanted = false;
-  state_.pause_holders = 0;
-  ++state_.open_number;
-  if (state_.paused) return end_pause();
-  lock_.unlock();
-}
-
-void PoolCore::end_pause() noexcept {
+// Requires the lock, and releases it.
+void PoolCore::end_pause_if(bool is_over) noexcept {
+  if (!is_over) return lock_.unlock();
   Effects effects;
-  state_.end_pause(effects);
-  lock_.unlock();
-  effects.perform();
-  lock_.lock();
-  match_up();
+  state_.paused = false;
+  state_.tell(effects);
+  match_up(effects);
 }
 
-// ---- Waits
+// ---- Waits, and numbers
 
-bool PoolCore::wait_paused_until(const Until& until) noexcept {
+bool PoolCore::wait(Condition condition, std::uint64_t count, const Until& until) noexcept {
   lock_.lock();
-  if (!state_.paused || state_.runs_nothing()) {
-    const bool paused = state_.paused;
+  if (const std::optional<bool> answer = state_.answer(condition, count)) {
     lock_.unlock();
-    return paused;
+    return *answer;
   }
   Waiter self;
-  const auto winner =
-      detail::wait_in_until(state_.waiters.paused, lock_, self, WaitReason::pool_wait, until);
+  if (condition == Condition::counted) {
+    self.amount = count;
+    state_.counters.next_awaited = std::min(state_.counters.next_awaited, count);
+  }
+  const auto winner = detail::wait_in_until(state_.waiters.of(condition), lock_, self,
+                                            detail::WaitReason::pool_wait, until);
   return winner == detail::Claim::kNotifier && self.granted;
-}
-
-bool PoolCore::wait_idle_until(const Until& until) noexcept {
-  lock_.lock();
-  if (state_.is_idle()) {
-    lock_.unlock();
-    return true;
-  }
-  Waiter self;
-  return detail::wait_in_until(state_.waiters.idle, lock_, self, WaitReason::pool_wait, until) ==
-         detail::Claim::kNotifier;
-}
-
-bool PoolCore::wait_for_completed(std::uint64_t count, const Until& until) noexcept {
-  Counters& counters = state_.counters;
-  lock_.lock();
-  if (counters.ended() >= count || state_.is_joined()) {
-    const bool reached = counters.ended() >= count;
-    lock_.unlock();
-    return reached;
-  }
-  Waiter self;
-  self.amount = count;
-  counters.next_awaited = std::min(counters.next_awaited, count);
-  const auto winner =
-      detail::wait_in_until(state_.waiters.counted, lock_, self, WaitReason::pool_wait, until);
-  return winner == detail::Claim::kNotifier && self.granted;
-}
-
-bool PoolCore::join_until(const Until& until) noexcept {
-  lock_.lock();
-  if (state_.is_joined()) {
-    lock_.unlock();
-    return true;
-  }
-  Waiter self;
-  return detail::wait_in_until(state_.waiters.joiners, lock_, self, WaitReason::pool_wait, until) ==
-         detail::Claim::kNotifier;
-}
-
-// ---- Numbers
-
-std::size_t PoolCore::capacity() noexcept {
-  lock_.lock();
-  const std::size_t capacity = state_.slots.capacity();
-  lock_.unlock();
-  return capacity;
 }
 
 std::size_t PoolCore::available() noexcept {
-  lock_.lock();
-  const std::size_t free = state_.slots.available();
-  lock_.unlock();
-  return parent_ != nullptr ? std::min(free, nesting_->available_in_parents()) : free;
-}
-
-bool PoolCore::is_closed() noexcept {
-  lock_.lock();
-  const bool closed = state_.closed;
-  lock_.unlock();
-  return closed;
-}
-
-bool PoolCore::is_paused() noexcept {
-  lock_.lock();
-  const bool paused = state_.paused;
-  lock_.unlock();
-  return paused;
-}
-
-bool PoolCore::is_ticked_by(std::uint64_t fiber) noexcept {
-  lock_.lock();
-  const bool is_ticked = state_.ticker.is_running() && state_.ticker.fiber() == fiber;
-  lock_.unlock();
-  return is_ticked && fiber != 0;
+  const std::size_t own = locked([](const PoolState& state) { return state.slots.available(); });
+  return parent_ == nullptr ? own : std::min(own, parent_->available());
 }
 
 std::stop_token PoolCore::stop_token() noexcept {
-  lock_.lock();
-  std::stop_token token = stop_source_.get_token();
-  lock_.unlock();
-  return token;
-}
-
-PoolStats PoolCore::stats() noexcept {
-  lock_.lock();
-  const PoolStats stats = state_.read();
-  lock_.unlock();
-  return stats;
+  const detail::SpinGuard guard(lock_);
+  return stop_source_.get_token();
 }
 
 PoolTimings PoolCore::timings() noexcept {
   if (timings_ == nullptr) return {};
-  lock_.lock();
-  const PoolTimings timings = timings_->read();
-  lock_.unlock();
-  return timings;
+  const detail::SpinGuard guard(lock_);
+  return timings_->read();
 }
 
 }  // namespace weft::pool

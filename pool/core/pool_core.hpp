@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <system_error>
@@ -32,7 +34,6 @@ class PoolCore {
     BackgroundFiber::Body autoscaler;
     BackgroundFiber::Body ticker;
   };
-  enum class Verdict : std::uint8_t { accepted, refused, full };
 
   PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent);
   ~PoolCore();
@@ -73,29 +74,24 @@ class PoolCore {
   // Starts what is to be there before the first task.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
-  // False if it was open.
-  [[nodiscard]] bool reopen();
+  // False if it was open, or has to stay closed. The parent's state is under its own lock.
+  [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
   void resize(std::size_t capacity) noexcept;
   // A runtime ends, perhaps the one of the workers: it would wait for them.
   void retire_idle_workers() noexcept;
-  void pause() noexcept;
-  // A pause that lasts until it is released by its number, or the pool is closed.
-  [[nodiscard]] std::uint64_t hold_pause() noexcept;
-  void release_pause(std::uint64_t number) noexcept;
+  // As PoolState's, which also begins pauses.
   void resume() noexcept;
-  // The caller is no task of the pool.
-  [[nodiscard]] bool wait_idle_until(const Until& until) noexcept;
-  [[nodiscard]] bool wait_paused_until(const Until& until) noexcept;
-  [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until) noexcept;
-  [[nodiscard]] bool join_until(const Until& until) noexcept;
-  [[nodiscard]] std::size_t capacity() noexcept;
+  void release_pause(std::uint64_t number) noexcept;
+  // Parks the caller, which is no task of the pool. False if it is not to come, or the time was up.
+  [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
+  // What `call` returns of the state, under the lock: a member of PoolState, say.
+  template <class Call>
+  auto locked(Call call) noexcept {
+    const detail::SpinGuard guard(lock_);
+    return std::invoke(call, state_);
+  }
   [[nodiscard]] std::size_t available() noexcept;
-  [[nodiscard]] bool is_closed() noexcept;
-  // Whether the fiber with that id calls on_tick.
-  [[nodiscard]] bool is_ticked_by(std::uint64_t fiber) noexcept;
-  [[nodiscard]] bool is_paused() noexcept;
   [[nodiscard]] std::stop_token stop_token() noexcept;
-  [[nodiscard]] PoolStats stats() noexcept;
   [[nodiscard]] PoolTimings timings() noexcept;
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
@@ -123,16 +119,30 @@ class PoolCore {
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
   void unlock() noexcept WEFT_RELEASES(lock_) { lock_.unlock(); }
+  // With what a change under the lock asks for afterwards.
+  void unlock(Effects& effects) noexcept WEFT_RELEASES(lock_) {
+    lock_.unlock();
+    effects.perform();
+  }
+  // With the locks of all pools around this one, outermost first. The analysis knows the lock of
+  // the pool, and not those of the chain.
+  void lock_from_root() noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED;
+  void unlock_to_root() noexcept WEFT_RELEASES(lock_) WEFT_NOT_ANALYZED;
   // Requires the lock.
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
   // Requires the lock, and releases it. Brings tasks, workers, blocked submitters and those who
   // want slots back together after a change that was not a finished task. What must not be done
-  // under the lock is done without it, and all is looked at again.
-  void match_up() noexcept WEFT_RELEASES(lock_);
-  // Requires the lock. Full: it is still held. Else it is released, and `error` tells why the item
-  // was refused. The analysis knows no such end, nor follows those who go by it.
-  [[nodiscard]] Verdict accept_if_room(detail::PoolItem& item,
-                                       std::error_code& error) noexcept WEFT_NOT_ANALYZED;
+  // under the lock is done without it, as what the change asked for, and all is looked at again.
+  void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
+  void match_up() noexcept WEFT_RELEASES(lock_) {
+    Effects none;
+    match_up(none);
+  }
+  // Requires the lock. Accepts the item, or refuses it, and releases the lock; or holds it still,
+  // if there is no room: without an answer. The analysis knows no such end, nor follows those who
+  // go by it.
+  [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item) noexcept
+      WEFT_NOT_ANALYZED;
   // Requires the lock; releases it meanwhile. Makes room for `item` in the queue's memory. False
   // when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
@@ -189,18 +199,13 @@ class PoolCore {
   // worker_loop.cpp
   [[nodiscard]] bool go_on(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
-  void set_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
-  void step_out(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
-  void retire(Worker& self, Effects& effects) noexcept WEFT_RELEASES(lock_);
+  void step_out(Worker& self) noexcept WEFT_RELEASES(lock_);
   [[nodiscard]] bool idle(Worker& self) noexcept WEFT_RELEASES(lock_);
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
 
   // lifecycle.cpp
   [[nodiscard]] std::error_code reserve_queue() noexcept;
-  void end_all_pauses() noexcept;
-  void end_pause() noexcept WEFT_RELEASES(lock_);  // Requires the lock, and releases it.
-  void lock_with_parents() noexcept WEFT_ACQUIRES(lock_);
-  void unlock_with_parents() noexcept WEFT_RELEASES(lock_);
+  void end_pause_if(bool is_over) noexcept WEFT_RELEASES(lock_);
   // The nesting takes this pool's lock, which it does not know by name.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);

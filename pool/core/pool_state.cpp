@@ -63,9 +63,7 @@ bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept
     const bool has_place = instead_of_queue != nullptr ? TaskQueue::attributes_of(item) == nullptr
                                                        : queue.can_push(item);
     if (!has_place) return false;
-    waiters.blocked.erase(*submitter);
-    if (!detail::WaitList::try_claim(*submitter)) continue;
-    --waiters.blocked_count;
+    if (!waiters.blocked.claim(*submitter)) continue;
     if (submitter->waker) --waiters.parked;
     if (instead_of_queue != nullptr) {
       count_accepted(item);
@@ -106,46 +104,55 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
   return true;
 }
 
-// Ends the waits for numbers that have been reached, and finds the next number.
+std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) const noexcept {
+  bool has_come = false;
+  bool never_comes = false;
+  switch (condition) {
+    case Condition::idle:
+      has_come = is_idle();
+      break;
+    case Condition::paused:
+      has_come = paused && runs_nothing();
+      never_comes = !paused;
+      break;
+    case Condition::joined:
+      has_come = is_joined();
+      break;
+    case Condition::counted:
+      has_come = counters.ended() >= count;
+      never_comes = is_joined();  // Nothing is counted any more.
+      break;
+  }
+  return has_come || never_comes ? std::optional(has_come) : std::nullopt;
+}
+
+void PoolState::tell(Effects& effects) noexcept {
+  tell_counted(effects);
+  for (const Condition each : {Condition::idle, Condition::paused, Condition::joined}) {
+    if (const auto told = answer(each, 0)) effects.end_waits(waiters.of(each), *told);
+  }
+  if (is_joined()) effects.end_waits(waiters.of(Condition::counted), false);
+  if (only_ticker_is_left()) ticker.wake(effects);
+}
+
+// Finds the next number that is waited for.
 void PoolState::tell_counted(Effects& effects) noexcept {
   if (!counters.is_awaited()) [[likely]]
     return;
+  detail::WaitList& counted = waiters.of(Condition::counted);
   counters.next_awaited = UINT64_MAX;
-  for (Waiter* next = waiters.counted.front(); next != nullptr;) {
+  for (Waiter* next = counted.front(); next != nullptr;) {
     Waiter& waiter = *next;
     next = waiter.next;
     if (waiter.amount > counters.ended()) {
       counters.next_awaited = std::min(counters.next_awaited, waiter.amount);
       continue;
     }
-    waiters.counted.erase(waiter);
+    counted.erase(waiter);
     if (!detail::WaitList::try_claim(waiter)) continue;
     waiter.granted = true;
     effects.wake(waiter);
   }
-}
-
-void PoolState::tell_paused(Effects& effects) noexcept {
-  if (!paused || !runs_nothing()) return;
-  while (Waiter* waiter = waiters.paused.claim_front()) {
-    waiter->granted = true;
-    effects.wake(*waiter);
-  }
-}
-
-void PoolState::tell_joined(Effects& effects) noexcept {
-  if (!closed) return;
-  if (only_ticker_is_left()) ticker.wake(effects);
-  if (!is_joined()) return;
-  effects.wake_all(waiters.joiners.claim_all());
-  effects.wake_all(waiters.counted.claim_all());  // Not granted: nothing is counted any more.
-}
-
-void PoolState::tell_all(Effects& effects) noexcept {
-  tell_counted(effects);
-  tell_paused(effects);
-  tell_idle(effects);
-  tell_joined(effects);
 }
 
 void PoolState::return_slots(Effects& effects) noexcept {
@@ -163,8 +170,7 @@ bool PoolState::lacks_worker() noexcept {
   if (!is_sub_pool) return must_grow(queue.startable());
   if (drains_blocked > 0) return false;
   // A pause is no reason, except that callers are blocked though there is room.
-  waiters.blocked.forget_given_up();
-  const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked_count : 0;
+  const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked.size() : 0;
   if (paused) return must_grow(blocked);
   return must_grow((queue.startable() > 0 && next_fits() ? queue.startable() : 0) + blocked);
 }
@@ -179,7 +185,7 @@ void PoolState::retire_self(Effects& effects) noexcept {
 // Of a closed pool without tasks. Drain tasks of a sub-pool are not waited for, as the parent may
 // take long to get to them; unless they serve a sub-pool of its own that waits for room.
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
-  while (workers.idle() > 0) workers.retire_coldest(effects);
+  workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;
   while (workers.starting() > 0) workers.retire_starting();
 }
@@ -216,13 +222,18 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   is_pause_wanted = false;
   pause_holders = 0;
   ++open_number;
-  if (paused) end_pause(effects);
-  while (Submitter* submitter = waiters.blocked.claim_front()) {  // Not granted: it is closed.
-    --waiters.blocked_count;
+  paused = false;
+  detail::WaitList sub_pools;  // What they have accepted is still to run: they go on waiting.
+  while (Submitter* submitter = waiters.blocked.claim_front()) {
+    if (!submitter->waker) {
+      sub_pools.push_back(*submitter);
+      continue;
+    }
     --waiters.parked;
     ++counters.rejected;
-    effects.wake(*submitter);
+    effects.wake(*submitter);  // Not granted: it is closed.
   }
+  while (Waiter* sub_pool = sub_pools.claim_front()) waiters.blocked.push_back(*sub_pool);
   if (mode != Close::drain) {
     queue.move_all_to(dropped);
     const bool has_drains = counters.drains != counters.drains_over;

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <weft/detail/pool_job.hpp>
-#include <weft/detail/task_attributes.hpp>
 #include <weft/pool_options.hpp>
 
 #include "pool/core/background_fiber.hpp"
@@ -122,7 +122,7 @@ struct PoolState {
     counters.count(outcome);
     slots.end(weight);
   }
-  // No task runs; nor is any queued; nor is anything of the pool left.
+  // No task runs; nor is any queued; nor is anything of a closed pool left.
   [[nodiscard]] bool runs_nothing() const noexcept {
     return slots.running() + slots.released() + in_callers == 0;
   }
@@ -134,16 +134,13 @@ struct PoolState {
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
   }
-  // Ends the waits whose time has come. After tell_joined(), the release of the lock is the last
-  // access to the pool of who is not one of its users.
+  // Whether what is waited for is there, or will never be; nothing if it may come.
+  [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
+  // Ends the waits that have an answer. Afterwards, the release of the lock is the last access to
+  // the pool of who is not one of its users.
+  void tell(Effects& effects) noexcept;
+  // Only those for so many ended tasks.
   void tell_counted(Effects& effects) noexcept;
-  void tell_paused(Effects& effects) noexcept;
-  void tell_idle(Effects& effects) noexcept {
-    if (is_idle()) effects.wake_all(waiters.idle.claim_all());
-  }
-  void tell_joined(Effects& effects) noexcept;
-  // All that a task's end, or a fiber's, may have brought about.
-  void tell_all(Effects& effects) noexcept;
 
   // --- Slots that are given back while a task waits ---
 
@@ -199,25 +196,27 @@ struct PoolState {
 
   // --- The pool as a whole ---
 
+  [[nodiscard]] std::size_t capacity() const noexcept { return slots.capacity(); }
   void resize(std::size_t capacity) noexcept {
     slots.resize(capacity);
     set_limit(workers.limit());
   }
-  // A pause that lasts until it is ended by its number, or 0 if the pool is closed.
+  // A pause lasts until resume(), or is held until it is released by its number.
+  void pause() noexcept {
+    if (!closed) paused = is_pause_wanted = true;
+  }
   [[nodiscard]] std::uint64_t hold_pause() noexcept {
     if (closed) return 0;
     paused = true;
     ++pause_holders;
     return open_number;
   }
-  // Whether that was the last reason for the pause.
+  // Whether that was the last reason for the pause, which is to be ended.
+  [[nodiscard]] bool resume() noexcept {
+    return std::exchange(is_pause_wanted, false) && pause_holders == 0;
+  }
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
-  }
-  // The waiters for the end of its tasks are told that it was in vain.
-  void end_pause(Effects& effects) noexcept {
-    paused = false;
-    effects.wake_all(waiters.paused.claim_all());
   }
   // `dropped` gets what a close that does not drain drops.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;

@@ -94,8 +94,8 @@ std::size_t PoolCore::end_job(detail::PoolJob& job, Worker& self) noexcept {
     if (end_attributes(*attributes)) return weight;
   }
   const detail::PoolJob::Settled settled = job.settle(self.outcome);
-  self.told = settled.waiters;
-  if (settled.is_unused) self.unused = &job;
+  self.effects.wake_all(settled.waiters);
+  if (settled.is_unused) self.effects.destroy(job);
   if (settled.is_last) {
     lock_.unlock();
     report_lost(job, self);

@@ -44,10 +44,9 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
     }
   }
   Answer answer{.next = Next::block};
-  std::error_code error;
   lock_.lock();
-  if (accept_if_room(item, error) != Verdict::full) [[likely]]
-    return {Accepted(error)};
+  if (const auto accepted = accept_if_room(item)) [[likely]]
+    return {*accepted};
   switch (when_full) {
     case OnFull::reject:
       return {refuse(item, Errc::full)};
@@ -66,47 +65,39 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
   return answer;
 }
 
-PoolCore::Verdict PoolCore::accept_if_room(PoolItem& item, std::error_code& error) noexcept {
-  TaskQueue& queue = state_.queue;
+std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item) noexcept {
+  const std::size_t weight = TaskQueue::weight_of(item);
   for (;;) {
-    if (state_.closed) [[unlikely]] {
-      error = refuse(item, Errc::closed);
-      return Verdict::refused;
-    }
-    const std::size_t weight = TaskQueue::weight_of(item);
-    if (weight > 1 && weight > state_.slots.capacity()) [[unlikely]] {
-      error = refuse(item, Errc::too_heavy);
-      return Verdict::refused;
-    }
-    if (state_.must_wait(item, weight)) return Verdict::full;
-    if (state_.must_grow(queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
+    if (state_.closed) [[unlikely]]
+      return refuse(item, Errc::closed);
+    if (weight > 1 && weight > state_.slots.capacity()) [[unlikely]]
+      return refuse(item, Errc::too_heavy);
+    if (state_.must_wait(item, weight)) return {};
+    std::error_code error;
+    if (state_.must_grow(state_.queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
         [[unlikely]] {
       // The worker is started first, so that a task is accepted only with somebody to run it.
       error = start_worker_for(item);
-      if (error == Errc::full) return Verdict::full;
-    } else if (!queue.has_room_for(item)) [[unlikely]] {
+      if (error == Errc::full) return {};
+    } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
     } else {
       break;
     }
-    if (error) {
-      error = refuse(item, error);
-      return Verdict::refused;
-    }
+    if (error) return refuse(item, error);
   }
   state_.accept(item);
   announce_accepted();
-  return Verdict::accepted;
+  return std::error_code();
 }
 
 std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   for (;;) {
-    std::error_code error;
     lock_.lock();
-    if (accept_if_room(item, error) != Verdict::full) return error;
+    if (const auto accepted = accept_if_room(item)) return *accepted;
     if (state_.waiters.parked >= options_.max_blocked) return refuse(item, Errc::too_many_waiting);
     if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
-      error = nesting_->ask_for_worker(OnFull::block);
+      const std::error_code error = nesting_->ask_for_worker(OnFull::block);
       if (error) return refuse(item, error);
     } else if (state_.queue.will_have_room_for(item)) {
       break;
@@ -119,7 +110,6 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   Submitter self;
   self.slot = &item;
   self.waits_behind_key = state_.queue.would_be_held_up(item);
-  ++state_.waiters.blocked_count;
   ++state_.waiters.parked;
   const auto* attributes = TaskQueue::attributes_of(item);
   const Until limit = attributes == nullptr ? until : until.but_before(attributes->deadline);
@@ -130,7 +120,6 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
-  --state_.waiters.blocked_count;
   --state_.waiters.parked;
   ++state_.users;  // A pool that is closed and joined meanwhile waits for its last access.
   ++state_.counters.rejected;
@@ -154,11 +143,10 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
     const std::size_t most = std::min(weight == 1 ? 1 : 2 * weight, state_.queue.size());
     const bool can_push = state_.queue.can_replace_oldest(item);
     if (can_push && dropped_before.capacity() + 1 >= most) break;
-    std::error_code error;
     if (can_push ? !reserve_unlocked(dropped_before, most, lock_) : !grow_queue(item)) {
       return refuse(item, std::make_error_code(std::errc::not_enough_memory));
     }
-    if (accept_if_room(item, error) != Verdict::full) return error;
+    if (const auto accepted = accept_if_room(item)) return *accepted;
   }
   state_.drop_oldest(dropped, item);
   while (weight > 1 && (!state_.has_room(weight) || state_.lacks_place_behind_key(item))) {
@@ -174,17 +162,13 @@ void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
   Worker self;
   self.number = number;
   execute(item, self);
-  Effects effects;
   lock_.lock();
   if (item.job != nullptr) (void)end_job(*std::exchange(item.job, nullptr), self);
   if (timings_ != nullptr) timings_->record(self.lap, self.outcome);
   --state_.in_callers;
   state_.counters.count(self.outcome);
-  effects.wake_all(self.told);
-  state_.tell_all(effects);
-  lock_.unlock();
-  effects.perform();
-  self.release_unused();
+  state_.tell(self.effects);
+  unlock(self.effects);
 }
 
 std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
@@ -196,8 +180,7 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
     ++pushed;
     if (state_.should_call_worker()) effects.wake(state_.workers.call());
   }
-  lock_.unlock();
-  effects.perform();
+  unlock(effects);
   return pushed;
 }
 

@@ -1,6 +1,7 @@
 // The waiters of a pool, by what they wait for.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <weft/detail/waiter.hpp>
@@ -26,22 +27,37 @@ struct Submitter : detail::Waiter {
 // Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
-  [[nodiscard]] bool empty() const noexcept { return for_room_.empty() && behind_keys_.empty(); }
+  // With those who have given up, until they say so or are found.
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool nobody_waits_for_room() const noexcept { return for_room_.empty(); }
-  // The submitter that has waited longest; null if there is none.
-  [[nodiscard]] Submitter* first_for_room() noexcept {
-    return static_cast<Submitter*>(for_room_.front());
-  }
-  [[nodiscard]] Submitter* first_behind_key() noexcept {
-    return static_cast<Submitter*>(behind_keys_.front());
-  }
+  // The submitter that has waited longest, of those who have not given up; null if there is none.
+  [[nodiscard]] Submitter* first_for_room() noexcept { return first_of(for_room_); }
+  [[nodiscard]] Submitter* first_behind_key() noexcept { return first_of(behind_keys_); }
 
   // Adds a submitter to the list that it says it waits in.
   void push_back(detail::Waiter& waiter) noexcept {
     waiter.amount = ++arrived_;
+    ++size_;
     list_of(static_cast<Submitter&>(waiter)).push_back(waiter);
   }
-  void erase(Submitter& submitter) noexcept { list_of(submitter).erase(submitter); }
+  void erase(Submitter& submitter) noexcept {
+    list_of(submitter).erase(submitter);
+    --size_;
+  }
+  // Takes the submitter out, and ends its wait. False if it has given up.
+  [[nodiscard]] bool claim(Submitter& submitter) noexcept {
+    erase(submitter);
+    return detail::WaitList::try_claim(submitter);
+  }
+  // Does so with the first of all who has not given up; null if there is none.
+  [[nodiscard]] Submitter* claim_front() noexcept {
+    for (;;) {
+      Submitter* first = first_for_room();
+      if (first == nullptr) first = first_behind_key();
+      if (first == nullptr || claim(*first)) return first;
+    }
+  }
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
@@ -57,19 +73,17 @@ class BlockedSubmitters {
       move(static_cast<Submitter&>(*waiter), behind_keys_, for_room_, false);
     }
   }
-  // Ends the wait of the first of all whose wait nobody else has ended; null if there is none.
-  [[nodiscard]] Submitter* claim_front() noexcept {
-    detail::Waiter* waiter = for_room_.claim_front();
-    if (waiter == nullptr) waiter = behind_keys_.claim_front();
-    return static_cast<Submitter*>(waiter);
-  }
-  // Takes those out, from the front of both lists, who have given up.
-  void forget_given_up() noexcept {
-    (void)for_room_.has_claimable();
-    (void)behind_keys_.has_claimable();
-  }
 
  private:
+  [[nodiscard]] Submitter* first_of(detail::WaitList& list) noexcept {
+    for (;;) {
+      auto* const first = static_cast<Submitter*>(list.front());
+      const bool has_given_up = first != nullptr && first->claim != nullptr &&
+                                first->claim->winner() != detail::Claim::kNobody;
+      if (!has_given_up) return first;
+      erase(*first);
+    }
+  }
   [[nodiscard]] detail::WaitList& list_of(const Submitter& submitter) noexcept {
     return submitter.waits_behind_key ? behind_keys_ : for_room_;
   }
@@ -89,20 +103,24 @@ class BlockedSubmitters {
 
   detail::WaitList for_room_;
   detail::WaitList behind_keys_;
+  std::size_t size_ = 0;
   std::uint64_t arrived_ = 0;
 };
 
+// What may be waited for: no task is queued or runs; no task runs, in a pause; nothing of a closed
+// pool is left; so many tasks have ended.
+enum class Condition : std::uint8_t { idle, paused, joined, counted };
+
 // All of them. A plain value; its owner has the lock.
 struct Waiters {
+  [[nodiscard]] detail::WaitList& of(Condition condition) noexcept {
+    return conditions[static_cast<std::size_t>(condition)];
+  }
+
   BlockedSubmitters blocked;
-  // Submitters and sub-pools, with those who have given up and have yet to say so.
-  std::size_t blocked_count = 0;
-  std::size_t parked = 0;        // Of them, the submitters.
+  std::size_t parked = 0;        // Submitters, with those who have given up and have yet to say so.
   detail::WaitList reacquiring;  // Tasks that want their slots back.
-  detail::WaitList idle;         // Until no task is queued or runs.
-  detail::WaitList paused;       // Until no task runs, while the pool is paused.
-  detail::WaitList joiners;
-  detail::WaitList counted;  // Until so many tasks have ended.
+  std::array<detail::WaitList, 4> conditions;
 };
 
 }  // namespace weft::pool

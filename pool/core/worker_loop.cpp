@@ -46,6 +46,7 @@ inline bool PoolCore::go_on(Worker& self, PoolItem& item) noexcept {
 // The waiters of a finished job are woken once its slot has been used otherwise or is free: so
 // who waits for a task can count on its slot.
 bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
+  Effects& effects = self.effects;
   bool try_reaper = true;
   bool try_admitting = true;
   for (;;) {
@@ -55,8 +56,6 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
       return false;
     }
     self.starting = false;
-    Effects effects;
-    effects.wake_all(std::exchange(self.told, nullptr));
     state_.tell_counted(effects);
     const bool somebody_wants_slots = !state_.waiters.reacquiring.empty();
     if (somebody_wants_slots) state_.return_slots(effects);
@@ -67,19 +66,21 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
       // Without fibers or memory the pool goes on with the workers it has.
       const std::size_t queued = state_.queue.startable();
       if (calls > 0 && state_.must_grow(queued)) (void)grow(queued);
-      set_out(self, effects);
+      state_.lacks_memory_for_blocked() ? match_up(effects) : unlock(effects);
       return true;
     }
-    state_.tell_paused(effects);
-    state_.tell_idle(effects);
+    state_.tell(effects);
     if (surplus || (state_.closed && state_.queue.startable() == 0)) {
-      retire(self, effects);
+      // It makes room without a pop, so the queue may have to grow for a caller that is let in.
+      state_.retire_self(effects);
+      const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
+      may_admit_more ? match_up(effects) : unlock(effects);
       return false;
     }
-    if (self.unused != nullptr || !effects.empty()) {
-      step_out(self, effects);
+    if (!effects.empty()) {
+      step_out(self);
     } else if (try_admitting && state_.must_admit_without_start()) {
-      step_out(self, effects);
+      step_out(self);
       lock_.lock();
       match_up();             // Releases it.
       try_admitting = false;  // If it was of no use, there is no memory.
@@ -104,39 +105,12 @@ bool PoolCore::idle(Worker& self) noexcept {
   return !self.retired;
 }
 
-// Requires the lock, and releases it: the worker has a task to run.
-void PoolCore::set_out(Worker& self, Effects& effects) noexcept {
-  const bool lacks_memory = state_.lacks_memory_for_blocked();
-  lock_.unlock();
-  effects.perform();
-  self.release_unused();
-  if (lacks_memory) [[unlikely]] {
-    lock_.lock();
-    match_up();
-  }
-}
-
 // Requires the lock, and has released it meanwhile, for what must not be done under it. The worker
 // is counted as starting, since it will look for a task again.
-void PoolCore::step_out(Worker& self, Effects& effects) noexcept {
+void PoolCore::step_out(Worker& self) noexcept {
   state_.workers.depart();
   self.starting = true;
-  lock_.unlock();
-  effects.perform();
-  self.release_unused();
-}
-
-// Requires the lock, and releases it. A worker that leaves makes room without a pop, so the queue
-// may have to grow for a caller that is let in.
-void PoolCore::retire(Worker& self, Effects& effects) noexcept {
-  state_.retire_self(effects);
-  const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
-  lock_.unlock();
-  effects.perform();
-  self.release_unused();
-  if (!may_admit_more) return;
-  lock_.lock();
-  match_up();
+  unlock(self.effects);
 }
 
 // Whether a worker that goes idle must start the reaper first.

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/pool_options.hpp>
@@ -15,29 +14,23 @@ namespace weft::pool {
 
 // A worker as its pool knows it; lives on the worker's stack.
 struct Worker : detail::Waiter {
-  Worker* hotter = nullptr;  // In the order of idling.
-  Worker* colder = nullptr;
-  std::uint64_t idle_since = 0;       // The epoch when it went idle.
-  std::uint64_t number = 0;           // Of the task it runs, as in TaskInfo.
-  bool starting = true;               // Counted as such until it looks for a task.
-  bool freed_more = false;            // Its last task may have let more than one other start.
-  bool retired = false;               // Set by who took it, with its slot, for good.
-  Lap lap;                            // Of that task, if times are taken.
-  detail::Waiter* told = nullptr;     // Waiters for that task, which are owed a wake.
-  detail::PoolJob* unused = nullptr;  // To be destroyed, without the lock.
-  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of that task.
-
-  // Without the lock.
-  void release_unused() noexcept {
-    if (unused != nullptr) std::exchange(unused, nullptr)->release_reference();
-  }
+  Worker* hotter = nullptr;      // In the order of idling.
+  Worker* colder = nullptr;      //
+  std::uint64_t idle_since = 0;  // The epoch when it went idle.
+  std::uint64_t number = 0;      // Of the task it runs, as in TaskInfo.
+  bool starting = true;          // Counted as such until it looks for a task.
+  bool freed_more = false;       // Its last task may have let more than one other start.
+  bool retired = false;          // Set by who took it, with its slot, for good.
+  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of its last task.
+  Lap lap;          // Of that task, if times are taken.
+  Effects effects;  // Of the end of that task.
 };
 
-// A plain value; its owner has the lock. A worker that lives is running a task; or idle, in a
-// doubly linked list, the one used last on top; or starting: spawned or woken, and not looking for
-// a task yet. A sub-pool's workers are its drain tasks, which never idle. Invariants
+// A plain value; its owner has the lock. A worker that lives is running a task; or idle, in a list
+// with the one used last in front; or starting: spawned or woken, and not looking for a task yet. A
+// sub-pool's workers are its drain tasks, which never idle. Invariants
 //   I1  live() = running + idle() + starting() (+ the worker that is looking).
-//   I2  idle_since never increases from top to bottom.
+//   I2  idle_since never increases from front to back.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
@@ -88,15 +81,15 @@ class WorkerSet {
   void go_idle(Worker& worker) noexcept {
     worker.idle_since = epoch_;
     worker.hotter = nullptr;
-    worker.colder = top_;
-    (top_ == nullptr ? bottom_ : top_->hotter) = &worker;
-    top_ = &worker;
+    worker.colder = hottest_;
+    (hottest_ == nullptr ? coldest_ : hottest_->hotter) = &worker;
+    hottest_ = &worker;
     ++idle_;
   }
   // Takes the idle worker whose turn it is; the caller owes it a wake. Requires that there is one.
   [[nodiscard]] Worker& call() noexcept {
     ++starting_;
-    return order_ == WakeOrder::lifo ? take_hottest() : take_coldest();
+    return take(order_ == WakeOrder::lifo ? *hottest_ : *coldest_);
   }
 
   // A worker that runs or looks gives its place up.
@@ -107,7 +100,7 @@ class WorkerSet {
   // The one that has idled longest. Its slot is free at once, though its fiber has yet to end:
   // nobody is refused or blocked because a worker is being retired. Requires that there is one.
   void retire_coldest(Effects& effects) noexcept {
-    Worker& worker = take_coldest();
+    Worker& worker = take(*coldest_);
     worker.retired = true;
     leave();
     effects.wake(worker);
@@ -118,6 +111,9 @@ class WorkerSet {
     ++cancelled_starts_;
     leave();
   }
+  void retire_idle(Effects& effects) noexcept {
+    while (idle_ > 0) retire_coldest(effects);
+  }
   // Idle workers go first, then starting ones.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
@@ -126,7 +122,7 @@ class WorkerSet {
   void end_epoch() noexcept { ++epoch_; }
   // A note that is two epochs old was made at least one and at most two epochs ago.
   [[nodiscard]] bool coldest_is_stale() const noexcept {
-    return idle_ > 0 && epoch_ - bottom_->idle_since >= 2;
+    return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
 
   // With the slot of a task that waits for its own pool.
@@ -134,25 +130,17 @@ class WorkerSet {
   void reacquire() noexcept { ++live_; }
 
  private:
-  [[nodiscard]] Worker& take_hottest() noexcept {
-    Worker& worker = *top_;
-    top_ = worker.colder;
-    (top_ == nullptr ? bottom_ : top_->hotter) = nullptr;
-    --idle_;
-    return worker;
-  }
-  [[nodiscard]] Worker& take_coldest() noexcept {
-    Worker& worker = *bottom_;
-    bottom_ = worker.hotter;
-    (bottom_ == nullptr ? top_ : bottom_->colder) = nullptr;
+  [[nodiscard]] Worker& take(Worker& worker) noexcept {
+    (worker.hotter == nullptr ? hottest_ : worker.hotter->colder) = worker.colder;
+    (worker.colder == nullptr ? coldest_ : worker.colder->hotter) = worker.hotter;
     --idle_;
     return worker;
   }
 
   std::size_t starting_ = 0;
   std::size_t idle_ = 0;
-  Worker* top_ = nullptr;
-  Worker* bottom_ = nullptr;
+  Worker* hottest_ = nullptr;
+  Worker* coldest_ = nullptr;
   std::size_t live_ = 0;
   std::size_t limit_ = 0;
   std::size_t cancelled_starts_ = 0;  // The next so many that arrive have no slot.

@@ -14,17 +14,6 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// The locks of a pool and its parents, outermost first: so that none of them can be paused while a
-// task begins. The analysis knows the lock of the pool, and not those of the chain.
-void lock_from_root(PoolCore& core) noexcept WEFT_ACQUIRES(core.spin_lock()) WEFT_NOT_ANALYZED {
-  if (core.parent() != nullptr) lock_from_root(*core.parent());
-  core.lock();
-}
-void unlock_to_root(PoolCore& core) noexcept WEFT_RELEASES(core.spin_lock()) WEFT_NOT_ANALYZED {
-  core.unlock();
-  if (core.parent() != nullptr) unlock_to_root(*core.parent());
-}
-
 // Requires the locks. Whether a drain task may begin a task; after its first, it makes way for
 // others.
 bool spares_slot(PoolCore& parent, Turn turn) noexcept WEFT_NOT_ANALYZED {
@@ -98,13 +87,13 @@ class Drain {
   [[nodiscard]] PoolJob* run(Arrival arrival) noexcept {
     PoolItem item;
     Registration registration(core_, item);
-    lock_from_root(core_);
+    core_.lock_from_root();
     if (!begin_drain(state_, arrival)) {
-      unlock_to_root(core_);
+      core_.unlock_to_root();
     } else {
       for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
         run(item, registration);
-        lock_from_root(core_);
+        core_.lock_from_root();
         end(item);
       }
     }
@@ -120,11 +109,11 @@ class Drain {
     core_.execute(item, self_);
   }
 
-  // Requires the locks, and releases them. False when there is nothing left for it to do. The
-  // waiters of the job before are told now that its slot is used otherwise; or by the parent, with
-  // whose slot this one becomes free.
+  // Requires the locks, so that no pool of the chain is paused while a task begins; and releases
+  // them. False when there is nothing left for it to do. The waiters of the job before are told now
+  // that its slot is used otherwise; or by the parent, with whose slot this one becomes free.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
-    Effects effects;
+    Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
@@ -138,37 +127,38 @@ class Drain {
     const bool goes_on = state_.workers.live() <= state_.slots.capacity() && !state_.paused &&
                          spares_slot(*core_.parent(), turn) && state_.take(item, 0, effects);
     const bool calls_others = goes_on && state_.lacks_worker();
-    PoolJob::Settled settled;
-    PoolJob* const ended = goes_on ? std::exchange(finished_, nullptr) : nullptr;
-    if (ended != nullptr) settled = ended->settle(self_.outcome);
-    effects.wake_all(settled.waiters);
     if (goes_on) {
       self_.number = state_.left_queue();
+      settle_finished();
     } else {
-      state_.tell_paused(effects);
-      state_.tell_idle(effects);
+      state_.tell(effects);
       state_.retire_self(effects);
     }
-    unlock_to_root(core_);
+    core_.unlock_to_root();
     effects.perform();
-    if (!goes_on) return false;
-    if (settled.is_last || settled.is_unused) ended->release_reference();
     if (calls_others) {
       core_.lock();
       core_.match_up();
     }
-    return true;
+    return goes_on;
   }
 
+  void settle_finished() noexcept {
+    if (finished_ == nullptr) return;
+    PoolJob& job = *std::exchange(finished_, nullptr);
+    const PoolJob::Settled settled = job.settle(self_.outcome);
+    self_.effects.wake_all(settled.waiters);
+    if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
+  }
   // Requires the locks; releases them meanwhile if the job's handle was dropped.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
     if (finished_ != nullptr && finished_->is_dropped()) {
-      unlock_to_root(core_);
+      core_.unlock_to_root();
       core_.report_lost(*finished_, self_);
       finished_->drop_outcome();
-      lock_from_root(core_);
+      core_.lock_from_root();
     }
     if (finished_ != nullptr && finished_->attributes() != nullptr) {
       weight = finished_->attributes()->weight;
@@ -216,7 +206,7 @@ PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
     PoolCore& core = *std::exchange(entered_, nullptr);
     core.lock();
     --core.state().users;
-    core.state().tell_joined(effects);
+    core.state().tell(effects);
     core.unlock();
   }
   return {.waiters = effects.take(), .is_unused = true};

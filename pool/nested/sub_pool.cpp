@@ -17,7 +17,6 @@ namespace weft::pool {
 
 using detail::PoolItem;
 using detail::Waiter;
-using Verdict = PoolCore::Verdict;
 
 namespace {
 
@@ -84,13 +83,11 @@ void PoolNesting::move_in(PoolNesting& parent) {
 // After the sub-pool was closed and joined.
 void PoolNesting::move_out(PoolCore& parent) noexcept {
   self_->detach();
-  (void)core_.join_until({});  // Callers that have entered leave; later ones find nobody.
+  (void)core_.wait(Condition::joined, 0,
+                   {});  // Callers that have entered leave; later ones find nobody.
   PoolItem unused;
   parent.lock();
-  if (self_->linked) {
-    parent.state().waiters.blocked.erase(*self_);
-    --parent.state().waiters.blocked_count;
-  }
+  if (self_->linked) parent.state().waiters.blocked.erase(*self_);
   unused = std::move(self_->drain);
   SubPool* const next = self_->next_sub_pool;
   SubPool* const previous = self_->previous_sub_pool;
@@ -119,48 +116,24 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core_.lock();
     }
   } while (!state.closing);  // Opened again meanwhile, as sub-pools may have been since.
+  if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
-// All of them at a drain. Else they have nothing left to run, unless they were opened meanwhile.
-detail::WaitList PoolNesting::take_waiting_sub_pools(Close mode) noexcept {
-  Waiters& waiters = core_.state().waiters;
-  detail::WaitList kept;
+// Requires the lock. From the wait queue: those who have nothing left to run.
+void PoolNesting::take_out_idle_sub_pools() noexcept {
+  BlockedSubmitters& blocked = core_.state().waiters.blocked;
   Waiter* next = nullptr;
-  for (Waiter* waiter = waiters.blocked.first_for_room(); waiter != nullptr; waiter = next) {
+  for (Waiter* waiter = blocked.first_for_room(); waiter != nullptr; waiter = next) {
     next = waiter->next;
     if (waiter->waker) continue;  // A submitter.
     auto& place = static_cast<SubPool&>(*waiter);
     PoolCore& sub_pool = place.core();
-    waiters.blocked.erase(place);
-    sub_pool.lock();
-    const bool stays = mode == Close::drain || sub_pool.state().has_accepted();
-    if (!stays) --sub_pool.state().drains_blocked;
-    sub_pool.unlock();
-    if (stays) {
-      kept.push_back(place);
-    } else {
-      --waiters.blocked_count;
-      static_cast<DrainTask*>(place.drain.job)->call_off();
-    }
+    const detail::SpinGuard guard(sub_pool.spin_lock());
+    if (sub_pool.state().has_accepted()) continue;  // It was opened meanwhile.
+    --sub_pool.state().drains_blocked;
+    blocked.erase(place);
+    static_cast<DrainTask*>(place.drain.job)->call_off();
   }
-  return kept;
-}
-
-void PoolNesting::lock_parents() noexcept {
-  PoolCore& parent = *core_.parent();
-  if (parent.parent() != nullptr) parent_->lock_parents();
-  parent.lock();
-}
-
-void PoolNesting::unlock_parents() noexcept {
-  PoolCore& parent = *core_.parent();
-  parent.unlock();
-  if (parent.parent() != nullptr) parent_->unlock_parents();
-}
-
-bool PoolNesting::parent_is_closing() const noexcept { return core_.parent()->state().closing; }
-std::size_t PoolNesting::available_in_parents() const noexcept {
-  return core_.parent()->available();
 }
 
 // ---- Asking for workers
@@ -199,59 +172,49 @@ std::error_code PoolNesting::ask_once(OnFull when_full) noexcept {
 // block.
 std::error_code PoolNesting::submit_drain(OnFull when_full) noexcept {
   PoolCore& parent = *core_.parent();
-  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::called);
+  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_);
   if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
   PoolItem item(*drain);
-  std::error_code error;
+  std::error_code error = Errc::closed;
   parent.lock();
   if (parent.state().closing) {
     parent.unlock();
-    error = Errc::closed;
+  } else if (const auto accepted = parent.accept_if_room(item)) {
+    error = *accepted;
   } else {
-    const Verdict verdict = parent.accept_if_room(item, error);
-    if (verdict == Verdict::accepted) return {};
-    if (verdict == Verdict::full) {
-      parent.unlock();
-      error = Errc::full;
-    }
+    parent.unlock();
+    error = Errc::full;
   }
-  drain->call_off();
-  if (error == Errc::closed) {
-    // A sub-pool's accepted tasks are still run, also if it is the parent of one that is closed.
-    core_.lock();
-    if (core_.state().has_accepted()) error = Errc::full;
-    core_.unlock();
-  }
-  if (error == Errc::full && when_full == OnFull::block) return wait_for_room();
+  if (!error) return {};
+  // A sub-pool's accepted tasks are still run, also if it is the parent of one that is closed.
+  if (error == Errc::closed && core_.locked(&PoolState::has_accepted)) error = Errc::full;
+  if (error == Errc::full && when_full == OnFull::block) error = wait_for_room(item);
+  if (item.job != nullptr) drain->call_off();
   return error;
 }
 
 // Without any lock. There the sub-pool gets what a blocked submitter gets: the next room, after
-// those who came before. Errc::full, unless it could not be done.
-std::error_code PoolNesting::wait_for_room() noexcept {
+// those who came before. Errc::full, unless it could not be done; the item stays if it is not
+// needed.
+std::error_code PoolNesting::wait_for_room(PoolItem& item) noexcept {
   PoolCore& parent = *core_.parent();
-  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_, Arrival::from_queue);
-  if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
-  PoolItem item(*drain);
   PoolItem unused;
   SubPool& place = *self_;
   parent.lock();
   while (!place.linked && !parent.state().queue.will_have_room_for(item)) {
     if (parent.grow_queue(item)) continue;
     parent.unlock();
-    drain->call_off();
     return std::make_error_code(std::errc::not_enough_memory);
   }
   if (place.linked) {
     parent.unlock();
-    drain->call_off();
     return Errc::full;
   }
   unused = std::move(place.drain);
+  static_cast<DrainTask*>(item.job)->wait_in_queue();
   place.drain = std::move(item);
   place.slot = &place.drain;
   parent.state().waiters.blocked.push_back(place);
-  ++parent.state().waiters.blocked_count;
   core_.lock();
   ++core_.state().drains_blocked;
   core_.unlock();

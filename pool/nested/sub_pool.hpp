@@ -66,10 +66,11 @@ enum class Arrival : std::uint8_t {
 // sub-pool is left. Dropped without having run, it tells the sub-pool not to count on it.
 class DrainTask final : public detail::PoolJob {
  public:
-  DrainTask(const PoolCore& parent, SubPool& sub_pool, Arrival arrival) noexcept
-      : PoolJob(parent, Kind::drain), sub_pool_(sub_pool), arrival_(arrival) {
+  DrainTask(const PoolCore& parent, SubPool& sub_pool) noexcept
+      : PoolJob(parent, Kind::drain), sub_pool_(sub_pool) {
     sub_pool.keep();
   }
+  void wait_in_queue() noexcept { arrival_ = Arrival::from_queue; }
   // The sub-pool knows already that it will not take place.
   void call_off() noexcept { is_off_ = true; }
   [[nodiscard]] Settled settle(Outcome outcome) noexcept override;
@@ -82,7 +83,7 @@ class DrainTask final : public detail::PoolJob {
   void fail(std::exception_ptr /*exception*/) noexcept override {}
 
   SubPool& sub_pool_;
-  const Arrival arrival_;
+  Arrival arrival_ = Arrival::called;
   bool is_off_ = false;
   PoolCore* entered_ = nullptr;
   PoolJob* finished_ = nullptr;  // The sub-pool's job whose waiters are to be told.
@@ -100,20 +101,15 @@ class PoolNesting final : public Nesting {
 
   [[nodiscard]] std::error_code ask_for_worker(OnFull when_full) noexcept override
       WEFT_NOT_ANALYZED;
-  void lock_parents() noexcept override WEFT_NOT_ANALYZED;
-  void unlock_parents() noexcept override WEFT_NOT_ANALYZED;
-  [[nodiscard]] bool parent_is_closing() const noexcept override WEFT_NOT_ANALYZED;
-  [[nodiscard]] std::size_t available_in_parents() const noexcept override;
   void lock_with_sub_pools_closed(Close mode) noexcept override WEFT_NOT_ANALYZED;
-  [[nodiscard]] detail::WaitList take_waiting_sub_pools(Close mode) noexcept override
-      WEFT_NOT_ANALYZED;
 
  private:
   void move_in(PoolNesting& parent) WEFT_NOT_ANALYZED;  // Nobody else knows the new pool.
   void move_out(PoolCore& parent) noexcept;
+  void take_out_idle_sub_pools() noexcept WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code ask_once(OnFull when_full) noexcept WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code submit_drain(OnFull when_full) noexcept WEFT_NOT_ANALYZED;
-  [[nodiscard]] std::error_code wait_for_room() noexcept;
+  [[nodiscard]] std::error_code wait_for_room(detail::PoolItem& item) noexcept;
 
   PoolCore& core_;
   SubPool* self_ = nullptr;            // What this pool is to its parent.

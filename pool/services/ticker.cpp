@@ -16,7 +16,7 @@ namespace {
 void call_on_tick(PoolCore& core) noexcept {
   std::exception_ptr exception;
   try {
-    core.options().on_tick.call(core.stats());
+    core.options().on_tick.call(core.locked(&PoolState::read));
   } catch (...) {
     exception = std::current_exception();
   }

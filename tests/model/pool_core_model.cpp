@@ -125,12 +125,7 @@ class NoNesting final : public weft::pool::Nesting {
  public:
   explicit NoNesting(PoolCore& core) : core_(core) {}
   std::error_code ask_for_worker(OnFull /*when_full*/) noexcept override { return {}; }
-  void lock_parents() noexcept override {}
-  void unlock_parents() noexcept override {}
-  bool parent_is_closing() const noexcept override { return false; }
-  std::size_t available_in_parents() const noexcept override { return 0; }
   void lock_with_sub_pools_closed(Close /*mode*/) noexcept override { core_.lock(); }
-  weft::detail::WaitList take_waiting_sub_pools(Close /*mode*/) noexcept override { return {}; }
 
  private:
   PoolCore& core_;
@@ -206,13 +201,15 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
   void close_and_join() {
     if (perhaps()) world.await_parked(2);
     core->close(kMode);
-    may_begin = core->stats().busy;
+    may_begin = core->locked(&weft::pool::PoolState::read).busy;
     close_has_returned = true;
     // A call of a pool that may be destroyed would be a mistake of the caller's.
     for (std::uint32_t left = 0; (left = submitting.load(acquire)) != 0;) {
       weft::model::wait_in_kernel(submitting, left, weft::model::WaitEnd::by_wake);
     }
-    if (fault != kDestroysUnjoined) expect(core->join_until({}), "a join was given up");
+    if (fault != kDestroysUnjoined) {
+      expect(core->wait(weft::pool::Condition::joined, 0, {}), "a join was given up");
+    }
     delete core;
     for (unsigned i = spawn_count; i < kWorkers; ++i) places[i].send(Spawned::kLeave);
     for (auto& of_one : fates) {

@@ -42,7 +42,6 @@ struct Held {
     submitters.push_back(std::make_unique<Submitter>());
     Submitter& submitter = *submitters.back();
     submitter.slot = items.back().get();
-    ++state.waiters.blocked_count;
     state.waiters.blocked.push_back(submitter);
     return submitter;
   }
@@ -68,7 +67,7 @@ class Workers {
       return state.push(item);
     }
     if (!state.must_wait(item, 1)) return state.accept(item);
-    if (state.waiters.blocked_count < 3) held_.block();
+    if (state.waiters.blocked.size() < 3) held_.block();
   }
   void start_worker() {
     PoolState& state = held_.state;
