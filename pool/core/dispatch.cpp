@@ -1,9 +1,10 @@
 // Bringing tasks and workers together.
+#include <new>
+#include <system_error>
 #include <utility>
-#include <weft/this_fiber.hpp>
+#include <weft/detail/waist.hpp>
 
 #include "pool/core/pool_core.hpp"
-#include "pool/core/spawn_fiber.hpp"
 
 namespace weft::pool {
 
@@ -77,14 +78,40 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
 
 std::error_code PoolCore::start_worker() noexcept {
   state_.workers.begin_start();
+  const std::error_code error = spawn_user(bodies_.worker);
+  if (error) {
+    state_.workers.fail_start();
+    run_stranded_tasks();
+  }
+  return error;
+}
+
+std::error_code PoolCore::start_background(BackgroundFiber& fiber,
+                                           BackgroundFiber::Body body) noexcept {
+  fiber.begin();
+  const std::error_code error = spawn_user(body);
+  if (error) {
+    fiber.end();
+    run_stranded_tasks();
+  }
+  return error;
+}
+
+std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
+  SpawnOptions options{.stack_size = options_.stack_size, .name = options_.name};
+  if (options_.name.empty()) options.name = "pool";
+  std::error_code error;
   ++state_.users;
   lock_.unlock();
-  const std::error_code error = spawn_fiber(options_, [this] { bodies_.worker(*this); });
+  try {
+    detail::spawn(detail::Task([this, body] { body(*this); }), options);
+  } catch (const std::system_error& refusal) {
+    error = refusal.code();
+  } catch (const std::bad_alloc&) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
   lock_.lock();
-  if (!error) return {};
-  --state_.users;
-  state_.workers.fail_start();
-  run_stranded_tasks();
+  if (error) --state_.users;
   return error;
 }
 
@@ -142,25 +169,7 @@ void PoolCore::shrink_slots(std::size_t weight) noexcept {
   match_up();
 }
 
-// ---- Background fibers
-
-std::error_code PoolCore::start_background(BackgroundFiber& fiber,
-                                           BackgroundFiber::Body body) noexcept {
-  fiber.begin();
-  ++state_.users;
-  lock_.unlock();
-  const std::error_code error = spawn_fiber(options_, [this, body] { body(*this); });
-  lock_.lock();
-  if (!error) return {};
-  // Others may have relied on it, or have closed the pool.
-  fiber.end();
-  --state_.users;
-  Effects effects;
-  state_.tell(effects);
-  unlock(effects);
-  lock_.lock();
-  return error;
-}
+// ---- For fibers of the pool
 
 void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
   Waiter self;

@@ -146,8 +146,8 @@ class PoolCore {
   // Requires the lock; releases it meanwhile. Makes room for `item` in the queue's memory. False
   // when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Requires the lock; releases it meanwhile. Tasks may have been accepted in reliance on a worker
-  // that could not be started. If no other lives, the caller runs them in its place.
+  // Requires the lock; releases it meanwhile. Others may have relied on a fiber that could not be
+  // started. If no worker lives, the caller runs the tasks that were accepted.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // Requires the lock; releases it meanwhile. Starts a background fiber as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
@@ -193,6 +193,10 @@ class PoolCore {
   // from being started.
   [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
+  // Starts a fiber of the pool, which is a user of it. Returns what kept it from being started: a
+  // pool answers with codes where weft::go() throws.
+  [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
+      WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept
       WEFT_REQUIRES(lock_);
 

@@ -24,16 +24,18 @@ void report_thrown(const PoolOptions& options, const std::exception_ptr& excepti
          {.pool = options.name, .number = number, .type = type, .fiber = this_fiber::id()});
 }
 
-Outcome run_job(const PoolOptions& options, detail::PoolJob& job, std::uint64_t number) noexcept {
-  const Outcome outcome = job.execute();
-  if (outcome != Outcome::failed || !job.is_unwatched()) return outcome;
+void report_thrown_by(const PoolOptions& options, detail::PoolJob& job,
+                      std::uint64_t number) noexcept {
   const auto [exception, type] = job.take_exception();
   if (exception) report_thrown(options, exception, number, type);
-  return outcome;
 }
 
 Outcome run(const PoolOptions& options, PoolItem& item, std::uint64_t number) noexcept {
-  if (item.job != nullptr) return run_job(options, *item.job, number);
+  if (detail::PoolJob* const job = item.job) {
+    const Outcome outcome = job->execute();
+    if (outcome == Outcome::failed && job->is_unwatched()) report_thrown_by(options, *job, number);
+    return outcome;
+  }
   std::exception_ptr exception;
   WEFT_TRY {
     item.task.run();
@@ -117,9 +119,7 @@ bool PoolCore::end_attributes(detail::TaskAttributes& attributes) noexcept {
 }
 
 void PoolCore::report_lost(detail::PoolJob& job, const Worker& self) const noexcept {
-  if (self.outcome != Outcome::failed) return;
-  const auto [exception, type] = job.take_exception();
-  if (exception) report_thrown(options_, exception, self.number, type);
+  if (self.outcome == Outcome::failed) report_thrown_by(options_, job, self.number);
 }
 
 }  // namespace weft::pool

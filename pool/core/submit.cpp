@@ -200,15 +200,14 @@ void PoolCore::stamp(PoolItem& item) const noexcept {
 }
 
 detail::AttributedTask& PoolCore::take_spare_task() {
-  lock_.lock();
-  detail::TaskAttributes* const spare = spares_;
-  if (spare != nullptr) {
-    spares_ = spare->next;
-    --spare_count_;
+  {
+    const detail::SpinGuard guard(lock_);
+    if (spares_ != nullptr) {
+      --spare_count_;
+      return static_cast<detail::AttributedTask&>(*std::exchange(spares_, spares_->next)->job);
+    }
   }
-  lock_.unlock();
-  if (spare == nullptr) return *new detail::AttributedTask(root_);
-  return static_cast<detail::AttributedTask&>(*spare->job);
+  return *new detail::AttributedTask(root_);
 }
 
 }  // namespace weft::pool

@@ -203,11 +203,10 @@ PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
     if (!settled.is_unused) finished_ = nullptr;
   }
   if (entered_ != nullptr) {
-    PoolCore& core = *std::exchange(entered_, nullptr);
-    core.lock();
-    --core.state().users;
-    core.state().tell(effects);
-    core.unlock();
+    std::exchange(entered_, nullptr)->locked([&effects](PoolState& state) {
+      --state.users;
+      state.tell(effects);
+    });
   }
   return {.waiters = effects.take(), .is_unused = true};
 }

@@ -36,21 +36,15 @@ void leave(PoolCore& core) noexcept {
 }  // namespace
 
 PoolCore* SubPool::enter() noexcept {
-  lock_.lock();
-  PoolCore* const core = has_ended_ ? nullptr : &core_;
-  if (core != nullptr) {
-    core->lock();
-    ++core->state().users;
-    core->unlock();
-  }
-  lock_.unlock();
-  return core;
+  const detail::SpinGuard guard(lock_);
+  if (has_ended_) return nullptr;
+  core_.locked([](PoolState& state) { ++state.users; });
+  return &core_;
 }
 
 void SubPool::detach() noexcept {
-  lock_.lock();
+  const detail::SpinGuard guard(lock_);
   has_ended_ = true;
-  lock_.unlock();
 }
 
 // ---- The life of a sub-pool at its parent's
@@ -83,8 +77,8 @@ void PoolNesting::move_in(PoolNesting& parent) {
 // After the sub-pool was closed and joined.
 void PoolNesting::move_out(PoolCore& parent) noexcept {
   self_->detach();
-  (void)core_.wait(Condition::joined, 0,
-                   {});  // Callers that have entered leave; later ones find nobody.
+  // Callers that have entered leave; later ones find nobody.
+  (void)core_.wait(Condition::joined, 0, {});
   PoolItem unused;
   parent.lock();
   if (self_->linked) parent.state().waiters.blocked.erase(*self_);
@@ -215,9 +209,7 @@ std::error_code PoolNesting::wait_for_room(PoolItem& item) noexcept {
   place.drain = std::move(item);
   place.slot = &place.drain;
   parent.state().waiters.blocked.push_back(place);
-  core_.lock();
-  ++core_.state().drains_blocked;
-  core_.unlock();
+  core_.locked([](PoolState& state) { ++state.drains_blocked; });
   parent.match_up();  // There may be room by now.
   return Errc::full;
 }

@@ -46,7 +46,6 @@ void at_fork(void (*)(), void (*)(), void (*)()) {}
 #include "pool/queue/key_table.cpp"
 #include "pool/queue/pool_job.cpp"
 #include "pool/queue/segment_queue.cpp"
-#include "pool/queue/task_attributes.cpp"
 #include "pool/queue/task_queue.cpp"
 #undef is_tracing
 
