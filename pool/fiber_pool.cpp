@@ -43,8 +43,9 @@ void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-std::unique_ptr<pool::PoolCore> make_core(PoolOptions options, pool::PoolCore* parent) {
-  auto core = std::make_unique<pool::PoolCore>(pool::checked(std::move(options)), kBodies, parent);
+std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
+  pool::check(options);
+  auto core = std::make_unique<pool::PoolCore>(std::move(options), kBodies, parent);
   core->set_nesting(std::make_unique<pool::PoolNesting>(*core));
   return core;
 }

@@ -60,7 +60,7 @@ void check_growth(const PoolOptions& options) {
 
 }  // namespace
 
-PoolOptions checked(PoolOptions options) {
+void check(const PoolOptions& options) {
   const Requirements require{options};
   check_growth(options);
   require.at_least(options.capacity, 1, "capacity");
@@ -82,7 +82,6 @@ PoolOptions checked(PoolOptions options) {
           "on_tick has a period and nothing to call");
   require.at_most(options.stack_size, kMaxStackSize, "stack_size");
   if (options.parent != nullptr) check_sub_pool(options);
-  return options;
 }
 
 }  // namespace weft::pool

@@ -5,7 +5,7 @@
 
 namespace weft::pool {
 
-// The options as they are. Throws std::invalid_argument that names the one that cannot be.
-[[nodiscard]] PoolOptions checked(PoolOptions options);
+// Throws std::invalid_argument that names the option that cannot be.
+void check(const PoolOptions& options);
 
 }  // namespace weft::pool

@@ -23,8 +23,6 @@ struct Counters {
                                          : drains_over);
     }
   }
-  // Of what is or was in the queue, or ran.
-  [[nodiscard]] std::uint64_t submitted_by_users() const noexcept { return submitted - drains; }
   // Whether somebody may have waited for as many as have ended. It may be too early, if who waited
   // has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }

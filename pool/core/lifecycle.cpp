@@ -9,17 +9,14 @@ namespace weft::pool {
 
 using detail::Waiter;
 
-PoolCore::PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent)
+PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent)
     : options_(std::move(options)),
       bodies_(bodies),
       timings_(options_.timings ? std::make_unique<TimingBook>() : nullptr),
       parent_(parent),
       root_(parent == nullptr ? *this : parent->root_),
       state_(options_, parent != nullptr) {
-  if (options_.prealloc) {
-    const std::size_t most = options_.capacity + options_.queue_capacity;
-    state_.queue.begin_with(most);
-  }
+  if (options_.prealloc) state_.queue.begin_with(options_.capacity + options_.queue_capacity);
 }
 
 PoolCore::~PoolCore() {
@@ -32,8 +29,12 @@ PoolCore::~PoolCore() {
 
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
-  if (options_.prealloc) error = reserve_queue();
   lock_.lock();
+  // Its ring is lost when what it holds is dropped.
+  const bool has_ring = !state_.queue.empty() || state_.queue.has_room_for_plain();
+  if (options_.prealloc && !has_ring && !grow_queue({})) {
+    error = std::make_error_code(std::errc::not_enough_memory);
+  }
   if (options_.prestart) {
     while (!error && state_.workers.live() < state_.kept_workers()) error = start_worker();
   }
@@ -42,15 +43,6 @@ std::error_code PoolCore::start() noexcept {
   }
   lock_.unlock();
   return error;
-}
-
-// Its ring is lost when what it holds is dropped.
-std::error_code PoolCore::reserve_queue() noexcept {
-  lock_.lock();
-  const bool has_ring =
-      !state_.queue.empty() || state_.queue.has_room_for_plain() || grow_queue({});
-  lock_.unlock();
-  return has_ring ? std::error_code() : std::make_error_code(std::errc::not_enough_memory);
 }
 
 void PoolCore::close(Close mode) noexcept {
@@ -133,7 +125,6 @@ void PoolCore::release_pause(std::uint64_t number) noexcept {
   end_pause_if(state_.release_pause(number));
 }
 
-// Requires the lock, and releases it.
 void PoolCore::end_pause_if(bool is_over) noexcept {
   if (!is_over) return lock_.unlock();
   Effects effects;

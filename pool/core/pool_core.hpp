@@ -35,7 +35,7 @@ class PoolCore {
     BackgroundFiber::Body ticker;
   };
 
-  PoolCore(PoolOptions options, const Bodies& bodies, PoolCore* parent);
+  PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent);
   ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
@@ -114,7 +114,8 @@ class PoolCore {
   // Runs tasks, each kept in `item`, until the calling worker has been retired: it is to leave().
   void work(detail::PoolItem& item) noexcept;
 
-  // --- For nested/ and services/, which have the lock in their hands ---
+  // --- For nested/ and services/, which have the lock in their hands. What requires it, and may
+  // have to do what must not be done under it, releases it meanwhile. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
@@ -128,11 +129,9 @@ class PoolCore {
   // the pool, and not those of the chain.
   void lock_from_root() noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED;
   void unlock_to_root() noexcept WEFT_RELEASES(lock_) WEFT_NOT_ANALYZED;
-  // Requires the lock.
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
-  // Requires the lock, and releases it. Brings tasks, workers, blocked submitters and those who
-  // want slots back together after a change that was not a finished task. What must not be done
-  // under the lock is done without it, as what the change asked for, and all is looked at again.
+  // Brings tasks, workers, blocked submitters and those who want slots back together after a change
+  // that was not a finished task, and does what that asked for.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;
@@ -143,19 +142,18 @@ class PoolCore {
   // go by it.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item) noexcept
       WEFT_NOT_ANALYZED;
-  // Requires the lock; releases it meanwhile. Makes room for `item` in the queue's memory. False
-  // when there is none.
+  // Makes room for `item` in the queue's memory. False when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Requires the lock; releases it meanwhile. Others may have relied on a fiber that could not be
-  // started. If no worker lives, the caller runs the tasks that were accepted.
+  // Others may have relied on a fiber that could not be started. If no worker lives, the caller
+  // runs the tasks that were accepted.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
-  // Requires the lock; releases it meanwhile. Starts a background fiber as a user of the pool.
+  // Starts a background fiber as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
                                                  BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
-  // Requires the lock; releases it while the caller, a background fiber, sleeps.
+  // Of a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
-  // The last access of a user to the pool: releases the lock, which it requires.
+  // The last access of a user to the pool.
   void leave() noexcept WEFT_RELEASES(lock_);
 
   // --- run_task.cpp ---
@@ -166,9 +164,8 @@ class PoolCore {
   // Always inlined: of each task's way.
   [[gnu::always_inline]] inline void execute_untraced(detail::PoolItem& item,
                                                       Worker& self) noexcept;
-  // Requires the lock. A task has ended, whose slot is still counted: its job is settled, and the
-  // slot is free. Releases the lock meanwhile if nobody else knows of the job: its end calls what
-  // is the user's.
+  // A task has ended, whose slot is still counted: its job is settled, and the slot is free.
+  // Releases the lock meanwhile if nobody else knows of the job: its end calls what is the user's.
   void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // The same in parts. Returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept
@@ -183,12 +180,12 @@ class PoolCore {
  private:
   // Calls a worker for what has been accepted, if one is to be called.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
-  // submit.cpp. Requires the lock, and releases it.
+  // submit.cpp
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item) WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code refuse(const detail::PoolItem& item, std::error_code why) noexcept
       WEFT_RELEASES(lock_);
 
-  // dispatch.cpp. Require the lock; release it meanwhile.
+  // dispatch.cpp. They release the lock meanwhile.
   // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
   // from being started.
   [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
@@ -208,7 +205,6 @@ class PoolCore {
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
 
   // lifecycle.cpp
-  [[nodiscard]] std::error_code reserve_queue() noexcept;
   void end_pause_if(bool is_over) noexcept WEFT_RELEASES(lock_);
   // The nesting takes this pool's lock, which it does not know by name.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {

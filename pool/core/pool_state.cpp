@@ -129,7 +129,9 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
 void PoolState::tell(Effects& effects) noexcept {
   tell_counted(effects);
   for (const Condition each : {Condition::idle, Condition::paused, Condition::joined}) {
-    if (const auto told = answer(each, 0)) effects.end_waits(waiters.of(each), *told);
+    detail::WaitList& waiting = waiters.of(each);
+    if (waiting.empty()) continue;
+    if (const auto told = answer(each, 0)) effects.end_waits(waiting, *told);
   }
   if (is_joined()) effects.end_waits(waiters.of(Condition::counted), false);
   if (only_ticker_is_left()) ticker.wake(effects);
@@ -264,7 +266,7 @@ PoolStats PoolState::read() const noexcept {
   stats.queued = queue.size();
   stats.blocked = waiters.parked;
   stats.in_sub_pools = counters.drains - counters.drains_over;
-  stats.submitted = counters.submitted_by_users();
+  stats.submitted = counters.submitted - counters.drains;
   stats.completed = counters.completed;
   stats.failed = counters.failed;
   stats.cancelled = counters.cancelled;

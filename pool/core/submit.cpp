@@ -184,7 +184,6 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
   return pushed;
 }
 
-// Requires the lock, and releases it.
 std::error_code PoolCore::refuse(const PoolItem& item, std::error_code why) noexcept {
   if (!TaskQueue::is_drain(item)) ++state_.counters.rejected;
   lock_.unlock();

@@ -31,7 +31,7 @@ void PoolCore::work(PoolItem& item) noexcept {
   }
 }
 
-// Requires the lock. The way of most tasks: a plain one has ended, and a plain one is next. False,
+// The way of most tasks: a plain one has ended, and a plain one is next. False,
 // and nothing has happened, if more is to be done: by end_task() and next_task().
 inline bool PoolCore::go_on(Worker& self, PoolItem& item) noexcept {
   if (item.job != nullptr || timings_ != nullptr || !state_.needs_only_pop()) return false;
@@ -40,8 +40,8 @@ inline bool PoolCore::go_on(Worker& self, PoolItem& item) noexcept {
   return true;
 }
 
-// Requires the lock, and releases it. True with a task to run, whose slot is counted as running;
-// false when the worker has been retired, and its slot is no longer counted as live.
+// True with a task to run, whose slot is counted as running; false when the worker has been
+// retired, and its slot is no longer counted as live.
 //
 // The waiters of a finished job are woken once its slot has been used otherwise or is free: so
 // who waits for a task can count on its slot.
@@ -97,7 +97,7 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
   }
 }
 
-// Requires the lock, and releases it. False if the worker was retired meanwhile.
+// False if the worker was retired meanwhile.
 bool PoolCore::idle(Worker& self) noexcept {
   self.starting = true;  // By the time it comes back.
   state_.workers.go_idle(self);
@@ -105,8 +105,8 @@ bool PoolCore::idle(Worker& self) noexcept {
   return !self.retired;
 }
 
-// Requires the lock, and has released it meanwhile, for what must not be done under it. The worker
-// is counted as starting, since it will look for a task again.
+// For what must not be done under the lock. The worker is counted as starting, since it will look
+// for a task again.
 void PoolCore::step_out(Worker& self) noexcept {
   state_.workers.depart();
   self.starting = true;

@@ -52,7 +52,11 @@ void SubPool::detach() noexcept {
 PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
   if (core.parent() == nullptr) return;
   self_ = new SubPool(core);
-  move_in(static_cast<PoolNesting&>(core.parent()->nesting()));
+  parent_ = &static_cast<PoolNesting&>(core.parent()->nesting());
+  const detail::SpinGuard guard(core.parent()->spin_lock());
+  self_->next_sub_pool = std::exchange(parent_->first_sub_pool_, self_);
+  if (self_->next_sub_pool != nullptr) self_->next_sub_pool->previous_sub_pool = self_;
+  core.state().closed = core.state().closing = core.parent()->state().closing;
 }
 
 PoolNesting::~PoolNesting() {
@@ -62,16 +66,6 @@ PoolNesting::~PoolNesting() {
                "weft: pool '%s' ends before its sub-pools: they have to be destroyed first\n",
                core_.options().name.c_str());
   std::abort();
-}
-
-void PoolNesting::move_in(PoolNesting& parent) {
-  parent_ = &parent;
-  PoolCore& of_parent = parent.core_;
-  of_parent.lock();
-  self_->next_sub_pool = std::exchange(parent.first_sub_pool_, self_);
-  if (self_->next_sub_pool != nullptr) self_->next_sub_pool->previous_sub_pool = self_;
-  core_.state().closed = core_.state().closing = of_parent.state().closing;
-  of_parent.unlock();
 }
 
 // After the sub-pool was closed and joined.

@@ -94,8 +94,9 @@ class DrainTask final : public detail::PoolJob {
 // locks is left out of the analysis, which knows the locks of two pools by name and no chain.
 class PoolNesting final : public Nesting {
  public:
-  // Moves in with the parent, if the pool has one. Throws std::bad_alloc.
-  explicit PoolNesting(PoolCore& core);
+  // Moves in with the parent, if the pool has one; nobody else knows the new pool. Throws
+  // std::bad_alloc.
+  explicit PoolNesting(PoolCore& core) WEFT_NOT_ANALYZED;
   // After the pool was closed and joined.
   ~PoolNesting() override;
 
@@ -104,7 +105,6 @@ class PoolNesting final : public Nesting {
   void lock_with_sub_pools_closed(Close mode) noexcept override WEFT_NOT_ANALYZED;
 
  private:
-  void move_in(PoolNesting& parent) WEFT_NOT_ANALYZED;  // Nobody else knows the new pool.
   void move_out(PoolCore& parent) noexcept;
   void take_out_idle_sub_pools() noexcept WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code ask_once(OnFull when_full) noexcept WEFT_NOT_ANALYZED;

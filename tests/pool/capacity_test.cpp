@@ -245,8 +245,8 @@ FIBER_TEST_CASE("a larger capacity lets queued tasks and blocked submitters in a
 FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queue has to grow") {
   Event release;
   std::atomic<int> ran{0};
-  // 32 tasks are what the queue has memory for at first.
-  FiberPool pool({.capacity = 1, .queue_capacity = 32});
+  // 16 and 32 tasks are what the queue has memory for after it has grown once.
+  FiberPool pool({.capacity = 1, .queue_capacity = 48});
   const auto submit_one = [&] {
     CHECK(pool.submit([&] {
       release.wait();
@@ -255,7 +255,7 @@ FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queu
   };
   submit_one();
   wait_until_true([&] { return pool.stats().busy == 1; });
-  for (int i = 0; i < 32; ++i) submit_one();
+  for (int i = 0; i < 48; ++i) submit_one();
   std::vector<JoinHandle<void>> submitters;
   for (int i = 0; i < 6; ++i) submitters.push_back(spawn(submit_one));
   wait_until_true([&] { return pool.stats().blocked == 6; });
@@ -264,21 +264,21 @@ FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queu
   release.set();
   for (auto& submitter : submitters) submitter.join();
   pool.wait_idle();
-  CHECK(ran.load() == 39);
+  CHECK(ran.load() == 55);
 }
 
 FIBER_TEST_CASE("who is blocked is let in by workers that leave, also when the queue has to grow") {
   std::vector<Event> release(8);
   std::atomic<int> ran{0};
-  FiberPool pool({.capacity = 8, .queue_capacity = 36});
+  FiberPool pool({.capacity = 8, .queue_capacity = 52});
   for (Event& each : release) CHECK(pool.submit([&] { each.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 8; });
-  // 32 tasks are what the queue has memory for at first.
-  for (int i = 0; i < 32; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
+  // 16 and 32 tasks are what the queue has memory for after it has grown once.
+  for (int i = 0; i < 48; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
   pool.resize(1);
   auto blocked = spawn([&] { CHECK(pool.submit([&] { ran.fetch_add(1); })); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
-  // Four leave and pop nothing; then 4 + 32 are below 1 + 36.
+  // Four leave and pop nothing; then 4 + 48 are below 1 + 52.
   for (int i = 0; i < 4; ++i) release[static_cast<std::size_t>(i)].set();
   wait_until_true([&] { return pool.stats().blocked == 0; });
   CHECK(pool.stats().busy == 4);
@@ -286,7 +286,7 @@ FIBER_TEST_CASE("who is blocked is let in by workers that leave, also when the q
   for (Event& each : release) each.set();
   blocked.join();
   pool.wait_idle();
-  CHECK(ran.load() == 33);
+  CHECK(ran.load() == 49);
 }
 
 FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
