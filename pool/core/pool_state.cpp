@@ -128,11 +128,16 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
 
 void PoolState::tell(Effects& effects) noexcept {
   tell_counted(effects);
-  for (const Condition each : {Condition::idle, Condition::paused, Condition::joined}) {
-    detail::WaitList& waiting = waiters.of(each);
-    if (waiting.empty()) continue;
-    if (const auto told = answer(each, 0)) effects.end_waits(waiting, *told);
-  }
+  const auto tell_of = [&](Condition condition) {
+    detail::WaitList& waiting = waiters.of(condition);
+    if (waiting.empty()) [[likely]]
+      return;
+    if (const auto told = answer(condition, 0)) effects.end_waits(waiting, *told);
+  };
+  tell_of(Condition::idle);
+  tell_of(Condition::paused);
+  if (!closed) return;
+  tell_of(Condition::joined);
   if (is_joined()) effects.end_waits(waiters.of(Condition::counted), false);
   if (only_ticker_is_left()) ticker.wake(effects);
 }
