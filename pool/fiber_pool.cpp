@@ -29,7 +29,6 @@ void run_worker(pool::PoolCore& core) {
   core.work(item);
   registration.give_slot_up();
   detail::destroy_locals();  // A join waits for them, too.
-  core.lock();
   core.leave();
 }
 

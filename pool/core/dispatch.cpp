@@ -177,7 +177,7 @@ void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
   lock_.lock();
 }
 
-void PoolCore::leave() noexcept {
+void PoolCore::unlock_and_leave() noexcept {
   Effects effects;
   --state_.users;
   state_.tell(effects);

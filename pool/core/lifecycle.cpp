@@ -69,7 +69,6 @@ void PoolCore::close(Close mode) noexcept {
   if (stays) {
     lock_.lock();
     match_up();
-    lock_.lock();
     leave();
   }
   (void)running.request_stop();  // Calls what users have registered.

@@ -154,7 +154,11 @@ class PoolCore {
   // Of a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
   // The last access of a user to the pool.
-  void leave() noexcept WEFT_RELEASES(lock_);
+  void leave() noexcept {
+    lock_.lock();
+    unlock_and_leave();
+  }
+  void unlock_and_leave() noexcept WEFT_RELEASES(lock_);
 
   // --- run_task.cpp ---
 
@@ -201,7 +205,6 @@ class PoolCore {
   [[nodiscard]] bool go_on(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
   void step_out(Worker& self) noexcept WEFT_RELEASES(lock_);
-  [[nodiscard]] bool idle(Worker& self) noexcept WEFT_RELEASES(lock_);
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
 
   // lifecycle.cpp

@@ -126,7 +126,6 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   // Submitters behind one that was too heavy may fit, and later ones with its key.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
-  lock_.lock();
   leave();
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }

@@ -91,18 +91,13 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
       try_reaper = !start_background(state_.reaper, bodies_.reaper);
       continue;
     } else {
-      if (!idle(self)) return false;
+      self.starting = true;  // By the time it comes back.
+      state_.workers.go_idle(self);
+      detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
+      if (self.retired) return false;
     }
     lock_.lock();
   }
-}
-
-// False if the worker was retired meanwhile.
-bool PoolCore::idle(Worker& self) noexcept {
-  self.starting = true;  // By the time it comes back.
-  state_.workers.go_idle(self);
-  detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
-  return !self.retired;
 }
 
 // For what must not be done under the lock. The worker is counted as starting, since it will look

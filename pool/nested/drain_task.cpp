@@ -177,10 +177,7 @@ class Drain {
 
 DrainTask::~DrainTask() {
   if (finished_ != nullptr) finished_->release_reference();
-  if (entered_ != nullptr) {
-    entered_->lock();
-    entered_->leave();
-  }
+  if (entered_ != nullptr) entered_->leave();
   sub_pool_.release();
 }
 
@@ -222,7 +219,6 @@ void DrainTask::drop_callable() noexcept {
     core->state().workers.fail_start();
   }
   core->match_up();
-  core->lock();
   core->leave();
 }
 

@@ -28,11 +28,6 @@ SubPool* enter_first(SubPool* sub_pool, PoolCore*& core) noexcept {
   return sub_pool;
 }
 
-void leave(PoolCore& core) noexcept {
-  core.lock();
-  core.leave();
-}
-
 }  // namespace
 
 PoolCore* SubPool::enter() noexcept {
@@ -100,7 +95,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core_.lock();
       sub_pool = enter_first(sub_pool->next_sub_pool, core);
       core_.unlock();
-      leave(*told);
+      told->leave();
       core_.lock();
     }
   } while (!state.closing);  // Opened again meanwhile, as sub-pools may have been since.

@@ -38,7 +38,6 @@ void run_autoscaler(PoolCore& core) {
   state.autoscaler.end();
   state.set_limit(state.workers.limit());
   core.match_up();  // Of a closed pool: what is still queued has no limit any more.
-  core.lock();
   core.leave();
 }
 

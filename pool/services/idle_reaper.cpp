@@ -67,7 +67,7 @@ void run_idle_reaper(PoolCore& core) {
   }
   // Under the same hold of the lock as the look at the idle workers.
   state.reaper.end();
-  core.leave();
+  core.unlock_and_leave();
 }
 
 }  // namespace weft::pool

@@ -46,7 +46,7 @@ void run_ticker(PoolCore& core) {
     if (at_end && state.only_ticker_is_left() && state.counters.submitted == submitted) break;
   }
   state.ticker.end();
-  core.leave();
+  core.unlock_and_leave();
 }
 
 }  // namespace weft::pool

@@ -134,7 +134,6 @@ void no_body(PoolCore& /*core*/) {}
 void run_worker(PoolCore& core) {
   PoolItem item;
   core.work(item);
-  core.lock();
   core.leave();
 }
 constexpr PoolCore::Bodies kBodies{
