@@ -58,9 +58,8 @@ class Service final : public jobs::Jobs::CallbackService {
   grpc::ServerUnaryReactor* Run(grpc::CallbackServerContext*, const jobs::Job* job,
                                 jobs::Done*) override {
     auto* const call = new Call(*job);
-    if (!pool_.try_submit([call] { call->run(); })) {
+    if (!pool_.try_submit([call] { call->run(); }))
       call->Finish({StatusCode::RESOURCE_EXHAUSTED, "try again later"});
-    }
     return call;
   }
 
@@ -105,9 +104,8 @@ grpc::Status ask(jobs::Jobs::Stub& stub, grpc::ClientContext& context, unsigned 
 int call(const std::string& address, std::size_t room) {
   const auto stub =
       jobs::Jobs::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
-  const std::size_t calls = room + 20;
-  std::vector<grpc::ClientContext> contexts(calls);
-  weft::Channel<StatusCode> ends(calls);
+  std::vector<grpc::ClientContext> contexts(room + 20);
+  weft::Channel<StatusCode> ends(contexts.size());
   weft::WaitGroup all;
   for (auto& context : contexts) {
     all.go([&] { (void)ends.send(ask(*stub, context, 3'600'000).error_code()); });

@@ -73,12 +73,9 @@ class RedisWorker {
 
   void do_job(const std::string& id, const std::string& job, bool again) {
     try {
-      if (again && deliveries(id) > options_.tries) {
-        redis_.ask({"XADD", kDead, "*", "job", job});
-        acknowledge(id);
-      } else {
-        attempt(id, job);
-      }
+      const bool is_dead = again && deliveries(id) > options_.tries;
+      if (is_dead) redis_.ask({"XADD", kDead, "*", "job", job});
+      if (is_dead || attempt(id, job)) redis_.ask({"EVAL", kAcknowledge, "1", kStream, kGroup, id});
     } catch (const RedisError& error) {  // Not acknowledged: it is taken over later.
       std::fprintf(stderr, "job %s: %s\n", id.c_str(), error.what());
     }
@@ -86,20 +83,16 @@ class RedisWorker {
     running_.erase(id);
   }
 
-  void attempt(const std::string& id, const std::string& job) {
+  // False if it has failed. Then whoever asks next may have it: it counts as long abandoned.
+  bool attempt(const std::string& id, const std::string& job) {
     try {
       work_(job);
+      return true;
     } catch (const std::exception&) {
-      // Whoever asks next may have it: it counts as long abandoned.
       redis_.ask({"XCLAIM", kStream, kGroup, options_.name, "0", id, "IDLE",
                   std::to_string(options_.abandoned_ms), "JUSTID"});
-      return;
+      return false;
     }
-    acknowledge(id);
-  }
-
-  void acknowledge(const std::string& id) {
-    redis_.ask({"EVAL", kAcknowledge, "1", kStream, kGroup, id});
   }
 
   // How often the job has been handed out.

@@ -102,17 +102,13 @@ class Service {
     const auto [body, error] = request.read_all();
     if (error) return;  // The server answers for us.
     const json note = json::parse(body, nullptr, false);
-    if (!note.is_object() || !note.contains("text") || !note["text"].is_string()) {
-      return answer(response, 400, {{"error", "an object with a text is needed"}});
-    }
-    const auto text = note["text"].get<std::string>();
-    if (text.find('\0') != std::string::npos) {  // Not every store has a place for it.
-      return answer(response, 400, {{"error", "a text without NUL is needed"}});
-    }
+    const json text = note.is_object() ? note.value("text", json()) : json();
+    // Not every store has a place for a zero.
+    if (!text.is_string() || text.get_ref<const std::string&>().find('\0') != std::string::npos)
+      return answer(response, 400, {{"error", "an object with a text without NUL is needed"}});
     answer(response, 201, to_json({store_->add(text, request.context()), text}));
   }
 
-  // In the format of Prometheus.
   void show_metrics(Response& response) {
     std::string text;
     const auto put = [&text](const std::string& name, std::uint64_t value) {
@@ -120,9 +116,8 @@ class Service {
     };
     const weft::http::ServerStats seen = server->stats();
     const weft::PoolStats pool = pool_.stats();
-    for (std::size_t i = 2; i < answers_.size(); ++i) {
+    for (std::size_t i = 2; i < answers_.size(); ++i)
       put("http_answers_total{class=\"" + std::to_string(i) + "xx\"}", answers_[i]);
-    }
     put("http_requests_total", seen.requests);
     put("http_refused_total", seen.refused);
     put("http_malformed_total", seen.malformed);
