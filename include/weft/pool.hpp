@@ -272,8 +272,6 @@ class FiberPool {
   [[nodiscard]] const pool::PoolCore& root() const noexcept;
   [[nodiscard]] detail::PoolEntry entry() const noexcept { return detail::PoolEntry(*core_); }
   void check(const Accepted& accepted) const { entry().throw_if_refused(accepted); }
-  template <class Wait>
-  [[nodiscard]] bool wait_within_scope(const Until& until, Wait wait) const;
 
   struct CloseOnStop {
     FiberPool* pool;
