@@ -1,15 +1,20 @@
 // Beast's WebSocket behind our HTTP server, and over TLS.
+#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 #include <weft/asio/http.hpp>
+#include <weft/asio/websocket.hpp>
 #include <weft/go.hpp>
 #include <weft/http/server.hpp>
+#include <weft/this_fiber.hpp>
 #if defined(WEFT_TEST_SSL)
 #include <weft/tls/http.hpp>
 #include <weft/tls/stream.hpp>
@@ -73,6 +78,57 @@ void chat(http::Request& request, http::Response& response) {
   if (refused) response.set_status(426);
 }
 
+// An echo that is idle between two messages.
+void chat_or_idle(http::Request& request, http::Response& response) {
+  using Socket = websocket::stream<asio::IdleStream>;
+  const auto talk = [head = asio::to_beast(request),
+                     socket = std::shared_ptr<Socket>()](http::Upgraded upgraded) mutable {
+    boost::system::error_code error;
+    spawn(kLarge, [&] {
+      const bool is_open = socket != nullptr;
+      if (!is_open) socket = std::make_shared<Socket>(asio::FrameStream());
+      asio::FrameStream& frames = socket->next_layer().stream();
+      frames.resume(upgraded);
+      if (!is_open) {
+        socket->auto_fragment(false);
+        socket->accept(head, error);
+      }
+      if (upgraded.stop.stop_requested()) socket->close(websocket::close_code::going_away, error);
+      for (bool has_come = is_open || frames.has_more(); has_come && !error;
+           has_come = frames.has_more()) {
+        boost::beast::flat_buffer message;
+        socket->read(message, error);
+        if (!error) socket->write(message.data(), error);
+      }
+    }).join();
+    return error || upgraded.stop.stop_requested() ? net::Next::close : net::Next::idle;
+  };
+  if (response.upgrade({}, talk)) response.set_status(426);
+}
+
+constexpr std::string_view kHandshake =
+    "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+// As a client's, masked with zeros.
+std::string frame(int kind, std::string_view payload, bool is_last = true) {
+  std::string bytes(1, static_cast<char>((is_last ? 0x80 : 0) | kind));
+  const std::size_t size = payload.size();
+  if (size < 126) {
+    bytes += static_cast<char>(0x80 | size);
+  } else {
+    const int digits = size < 0x10000 ? 2 : 8;
+    bytes += static_cast<char>(0x80 | (digits == 2 ? 126 : 127));
+    for (int i = digits - 1; i >= 0; --i) bytes += static_cast<char>(size >> (8 * i) & 0xff);
+  }
+  return bytes.append(4, '\0').append(payload);
+}
+
+constexpr int kContinued = 0;
+constexpr int kText = 1;
+constexpr int kClose = 8;
+constexpr int kPing = 9;
+
 }  // namespace
 
 TEST_SUITE_BEGIN("asio/websocket");
@@ -93,10 +149,7 @@ FIBER_TEST_CASE("what a client has sent behind its handshake is heard") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   // "hello" in a masked frame; then a close.
-  send_text(stream, std::string("GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
-                                "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                                "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n") +
-                        std::string("\x81\x85\0\0\0\0hello\x88\x82\0\0\0\0\x03\xe8", 19));
+  send_text(stream, std::string(kHandshake) + frame(kText, "hello") + frame(kClose, "\x03\xe8"));
   const std::string head = receive_until(stream, "\r\n\r\n");
   CHECK(head.starts_with("HTTP/1.1 101 "));
   CHECK(head.find("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") != std::string::npos);
@@ -109,6 +162,64 @@ FIBER_TEST_CASE("a handshake that Beast refuses is answered by it") {
   send_text(stream,
             "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
   CHECK(receive_all(stream).starts_with("HTTP/1.1 400 "));
+}
+
+FIBER_TEST_CASE("a WebSocket whose client is silent has no fiber that runs and no stack") {
+  constexpr std::size_t kClients = 20;
+  HttpServer server(chat_or_idle);
+  std::vector<net::TcpStream> clients;
+  for (std::size_t i = 0; i < kClients; ++i) {
+    clients.push_back(server.connect());
+    send_text(clients.back(), kHandshake);
+    (void)receive_until(clients.back(), "\r\n\r\n");
+  }
+  for (const std::string_view word : {"once", "again"}) {
+    for (net::TcpStream& client : clients) {
+      send_text(client, frame(kText, word));
+      CHECK(receive_until(client, word).ends_with(word));
+    }
+    while (fibers_without_stack() < kClients) this_fiber::yield();
+  }
+  auto end = spawn([&] { CHECK(server.stop(Deadline::never())); });
+  for (net::TcpStream& client : clients) {
+    CHECK(receive_until(client, "\x03\xe9").ends_with("\x88\x02\x03\xe9"));  // Going away.
+    send_text(client, frame(kClose, "\x03\xe9"));
+    CHECK(receive_all(client).empty());
+  }
+  end.join();
+}
+
+FIBER_TEST_CASE("no frame is left waiting in a WebSocket that goes idle") {
+  const HttpServer server(chat_or_idle);
+  net::TcpStream stream = server.connect();
+  // With the handshake; two at once; of many lengths.
+  send_text(stream, std::string(kHandshake) + frame(kText, "early"));
+  (void)receive_until(stream, "\r\n\r\n");
+  CHECK(receive_until(stream, "early") ==
+        "\x81\x05"
+        "early");
+  send_text(stream, frame(kText, "a") + frame(kText, "") + frame(kText, "b"));
+  CHECK(receive_until(stream, "b") == std::string("\x81\x01"
+                                                  "a\x81\0\x81\x01"
+                                                  "b",
+                                                  8));
+  for (const std::size_t size :
+       {125U, 126U, 1533U, 2047U, 2048U, 2049U, 65'535U, 65'536U, 200'000U}) {
+    const std::string payload = std::string(size - 1, 'x') + "$";
+    send_text(stream, frame(kText, payload) + frame(kText, "!"));
+    CHECK(receive_until(stream, "$").ends_with(payload));
+    CHECK(receive_until(stream, "!") == "\x81\x01!");
+  }
+  // In parts, with a ping between them, byte by byte.
+  const std::string parts =
+      frame(kText, "one ", false) + frame(kPing, "p") + frame(kContinued, "two");
+  for (const char& byte : parts) send_text(stream, {&byte, 1});
+  CHECK(receive_until(stream, "two") == "\x8a\x01p\x81\x07one two");
+  // A ping alone is answered, too.
+  send_text(stream, frame(kPing, "?"));
+  CHECK(receive_until(stream, "?") == "\x8a\x01?");
+  send_text(stream, frame(kText, "last"));
+  CHECK(receive_until(stream, "last") == "\x81\x04last");
 }
 
 #if defined(WEFT_TEST_SSL)
@@ -138,6 +249,17 @@ struct Secrets {
 FIBER_TEST_CASE("the same over TLS") {
   const Secrets secrets;
   const HttpServer server(chat, {.secure = tls::server_layer(secrets.server)});
+  spawn(kLarge, [&] {
+    using Stream = asio::SyncStream<tls::Stream>;
+    websocket::stream<Stream> socket{Stream(secrets.connect(server.connect()))};
+    socket.handshake("a.test", "/chat");
+    talk(socket);
+  }).join();
+}
+
+FIBER_TEST_CASE("a WebSocket over TLS is idle between messages, too") {
+  const Secrets secrets;
+  const HttpServer server(chat_or_idle, {.secure = tls::server_layer(secrets.server)});
   spawn(kLarge, [&] {
     using Stream = asio::SyncStream<tls::Stream>;
     websocket::stream<Stream> socket{Stream(secrets.connect(server.connect()))};

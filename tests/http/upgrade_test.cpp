@@ -2,12 +2,10 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-#include <weft/dump.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -17,20 +15,6 @@ namespace weft::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-// A fiber gets its number and its stack when it begins.
-std::size_t fibers_without_stack() {
-  std::ostringstream dump;
-  dump::write_json(dump);
-  const std::string text = dump.str();
-  constexpr std::string_view kUnnumbered = "{\"runtime\":";
-  std::size_t count = 0;
-  for (auto at = text.find(kUnnumbered); at != std::string::npos;
-       at = text.find(kUnnumbered, at + 1)) {
-    ++count;
-  }
-  return count;
-}
 
 constexpr std::string_view kUpgrade =
     "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: echo\r\n\r\n";

@@ -4,12 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstddef>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 #include <weft/context.hpp>
+#include <weft/dump.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/http/server.hpp>
@@ -74,6 +77,20 @@ inline std::string receive_all(net::TcpStream& stream) {
     if (error) return all;
     all.append(part.data(), count);
   }
+}
+
+// A fiber gets its number and its stack when it begins.
+inline std::size_t fibers_without_stack() {
+  std::ostringstream dump;
+  dump::write_json(dump);
+  const std::string text = dump.str();
+  constexpr std::string_view kUnnumbered = "{\"runtime\":";
+  std::size_t count = 0;
+  for (auto at = text.find(kUnnumbered); at != std::string::npos;
+       at = text.find(kUnnumbered, at + 1)) {
+    ++count;
+  }
+  return count;
 }
 
 // Until `text` has come, on whatever can be read from; what came with it, or before the end of the

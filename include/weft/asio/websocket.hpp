@@ -1,0 +1,114 @@
+// WebSockets by Beast that hold no fiber and no stack while their client is silent. Needs the
+// headers of Boost, and weft-http.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <weft/asio/http.hpp>
+#include <weft/http/response.hpp>
+#include <weft/net/tcp_stream.hpp>
+
+namespace weft::asio {
+inline namespace WEFT_ASIO_LIBRARY {
+
+// An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of the
+// frame that has begun. Beast reads as far ahead as it is let and does not say how far; on top of
+// this stream it has nothing ahead once a message is complete, so that a talk may return
+// net::Next::idle when has_more() is false. What the kernel has beyond the frame is read in one
+// call with it, and is kept here until it is asked for.
+//
+// Whoever talks hands over the connection of each call by resume(). One caller reads and one writes
+// at a time. From fibers and plain threads. Calls throw where they say so, and synchronize as
+// TcpStream's.
+class FrameStream {
+ public:
+  // The connection of this call of the talk, which must outlive the reads and writes in it. Never
+  // parks.
+  void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
+  // True if a talk must not be idle yet, as bytes are here or a frame has only begun. Never parks.
+  [[nodiscard]] bool has_more() const noexcept {
+    return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
+  }
+
+  // At least one byte of the frame. As Upgraded::read_some(); parks. Throws std::bad_alloc.
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer) {
+    buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), rest_of_frame()));
+    if (begin_ == end_) {
+      if (buffer.size() >= kAhead) return passed(upgraded_->read_some(buffer), buffer);
+      if (ahead_ == nullptr) ahead_ = std::make_unique_for_overwrite<std::byte[]>(kAhead);
+      const auto [count, error] = upgraded_->read_some({ahead_.get(), kAhead});
+      if (error) return {.error = error};
+      begin_ = 0;
+      end_ = count;
+    }
+    const std::size_t count = std::min(buffer.size(), end_ - begin_);
+    std::copy_n(ahead_.get() + begin_, count, buffer.data());
+    begin_ += count;
+    if (begin_ == end_) ahead_.reset();
+    return passed({.value = count}, buffer);
+  }
+  // As Upgraded::write_some(); parks.
+  net::Result<std::size_t> write_some(std::span<const std::byte> data) {
+    return upgraded_->write_some(data);
+  }
+  // Ends the connection. Never parks.
+  void close() noexcept { upgraded_->close(); }
+
+ private:
+  static constexpr std::size_t kAhead = 2048;  // Bytes; larger reads go to their caller directly.
+
+  // Of a header that has begun, whose first two bytes say how long it is: with a longer length, and
+  // a mask.
+  [[nodiscard]] std::size_t full_header_size() const noexcept {
+    if (header_size_ < 2) return 2;
+    const auto length = std::to_integer<unsigned>(header_[1] & std::byte{127});
+    const std::size_t longer = length == 127 ? 8 : length == 126 ? 2 : 0;
+    return 2 + longer + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
+  }
+  [[nodiscard]] std::uint64_t rest_of_frame() const noexcept {
+    return payload_ > 0 ? payload_ : full_header_size() - header_size_;
+  }
+  [[nodiscard]] std::uint64_t payload_size() const noexcept {
+    const auto length = std::to_integer<unsigned>(header_[1] & std::byte{127});
+    if (length < 126) return length;
+    std::uint64_t size = 0;
+    for (std::size_t i = 2; i < (length == 126 ? 4U : 10U); ++i) {
+      size = size << 8U | std::to_integer<std::uint64_t>(header_[i]);
+    }
+    return size;
+  }
+
+  // Follows the frame through what has been read.
+  net::Result<std::size_t> passed(net::Result<std::size_t> read,
+                                  std::span<const std::byte> buffer) {
+    if (read.error) return read;
+    if (payload_ > 0) {
+      payload_ -= read.value;
+    } else {
+      std::copy_n(buffer.data(), read.value, header_ + header_size_);
+      header_size_ += read.value;
+      if (header_size_ == full_header_size()) payload_ = payload_size();
+    }
+    if (payload_ == 0 && header_size_ == full_header_size()) header_size_ = 0;
+    return read;
+  }
+
+  static constexpr std::size_t kLongestHeader = 14;
+
+  http::Upgraded* upgraded_ = nullptr;
+  std::unique_ptr<std::byte[]> ahead_;  // Only while bytes lie in it, from begin_ to end_.
+  std::size_t begin_ = 0;
+  std::size_t end_ = 0;
+  std::byte header_[kLongestHeader] = {};
+  std::size_t header_size_ = 0;  // 0: between two frames.
+  std::uint64_t payload_ = 0;    // Bytes of it that have not been read.
+};
+
+// For boost::beast::websocket::stream.
+using IdleStream = SyncStream<FrameStream>;
+
+}  // namespace WEFT_ASIO_LIBRARY
+}  // namespace weft::asio
