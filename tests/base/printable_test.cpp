@@ -20,7 +20,8 @@ TEST_CASE("control characters become question marks, and nothing else does") {
   CHECK(printable("red\x1b[31m\n\t\x7f") == "red?[31m???");
   CHECK(printable("\xC3\xA4\xE2\x82\xAC") == "\xC3\xA4\xE2\x82\xAC");
   CHECK(printable("\xC2\x9B"
-                  "31m") == "\xC2?31m");  // U+009B, which begins a command, too.
+                  "31m") == "\xC2?31m");                 // U+009B, which begins a command, too.
+  CHECK(printable("\xC2\x80\xC2\x9F") == "\xC2?\xC2?");  // The first and the last of them.
   CHECK(printable("\xC2\xA0\xE2\x82\x9B") == "\xC2\xA0\xE2\x82\x9B");
   CHECK(printable("").empty());
 }

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include <future>
 #include <string>
 #include <thread>
 
@@ -55,6 +56,16 @@ TEST_CASE("a process that may use one processor is told so") {
   CHECK(processors == 1);
   CHECK(weft::base::usable_processors() >= 1);
   CHECK(weft::base::usable_processors() <= std::thread::hardware_concurrency());
+}
+
+TEST_CASE("all threads of the process are counted, the caller too") {
+  const unsigned before = weft::base::count_threads();
+  CHECK(before >= 1);
+  std::promise<void> end;
+  std::thread other([&] { end.get_future().wait(); });
+  CHECK(weft::base::count_threads() == before + 1);
+  end.set_value();
+  other.join();
 }
 
 TEST_CASE("a long thread name is cut to what the system takes") {
