@@ -2,6 +2,7 @@
 #include "fibers/call_walk.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include "tests/support/fiber_test.hpp"
@@ -68,11 +69,41 @@ TEST_CASE("the calls in a copy of a stack are found by the program's unwind tabl
   take_deeper(image, 4, deepest);
   const Backtrace trace = calls_in(image);
   CHECK(trace.count >= 5);
+  // As if its current instruction, the innermost, were a call.
+  CHECK(number(trace.frames[0]) == image.registers.program_counter + 1);
   CHECK(names(trace, deepest));
   CHECK(!names(trace, earlier_call()));
   // Without its frame register the innermost frame is a riddle; what it was called by is not.
   image.registers.forget(kFrameRegister);
   CHECK(names(calls_in(image), deepest));
+}
+
+TEST_CASE("a stack is copied up to its top, and no more of it than there is room for") {
+  static ThreadImage image;
+  static const std::array<std::uintptr_t, ThreadImage::kMostWords + 2> stack{};
+  const char* begin = reinterpret_cast<const char*>(stack.data());
+  image.registers = {};
+  image.registers.set(kStackRegister, number(begin));
+  for (const std::size_t words : {0, 1, 7}) {
+    const char* top = begin + words * sizeof(std::uintptr_t);
+    image.copy_stack(top);
+    CHECK(image.count == words);
+    image.copy_stack(top + 1);  // A part of a word is none.
+    CHECK(image.count == words);
+  }
+  image.copy_stack(begin + sizeof stack);
+  CHECK(image.count == ThreadImage::kMostWords);
+}
+
+TEST_CASE("of a stack that is a riddle, at most as many calls are told as there is room for") {
+  static ThreadImage image;
+  image.registers = {};
+  image.registers.set(kStackRegister, 4096);
+  image.words.fill(number(earlier_call()));
+  image.count = 2;
+  CHECK(calls_in(image).count == 3);  // Where it is, and two; what lies beyond is not looked at.
+  image.count = ThreadImage::kMostWords;
+  CHECK(calls_in(image).count == Backtrace::kMostFrames);
 }
 
 TEST_CASE("a copy that holds anything at all is read without harm") {

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <set>
@@ -63,6 +64,9 @@ TEST_CASE("records are distinct, and the visit sees every one of them") {
   }));
   CHECK(visited == fibers.size());
   visited = 0;
+  CHECK(store.for_each_until(weft::Deadline::never(), [&](const Fiber&) { return ++visited > 0; }));
+  CHECK(visited == store.bytes() / kSlabBytes * Slab::kFibers);
+  visited = 0;
   CHECK(store.for_each_until(weft::Deadline::never(), [&](const Fiber&) { return ++visited < 7; }));
   CHECK(visited == 7);
 }
@@ -84,6 +88,28 @@ TEST_CASE("the limit is met to within three chains, and again after all came bac
     CHECK(cache.take() == taken.back());
     cache.give(*taken.back());
   }
+}
+
+TEST_CASE("nothing is handed out beyond a limit that the end of a chain meets exactly") {
+  FiberStore store(nullptr, 2 * Slab::kFibers - kSpareFibers);
+  FiberCache cache(store);
+  std::size_t taken = 0;
+  while (cache.take() != nullptr) ++taken;
+  CHECK(taken == 2 * Slab::kFibers);
+}
+
+TEST_CASE("a chain of sorted records is not longer than others") {
+  FiberStore store(nullptr, 100'000);
+  std::vector<Fiber*> chains;
+  while (chains.size() < 100) chains.push_back(store.take_chain());
+  for (Fiber* chain : chains) store.give_chain(chain);
+  trim_all(store);
+  std::uint32_t longest = 0;
+  for (Fiber*& chain : chains) {
+    chain = store.take_chain();
+    longest = std::max(longest, weft::base::chain_length(chain));
+  }
+  CHECK(longest == kFibersPerChain);
 }
 
 // The kernel makes huge pages of what is in use, in the background, and then counts the gaps as

@@ -160,6 +160,21 @@ TEST_CASE("cold stacks are taken before new ones are carved, and are zero again"
   }
 }
 
+TEST_CASE("a chain that is longer than one of the system's calls takes is cooled, too") {
+  StackSpace space(&Coroutine::entry);
+  Stack* chain = nullptr;
+  for (int i = 0; i < 40; ++i) {
+    Stack* stack = space.take(0, 1);
+    stack->next = chain;
+    chain = stack;
+  }
+  const std::vector<Stack*> stacks = unchain(chain);
+  for (Stack* stack : stacks) *stack->lowest = 1;
+  space.cool(chain);
+  CHECK(space.counts().cold == stacks.size());
+  for (Stack* stack : stacks) CHECK(!resident(stack->lowest));
+}
+
 TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
   StackSpace space(&Coroutine::entry);
   std::size_t size = 0;
@@ -182,12 +197,17 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
       char* inside = lowest + random.below(stack_bytes(stack->size_class));
       CHECK(space.find_overflowed(inside, size) == nullptr);
     }
-    char* guard = lowest - 1 - random.below(kGuardBytes);
-    CHECK(space.find_overflowed(guard, size) == stack);
+    CHECK(space.find_overflowed(lowest, size) == nullptr);
+    for (const std::size_t below :
+         {std::size_t{1}, kGuardBytes, 1 + std::size_t{random.below(kGuardBytes)}}) {
+      CHECK(space.find_overflowed(lowest - below, size) == stack);
+    }
     CHECK(size == stack_bytes(stack->size_class));
     char* far_above = lowest + (std::size_t{1} << 31);  // Reserved, but no stack yet.
     CHECK(space.find_overflowed(far_above, size) == nullptr);
   }
+  const char* top = space.find_top(stacks[8]->lowest);  // There is none above it yet.
+  CHECK(space.find_overflowed(top, size) == nullptr);
 }
 
 TEST_CASE("ten thousand stacks with guards take a handful of mappings") {
