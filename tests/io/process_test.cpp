@@ -75,6 +75,31 @@ FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect a
   CHECK(same);
 }
 
+FIBER_TEST_CASE("a set begins without the signals that came for another one") {
+  {
+    auto [set, error] = io::SignalSet::watch({SIGUSR1});
+    REQUIRE(error == std::error_code{});
+    (void)::raise(SIGUSR1);
+  }
+  auto [set, error] = io::SignalSet::watch({SIGUSR1, SIGUSR2});
+  REQUIRE(error == std::error_code{});
+  (void)::raise(SIGUSR2);
+  CHECK(set.wait().value == SIGUSR2);
+  CHECK(set.wait(Deadline::past()).error == Errc::timed_out);
+}
+
+FIBER_TEST_CASE("the first signal and the last are watched, and no other number is one") {
+  for (const int number : {1, 64}) {
+    auto [set, error] = io::SignalSet::watch({number});
+    REQUIRE(error == std::error_code{});
+    (void)::raise(number);
+    CHECK(set.wait().value == number);
+  }
+  for (const int number : {0, 65}) {
+    CHECK(io::SignalSet::watch({number}).error == std::errc::invalid_argument);
+  }
+}
+
 FIBER_TEST_CASE("a child process is waited for, with what it returned or what ended it") {
   const pid_t returns = ::fork();
   if (returns == 0) ::_exit(7);
