@@ -24,9 +24,14 @@ class Call : BlockingCall {
   // `handed_in` is set once the call is the pool's.
   static void make_on(BlockingPool& pool, std::function<void()> function,
                       std::atomic<bool>* handed_in = nullptr) {
+    pool.expect();
+    make_expected(pool, std::move(function), handed_in);
+  }
+  // Once the pool expects it.
+  static void make_expected(BlockingPool& pool, std::function<void()> function,
+                            std::atomic<bool>* handed_in = nullptr) {
     Call call(pool, std::move(function));
     call.handed_in_ = handed_in;
-    pool.expect();
     weft::detail::park({[](void* self) noexcept {
                           auto* parked = static_cast<Call*>(self);
                           // Not woken before it sleeps, and a thread runs this itself.
@@ -109,6 +114,27 @@ TEST_CASE("the helper that became idle last makes the next call") {
   std::thread::id next;
   Call::make_on(pool, [&] { next = std::this_thread::get_id(); });
   CHECK(next == longer);
+}
+
+TEST_CASE("where a helper is idle, no other is started") {
+  const weft::test::TestGuard guard("an idle helper is enough");
+  BlockingPool pool(4, 1h);
+  for (int i = 0; i < 10; ++i) {
+    Call::make_on(pool, [] {});
+    while (pool.idle_hint() != pool.size_hint()) std::this_thread::yield();
+  }
+  CHECK(pool.size_hint() == 1);
+}
+
+TEST_CASE("an idle helper does not leave while it is owed to a call that has not come yet") {
+  const weft::test::TestGuard guard("expected calls");
+  BlockingPool pool(4, 1us);
+  for (int round = 0; round < 20; ++round) {
+    pool.expect();
+    for (int i = 0; i < 100; ++i) std::this_thread::yield();
+    CHECK(pool.size_hint() != 0);
+    Call::make_expected(pool, [] {});
+  }
 }
 
 TEST_CASE("at the limit calls are made in their order") {

@@ -184,6 +184,25 @@ TEST_CASE("a thief takes those that have waited longest") {
   CHECK(thief.pop() == &records[0]);
 }
 
+TEST_CASE("of those that wait beyond the ring a thief takes half, and of one that one") {
+  LocalQueue victim(true);
+  LocalQueue thief(true);
+  Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
+  for (std::size_t i = 0; i < records.size(); ++i) victim.push_last(records[i]);
+  for (const std::size_t share : {2, 1, 1, 0}) CHECK(thief.steal_overflow(victim, false) == share);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(thief.pop() == &records[RunQueue::kCapacity + i]);
+  CHECK(thief.pop() == nullptr);
+}
+
+TEST_CASE("each time that new fibers do not fit is counted") {
+  LocalQueue queue(true);
+  Records records(2 * RunQueue::kCapacity);
+  for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) spawn(queue, records[i]);
+  CHECK(queue.spills() == 0);
+  for (std::size_t i = RunQueue::kCapacity; i < records.size(); ++i) spawn(queue, records[i]);
+  CHECK(queue.spills() == 2);  // Half of them makes room each time.
+}
+
 TEST_CASE("those that have waited longest elsewhere go before those that wait here") {
   LocalQueue victim(true);
   LocalQueue queue(true);

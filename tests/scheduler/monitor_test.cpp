@@ -4,14 +4,17 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
 #include <weft/wait_group.hpp>
 
+#include "scheduler/scheduler.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
+using weft::scheduler::Scheduler;
 
 // Keeps all workers but the caller's, each with a fiber that computes until `done`.
 void keep_other_workers(weft::Runtime& runtime, weft::WaitGroup& group,
@@ -46,6 +49,40 @@ FIBER_TEST_CASE_WITH("while all workers compute, a spare one sees to timers", {.
   const auto call = weft::call_after(1ms, [&] { done = true; });
   while (!done) weft::detail::pause_cpu();
   group.wait();
+}
+
+FIBER_TEST_CASE_WITH("while the spare one computes, too, another one runs what is queued",
+                     {.monitored = true}) {
+  std::atomic<bool> done{false};
+  weft::WaitGroup group;
+  keep_other_workers(runtime, group, done);
+  group.go([&] {
+    group.go([&] { done = true; });
+    while (!done) weft::detail::pause_cpu();
+  });
+  while (!done) weft::detail::pause_cpu();
+  group.wait();
+}
+
+FIBER_TEST_CASE_WITH("spare workers leave when they are not needed, and come up again",
+                     {.monitored = true}) {
+  const Scheduler& scheduler = *Scheduler::current();
+  for (int round = 0; round < 3; ++round) {
+    std::atomic<bool> done{false};
+    weft::WaitGroup group;
+    keep_other_workers(runtime, group, done);
+    group.go([&] { done = true; });
+    while (!done) weft::detail::pause_cpu();
+    group.wait();
+    while (scheduler.spares_at_work() != 0) weft::this_fiber::yield();
+  }
+}
+
+FIBER_TEST_CASE_WITH("where nothing waits, no spare worker comes up for one that computes",
+                     {.monitored = true}) {
+  Scheduler& scheduler = *Scheduler::current();
+  while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();
+  CHECK(scheduler.workers().size() == runtime.workers());
 }
 
 TEST_SUITE_END();

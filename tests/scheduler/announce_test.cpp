@@ -1,0 +1,57 @@
+// What becomes ready while a worker sleeps is told to it, whichever way it comes: it runs there
+// while the fiber that made it ready computes, and calls nothing of weft's. Each case hangs
+// otherwise.
+#include <algorithm>
+#include <atomic>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
+
+#include "base/thread.hpp"
+#include "scheduler/scheduler.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
+
+namespace {
+
+using weft::scheduler::Scheduler;
+
+// The other worker, as this one runs the caller.
+void await_sleeper() {
+  const Scheduler& scheduler = *Scheduler::current();
+  const auto is_asleep = [&](const auto& worker) { return scheduler.is_asleep(*worker); };
+  while (std::ranges::none_of(scheduler.workers(), is_asleep)) weft::base::yield_processor();
+}
+
+void compute_until(const std::atomic<bool>& ran) {
+  while (!ran) weft::base::yield_processor();
+}
+
+TEST_SUITE_BEGIN("scheduler/announce");
+
+FIBER_TEST_CASE_WITH("a sleeper is told of a new fiber",
+                     {.workers = {2}, .options = {.monitor = false}}) {
+  std::atomic<bool> ran{false};
+  await_sleeper();
+  weft::go([&] { ran = true; });
+  compute_until(ran);
+}
+
+FIBER_TEST_CASE_WITH("a sleeper is told of a fiber that is woken",
+                     {.workers = {2}, .options = {.monitor = false}}) {
+  std::atomic<bool> ran{false};
+  weft::Event event;
+  auto waiter = weft::spawn([&] {
+    event.wait();
+    ran = true;
+  });
+  weft::test::await_parked(runtime, "event");
+  await_sleeper();
+  event.set();
+  compute_until(ran);
+  waiter.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
