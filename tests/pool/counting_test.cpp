@@ -42,6 +42,24 @@ FIBER_TEST_CASE("who waits for a number of tasks goes on once so many have ended
   CHECK(pool.stats().completed == 3);
 }
 
+// Without a task in between that would tell it, too.
+FIBER_TEST_CASE("who waits for a number of tasks is told before another one ends") {
+  weft::test::Event begin;
+  weft::test::Event told;
+  FiberPool pool({.capacity = 1, .queue_capacity = 8});
+  CHECK(pool.submit([&] { begin.wait(); }));
+  for (int i = 0; i < 2; ++i) CHECK(pool.submit([] {}));
+  CHECK(pool.submit([&] { told.wait(); }));
+  auto waiter = spawn([&] {
+    const bool reached = pool.wait_for_completed(3);
+    told.set();
+    return reached;
+  });
+  await_parked(1);
+  begin.set();
+  CHECK(waiter.join());
+}
+
 FIBER_TEST_CASE("many wait for different numbers, and each is told of its own") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});

@@ -37,6 +37,14 @@ FIBER_TEST_CASE("impossible options are refused by name") {
   CHECK(refused({.stack_size = std::size_t{17} << 20}, "stack_size"));
 }
 
+FIBER_TEST_CASE("memory for a million tasks is had beforehand, and for one more it is refused") {
+  constexpr std::size_t kMost = std::size_t{1} << 20;
+  CHECK(!refused({.capacity = 1, .prealloc = true, .queue_capacity = kMost - 1}, "prealloc"));
+  CHECK(!refused({.capacity = kMost, .prealloc = true, .queue_capacity = 0}, "prealloc"));
+  CHECK(refused({.capacity = 2, .prealloc = true, .queue_capacity = kMost - 1}, "prealloc"));
+  CHECK(refused({.capacity = kMost + 1, .prealloc = true, .queue_capacity = 0}, "prealloc"));
+}
+
 FIBER_TEST_CASE("a capacity of 0 is refused by resize, and nothing changes") {
   FiberPool pool({.capacity = 3});
   CHECK_THROWS_AS(pool.resize(0), std::invalid_argument);

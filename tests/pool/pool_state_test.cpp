@@ -231,6 +231,19 @@ TEST_CASE("workers retire the coldest first, and starting ones after the idle") 
   CHECK(held.state.workers.retired() == 3);
 }
 
+TEST_CASE("a worker has been idle for long after two epochs, and not before") {
+  Held held({.capacity = 1});
+  Worker idle;
+  held.state.set_limit(1);
+  held.state.workers.begin_start();
+  CHECK(held.state.workers.arrive());
+  held.state.workers.go_idle(idle);
+  for (const bool is_stale : {false, false, true}) {
+    CHECK(held.state.workers.coldest_is_stale() == is_stale);
+    held.state.workers.end_epoch();
+  }
+}
+
 TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless somebody waits") {
   Effects effects;
   Held root({.capacity = 2});

@@ -86,6 +86,29 @@ TEST_CASE("slots that are given back are free, and nothing starts while a heavy 
   CHECK(slots.released() == 0);
 }
 
+TEST_CASE("what is left of the slots is enough for a task of just that weight") {
+  Slots slots(4, 4);
+  slots.accept(4);
+  slots.start(2);
+  CHECK(slots.can_start(2));
+  CHECK(!slots.can_start(3));
+  CHECK(slots.can_reacquire(2));
+  CHECK(!slots.can_reacquire(3));
+}
+
+TEST_CASE("a slot that a queued task counts on is not taken back by one that has waited") {
+  Slots slots(2, 1);
+  slots.accept(3);
+  slots.start(1);
+  slots.start(1);
+  slots.release(1);
+  slots.accept(1);
+  CHECK(slots.used() == 1);
+  CHECK(!slots.can_reacquire(1));
+  slots.end(1);
+  CHECK(slots.can_reacquire(1));
+}
+
 TEST_CASE("whatever happens, what runs stays within the capacity, and the books balance") {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Random random(seed);

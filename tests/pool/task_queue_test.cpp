@@ -79,6 +79,26 @@ TEST_CASE("a busy key costs the same, however many others are behind it") {
   CHECK(is_same());  // With a walk past the others it is 50 times as much, or more.
 }
 
+TEST_CASE("the heap of those that come late is never deep, and the first leaves first") {
+  constexpr std::uint64_t kLate = 2'000;
+  std::vector<PoolItem> items;
+  pool::PriorityLevel level;
+  for (std::uint64_t i = 0; i <= kLate; ++i) {
+    TaskAttributes& attributes =
+        *TaskQueue::attributes_of(items.emplace_back(item_with({.key = 1})));
+    attributes.number =
+        i == 0 ? 2 * kLate : i;  // All others come later than the first, and are older.
+    level.insert(attributes);
+  }
+  std::uint64_t deep = 0;
+  for (const TaskAttributes* at = level.front(); at != nullptr; at = at->previous) ++deep;
+  CHECK(deep <= 11);  // As deep as a heap of 2 047 can be.
+  for (std::uint64_t i = 1; i <= kLate; ++i) {
+    CHECK(level.front()->number == i);
+    level.pop_front();
+  }
+}
+
 TEST_CASE("tasks of many keys leave in the order of acceptance, each after the one before it") {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     test::Random random(seed);

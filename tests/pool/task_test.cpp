@@ -1,4 +1,6 @@
 // async(), run() and the handles of tasks.
+#include <malloc.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -32,6 +34,17 @@ FIBER_TEST_CASE("a task's result comes back, whatever its type") {
   CHECK(*pool.run([] { return std::make_unique<int>(8); }) == 8);
   pool.run([&] { variable = 2; });
   CHECK(variable == 2);
+}
+
+FIBER_TEST_CASE("a task that is over leaves nothing in memory when its handle goes") {
+  constexpr int kTasks = 5'000;
+  FiberPool pool({.capacity = 2});
+  const auto bytes_after_tasks = [&] {
+    for (int i = 0; i < kTasks; ++i) CHECK(pool.async([i] { return i; }).get() == i);
+    return ::mallinfo2().uordblks;
+  };
+  const std::size_t before = bytes_after_tasks();
+  CHECK(bytes_after_tasks() < before + kTasks * 16);
 }
 
 FIBER_TEST_CASE("a task's exception comes back, and costs no worker") {
