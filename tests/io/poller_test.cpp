@@ -15,7 +15,10 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include <weft/descriptor.hpp>
 
+#include "base/memory_limits.hpp"
+#include "base/thread.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -85,6 +88,19 @@ class PollingThread {
 };
 
 }  // namespace
+
+TEST_CASE("in a program without standard input a descriptor may be 0") {
+  const int input = ::dup(STDIN_FILENO);
+  ::close(STDIN_FILENO);
+  CHECK_NOTHROW(Poller());
+  CHECK(::dup(input) == STDIN_FILENO);
+  { const weft::Descriptor zero(STDIN_FILENO); }
+  CHECK(::fcntl(STDIN_FILENO, F_GETFD) == -1);
+  CHECK(weft::base::count_threads() != 0);
+  CHECK(weft::base::count_mappings() != 0);
+  CHECK(::dup2(input, STDIN_FILENO) == STDIN_FILENO);
+  ::close(input);
+}
 
 TEST_CASE("an interrupt ends a wait that would go on for ever") {
   const test::TestGuard guard("an interrupt ends a wait that would go on for ever");
