@@ -39,6 +39,14 @@ void fail_beside_a_receiver(unsigned workers, std::size_t stack_size = 0) {
 
 TEST_SUITE_BEGIN("death/panic_dump");
 
+// Not 0, which stands for a plain thread. No fiber has been in that process before.
+DEATH_TEST_CASE("the first fiber of a process has a number", "this is fiber 1 ") {
+  weft::run({.workers = 1}, [] {
+    const std::string sentence = "this is fiber " + std::to_string(weft::this_fiber::id());
+    weft::base::panic(sentence.c_str(), "file", 1);
+  });
+}
+
 DEATH_TEST_CASE("after a failed check the fibers are counted", "weft: 3 fibers on ") {
   fail_beside_a_receiver(2);
 }

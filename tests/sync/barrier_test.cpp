@@ -22,6 +22,14 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/barrier");
 
+TEST_CASE("a barrier may be made that expects nobody") {
+  int completed = 0;
+  {
+    const Barrier barrier(0, [&]() noexcept { ++completed; });
+  }
+  CHECK(completed == 0);
+}
+
 // A value moves from cell to cell: who runs ahead of the others, or lags, sees a wrong one.
 THREAD_TEST_CASE("no phase begins before all have ended the one before") {
   constexpr int kCallers = 7;

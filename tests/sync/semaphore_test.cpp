@@ -31,6 +31,7 @@ THREAD_TEST_CASE("permits are taken while there are any") {
   CHECK(semaphore.try_acquire());
   CHECK(semaphore.try_acquire(2));
   CHECK(!semaphore.try_acquire());
+  CHECK(semaphore.try_acquire(0));
   CHECK(semaphore.available_hint() == 0);
   semaphore.release(2);
   CHECK(!semaphore.try_acquire(3));
