@@ -72,6 +72,7 @@ TEST_CASE("registers that nobody looks at change nothing") {
   }
   CHECK(!rules_of({0x05, kNumber, 1}, 0).by_expression);
   CHECK(!rules_of({0x05, kNumber, 1, 0x06, kNumber}, 0).by_expression);
+  CHECK(rules_of({0x0F, 1, 0x9C, 0x06, kNumber}, 0).by_expression);
 }
 
 TEST_CASE("states that are not there, or are too many, are no rules") {

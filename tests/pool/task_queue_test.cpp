@@ -139,6 +139,25 @@ TEST_CASE("tasks of many keys leave in the order of acceptance, each after the o
   }
 }
 
+TEST_CASE("a task is passed over by as many of higher priority, whatever has left before") {
+  const auto turns_before_normal = [](int left_before) {
+    TaskQueue queue;
+    for (int i = 0; i <= left_before; ++i) push(queue, {.priority = Priority::normal});
+    for (int i = 0; i < left_before; ++i) run_next(queue);
+    for (int i = 0; i < 200; ++i) push(queue, {.priority = Priority::high});
+    for (int turns = 0;; ++turns) {
+      PoolItem item;
+      queue.pop(item);
+      if (TaskQueue::attributes_of(item)->priority == Priority::normal) return turns;
+    }
+  };
+  const int turns = turns_before_normal(0);
+  CHECK(turns > 0);
+  CHECK(turns < 200);
+  CHECK(turns_before_normal(1) == turns);
+  CHECK(turns_before_normal(5) == turns);
+}
+
 TEST_CASE("of all that may start, the one that was accepted first is next") {
   TaskQueue queue;
   PoolItem holder;

@@ -1,0 +1,35 @@
+// The names of fibers, in the room that a stack's header has for them.
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "fibers/stack.hpp"
+
+namespace {
+
+using weft::fibers::FiberName;
+
+TEST_SUITE_BEGIN("fibers/fiber_name");
+
+TEST_CASE("a name is cut to what there is room for, and ends with a zero, copies too") {
+  static_assert(sizeof(FiberName) > FiberName::kMostCharacters);
+  FiberName name;
+  CHECK(name.view().empty());
+  for (const std::size_t length : {1U, 30U, 31U, 32U, 100U}) {
+    const std::string text(length, 'x');
+    name.assign(text);
+    CHECK(name.view() == text.substr(0, FiberName::kMostCharacters));
+    const FiberName::Copy copy = name.copy();
+    CHECK(copy.size() == FiberName::kMostCharacters + 1);
+    CHECK(copy.back() == '\0');
+    CHECK(std::string(copy.data()) == name.view());
+  }
+  name.assign("red\x1b[31m");
+  CHECK(std::string(name.printable_copy().data()) == "red?[31m");
+  name.clear();
+  CHECK(name.view().empty());
+}
+
+TEST_SUITE_END();
+
+}  // namespace
