@@ -1,0 +1,188 @@
+"""One build that holds every fault which can be chosen at run time.
+
+The tracked files are copied into a folder, and each place is rewritten there so that it does as
+before unless WEFT_MUTANT is its number (mutant.hpp has the operators). What the compiler refuses in
+that form is left as it was, and can be tried only by compiling. Then each test program runs once
+without a fault and writes down which places its cases reach, so that a fault need only be shown to
+cases for which it makes a difference.
+"""
+
+import itertools
+import os
+import pathlib
+import re
+import resource
+import shutil
+import signal
+import subprocess
+
+HERE = pathlib.Path(__file__).resolve().parent
+INCLUDE = '#include "base/mutant.hpp"\n#pragma GCC system_header\n#line 1\n'
+COMPARISONS = {"<=": ("<", "l", ">"), ">=": ("<", "g", ">"), "<": ("<", "s", ">"),
+               "==": ("==", "=", "=="), "!=": ("==", "!", "==")}
+# What the copy has besides, and what is changed there so that it is built.
+ADDED = ("base/mutant.hpp", "base/mutant.cpp", "tests/support/mutant_cases.cpp")
+AMENDED = {
+    "base/meson.build": ("'error.cpp',", "'error.cpp', 'mutant.cpp',"),
+    "meson.build": ("library_arguments = inner_arguments",
+                    "library_arguments = inner_arguments + ['-w']"),
+    "tests/meson.build": ("'support/main.cpp'", "'support/main.cpp', 'support/mutant_cases.cpp'"),
+}
+
+
+def edits_of(fault, number):
+    """What is to be changed in the line of a fault: (from, to, instead). None where there is no way."""
+    start, end = fault.span
+    text = fault.old[start:end]
+    if fault.kind in ("dropped wake", "removed fence"):
+        return [(start, start, f"(::weft_mutant::is_chosen({number}) ? void() : void("),
+                (end - 1, end, "));")]
+    if text in ("+ 1", "- 1"):
+        return [(start + 2, end, f"::weft_mutant::one({number})")]
+    if text in COMPARISONS:
+        before, which, after = COMPARISONS[text]
+        comparison = f"::weft_mutant::Comparison<'{which}'>{{{number}}}"
+        return [(start, end, f"{before} {comparison} {after}")]
+    if fault.kind == "negated condition":
+        negates = text.endswith("!")
+        condition = f"::weft_mutant::Condition{{{number}, {str(negates).lower()}}}->*"
+        return [(end - 1 if negates else end, end, condition)]
+    return None
+
+
+def run_bounded(command, seconds, environment):
+    """The exit status; None when it did not end in time. Ends whatever it has started, too."""
+    def prepare():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")  # It, and nobody else.
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare,
+                          env={**os.environ, **environment}) as process:
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+
+class Schemata:
+    """The copy, its build, and what its tests reach."""
+
+    def __init__(self, root, folder, faults, programs):
+        self.root, self.copy, self.programs = root, folder / "source", programs
+        self.build = self.copy / "build-check/gcc"  # As deep as ./check's, whose objects ccache has.
+        self.faults = {number: fault for number, fault in enumerate(faults, 1)
+                       if edits_of(fault, number)}
+        self.rewritten = {fault.path for fault in self.faults.values()}
+        self.cases = {}  # Of each program: (name, seconds, numbers of faults it reaches).
+
+    def prepare(self):
+        """Copies, rewrites and builds, until the compiler has nothing against what is left."""
+        tracked = subprocess.run(["git", "ls-files"], cwd=self.root, text=True, check=True,
+                                 capture_output=True).stdout.splitlines()
+        for path in tracked:
+            if path not in self.rewritten and path not in AMENDED:
+                self.write(path, (self.root / path).read_bytes())
+        for path, (before, after) in AMENDED.items():
+            text = (self.root / path).read_text()
+            assert before in text, (path, before)
+            self.write(path, text.replace(before, after, 1).encode())
+        for path in ADDED:
+            self.write(path, (HERE / pathlib.Path(path).name).read_bytes())
+        # Again each time: what tests there are is looked up then.
+        again = ["--reconfigure"] if (self.build / "build.ninja").exists() else []
+        subprocess.run(["meson", "setup", *again, self.build, self.copy, "-Dwerror=true",
+                        "-Dbench=false", "-Dexamples=false"], check=True, stdout=subprocess.DEVNULL,
+                       env={"CXX": "ccache g++" if shutil.which("ccache") else "g++", **os.environ})
+        while refused := self.refused():
+            for number in refused:
+                del self.faults[number]
+
+    def write(self, path, content):
+        file = self.copy / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists() or file.read_bytes() != content:
+            file.write_bytes(content)
+            if (self.root / path).exists():
+                shutil.copymode(self.root / path, file)
+
+    def refused(self):
+        """Builds. The faults at which the compiler took offence."""
+        by_path = {path: [] for path in self.rewritten}
+        for number, fault in self.faults.items():
+            by_path[fault.path].append((number, fault))
+        for path, faults in by_path.items():
+            self.write(path, self.rewrite(path, faults).encode())
+        for targets in (["libweft.a"], [f"tests/{program}_tests" for program in self.programs]):
+            result = subprocess.run(["nice", "ninja", "-C", self.build, "-j1", "-k", "0", *targets],
+                                    text=True, check=False, capture_output=True,
+                                    env={"CCACHE_NOHASHDIR": "1", **os.environ})
+            if result.returncode == 0:
+                continue
+            output = re.sub(r"\x1b\[[\d;]*[mK]", "", result.stdout)
+            places = re.findall(r"([\w/]+\.[ch]pp):(\d+):\d+: +(?:error:|required from here)", output)
+            at_fault = {number for path, line in places
+                        for number, fault in by_path.get(path.lstrip("/"), ())
+                        if fault.number == int(line)}
+            if not at_fault:
+                raise SystemExit(f"mutate: the copy does not build\n{output[-5000:]}")
+            return at_fault
+        return set()
+
+    def rewrite(self, path, faults):
+        lines = (self.root / path).read_text().splitlines(keepends=True)
+        edits = {}
+        for number, fault in faults:
+            edits.setdefault(fault.number, []).extend(edits_of(fault, number))
+        for line, changes in edits.items():
+            text = lines[line - 1]
+            for start, end, instead in sorted(set(changes), reverse=True):
+                text = text[:start] + instead + text[end:]
+            lines[line - 1] = text
+        return INCLUDE + "".join(lines)
+
+    def record(self, environment):
+        """Runs each program without a fault. It must pass."""
+        reached = self.build / "reached"
+        for program in self.programs:
+            reached.write_bytes(bytes(65536))
+            listed = pathlib.Path(f"{reached}.cases")
+            listed.unlink(missing_ok=True)
+            if self.run(program, [], 600, {**environment, "WEFT_MUTANTS_REACHED": str(reached)}):
+                raise SystemExit(f"mutate: {program}_tests fails without a fault")
+            lines = (line.split("\t") for line in listed.read_text().splitlines())
+            self.cases[program] = [(name, float(seconds), {int(n) for n in numbers.split()})
+                                   for name, seconds, numbers in lines]
+
+    def run(self, program, cases, seconds, environment):
+        # A comma would part two names, and a bracket or star is a pattern.
+        chosen = ["-tc=" + ",".join(re.sub(r"[,\\\"]", "?", case) for case in cases)] if cases else []
+        return run_bounded([self.build / f"tests/{program}_tests", "-aa=1", *chosen], seconds,
+                           environment)
+
+    def reaching(self, number, program, seconds=None):
+        """The cases that reach it, the shortest first; of those that take longer in all, some."""
+        found = sorted((lasts, name) for name, lasts, numbers in self.cases[program]
+                       if number in numbers)
+        ends = itertools.accumulate(lasts for lasts, _ in found)
+        return [name for (_, name), end in zip(found, ends)
+                if seconds is None or end <= seconds or name == found[0][1]]
+
+    def noticed_by(self, number, programs, seconds, environment):
+        """The first of the programs that fails with the fault and not without it; None when all
+        pass, "" when one fails in either way. `seconds` is what the healthy cases may take."""
+        doubtful = False
+        for program in programs:
+            names = self.reaching(number, program, seconds)
+            bound = 60 + 4 * sum(lasts for name, lasts, _ in self.cases[program] if name in names)
+            if not names or self.run(program, names, bound,
+                                     {**environment, "WEFT_MUTANT": str(number)}) == 0:
+                continue
+            if self.run(program, names, bound, environment) == 0:
+                return f"tests/{program}_tests"
+            doubtful = True
+        return "" if doubtful else None
