@@ -105,6 +105,11 @@ class Channel {
     lock_.lock();
     if (count_ > 0) [[likely]]
       return take_front();
+    if (detail::Waiter* sender = senders_.claim_front()) {
+      lock_.unlock();
+      const Granted granted{*sender};
+      return std::optional<T>(std::in_place, std::move(*static_cast<T*>(sender->slot)));
+    }
     std::optional<T> late = receive_rare();
     if (!late) return std::nullopt;
     return std::optional<T>(std::in_place, std::move(*late));
@@ -263,6 +268,10 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
+  struct Granted {
+    detail::Waiter& sender;
+    ~Granted() { granted(sender); }
+  };
   struct LeaveFront {
     Channel& channel;
     ~LeaveFront() WEFT_NOT_ANALYZED { channel.leave_front(); }
@@ -284,7 +293,11 @@ class Channel {
   // These require the lock, and release it. By value, so that the address of what send() has been
   // given stays its own.
   [[gnu::noinline]] bool send_rare(T value) WEFT_NOT_ANALYZED {
-    return send_or_wait(value, {}) == ChannelStatus::ok;
+    if (closed_ || !receivers_.empty()) return send_or_wait(value, {}) == ChannelStatus::ok;
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
+    return self.granted;
   }
   ChannelStatus send_or_wait(T& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = send_now(value);
