@@ -2,11 +2,13 @@
 
 #include <dirent.h>
 #include <doctest/doctest.h>
+#include <execinfo.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -79,6 +81,8 @@ void on_alarm(int) {
     std::cerr << ": some exception";
   }
   std::cerr << std::endl;
+  std::array<void*, 64> calls;
+  backtrace_symbols_fd(calls.data(), backtrace(calls.data(), calls.size()), STDERR_FILENO);
   std::abort();
 }
 
