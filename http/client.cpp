@@ -94,16 +94,21 @@ Lease::~Lease() {
   pool_->slots.release();
 }
 
-void Lease::keep() {
+void Lease::keep() noexcept {
   connection_->reused = true;
   pool_->keep(std::move(connection_));
 }
 
-void HostPool::keep(std::unique_ptr<ClientConnection> connection) {
+void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
+  Connections unwatched;  // Closed without the lock.
   const std::lock_guard guard(mutex_);
   connection->idle_since = Deadline::now_nanoseconds();
-  connections_.push_back(std::move(connection));
-  if (!sweep_is_set_) set_sweep();
+  try {
+    connections_.push_back(std::move(connection));
+  } catch (const std::bad_alloc&) {
+    return;  // It is closed.
+  }
+  unwatched = watch();
 }
 
 std::unique_ptr<ClientConnection> HostPool::take() {
@@ -126,24 +131,37 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// With the lock, and a connection. For when the first one becomes too old.
-void HostPool::set_sweep() {
+// With the lock. Has the connections swept when the first one becomes too old. Returns those that
+// nobody would come for then, as there is no memory for that call.
+HostPool::Connections HostPool::watch() noexcept {
+  if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
-  // The call does not keep the pool: who ends that stops it.
-  sweep_ = call_at(due, [weak = weak_from_this()] {
-    if (const auto pool = weak.lock()) pool->sweep();
-  });
-  sweep_is_set_ = true;
+  try {
+    // The call does not keep the pool: who ends that stops it.
+    sweep_ = call_at(due, [weak = weak_from_this()] {
+      if (const auto pool = weak.lock()) pool->sweep();
+    });
+  } catch (const std::exception&) {
+    return std::exchange(connections_, {});
+  }
+  is_watched_ = true;
+  return {};
 }
 
-void HostPool::sweep() {
-  Connections old;  // Closed without the lock.
+// In a fiber that nobody joins.
+void HostPool::sweep() noexcept {
+  Connections old;  // Closed without the lock, as are these.
+  Connections unwatched;
   const std::lock_guard guard(mutex_);
-  old = take_old();
-  sweep_is_set_ = false;
-  if (!connections_.empty()) set_sweep();
+  try {
+    old = take_old();
+  } catch (const std::bad_alloc&) {
+    old.swap(connections_);
+  }
+  is_watched_ = false;
+  unwatched = watch();
 }
 
 ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(options))) {}

@@ -57,7 +57,8 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
-  void keep(std::unique_ptr<ClientConnection> connection);
+  // Or closes it, for want of memory.
+  void keep(std::unique_ptr<ClientConnection> connection) noexcept;
   // The one used last; null if there is none.
   [[nodiscard]] std::unique_ptr<ClientConnection> take();
 
@@ -67,14 +68,14 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   using Connections = std::vector<std::unique_ptr<ClientConnection>>;
 
   [[nodiscard]] Connections take_old();
-  void set_sweep();
-  void sweep();
+  [[nodiscard]] Connections watch() noexcept;
+  void sweep() noexcept;
 
   const std::chrono::nanoseconds idle_;
   Mutex mutex_;              // Guards the rest.
   Connections connections_;  // Who is idle for longest comes first.
   DelayedCall sweep_;
-  bool sweep_is_set_ = false;
+  bool is_watched_ = false;  // A call of sweep() is set, as it is while there are any.
 };
 
 // A slot of a host, and the connection that it is for. The slot is given back at the end.
@@ -88,7 +89,7 @@ class Lease {
   ~Lease();
 
   // The connection stays, for the next one who takes a slot.
-  void keep();
+  void keep() noexcept;
   void drop() noexcept { connection_.reset(); }
   void set(std::unique_ptr<ClientConnection> connection) noexcept {
     connection_ = std::move(connection);

@@ -14,6 +14,7 @@
 #include <weft/http/files.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/faults/other_side.hpp"
 #include "tests/faults/sweep.hpp"
@@ -63,7 +64,20 @@ const std::string& text_of_file() {
   return text;
 }
 
-enum class What : std::uint8_t { bodies, file };
+enum class What : std::uint8_t { bodies, file, idle };
+
+// Two connections that the client keeps, and ends one after the other when nobody wants them.
+void let_two_be_idle(const std::string& url, const weft::http::Server& server) {
+  weft::http::Client client({.idle = 10ms});
+  auto [one, failed] = client.get(url, Deadline::after(20s));
+  expect_none(failed);
+  auto [other, failed_too] = client.get(url, Deadline::after(20s));
+  expect_none(failed_too);
+  expect_none(one.read_all(Deadline::after(20s)).error);
+  weft::this_fiber::sleep_for(1ms);
+  expect_none(other.read_all(Deadline::after(20s)).error);
+  while (server.stats().connections > 0) weft::this_fiber::sleep_for(1ms);
+}
 
 void serve(What what) {
   weft::http::Server server(
@@ -89,6 +103,7 @@ void serve(What what) {
   try {
     const std::string url = "http://127.0.0.1:" + std::to_string(address.port()) + "/";
     weft::http::Client client;
+    if (what == What::idle) let_two_be_idle(url, server);
     if (what == What::file) {
       expect_answer(client, {.url = url}, text_of_file());
       expect_answer(client, {.url = url}, text_of_file());
@@ -112,6 +127,7 @@ void serve(What what) {
 }
 void serve_bodies() { serve(What::bodies); }
 void serve_file() { serve(What::file); }
+void serve_idle() { serve(What::idle); }
 TEST_CASE("requests are answered, or an error says why not") {
   sweep_in_runtime(&serve_bodies,
                    {{Call::make_socket, EMFILE},
@@ -141,6 +157,10 @@ TEST_CASE("an error is answered without memory, or the connection ends") {
   for (const unsigned times : {2U, 3U, 5U}) {
     sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM, times}}, kOtherSide);
   }
+}
+
+TEST_CASE("connections that nobody wants are ended, without memory at once") {
+  sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 
 TEST_CASE("files are sent whole, or an error says why not") {
