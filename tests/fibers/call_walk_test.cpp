@@ -84,7 +84,7 @@ TEST_CASE("a stack is copied up to its top, and no more of it than there is room
   const char* begin = reinterpret_cast<const char*>(stack.data());
   image.registers = {};
   image.registers.set(kStackRegister, number(begin));
-  for (const std::size_t words : {0, 1, 7}) {
+  for (const std::size_t words : {0U, 1U, 7U}) {
     const char* top = begin + words * sizeof(std::uintptr_t);
     image.copy_stack(top);
     CHECK(image.count == words);

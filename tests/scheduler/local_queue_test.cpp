@@ -189,7 +189,8 @@ TEST_CASE("of those that wait beyond the ring a thief takes half, and of one tha
   LocalQueue thief(true);
   Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
   for (std::size_t i = 0; i < records.size(); ++i) victim.push_last(records[i]);
-  for (const std::size_t share : {2, 1, 1, 0}) CHECK(thief.steal_overflow(victim, false) == share);
+  for (const std::size_t share : {2U, 1U, 1U, 0U})
+    CHECK(thief.steal_overflow(victim, false) == share);
   for (std::size_t i = 0; i < 4; ++i) CHECK(thief.pop() == &records[RunQueue::kCapacity + i]);
   CHECK(thief.pop() == nullptr);
 }
