@@ -268,6 +268,7 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
+  // What a receive still owes when its value has been built where it is returned.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() { granted(sender); }
@@ -308,9 +309,16 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
+  // When there is no value, and nobody who waits to send one.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
-    (void)receive_or_wait(value, {});
+    if (closed_) {
+      lock_.unlock();
+      return value;
+    }
+    detail::Waiter self;
+    self.slot = std::addressof(value);
+    detail::wait_in(receivers_, lock_, self, detail::WaitReason::channel_receive);
     return value;
   }
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
