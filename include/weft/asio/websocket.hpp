@@ -64,18 +64,21 @@ class FrameStream {
   // a mask.
   [[nodiscard]] std::size_t full_header_size() const noexcept {
     if (header_size_ < 2) return 2;
-    const auto length = std::to_integer<unsigned>(header_[1] & std::byte{127});
-    const std::size_t longer = length == 127 ? 8 : length == 126 ? 2 : 0;
-    return 2 + longer + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
+    return 2 + longer_length_size() + ((header_[1] & std::byte{128}) != std::byte{0} ? 4 : 0);
+  }
+  [[nodiscard]] unsigned short_length() const noexcept {
+    return std::to_integer<unsigned>(header_[1] & std::byte{127});
+  }
+  [[nodiscard]] std::size_t longer_length_size() const noexcept {
+    return short_length() == 127 ? 8 : short_length() == 126 ? 2 : 0;
   }
   [[nodiscard]] std::uint64_t rest_of_frame() const noexcept {
     return payload_ > 0 ? payload_ : full_header_size() - header_size_;
   }
   [[nodiscard]] std::uint64_t payload_size() const noexcept {
-    const auto length = std::to_integer<unsigned>(header_[1] & std::byte{127});
-    if (length < 126) return length;
+    if (longer_length_size() == 0) return short_length();
     std::uint64_t size = 0;
-    for (std::size_t i = 2; i < (length == 126 ? 4U : 10U); ++i) {
+    for (std::size_t i = 2; i < 2 + longer_length_size(); ++i) {
       size = size << 8U | std::to_integer<std::uint64_t>(header_[i]);
     }
     return size;
