@@ -1,5 +1,4 @@
 // Beast's WebSocket behind our HTTP server, and over TLS.
-#include <atomic>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
@@ -244,11 +243,10 @@ struct Secrets {
   }
 };
 
-}  // namespace
-
-FIBER_TEST_CASE("the same over TLS") {
+// With a server that has `handler` behind TLS.
+void talk_securely(http::Handler handler) {
   const Secrets secrets;
-  const HttpServer server(chat, {.secure = tls::server_layer(secrets.server)});
+  const HttpServer server(std::move(handler), {.secure = tls::server_layer(secrets.server)});
   spawn(kLarge, [&] {
     using Stream = asio::SyncStream<tls::Stream>;
     websocket::stream<Stream> socket{Stream(secrets.connect(server.connect()))};
@@ -257,15 +255,12 @@ FIBER_TEST_CASE("the same over TLS") {
   }).join();
 }
 
+}  // namespace
+
+FIBER_TEST_CASE("the same over TLS") { talk_securely(chat); }
+
 FIBER_TEST_CASE("a WebSocket over TLS is idle between messages, too") {
-  const Secrets secrets;
-  const HttpServer server(chat_or_idle, {.secure = tls::server_layer(secrets.server)});
-  spawn(kLarge, [&] {
-    using Stream = asio::SyncStream<tls::Stream>;
-    websocket::stream<Stream> socket{Stream(secrets.connect(server.connect()))};
-    socket.handshake("a.test", "/chat");
-    talk(socket);
-  }).join();
+  talk_securely(chat_or_idle);
 }
 
 FIBER_TEST_CASE("WebSocket over TLS without an HTTP server") {

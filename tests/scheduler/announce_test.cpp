@@ -28,12 +28,6 @@ void compute_until(const std::atomic<bool>& ran) {
   while (!ran) weft::base::yield_processor();
 }
 
-std::uint64_t wakeups() {
-  std::uint64_t sum = 0;
-  for (const auto& worker : Scheduler::current()->workers()) sum += worker->wakeups();
-  return sum;
-}
-
 TEST_SUITE_BEGIN("scheduler/announce");
 
 // A sleeper may get up by itself just then, to look for deadlocks; so again until one is told. That
@@ -43,9 +37,9 @@ FIBER_TEST_CASE_WITH("a sleeper is told of a new fiber",
   for (bool is_told = false; !is_told;) {
     std::atomic<bool> ran{false};
     await_sleeper();
-    const std::uint64_t before = wakeups();
+    const std::uint64_t before = runtime.stats().worker_wakeups;
     weft::go([&] { ran = true; });
-    is_told = wakeups() != before;
+    is_told = runtime.stats().worker_wakeups != before;
     compute_until(ran);
   }
 }
@@ -61,9 +55,9 @@ FIBER_TEST_CASE_WITH("a sleeper is told of a fiber that is woken",
     });
     weft::test::await_parked(runtime, "event");
     await_sleeper();
-    const std::uint64_t before = wakeups();
+    const std::uint64_t before = runtime.stats().worker_wakeups;
     event.set();
-    is_told = wakeups() != before;
+    is_told = runtime.stats().worker_wakeups != before;
     compute_until(ran);
     waiter.join();
   }
