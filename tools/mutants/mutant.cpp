@@ -21,7 +21,7 @@ __attribute__((constructor(101))) void choose() {
   const char* path = std::getenv("WEFT_MUTANTS_REACHED");
   if (path == nullptr) return;
   const int file = open(path, O_RDWR | O_CLOEXEC);
-  void* bytes = mmap(nullptr, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* bytes = mmap(nullptr, kMost, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (bytes != MAP_FAILED) reached = static_cast<unsigned char*>(bytes);
 }

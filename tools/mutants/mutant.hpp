@@ -7,6 +7,8 @@
 
 namespace weft_mutant {
 
+constexpr unsigned kMost = 65536;  // Faults; and bytes of the file that schemata.py makes.
+
 // Both are set before anything else runs, and never again.
 extern unsigned chosen;         // The number of the fault; 0 for none.
 extern unsigned char* reached;  // When it is found out what a test reaches: a byte for each fault.

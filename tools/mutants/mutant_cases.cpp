@@ -11,6 +11,8 @@
 
 namespace {
 
+using weft_mutant::kMost;
+
 class Listener : public doctest::IReporter {
  public:
   explicit Listener(const doctest::ContextOptions& /*options*/) {}
@@ -39,7 +41,6 @@ class Listener : public doctest::IReporter {
   void test_case_skipped(const doctest::TestCaseData& /*data*/) override {}
 
  private:
-  static constexpr unsigned kMost = 65536;
   std::string name_;
 };
 

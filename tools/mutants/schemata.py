@@ -17,6 +17,7 @@ import signal
 import subprocess
 
 HERE = pathlib.Path(__file__).resolve().parent
+MOST = 65536  # As mutant.hpp has it.
 INCLUDE = '#include "base/mutant.hpp"\n#pragma GCC system_header\n#line 1\n'
 COMPARISONS = {"<=": ("<", "l", ">"), ">=": ("<", "g", ">"), "<": ("<", "s", ">"),
                "==": ("==", "=", "=="), "!=": ("==", "!", "==")}
@@ -50,13 +51,13 @@ def edits_of(fault, number):
     return None
 
 
-def run_bounded(command, seconds, environment):
+def run_bounded(command, seconds, environment, folder=None):
     """The exit status; None when it did not end in time. Ends whatever it has started, too."""
     def prepare():
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         pathlib.Path("/proc/self/oom_score_adj").write_text("1000")  # It, and nobody else.
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                          stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare,
+                          stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=prepare, cwd=folder,
                           env={**os.environ, **environment}) as process:
         try:
             return process.wait(seconds)
@@ -149,7 +150,7 @@ class Schemata:
         """Runs each program without a fault. It must pass."""
         reached = self.build / "reached"
         for program in self.programs:
-            reached.write_bytes(bytes(65536))
+            reached.write_bytes(bytes(MOST))
             listed = pathlib.Path(f"{reached}.cases")
             listed.unlink(missing_ok=True)
             if self.run(program, [], 600, {**environment, "WEFT_MUTANTS_REACHED": str(reached)}):
