@@ -154,6 +154,17 @@ TEST_CASE("a trace of more events than there is memory for is refused") {
   }
 }
 
+TEST_CASE("a ring that is full leaves out what its owner may be writing over") {
+  weft::scheduler::TraceRing ring(64, 0, 0);
+  for (std::uint64_t put = 1; put <= 200; ++put) {
+    ring.put({put - 1, weft::detail::TraceKind::run, 1, 2, {}});
+    const auto [events, lost] = ring.read();
+    CHECK(lost == (put < 64 ? 0 : put - 63));
+    CHECK(events.size() == put - lost);
+    CHECK(events.front().ticks == lost);
+  }
+}
+
 TEST_CASE("a ring keeps the newest events, in their order, while its owner writes") {
   weft::scheduler::TraceRing ring(64, 0, 0);
   CHECK(ring.read().events.empty());

@@ -172,6 +172,15 @@ FIBER_TEST_CASE("a pool that is left alone ends up with no fiber at all") {
   CHECK(pool.run([] { return 1; }) == 1);
 }
 
+FIBER_TEST_CASE("nothing watches workers that are kept anyway") {
+  FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1ms});
+  (void)warm_up(pool, 4);
+  wait_until_true([&] {
+    this_fiber::sleep_for(1ms);
+    return pool.stats().live == 2 && runtime.stats().live == 3;
+  });
+}
+
 FIBER_TEST_CASE("without a timeout nobody is retired and nothing watches") {
   FiberPool pool({.capacity = 3, .idle_timeout = kNever});
   (void)warm_up(pool, 3);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <vector>
+#include <weft/detail/attributed_job.hpp>
 
 #include "tests/pool/property_limit.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -111,6 +112,15 @@ class Workers {
   Held held_;
   bool takes_short_way_;
 };
+
+// A task with options; its pool is never followed.
+PoolItem item_with(const SubmitOptions& options) {
+  alignas(std::max_align_t) static unsigned char no_pool[1];
+  auto* task = new detail::AttributedTask(reinterpret_cast<const pool::PoolCore&>(no_pool));
+  PoolItem item(*task);
+  task->set(options, {}, [] {});
+  return item;
+}
 
 TEST_SUITE_BEGIN("pool/pool_state");
 
@@ -303,6 +313,24 @@ TEST_CASE("the limit of workers moves as that of the property test's model") {
       CHECK((tasks > state.raise_at) == limit.is_too_low_for(tasks));
     }
   }
+}
+
+TEST_CASE("for one that its key holds up others are dropped, if it is no heavier than the queue") {
+  Held held({.capacity = 4, .queue_capacity = 2, .on_full = OnFull::drop_oldest});
+  PoolItem holder = item_with({.key = 1});
+  TaskQueue::Memory rest =
+      held.state.queue.add(TaskQueue::make_memory(held.state.queue.demand_for(holder)));
+  held.state.accept(holder);
+  CHECK(held.state.can_drop_for(item_with({.key = 1, .weight = 2})));
+  CHECK(!held.state.can_drop_for(item_with({.key = 1, .weight = 3})));
+  CHECK(held.state.can_drop_for(item_with({.key = 2, .weight = 3})));
+}
+
+TEST_CASE("a sub-pool that has all its drain tasks asks its parent for no other") {
+  Held held({.capacity = 1, .queue_capacity = 1}, true);
+  CHECK(held.state.must_wait_at_parent(1));
+  held.state.workers.begin_start();
+  CHECK(!held.state.must_wait_at_parent(1));
 }
 
 TEST_SUITE_END();

@@ -59,6 +59,14 @@ constexpr std::size_t kDeep = 40 << 10;
   return wrong;
 }
 
+// Calls `function` from so many bytes further down.
+template <class Function>
+[[gnu::noinline]] void call_below(std::size_t bytes, Function function) {
+  char* frame = static_cast<char*>(__builtin_alloca(bytes));
+  asm volatile("" : "+r"(frame) : : "memory");
+  function();
+}
+
 std::size_t resident(const char* from) {
   std::vector<unsigned char> pages(kDeep / kPage - 2);
   const auto first = (reinterpret_cast<std::uintptr_t>(from) + kPage - 1) & ~(kPage - 1);
@@ -81,16 +89,19 @@ THREAD_TEST_CASE_WITH("what deep calls have left is given back while the fiber i
   std::vector<const char*> depths(kFibers);
   std::atomic<int> intact{0};
   for (int i = 0; i < kFibers; ++i) {
+    // Wherever in a page the calls end, that page stays.
     runtime.go([&, i] {
-      char live[512];
-      std::memset(live, i, sizeof live);
-      depths[static_cast<std::size_t>(i)] = dive(1);
-      ++parked;
-      end.wait();
-      int right = 1;
-      for (const char byte : live) right &= byte == static_cast<char>(i) ? 1 : 0;
-      intact += right;
-      group.done();
+      call_below(static_cast<std::size_t>(i) * kPage * 2 / kFibers, [&, i] {
+        char live[512];
+        std::memset(live, i, sizeof live);
+        depths[static_cast<std::size_t>(i)] = dive(1);
+        ++parked;
+        end.wait();
+        int right = 1;
+        for (const char byte : live) right &= byte == static_cast<char>(i) ? 1 : 0;
+        intact += right;
+        group.done();
+      });
     });
   }
   while (parked < kFibers) std::this_thread::sleep_for(1ms);
@@ -103,6 +114,28 @@ THREAD_TEST_CASE_WITH("what deep calls have left is given back while the fiber i
   end.set();
   group.wait();
   CHECK(intact == kFibers);
+}
+
+THREAD_TEST_CASE_WITH("a pause of 0 keeps the stacks of parked fibers as they are",
+                      {.options = {.monitor = false, .trim_pause = 0ns}}) {
+  constexpr unsigned kFibers = 20;
+  weft::Event end;
+  weft::WaitGroup group;
+  group.add(kFibers);
+  for (unsigned i = 0; i < kFibers; ++i) {
+    runtime.go([&] {
+      (void)dive(1);
+      end.wait();
+      group.done();
+    });
+  }
+  weft::test::await_parked(kFibers);
+  Scheduler& scheduler = *Scheduler::current();
+  while (!scheduler.all_are_asleep()) std::this_thread::yield();
+  for (int i = 0; i < 100; ++i) scheduler.trimmer().step(Deadline::now_nanoseconds());
+  CHECK(scheduler.trimmer().trimmed() == 0);
+  end.set();
+  group.wait();
 }
 
 // All fibers are asleep, so that one step looks at as many as it can hang gates in front of.

@@ -3,6 +3,7 @@
 #include <thread>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/detail/atomic.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/semaphore.hpp>
@@ -186,6 +187,22 @@ FIBER_TEST_CASE_WITH("what a long-running fiber has woken is run by another work
     while (!ran.load()) std::this_thread::yield();
     sleeper.join();
   }
+}
+
+FIBER_TEST_CASE_WITH(
+    "the only fiber behind one that computes is run by a worker that is never idle",
+    {.workers = {2}, .options = {.monitor = false}}) {
+  std::atomic<bool> busy{false};
+  std::atomic<bool> done{false};
+  auto yielding = weft::spawn([&] {
+    busy = true;
+    while (!done) weft::this_fiber::yield();
+  });
+  while (!busy) weft::detail::pause_cpu();
+  auto waiting = weft::spawn([&] { done = true; });
+  while (!done) weft::detail::pause_cpu();
+  yielding.join();
+  waiting.join();
 }
 
 FIBER_TEST_CASE_WITH("thousands that a long-running fiber has spawned are run by others",

@@ -109,6 +109,25 @@ TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is 
   CHECK(reached);
 }
 
+TEST_CASE("a new fiber that goes before those that wait lets one of them go first, and no more") {
+  LocalQueue queue(true);
+  constexpr std::size_t kStarted = RunQueue::kCapacity + 100;
+  Records records(kStarted + 1, kStarted);
+  for (std::size_t i = 0; i < kStarted; ++i) queue.push_last(records[i]);
+  CHECK(queue.pop() == &records[0]);
+  spawn(queue, records[kStarted]);
+  std::size_t early = 0;
+  for (std::size_t i = 1; i < RunQueue::kCapacity; ++i) {
+    early += queue.pop() == &records[RunQueue::kCapacity] ? 1 : 0;
+  }
+  CHECK(early == 1);
+  CHECK(queue.pop() == &records[RunQueue::kCapacity - 1]);
+  CHECK(queue.pop() == &records[kStarted]);
+  for (std::size_t i = RunQueue::kCapacity + 1; i < kStarted; ++i) {
+    REQUIRE(queue.pop() == &records[i]);
+  }
+}
+
 TEST_CASE("a chain of new fibers that is stolen runs after what is there") {
   constexpr std::size_t kCount = 2'000;
   LocalQueue victim(true);
