@@ -307,7 +307,7 @@ int main(int count, char** arguments) {
               random_search<Outside<2, 1, 1, kKernel>>("one computes, an event comes", 40'000),
               random_search<Outside<3, 1, 1, kKernel>>("three workers, an event comes", 20'000),
               random_search<Outside<2, 1, 1, kOldDescriptor>>("one computes, another watches",
-                                                              40'000),
+                                                              400'000),
               random_search<Outside<2, 1, 1, kClock>>("one computes, a timer is due", 40'000),
               random_search<Outside<3, 1, 1, kClock>>("three workers, a timer is due", 20'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
