@@ -7,6 +7,7 @@ without a fault and writes down which places its cases reach, so that a fault ne
 cases for which it makes a difference.
 """
 
+import collections
 import itertools
 import os
 import pathlib
@@ -29,6 +30,13 @@ AMENDED = {
                     "library_arguments = inner_arguments + ['-w']"),
     "tests/meson.build": ("'support/main.cpp'", "'support/main.cpp', 'support/mutant_cases.cpp'"),
 }
+
+# How the copy is built. A fault that reads or writes past an array is often told by a sanitizer alone.
+Way = collections.namedtuple("Way", "folder compiler options")
+PLAIN = Way("build-check/gcc", "g++", ())
+SANITIZED = Way("build-check/asan", "clang++", (
+    "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false",
+    "-Db_ndebug=false", "-Dcpp_args=-gline-tables-only"))
 
 
 def edits_of(fault, number):
@@ -73,9 +81,10 @@ def run_bounded(command, seconds, environment, folder=None):
 class Schemata:
     """The copy, its build, and what its tests reach."""
 
-    def __init__(self, root, folder, faults, programs):
+    def __init__(self, root, folder, faults, programs, is_sanitized):
         self.root, self.copy, self.programs = root, folder / "source", programs
-        self.build = self.copy / "build-check/gcc"  # As deep as ./check's, whose objects ccache has.
+        self.way = SANITIZED if is_sanitized else PLAIN
+        self.build = self.copy / self.way.folder  # As deep as ./check's, whose objects ccache has.
         self.faults = {number: fault for number, fault in enumerate(faults, 1)
                        if edits_of(fault, number)}
         self.rewritten = {fault.path for fault in self.faults.values()}
@@ -94,14 +103,18 @@ class Schemata:
             self.write(path, text.replace(before, after, 1).encode())
         for path in ADDED:
             self.write(path, (HERE / pathlib.Path(path).name).read_bytes())
+        self.plant()
         # Again each time: what tests there are is looked up then.
         again = ["--reconfigure"] if (self.build / "build.ninja").exists() else []
+        cached = "ccache " if shutil.which("ccache") else ""
         subprocess.run(["meson", "setup", *again, self.build, self.copy, "-Dwerror=true",
-                        "-Dbench=false", "-Dexamples=false"], check=True, stdout=subprocess.DEVNULL,
-                       env={"CXX": "ccache g++" if shutil.which("ccache") else "g++", **os.environ})
+                        "-Dbench=false", "-Dexamples=false", *self.way.options], check=True,
+                       stdout=subprocess.DEVNULL,
+                       env={"CXX": cached + self.way.compiler, **os.environ})
         while refused := self.refused():
             for number in refused:
                 del self.faults[number]
+            self.plant()
 
     def write(self, path, content):
         file = self.copy / path
@@ -111,13 +124,19 @@ class Schemata:
             if (self.root / path).exists():
                 shutil.copymode(self.root / path, file)
 
+    def by_path(self):
+        found = {path: [] for path in self.rewritten}
+        for number, fault in self.faults.items():
+            found[fault.path].append((number, fault))
+        return found
+
+    def plant(self):
+        for path, faults in self.by_path().items():
+            self.write(path, self.rewrite(path, faults).encode())
+
     def refused(self):
         """Builds. The faults at which the compiler took offence."""
-        by_path = {path: [] for path in self.rewritten}
-        for number, fault in self.faults.items():
-            by_path[fault.path].append((number, fault))
-        for path, faults in by_path.items():
-            self.write(path, self.rewrite(path, faults).encode())
+        by_path = self.by_path()
         for targets in (["libweft.a"], [f"tests/{program}_tests" for program in self.programs]):
             result = subprocess.run(["nice", "ninja", "-C", self.build, "-j1", "-k", "0", *targets],
                                     text=True, check=False, capture_output=True,
@@ -125,7 +144,9 @@ class Schemata:
             if result.returncode == 0:
                 continue
             output = re.sub(r"\x1b\[[\d;]*[mK]", "", result.stdout)
-            places = re.findall(r"([\w/]+\.[ch]pp):(\d+):\d+: +(?:error:|required from here)", output)
+            places = re.findall(
+                r"([\w/]+\.[ch]pp):(\d+):\d+: +(?:error:|required from here|note: .*requested here)",
+                output)
             at_fault = {number for path, line in places
                         for number, fault in by_path.get(path.lstrip("/"), ())
                         if fault.number == int(line)}
