@@ -123,6 +123,12 @@ class LocalQueue {
   // Of those that do not fit into the victim's ring, and have started, up to `most` that have
   // waited longest. They go before those that wait here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
+  // Whether, of those that did not fit into their rings, somebody here has waited longer than all
+  // that wait at the other: who is taken from there would overtake some.
+  [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
+    return other.waiting_.size_hint() != 0 &&
+           waiting_.oldest_since() < other.waiting_.oldest_since();
+  }
   [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
 
   // --- By the monitor ---

@@ -1,6 +1,7 @@
 #include "scheduler/ready_list.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 
 #include "fibers/fiber.hpp"
@@ -85,6 +86,11 @@ void ReadyList::merge(Chain chain) noexcept {
   merged.append(chain);
   merged.append(here);
   push_first(merged);
+}
+
+std::int64_t ReadyList::oldest_since() noexcept {
+  const std::lock_guard guard(lock_);
+  return size_hint() == 0 ? std::numeric_limits<std::int64_t>::max() : ready_since(*chain_.first);
 }
 
 Chain ReadyList::take_everything() noexcept {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
 
@@ -43,6 +44,10 @@ class ReadyList {
   void merge(Chain chain) noexcept;
   // Up to `most` of the oldest, and kMostTaken at most.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
+
+  // Since when the oldest has been ready, by Stack::ready_since; the largest number if there is
+  // none.
+  [[nodiscard]] std::int64_t oldest_since() noexcept;
 
   // Relaxed: a hint, for those who look before they lock.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }

@@ -86,7 +86,8 @@ void Worker::visit_others(std::int64_t now) noexcept {
   }
 }
 
-// Takes fibers from a worker that is stuck in one, or that has many more, and needs long for them.
+// Takes fibers from a worker that is stuck in one, or that has many more, and needs long for them;
+// not if they are newer than those that wait here.
 void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
   const Look before = std::exchange(look, look_at(victim, now));
   if (!victim.queue_.is_open() || victim.queue_.empty_hint()) return;
@@ -99,7 +100,7 @@ void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
     if (elapsed < kVisitPeriod) return;
     (void)queue_.steal_next(victim.queue_);
     wanted = (theirs + 1) / 2;
-  } else if (theirs * elapsed < run * kWorthVisiting) {
+  } else if (theirs * elapsed < run * kWorthVisiting || queue_.waits_longer_than(victim.queue_)) {
     return;
   }
   if (wanted <= 0) return;

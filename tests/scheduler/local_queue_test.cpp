@@ -242,6 +242,25 @@ TEST_CASE("those that have waited longest elsewhere go before those that wait he
   CHECK(queue.pop() == nullptr);
 }
 
+TEST_CASE("of two queues that one waits longer where the oldest is older, beyond the ring") {
+  LocalQueue one(true);
+  LocalQueue other(true);
+  constexpr std::size_t kCount = RunQueue::kCapacity + 1;
+  Records records(2 * kCount, 2 * kCount);
+  one.set_time(2);
+  for (std::size_t i = 0; i < kCount; ++i) one.push_last(records[i]);
+  other.set_time(1);
+  for (std::size_t i = kCount; i + 1 < 2 * kCount; ++i) other.push_last(records[i]);
+  // Those in the ring are run soon, and are as old as may be.
+  CHECK(!one.waits_longer_than(other));
+  other.push_last(records[2 * kCount - 1]);
+  CHECK(!one.waits_longer_than(other));
+  CHECK(other.waits_longer_than(one));
+  CHECK(!one.waits_longer_than(one));
+  CHECK(other.steal_oldest(one, 1) == 1);
+  CHECK(!other.waits_longer_than(one));
+}
+
 // By turns: 100 fibers become ready in one queue, then 100 in the other.
 TEST_CASE("those that are taken from another queue go among those that wait by age") {
   LocalQueue victim(true);
