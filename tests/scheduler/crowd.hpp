@@ -113,11 +113,7 @@ class Crowd {
   void await_enough() const { over_.wait(false); }
   // Parks the calling thread until all fibers have ended.
   void await_end() { group_.wait(); }
-  // A fiber that another worker takes has waited in two queues.
-  [[nodiscard]] bool is_fair() const {
-    const std::size_t queues = runs_.size() == 1 ? 1 : 2;
-    return longest_wait_.load() <= queues * bound(most_live_.load());
-  }
+  [[nodiscard]] bool is_fair() const { return longest_wait_.load() <= bound(most_live_.load()); }
   [[nodiscard]] std::size_t longest_wait() const { return longest_wait_.load(); }
   [[nodiscard]] std::size_t most_turns() const { return most_turns_.load(); }
 
