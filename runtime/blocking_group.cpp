@@ -48,8 +48,8 @@ BlockingGroup::~BlockingGroup() {
     // The calls that end meanwhile look there: it is not reset() before.
     blocking([this] { delete core_.get(); });
     (void)core_.release();
-  } catch (const std::system_error&) {
-    // Without a helper it ends here.
+  } catch (...) {
+    // Without a helper, or memory to say so, it ends here.
   }
 }
 
@@ -82,12 +82,8 @@ std::error_code BlockingGroup::wait_for(detail::GroupCall& call, const Until& un
     refused = Errc::full;
   }
   if (!refused) {
-    try {
-      core.pool.expect();
-    } catch (const std::system_error& failure) {
-      core.leave();
-      refused = failure.code();
-    }
+    refused = core.pool.expect();
+    if (refused) core.leave();
   }
   if (refused) {
     call.leave();  // For the helper that there is none of.

@@ -97,27 +97,24 @@ BlockingPool::~BlockingPool() {
   if (gone_ != nullptr) gone_->thread.join();
 }
 
-void BlockingPool::expect() {
+std::error_code BlockingPool::expect() noexcept {
   {
     const std::lock_guard lock(mutex_);
     ++owed_;
-    if (owed_ <= free_ || helpers_.size() == most_) return;
+    if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
   const std::lock_guard starting(starting_mutex_);
   {
     const std::lock_guard lock(mutex_);
     // Meanwhile others may have started some, or become free.
-    if (owed_ <= free_ || helpers_.size() == most_) return;
+    if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
   const std::error_code refused = start_helper();
-  if (!refused) return;
+  if (!refused) return {};
   const std::lock_guard lock(mutex_);
-  if (!helpers_.empty()) return;  // I2: the call is made later than it might have been.
+  if (!helpers_.empty()) return {};  // I2: the call is made later than it might have been.
   --owed_;
-  throw std::system_error(
-      refused,
-      "weft::blocking: there is no helper thread, and the system refuses a new one; "
-      "its limit of threads or of memory has been met");
+  return refused;
 }
 
 std::error_code BlockingPool::start_helper() noexcept {
@@ -267,7 +264,12 @@ std::size_t BlockingPool::idle_hint() noexcept {
 namespace weft::detail {
 
 void make_on_helper(BlockingCall& call) {
-  scheduler::current_worker()->scheduler().blocking().expect();
+  if (const auto refused = scheduler::current_worker()->scheduler().blocking().expect()) {
+    throw std::system_error(
+        refused,
+        "weft::blocking: there is no helper thread, and the system refuses a new one; "
+        "its limit of threads or of memory has been met");
+  }
   call.waker = current();
   park({[](void* submitted) noexcept {
           // The other side of the switch is another fiber or none, but the same scheduler.

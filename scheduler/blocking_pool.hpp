@@ -46,9 +46,9 @@ class BlockingPool {
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  // From any thread. Throws std::system_error if there is no helper and none can be started.
-  // Exactly one submit() must follow.
-  void expect();
+  // From any thread. Returns what kept a helper from being started, if there is none; without an
+  // error exactly one submit() must follow.
+  [[nodiscard]] std::error_code expect() noexcept;
   // From any thread. The call is made, and its waker woken, if it has one; else it may free itself.
   void submit(detail::BlockingCall& call) noexcept;
   // From any thread, for a call that has been handed in and is still there. Takes it back, so that

@@ -198,7 +198,8 @@ TEST_CASE("a group of threads makes each call once, or says why not") {
   sweep_in_runtime(&group, {{Call::start_thread, EAGAIN},
                             {Call::start_thread, EAGAIN, 2},
                             {Call::futex_wait, EINTR, 3},
-                            {Call::allocate, ENOMEM}});
+                            {Call::allocate, ENOMEM},
+                            {Call::allocate, ENOMEM, 2}});
 }
 
 }  // namespace

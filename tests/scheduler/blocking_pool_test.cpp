@@ -24,7 +24,7 @@ class Call : BlockingCall {
   // `handed_in` is set once the call is the pool's.
   static void make_on(BlockingPool& pool, std::function<void()> function,
                       std::atomic<bool>* handed_in = nullptr) {
-    pool.expect();
+    CHECK(!pool.expect());
     make_expected(pool, std::move(function), handed_in);
   }
   // Once the pool expects it.
@@ -130,7 +130,7 @@ TEST_CASE("an idle helper does not leave while it is owed to a call that has not
   const weft::test::TestGuard guard("expected calls");
   BlockingPool pool(4, 1us);
   for (int round = 0; round < 20; ++round) {
-    pool.expect();
+    CHECK(!pool.expect());
     for (int i = 0; i < 100; ++i) std::this_thread::yield();
     CHECK(pool.size_hint() != 0);
     Call::make_expected(pool, [] {});
