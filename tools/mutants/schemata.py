@@ -31,14 +31,15 @@ AMENDED = {
     "tests/meson.build": ("'support/main.cpp'", "'support/main.cpp', 'support/mutant_cases.cpp'"),
 }
 
-# How the copy is built. A fault that reads or writes past an array is often told by a sanitizer alone.
+# How the copy is built. A fault that reads or writes past an array is often told by a look at indices or
+# by a sanitizer alone.
 Way = collections.namedtuple("Way", "folder compiler options")
-PLAIN = Way("build-check/gcc", "g++", ())
+PLAIN = Way("build-check/gcc", "g++", ("-Dcpp_args=-D_GLIBCXX_ASSERTIONS",))
 SANITIZED = Way("build-check/asan", "clang++", (
     "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false",
     "-Db_ndebug=false",
     # What is compared is bound to references, of packed members too.
-    "-Dcpp_args=-gline-tables-only -fno-sanitize=alignment"))
+    "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize=alignment"))
 
 
 def edits_of(fault, number):
