@@ -325,6 +325,10 @@ FIBER_TEST_CASE("a pipe carries bytes, tells its end, and raises no signal") {
   CHECK(failed == std::error_code{});
   CHECK(io::read_some(other.read, std::as_writable_bytes(std::span(buffer)), Deadline::after(1ms))
             .error == Errc::timed_out);
+  const auto [written, late] =
+      io::write_all(other.write, std::as_bytes(std::span(sent)), Deadline::after(1ms));
+  CHECK(late == Errc::timed_out);
+  CHECK(written < sent.size());
   other.read = {};
   CHECK(io::write_all(other.write, std::as_bytes(std::span(sent))).error == std::errc::broken_pipe);
 }

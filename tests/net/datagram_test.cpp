@@ -214,6 +214,34 @@ FIBER_TEST_CASE("a Unix datagram that a stop ends says so, however near a pause'
   }
 }
 
+FIBER_TEST_CASE("a batch ends by deadline and stop, and what was sent is counted") {
+  auto receiver = bound<UnixAddress>();
+  auto sender = bound<UnixAddress>();
+  const UnixAddress there = receiver.local_address().value;
+  std::array<std::byte, 16> buffer;
+  std::array<net::DatagramSlot<UnixAddress>, 1> slots;
+  slots[0].buffer = buffer;
+  CHECK(receiver.receive_batch(slots, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source source;
+  auto receives =
+      spawn([&, token = source.get_token()] { return receiver.receive_batch(slots, token).error; });
+  await_receiver();
+  (void)source.request_stop();
+  CHECK(receives.join() == Errc::cancelled);
+  // More than the receiver has room for.
+  const std::vector<net::Outgoing<UnixAddress>> much(10'000, {bytes("x"), there});
+  const auto [sent, late] = sender.send_batch_to(much, Deadline::after(2ms));
+  CHECK(late == Errc::timed_out);
+  CHECK(sent < much.size());
+  std::stop_source other;
+  auto sends =
+      spawn([&, token = other.get_token()] { return sender.send_batch_to(much, token).error; });
+  await_parked(1);
+  (void)other.request_stop();
+  CHECK(sends.join() == Errc::cancelled);
+  for (std::size_t i = 0; i < sent; ++i) CHECK(text_of(receiver) == "x");
+}
+
 THREAD_TEST_CASE("plain threads exchange datagrams, and options are set") {
   auto receiver = bound<Address>();
   const Address there = receiver.local_address().value;

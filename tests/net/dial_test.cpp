@@ -25,6 +25,25 @@ namespace {
 // A port on which nobody listens.
 std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
 
+// A listener that never accepts, and whose queue is full: a connection hangs.
+class FullListener {
+ public:
+  FullListener() : listener_(listen_anywhere({.backlog = 0})) {
+    crowd_.push_back(TcpStream::connect(address()).value);
+    for (;;) {
+      auto [stream, error] = TcpStream::connect(address(), Deadline::after(50ms));
+      if (error) break;
+      crowd_.push_back(std::move(stream));
+    }
+  }
+
+  [[nodiscard]] Address address() const { return listener_.local_address().value; }
+
+ private:
+  TcpListener listener_;
+  std::vector<TcpStream> crowd_;
+};
+
 }  // namespace
 
 FIBER_TEST_CASE("a name is resolved, and an address is its own") {
@@ -80,20 +99,12 @@ FIBER_TEST_CASE("dial connects to the first address that answers") {
 
 FIBER_TEST_CASE("an address that does not answer delays the next one only by the pause") {
   TcpListener listener = listen_anywhere();
-  // A listener that never accepts, and whose queue is full: a connection hangs.
-  TcpListener full = listen_anywhere({.backlog = 0});
-  std::vector<TcpStream> crowd;
-  crowd.push_back(TcpStream::connect(full.local_address().value).value);
-  for (;;) {
-    auto [stream, error] = TcpStream::connect(full.local_address().value, Deadline::after(50ms));
-    if (error) break;
-    crowd.push_back(std::move(stream));
-  }
-  const std::vector<Address> addresses{full.local_address().value, listener.local_address().value};
+  const FullListener full;
+  const std::vector<Address> addresses{full.address(), listener.local_address().value};
   auto [stream, error] = net::dial(addresses, {}, {.attempt_delay = 5ms});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == listener.local_address().value);
-  const std::vector<Address> hangs(2, full.local_address().value);
+  const std::vector<Address> hangs(2, full.address());
   CHECK(net::dial(hangs, Deadline::after(20ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
   std::stop_source stop;
   auto caller = spawn([&] { return net::dial(hangs, stop.get_token()).error; });
@@ -108,6 +119,32 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(port));
   CHECK(error == std::error_code{});
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
+}
+
+THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {
+  net::Resolver resolver;
+  CHECK(!resolver.resolve("localhost", 80).value.empty());
+  CHECK(resolver.resolve("localhost", 80, Deadline::past()).error == Errc::timed_out);
+  TcpListener listener = listen_anywhere();
+  const Address alive = listener.local_address().value;
+  auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(alive.port()));
+  CHECK(error == std::error_code{});
+  CHECK(stream.peer_address().value == alive);
+  const FullListener full;
+  const std::vector<Address> hangs(2, full.address());
+  CHECK(net::dial(hangs, Deadline::after(2ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
+  std::stop_source stop;
+  go([&] { (void)stop.request_stop(); });
+  CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);
+}
+
+FIBER_TEST_CASE("connecting to a listener that is full ends by a stop") {
+  const FullListener full;
+  std::stop_source stop;
+  auto caller = spawn([&] { return TcpStream::connect(full.address(), stop.get_token()).error; });
+  await_parked(1);
+  (void)stop.request_stop();
+  CHECK(caller.join() == Errc::cancelled);
 }
 
 TEST_SUITE_END();

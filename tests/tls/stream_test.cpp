@@ -1,7 +1,9 @@
 #include <weft/tls/stream.hpp>
 
 #include <chrono>
+#include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 #include <weft/error.hpp>
@@ -11,6 +13,7 @@
 #include <weft/tls/error.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 #include "tests/tls/certificates.hpp"
 
 namespace weft::test {
@@ -237,6 +240,68 @@ FIBER_TEST_CASE("a handshake and a read end at their deadline") {
   CHECK(client.value.read_some(std::span(&byte, 1), Deadline::after(1ms)).error == Errc::timed_out);
   CHECK(server.value.write_all(bytes_of("x")).value == 1);
   CHECK(receive(client.value, 1) == "x");
+}
+
+FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the stream goes on") {
+  const World world;
+  TcpPair silent = connect_tcp();
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  for (tls::Stream* const stream : {&client.value, &server.value}) {
+    CHECK_FALSE(stream->tcp().set_send_buffer(64 * 1024));
+    CHECK_FALSE(stream->tcp().set_receive_buffer(64 * 1024));
+  }
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  auto handshake = spawn(
+      [&] { return tls::Stream::accept(std::move(silent.server), world.server, token).error; });
+  auto read = spawn([&stream = client.value, &token] {
+    std::byte byte{};
+    return stream.read_some(std::span(&byte, 1), token).error;
+  });
+  const std::string much(16 << 20, 'x');
+  auto write = spawn([&] { return server.value.write_all(bytes_of(much), token); });
+  // What has been sent ends the read; then nobody takes the rest.
+  CHECK_FALSE(read.join());
+  auto back = spawn([&stream = server.value, &token] {
+    std::byte byte{};
+    return stream.read_some(std::span(&byte, 1), token).error;
+  });
+  await_parked(3);
+  (void)source.request_stop();
+  CHECK(handshake.join() == Errc::cancelled);
+  CHECK(back.join() == Errc::cancelled);
+  const auto [taken, error] = write.join();
+  CHECK(error == Errc::cancelled);
+  CHECK(taken < much.size());
+  CHECK(client.value.write_all(bytes_of("on")).value == 2);
+  CHECK(receive(server.value, 2) == "on");
+}
+
+THREAD_TEST_CASE("plain threads shake hands, read, write and say good-bye") {
+  const World world;
+  TcpPair tcp = connect_tcp();
+  std::thread other([&] {
+    auto [server, error] = tls::Stream::accept(std::move(tcp.server), world.server);
+    CHECK_FALSE(error);
+    CHECK(receive(server, 8) == "question");
+    CHECK(server.write_all(bytes_of("answer")).value == 6);
+    CHECK_FALSE(server.shutdown());
+  });
+  auto [client, error] = tls::Stream::connect(std::move(tcp.client), world.client, "a.test");
+  CHECK_FALSE(error);
+  CHECK(client.write_all(bytes_of("question")).value == 8);
+  CHECK(receive(client, 6) == "answer");
+  std::byte byte{};
+  CHECK(client.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+  other.join();
+  TcpPair silent = connect_tcp();
+  CHECK(tls::Stream::accept(std::move(silent.server), world.server, Deadline::after(1ms)).error ==
+        Errc::timed_out);
+  std::stop_source source;
+  go([&] { (void)source.request_stop(); });
+  silent = connect_tcp();
+  CHECK(tls::Stream::accept(std::move(silent.server), world.server, source.get_token()).error ==
+        Errc::cancelled);
 }
 
 FIBER_TEST_CASE("a peer that is gone is an error and no signal") {
