@@ -306,6 +306,18 @@ THREAD_TEST_CASE("a plain thread waits by the same token") {
   CHECK(seen == error::timed_out);
 }
 
+THREAD_TEST_CASE("a plain thread waits for a context, until a deadline or a stop request") {
+  asio::Context context;
+  Channel<int> values;
+  lib::post(context.get_executor(), [&] { CHECK(values.receive() == 1); });
+  CHECK_FALSE(context.wait_until(Deadline::after(1ms)));
+  std::stop_source source;
+  go([&] { source.request_stop(); });
+  CHECK_FALSE(context.wait_until(source.get_token()));
+  (void)values.send(1);
+  context.wait();
+}
+
 FIBER_TEST_CASE("the end of a context gives up what is under way, without calling its handlers") {
   bool called = false;
   {

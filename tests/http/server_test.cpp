@@ -3,6 +3,7 @@
 #include <array>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <weft/barrier.hpp>
 #include <weft/event.hpp>
 #include <weft/http/error.hpp>
@@ -305,6 +306,20 @@ FIBER_TEST_CASE("who comes when there are no descriptors is told so, and then th
   stream.close();
   CHECK(server.shutdown(Deadline::never()));
   CHECK_FALSE(loop.join());
+}
+
+THREAD_TEST_CASE("a plain thread serves, and another one ends that") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const net::Address address = listener.local_address().value;
+  http::Server server([](http::Request&, http::Response& response) { (void)response.send("x"); });
+  std::thread serving([&] { CHECK_FALSE(server.serve(listener)); });
+  {
+    net::TcpStream stream = net::TcpStream::connect(address).value;
+    send_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    CHECK(receive_all(stream).ends_with("x"));
+  }
+  CHECK(server.shutdown(Deadline::never()));
+  serving.join();
 }
 
 FIBER_TEST_CASE("impossible options are named") {

@@ -2,10 +2,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
+#include <weft/blocking.hpp>
+#include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -101,6 +104,37 @@ FIBER_TEST_CASE("without a protocol, who talks answers the request") {
   net::TcpStream stream = server.connect();
   send_text(stream, std::string(kUpgrade) + "early");
   CHECK(receive_all(stream) == "its own answer");
+}
+
+FIBER_TEST_CASE("reads and writes of an upgraded connection end by deadline and stop") {
+  HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+      std::byte byte{};
+      const std::span<std::byte> one(&byte, 1);
+      const std::vector<std::byte> much(16 << 20);
+      CHECK_FALSE(upgraded.stream.set_send_buffer(64 * 1024));
+      std::stop_source source;
+      auto stopper = spawn([&] { (void)source.request_stop(); });
+      CHECK(upgraded.read_some(one, Deadline::after(1ms)).error == weft::Errc::timed_out);
+      CHECK(upgraded.read_some(one, source.get_token()).error == weft::Errc::cancelled);
+      stopper.join();
+      CHECK(upgraded.write_all(much, Deadline::after(1ms)).error == weft::Errc::timed_out);
+      CHECK(upgraded.write_all(much, source.get_token()).error == weft::Errc::cancelled);
+      blocking([&] {
+        CHECK(upgraded.read_some(one, Deadline::after(1ms)).error == weft::Errc::timed_out);
+        CHECK(upgraded.write_all(much, source.get_token()).error == weft::Errc::cancelled);
+      });
+      while (upgraded.write_some(much, Deadline::past()).error != weft::Errc::timed_out) {
+      }
+      CHECK(upgraded.write_some(much, source.get_token()).error == weft::Errc::cancelled);
+    }));
+  });
+  net::TcpStream stream = server.connect();
+  CHECK_FALSE(stream.set_receive_buffer(64 * 1024));
+  send_text(stream, kUpgrade);
+  std::byte first{};
+  CHECK(stream.read_exactly(std::span(&first, 1)).value == 1);
+  while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
 FIBER_TEST_CASE("the idle time of HTTP does not end what is upgraded") {

@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <vector>
+#include <weft/blocking.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
@@ -107,6 +108,26 @@ FIBER_TEST_CASE("a drain ends idle connections at once, however they wait") {
     CHECK(has_ended(second));
     CHECK(serving->stats().closed_late == 0);
   }
+}
+
+FIBER_TEST_CASE("between two requests a connection waits until a deadline or a stop request") {
+  Serving serving({}, [](Connection& connection) {
+    CHECK(connection.wait_readable(Deadline::after(1ms)) == Errc::timed_out);
+    std::stop_source source;
+    auto stopper = spawn([&] { (void)source.request_stop(); });
+    CHECK(connection.wait_readable(source.get_token()) == Errc::cancelled);
+    stopper.join();
+    CHECK(!connection.is_draining());
+    blocking([&] {
+      CHECK(connection.wait_readable(Deadline::after(1ms)) == Errc::timed_out);
+      CHECK(connection.wait_readable(source.get_token()) == Errc::cancelled);
+    });
+    CHECK(!connection.stream().write_all(bytes("over")).error);
+    return Next::close;
+  });
+  TcpStream client = serving.connect();
+  CHECK(read_text(client, 4) == "over");
+  CHECK(serving.end() == std::error_code{});
 }
 
 FIBER_TEST_CASE("a request that has come before the drain is answered") {
