@@ -191,6 +191,10 @@ TEST_CASE("a group needs no runtime") {
   BlockingGroup group;
   CHECK(group.run([] { return 5; }).value == 5);
   CHECK(group.run([&] { hangs_on.wait(); }, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  std::thread stopper([&] { (void)stop.request_stop(); });
+  CHECK(group.run([&] { hangs_on.wait(); }, stop.get_token()).error == Errc::cancelled);
+  stopper.join();
   hangs_on.set();
 }
 

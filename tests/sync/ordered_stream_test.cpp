@@ -79,6 +79,7 @@ FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be 
   CHECK_FALSE(stream.submit_until(context, [] { return 2; }));
   CHECK_FALSE(stream.submit_until(weft::Deadline::after(1ms), [] { return 3; }));
   CHECK_FALSE(stream.finish_until(context));
+  CHECK_FALSE(stream.finish_until(weft::Deadline::after(1ms)));
   open = true;
   stream.finish();
   CHECK(delivered == std::vector<int>{1});

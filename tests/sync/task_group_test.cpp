@@ -151,6 +151,7 @@ FIBER_TEST_CASE("at the limit try_spawn refuses, and spawn_until gives up") {
   context.cancel();
   CHECK_FALSE(group.spawn_until(context, [] { FAIL_CHECK("refused"); }));
   CHECK_FALSE(group.wait_until(Deadline::past()));
+  CHECK_FALSE(group.wait_until(context));
   gate.send(1);
   group.join();
   bool ran = false;

@@ -164,6 +164,12 @@ THREAD_TEST_CASE("a plain thread waits for timers and delays calls") {
   group.wait();
   auto never = weft::call_after(1h, [] { FAIL_CHECK("stopped"); });
   CHECK(never.stop());
+  std::stop_source source;
+  Ticker ticker(1h);
+  CHECK_FALSE(ticker.wait_until(Deadline::after(1ms)));
+  weft::go([&] { source.request_stop(); });
+  CHECK_FALSE(ticker.wait_until(source.get_token()));
+  CHECK_FALSE(timer.wait_until(source.get_token()));
 }
 
 FIBER_TEST_CASE("calls of 0 to 2 us race with their stops: each is made or stopped, once") {
