@@ -236,7 +236,12 @@ FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory ne
   std::stop_source stop;
   (void)stop.request_stop();
   CHECK(files::list_directory(folder.path(), stop.get_token()).error == Errc::cancelled);
+  CHECK(files::replace_file(folder / "file", "late", stop.get_token()) == Errc::cancelled);
+  CHECK(files::replace_file(folder / "file", "late", Deadline::after(1ms)) == Errc::timed_out);
+  CHECK(file.sync(stop.get_token()) == Errc::cancelled);
+  CHECK(file.sync(Deadline::after(1ms)) == Errc::timed_out);
   files::Walk walk(folder.path());
+  CHECK(walk.next(stop.get_token()).error == Errc::cancelled);
   CHECK(walk.next(Deadline::past()).error == Errc::timed_out);
   // Not every file system can tell what it has in memory.
   if (is_immediate) {
@@ -319,6 +324,10 @@ TEST_CASE("plain threads use files without a runtime") {
   const Folder folder;
   CHECK(!files::write_file(folder / "plain", "thread"));
   CHECK(files::read_file(folder / "plain").value == "thread");
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK(files::write_file(folder / "plain", "late", stop.get_token()) == Errc::cancelled);
+  CHECK(files::write_file(folder / "plain", "late", Deadline::past()) == Errc::timed_out);
 }
 
 TEST_SUITE_END();
