@@ -1,6 +1,7 @@
 // G11, G12: the same calls from fibers, tasks and plain threads, and truthful numbers.
 #include <atomic>
 #include <memory>
+#include <stop_token>
 #include <thread>
 #include <vector>
 #include <weft/go.hpp>
@@ -102,11 +103,32 @@ THREAD_TEST_CASE("a plain thread can do everything with a pool") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   CHECK(pool.run([] { return this_fiber::is_fiber(); }));
   std::vector<PoolTask<void>> holders;
-  for (int i = 0; i < 3; ++i) holders.push_back(pool.async([&] { release.wait(); }));
+  std::atomic<int> started{0};
+  for (int i = 0; i < 3; ++i) {
+    holders.push_back(pool.async([&] {
+      ++started;
+      release.wait();
+    }));
+  }
   CHECK(pool.try_submit([] {}) == Errc::full);
   CHECK(pool.submit_until(1ms, [] {}) == Errc::timed_out);
   CHECK(!holders[0].wait_until(1ms));
   CHECK(!pool.wait_idle_until(1ms));
+  CHECK(!pool.wait_for_completed(10, 1ms));
+  CHECK(!pool.join_until(1ms));
+  // Two have begun, for which a pause waits.
+  wait_until_true([&] { return started == 2; });
+  pool.pause();
+  CHECK(!pool.wait_paused_until(1ms));
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK(pool.submit_until(stop.get_token(), [] {}) == Errc::cancelled);
+  CHECK(!holders[0].wait_until(stop.get_token()));
+  CHECK(!pool.wait_idle_until(stop.get_token()));
+  CHECK(!pool.wait_for_completed(10, stop.get_token()));
+  CHECK(!pool.join_until(stop.get_token()));
+  CHECK(!pool.wait_paused_until(stop.get_token()));
+  pool.resume();
   std::thread blocked([&] { CHECK(pool.submit([] {})); });
   wait_until_true([&] { return pool.stats().blocked == 1; });
   pool.resize(4);

@@ -143,6 +143,9 @@ FIBER_TEST_CASE("a bulk says why it stopped, and gives back what it refused") {
   }
   const std::vector<void (*)()> tasks(3, [] {});
   CHECK(pool.submit_bulk_until(1us, tasks).error == Errc::timed_out);
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK(pool.submit_bulk_until(stop.get_token(), tasks).error == Errc::cancelled);
   CHECK(pool.submit_bulk({.key = 1}, tasks).error == Errc::full);
   CHECK(pool.submit_bulk_until(1us, {.weight = 2}, tasks).error == Errc::too_heavy);
   release.set();
@@ -158,6 +161,10 @@ FIBER_TEST_CASE("a limit ends the wait for room, and that of run_until for the r
   CHECK_THROWS_AS((void)pool.async_until(1us, {.key = 1}, [] {}), std::system_error);
   CHECK_FALSE(pool.run_until(1us, [] { return 1; }).has_value());
   CHECK_FALSE(pool.run_until(1us, {.key = 1}, [] {}));
+  std::stop_source stop;
+  (void)stop.request_stop();
+  CHECK_THROWS_AS((void)pool.async_until(stop.get_token(), [] {}), std::system_error);
+  CHECK_FALSE(pool.run_until(stop.get_token(), [] {}));
   FiberPool free({.capacity = 1});
   CHECK(free.run_until(1h, [] { return 1; }) == 1);
   CHECK(free.run_until(1h, {.priority = Priority::low}, [] {}));
