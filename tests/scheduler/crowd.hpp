@@ -27,8 +27,9 @@ inline constexpr std::size_t kTurns = 8;
 // Something was late from which that would come, and so nothing is shown: then it ends all the
 // same, after so many times the runs that a fiber may wait for.
 inline constexpr std::size_t kPatience = 64;
-// How far a worker may be ahead of others, in runs.
-inline constexpr std::size_t kLead = 32;
+// How far a worker may be ahead of others, in runs. Waits are counted in runs of the worker that
+// ends them, so each move may add twice this: it is far less than a fiber may wait for.
+inline constexpr std::size_t kLead = 8;
 inline constexpr Time kUnknown = Time::max();
 
 inline constexpr std::size_t bound(std::size_t runnable) { return 2 * runnable + 64; }
