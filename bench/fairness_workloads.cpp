@@ -12,6 +12,7 @@
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/net/unix_stream.hpp>
+#include <weft/semaphore.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
@@ -55,32 +56,50 @@ Metrics metrics_of(const std::vector<Turns>& turns) {
   return metrics;
 }
 
-// Each fiber has a socket of its own, to which a plain thread writes a byte when the fiber is about
-// to wait for it.
-class Sockets {
+// A plain thread that wakes fibers when they are about to wait.
+class WakingThread {
  public:
-  explicit Sockets(std::size_t fibers) : asked_(fibers) {
-    raise_descriptor_limit();
-    for (std::size_t i = 0; i < fibers; ++i) pairs_.push_back(net::UnixStream::pair().value);
-  }
-  // False when the other end has been closed.
-  bool receive(std::size_t fiber) {
-    std::byte byte{};
-    asked_[fiber].store(true, std::memory_order_relaxed);  // Relaxed: nothing comes with it.
-    return !pairs_[fiber].first.read_some(std::span(&byte, 1)).error;
-  }
-  void begin() {
-    waker_ = std::thread([this] {
+  explicit WakingThread(std::size_t fibers) : asked_(fibers) {}
+  // Relaxed: nothing comes with it.
+  void ask_for(std::size_t fiber) { asked_[fiber].store(true, std::memory_order_relaxed); }
+  template <class Wake>
+  void begin(Wake wake) {
+    thread_ = std::thread([this, wake] {
       while (!ended_) {
-        for (std::size_t i = 0; i < pairs_.size(); ++i) {
-          if (asked_[i].exchange(false)) send_to(i);
+        for (std::size_t i = 0; i < asked_.size(); ++i) {
+          if (asked_[i].exchange(false)) wake(i);
         }
       }
     });
   }
   void end() {
     ended_ = true;
-    waker_.join();
+    thread_.join();
+  }
+
+ private:
+  std::vector<std::atomic<bool>> asked_;
+  std::atomic<bool> ended_{false};
+  std::thread thread_;
+};
+
+// A socket for each fiber.
+class Sockets {
+ public:
+  explicit Sockets(std::size_t fibers) {
+    raise_descriptor_limit();
+    for (std::size_t i = 0; i < fibers; ++i) pairs_.push_back(net::UnixStream::pair().value);
+  }
+  // False when the other end has been closed.
+  bool receive(std::size_t fiber) {
+    std::byte byte{};
+    return !pairs_[fiber].first.read_some(std::span(&byte, 1)).error;
+  }
+  void send_to(std::size_t fiber) {
+    const std::byte byte{};
+    (void)!::write(pairs_[fiber].second.native_handle(), &byte, 1);
+  }
+  void close() {
     for (auto& pair : pairs_) pair.second.close();
   }
 
@@ -91,21 +110,21 @@ class Sockets {
     limit.rlim_cur = limit.rlim_max;
     (void)::setrlimit(RLIMIT_NOFILE, &limit);
   }
-  void send_to(std::size_t fiber) {
-    const std::byte byte{};
-    (void)!::write(pairs_[fiber].second.native_handle(), &byte, 1);
-  }
 
   std::vector<net::UnixStreamPair> pairs_;
-  std::vector<std::atomic<bool>> asked_;
-  std::atomic<bool> ended_{false};
-  std::thread waker_;
+};
+
+struct Permit {
+  Semaphore semaphore{0};
 };
 
 // What the fibers of a run share.
 struct Crowd {
   Crowd(Waiting waiting, std::size_t fibers)
-      : how(waiting), sockets(waiting == Waiting::socket ? fibers : 0) {}
+      : how(waiting),
+        waker(fibers),
+        permits(waiting == Waiting::thread ? fibers : 0),
+        sockets(waiting == Waiting::socket ? fibers : 0) {}
 
   // After all fibers have begun. Those that wait for a channel are parked there by then: the first
   // of them would not have to wait, and have many turns, while the others come.
@@ -114,21 +133,19 @@ struct Crowd {
     if (how == Waiting::yield || how == Waiting::timer) return;
     this_fiber::sleep_for(kFairSleep * 10);
     if (how == Waiting::socket) {
-      sockets.begin();
+      waker.begin([this](std::size_t fiber) { sockets.send_to(fiber); });
     } else if (how == Waiting::thread) {
-      waker = std::thread([this] {
-        while (tokens.send(0)) {
-        }
-      });
+      waker.begin([this](std::size_t fiber) { permits[fiber].semaphore.release(); });
     } else {
       for (std::size_t i = 0; i < kTokens; ++i) tokens.send(0);
     }
   }
   void stop() {
     stopped.store(true);
-    if (how == Waiting::socket) sockets.end();
+    if (how == Waiting::socket || how == Waiting::thread) waker.end();
+    for (Permit& permit : permits) permit.semaphore.release();
+    sockets.close();
     tokens.close();
-    if (waker.joinable()) waker.join();
   }
 
   // False at the end of the run.
@@ -141,10 +158,14 @@ struct Crowd {
         this_fiber::sleep_for(kFairSleep);
         break;
       case Waiting::socket:
+        waker.ask_for(fiber);
         if (!sockets.receive(fiber)) return false;
         break;
-      case Waiting::channel:
       case Waiting::thread:
+        waker.ask_for(fiber);
+        permits[fiber].semaphore.acquire();
+        break;
+      case Waiting::channel:
         if (!tokens.receive()) return false;
     }
     return !stopped.load(std::memory_order_relaxed);  // Relaxed: it only has to be seen some time.
@@ -158,10 +179,9 @@ struct Crowd {
   std::atomic<std::size_t> begun{0};
   std::atomic<bool> started{false};
   std::atomic<bool> stopped{false};
-  // A thread's values are not stored: else who runs finds the next one there, and goes on for as
-  // long as its turn lasts.
-  Channel<int> tokens{how == Waiting::thread ? 0 : kTokens};
-  std::thread waker;
+  Channel<int> tokens{kTokens};
+  WakingThread waker;
+  std::vector<Permit> permits;
   Sockets sockets;
 };
 

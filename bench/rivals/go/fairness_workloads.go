@@ -58,15 +58,28 @@ func metricsOf(all []turns) metrics {
 	return measured
 }
 
+// askers are the goroutines that are about to wait.
+type askers []atomic.Bool
+
+// wakeThem wakes them until it is told to end.
+func (a askers) wakeThem(stopped *atomic.Bool, wake func(int)) {
+	for !stopped.Load() {
+		for i := range a {
+			if a[i].Swap(false) {
+				wake(i)
+			}
+		}
+	}
+}
+
 // sockets are one for each goroutine, and the descriptors of their other ends.
 type sockets struct {
 	conns []net.Conn
 	ends  []int
-	asked []atomic.Bool
 }
 
 func openSockets(count int) (*sockets, error) {
-	all := &sockets{asked: make([]atomic.Bool, count)}
+	all := &sockets{}
 	for range count {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 		if err != nil {
@@ -86,20 +99,15 @@ func openSockets(count int) (*sockets, error) {
 
 func (s *sockets) receive(i int) bool {
 	var buffer [1]byte
-	s.asked[i].Store(true)
 	count, _ := s.conns[i].Read(buffer[:])
 	return count != 0
 }
 
-// wake writes to those that are about to wait, until it is told to end.
-func (s *sockets) wake(stopped *atomic.Bool) {
-	for !stopped.Load() {
-		for i := range s.asked {
-			if s.asked[i].Swap(false) {
-				_, _ = syscall.Write(s.ends[i], []byte{0})
-			}
-		}
-	}
+func (s *sockets) sendTo(i int) {
+	_, _ = syscall.Write(s.ends[i], []byte{0})
+}
+
+func (s *sockets) closeEnds() {
 	for i := range s.ends {
 		syscall.Close(s.ends[i])
 	}
@@ -119,8 +127,10 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		var begun atomic.Int64
 		var started, stopped atomic.Bool
 		tokens := make(chan int, fairTokens)
-		if how == byThread {
-			tokens = make(chan int)
+		asked := make(askers, goroutines)
+		permits := make([]chan struct{}, goroutines)
+		for i := range permits {
+			permits[i] = make(chan struct{}, 1)
 		}
 		var own *sockets
 		if how == bySocket {
@@ -138,7 +148,15 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 			case byTimer:
 				time.Sleep(fairSleep)
 			case bySocket:
+				asked[i].Store(true)
 				if !own.receive(i) {
+					return false
+				}
+			case byThread:
+				asked[i].Store(true)
+				select {
+				case <-permits[i]:
+				case <-ended:
 					return false
 				}
 			default:
@@ -178,30 +196,25 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 		if how != byYield && how != byTimer {
 			time.Sleep(10 * fairSleep)
 		}
+		wakeThem := func(wake func(int)) {
+			runtime.GOMAXPROCS(r.workers + 1)
+			go func() {
+				runtime.LockOSThread()
+				asked.wakeThem(&stopped, wake)
+				if how == bySocket {
+					own.closeEnds()
+				}
+			}()
+		}
 		switch how {
 		case byChannel:
 			for range fairTokens {
 				tokens <- 0
 			}
 		case byThread:
-			runtime.GOMAXPROCS(r.workers + 1)
-			go func() {
-				runtime.LockOSThread()
-				for {
-					select {
-					case tokens <- 0:
-					case <-ended:
-						return
-					}
-				}
-			}()
-		}
-		if how == bySocket {
-			runtime.GOMAXPROCS(r.workers + 1)
-			go func() {
-				runtime.LockOSThread()
-				own.wake(&stopped)
-			}()
+			wakeThem(func(i int) { permits[i] <- struct{}{} })
+		case bySocket:
+			wakeThem(own.sendTo)
 		}
 		time.Sleep(duration)
 		stopped.Store(true)
