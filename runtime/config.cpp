@@ -132,7 +132,13 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
                       wants_calls = options.stall_calls](const scheduler::Stall& stall) {
     const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
     const bool is_blocked = stall.kind == scheduler::Stall::Kind::blocked;
-    const std::string text = describe_stall(stall, calls);
+    std::string described;
+    std::string_view text("weft: a worker is stuck in one fiber, and no memory to say in which");
+    try {
+      described = describe_stall(stall, calls);
+      text = described;
+    } catch (const std::bad_alloc&) {
+    }
     handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy,
              stall.worker,
              stall.lasted,
