@@ -193,6 +193,7 @@ void ServerCore::start_keeper() {
   try {
     go([this] { keep(); });
   } catch (...) {
+    keeper_started_.store(false, relaxed);  // The next call may have more luck.
     helpers_.done();
     throw;
   }

@@ -85,6 +85,26 @@ FIBER_TEST_CASE("a connection on which nothing is asked is closed in the end") {
   CHECK(receive_all(silent).empty());
 }
 
+// The first call finds no fiber to look for idle connections with.
+FIBER_TEST_CASE_WITH("a server that could not begin closes idle connections once it can",
+                     {.workers = {1}, .options = {.max_fibers = 1}}) {
+  http::Server server(say_hello, {.limits = {.idle = 30ms}});
+  net::TcpListener listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  {
+    Event go_on;
+    WaitGroup waiting;
+    CHECK_THROWS_AS(for (;;) waiting.go([&] { go_on.wait(); }), std::system_error);
+    CHECK_THROWS_AS((void)server.serve(listener), std::system_error);
+    go_on.set();
+    waiting.wait();
+  }
+  auto serving = spawn([&] { return server.serve(listener); });
+  net::TcpStream silent = net::TcpStream::connect(listener.local_address().value).value;
+  CHECK(receive_all(silent).empty());
+  server.shutdown(Deadline::after(20s));
+  CHECK(!serving.join());
+}
+
 FIBER_TEST_CASE("never more handlers run than max_running, and one more is told to come again") {
   http::ServerOptions options;
   options.max_running = 2;
