@@ -259,4 +259,30 @@ THREAD_TEST_CASE("plain threads exchange datagrams, and options are set") {
   CHECK(text_of(receiver) == "again");
 }
 
+THREAD_TEST_CASE("plain threads exchange batches, and limits end their waits") {
+  auto receiver = bound<UnixAddress>();
+  auto sender = bound<UnixAddress>();
+  const UnixAddress here = sender.local_address().value;
+  const UnixAddress there = receiver.local_address().value;
+  std::array<std::byte, 16> buffer;
+  std::array<net::DatagramSlot<UnixAddress>, 1> slots;
+  slots[0].buffer = buffer;
+  CHECK(receiver.receive_batch(slots, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(receiver.receive_batch(slots, stop.get_token()).error == Errc::cancelled);
+  // More than the receiver has room for.
+  const std::vector<net::Outgoing<UnixAddress>> much(10'000, {bytes("x"), there});
+  const auto [sent, late] = sender.send_batch_to(much, Deadline::after(1ms));
+  CHECK(late == Errc::timed_out);
+  const auto [none, stopped] = sender.send_batch_to(much, stop.get_token());
+  CHECK(stopped == Errc::cancelled);
+  CHECK(none == 0);
+  const std::vector<std::string> texts(sent + 100, "x");
+  std::thread thread([&] { CHECK(receive_all(receiver, texts.size(), here) == texts); });
+  const auto rest = std::span(much).first(100);
+  CHECK(sender.send_batch_to(rest).value == rest.size());
+  thread.join();
+}
+
 TEST_SUITE_END();

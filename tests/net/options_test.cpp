@@ -9,6 +9,7 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -151,6 +152,20 @@ FIBER_TEST_CASE("a gathered write that gives up says how far it came") {
   CHECK(pair.server.read_exactly(buffer).value == count);
 }
 
+FIBER_TEST_CASE("a scattered read that gives up has taken nothing") {
+  auto pair = connected_pair();
+  std::array<std::byte, 3> first;
+  std::array<std::byte, 5> second;
+  const std::array<std::span<std::byte>, 2> buffers{first, second};
+  const auto [none, late] = pair.client.read_scattered(buffers, Deadline::after(2ms));
+  CHECK(late == Errc::timed_out);
+  CHECK(none == 0);
+  CHECK(pair.server.write_all(bytes("here")).value == 4);
+  CHECK(pair.client.read_scattered(buffers).value == 4);
+  pair.client.set_read_deadline(Deadline::after(1ms));
+  CHECK(pair.client.read_scattered(buffers).error == Errc::timed_out);
+}
+
 FIBER_TEST_CASE("a file is sent over a connection, from where it is, as far as it goes") {
   std::string text(2'000'000, ' ');
   for (std::size_t i = 0; i < text.size(); ++i) text[i] = static_cast<char>('a' + i * 7 % 25);
@@ -212,6 +227,18 @@ THREAD_TEST_CASE("a plain thread sends pieces and files, and reads scattered") {
   CHECK(ended == Errc::end_of_stream);
   CHECK(total == 3 * text.size());
   sender.join();
+  // And they end by limits.
+  auto [silent, failed] = net::UnixStream::pair();
+  CHECK(failed == std::error_code{});
+  CHECK(silent.first.read_scattered(buffers, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(silent.first.read_scattered(buffers, stop.get_token()).error == Errc::cancelled);
+  const std::array<std::span<const std::byte>, 2> pieces{bytes(text), bytes(text)};
+  CHECK(silent.first.write_gathered(pieces, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(silent.first.write_gathered(pieces, stop.get_token()).error == Errc::cancelled);
+  CHECK(silent.first.send_file(file.get(), 0, 1'000, Deadline::past()).error == Errc::timed_out);
+  CHECK(silent.first.send_file(file.get(), 0, 1'000, stop.get_token()).error == Errc::cancelled);
 }
 
 TEST_SUITE_END();

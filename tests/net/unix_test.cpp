@@ -60,6 +60,18 @@ net::UnixStreamPair make_pair() {
   return std::move(pair);
 }
 
+// Writes until the kernel has no room for a byte more; how many there were.
+std::size_t fill(UnixStream& stream) {
+  const std::vector<std::byte> piece(4096);
+  std::size_t count = 0;
+  for (std::size_t size = piece.size(); size > 0; size /= 2) {
+    while (stream.write_all(std::span(piece).first(size), Deadline::past()).value == size) {
+      count += size;
+    }
+  }
+  return count;
+}
+
 }  // namespace
 
 TEST_CASE("addresses are paths, abstract names, or nothing") {
@@ -170,6 +182,34 @@ FIBER_TEST_CASE("descriptors travel with bytes, and a read that does not want th
   CHECK(pair.second.receive_descriptors(buffer).error == Errc::end_of_stream);
 }
 
+FIBER_TEST_CASE("descriptors wait for room until a deadline or a stop, and none is lost") {
+  auto pair = make_pair();
+  auto [pipe, failed] = io::make_pipe();
+  REQUIRE(failed == std::error_code{});
+  const int ends[] = {pipe.write.native_handle()};
+  const std::size_t filled = fill(pair.first);
+  CHECK(pair.first.send_descriptors(bytes("x"), ends, Deadline::after(2ms)).error ==
+        Errc::timed_out);
+  std::stop_source stop;
+  auto stopped = spawn([&, token = stop.get_token()] {
+    return pair.first.send_descriptors(bytes("x"), ends, token).error;
+  });
+  await_parked(1);
+  (void)stop.request_stop();
+  CHECK(stopped.join() == Errc::cancelled);
+  auto patient = spawn([&] { return pair.first.send_descriptors(bytes("last"), ends).value; });
+  await_parked(1);
+  CHECK(read_text(pair.second, filled).size() == filled);
+  std::array<std::byte, 8> buffer;
+  const auto [received, error] = pair.second.receive_descriptors(buffer);
+  CHECK(error == std::error_code{});
+  CHECK(received.size == 4);
+  CHECK(received.descriptors.size() == 1);
+  CHECK(patient.join() == 4);
+  // Of those that gave up nothing came.
+  CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
+}
+
 FIBER_TEST_CASE(
     "calls on a Unix socket end by deadline, stop and close, and are cases of a select") {
   auto pair = make_pair();
@@ -215,6 +255,29 @@ THREAD_TEST_CASE("plain threads use Unix sockets") {
   CHECK(::write(ends[1], "z", 1) == 1);
   CHECK(read_text(ours, 1) == "z");
   ::close(ends[1]);
+}
+
+THREAD_TEST_CASE("plain threads send and receive descriptors, and limits end their waits") {
+  auto pair = make_pair();
+  auto [pipe, failed] = io::make_pipe();
+  REQUIRE(failed == std::error_code{});
+  const int ends[] = {pipe.write.native_handle()};
+  std::array<std::byte, 8> buffer;
+  CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(pair.second.receive_descriptors(buffer, stop.get_token()).error == Errc::cancelled);
+  const std::size_t filled = fill(pair.first);
+  CHECK(pair.first.send_descriptors(bytes("x"), ends, Deadline::after(1ms)).error ==
+        Errc::timed_out);
+  CHECK(pair.first.send_descriptors(bytes("x"), ends, stop.get_token()).error == Errc::cancelled);
+  std::thread sender([&] { CHECK(pair.first.send_descriptors(bytes("last"), ends).value == 4); });
+  CHECK(read_text(pair.second, filled).size() == filled);
+  const auto [received, error] = pair.second.receive_descriptors(buffer);
+  CHECK(error == std::error_code{});
+  CHECK(received.size == 4);
+  CHECK(received.descriptors.size() == 1);
+  sender.join();
 }
 
 TEST_SUITE_END();
