@@ -276,8 +276,9 @@ std::error_code StreamState::shutdown(const Until& until) {
   std::error_code failure;
   const Needs needs = attempt(
       [&] {
-        const int outcome = SSL_shutdown(ssl_.get());
-        return outcome == 0 ? 1 : outcome;  // 0: sent, and the peer's has not come yet.
+        // Asked again, OpenSSL would look for the peer's, and fail on bytes that stand before it.
+        const bool is_sent = (SSL_get_shutdown(ssl_.get()) & SSL_SENT_SHUTDOWN) != 0;
+        return is_sent || SSL_shutdown(ssl_.get()) >= 0 ? 1 : -1;  // 0: the peer's is yet to come.
       },
       failure);
   if (needs == Needs::failure) return failure;
