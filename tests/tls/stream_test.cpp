@@ -14,67 +14,13 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
-#include "tests/tls/certificates.hpp"
+#include "tests/tls/world.hpp"
 
 namespace weft::test {
 
 namespace {
 
 using namespace std::chrono_literals;
-
-struct TcpPair {
-  net::TcpStream client;
-  net::TcpStream server;
-};
-
-TcpPair connect_tcp() {
-  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
-  TcpPair pair;
-  pair.client = net::TcpStream::connect(listener.local_address().value).value;
-  pair.server = listener.accept().value;
-  return pair;
-}
-
-struct TlsPair {
-  net::Result<tls::Stream> client;
-  net::Result<tls::Stream> server;
-};
-
-TlsPair shake_hands(const tls::Context& server, const tls::Context& client,
-                    const std::string& name) {
-  TcpPair tcp = connect_tcp();
-  auto accepted = spawn([&] { return tls::Stream::accept(std::move(tcp.server), server); });
-  TlsPair pair;
-  pair.client = tls::Stream::connect(std::move(tcp.client), client, name);
-  pair.server = accepted.join();
-  return pair;
-}
-
-auto bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
-
-std::string receive(tls::Stream& stream, std::size_t size) {
-  std::string text(size, '\0');
-  text.resize(stream.read_exactly(std::as_writable_bytes(std::span(text))).value);
-  return text;
-}
-
-struct World {
-  Certificates certificates;
-  tls::Context server;
-  tls::Context client;
-
-  explicit World(std::vector<std::string> server_alpn = {},
-                 std::vector<std::string> client_alpn = {}) {
-    certificates.make("server", "a.test");
-    server = tls::Context::server({.certificate_file = certificates.certificate("server"),
-                                   .key_file = certificates.key("server"),
-                                   .alpn = std::move(server_alpn)})
-                 .value;
-    client = tls::Context::client(
-                 {.authorities_file = certificates.authority(), .alpn = std::move(client_alpn)})
-                 .value;
-  }
-};
 
 }  // namespace
 
@@ -105,10 +51,8 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
 FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
   const World world;
   TlsPair pair = shake_hands(world.server, world.client, "a.test");
-  for (tls::Stream* const stream : {&pair.client.value, &pair.server.value}) {
-    CHECK_FALSE(stream->tcp().set_send_buffer(64 * 1024));
-    CHECK_FALSE(stream->tcp().set_receive_buffer(64 * 1024));
-  }
+  shrink_buffers(pair.client.value);
+  shrink_buffers(pair.server.value);
   const std::string much(4 << 20, 'x');
   auto writing = spawn([&] { return pair.server.value.write_all(bytes_of(much)); });
   auto back = spawn([&] { return pair.client.value.write_all(bytes_of(much)); });
@@ -246,10 +190,8 @@ FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the st
   const World world;
   TcpPair silent = connect_tcp();
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
-  for (tls::Stream* const stream : {&client.value, &server.value}) {
-    CHECK_FALSE(stream->tcp().set_send_buffer(64 * 1024));
-    CHECK_FALSE(stream->tcp().set_receive_buffer(64 * 1024));
-  }
+  shrink_buffers(client.value);
+  shrink_buffers(server.value);
   std::stop_source source;
   const std::stop_token token = source.get_token();
   auto handshake = spawn(

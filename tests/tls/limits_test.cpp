@@ -1,0 +1,205 @@
+// Deadlines and stop requests of the calls on a TLS stream.
+#include <array>
+#include <chrono>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/tls/http.hpp>
+#include <weft/tls/stream.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
+#include "tests/tls/world.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// More than the kernel takes while nobody reads.
+const std::string kMuch(16 << 20, 'x');
+
+// Writes until nothing has gone out for a while; how many bytes have been taken.
+template <class Stream>
+std::size_t fill(Stream& stream) {
+  std::size_t total = 0;
+  for (bool is_full = false; !is_full;) {
+    const auto [count, error] = stream.write_all(bytes_of(kMuch), Deadline::after(50ms));
+    CHECK(error == Errc::timed_out);
+    is_full = count == 0;
+    total += count;
+  }
+  return total;
+}
+
+// Ends each wait on a layer of TLS, in the hands of a client, by a deadline and by a stop request.
+void end_waits(const World& world) {
+  TcpPair tcp = connect_tcp();
+  CHECK_FALSE(tcp.client.set_send_buffer(64 * 1024));
+  CHECK_FALSE(tcp.server.set_receive_buffer(64 * 1024));
+  std::stop_source source;
+  auto stopper = spawn([&] { (void)source.request_stop(); });
+  const std::stop_token token = source.get_token();
+  const auto shake_hands = tls::server_layer(world.server);
+  CHECK(shake_hands(tcp.server, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(shake_hands(tcp.server, token).error == Errc::cancelled);
+  auto accepting = spawn([&] { return shake_hands(tcp.server, {}).value; });
+  const auto layer = tls::client_layer(world.client)(tcp.client, "a.test", {}).value;
+  const auto other_layer = accepting.join();
+  std::array<std::byte, 4> buffer;
+  CHECK(layer->read_some(buffer, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(layer->read_some(buffer, token).error == Errc::cancelled);
+  const std::size_t taken = fill(*layer);
+  CHECK(layer->write_all(bytes_of(kMuch), token).error == Errc::cancelled);
+  CHECK(layer->shutdown(Deadline::after(1ms)) == Errc::timed_out);
+  CHECK(layer->shutdown(token) == Errc::cancelled);
+  std::vector<std::byte> room(64 * 1024);
+  std::size_t count = 0;
+  std::error_code end;
+  while (!end) {
+    const auto [some, error] = other_layer->read_some(room, {});
+    count += some;
+    end = error;
+  }
+  CHECK(end == Errc::end_of_stream);
+  CHECK(count == taken);
+  stopper.join();
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("tls/limits");
+
+FIBER_TEST_CASE("a good-bye waits behind bytes until a limit, and goes out all the same") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  tls::Stream& stream = client.value;
+  shrink_buffers(stream);
+  shrink_buffers(server.value);
+  const std::size_t taken = fill(stream);
+  CHECK(stream.shutdown(Deadline::after(5ms)) == Errc::timed_out);
+  std::stop_source source;
+  auto stopped = spawn([&] { return stream.shutdown(source.get_token()); });
+  await_parked(2);  // The fiber that sends is the other one.
+  (void)source.request_stop();
+  CHECK(stopped.join() == Errc::cancelled);
+  auto patient = spawn([&] { return stream.shutdown(); });
+  CHECK(receive(server.value, taken).size() == taken);
+  std::byte byte{};
+  CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+  CHECK_FALSE(patient.join());
+  // The other direction goes on.
+  CHECK(server.value.write_all(bytes_of("late")).value == 4);
+  CHECK(receive(stream, 4) == "late");
+}
+
+FIBER_TEST_CASE("a good-bye that is repeated loses nothing of what the peer has sent") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  CHECK(server.value.write_all(bytes_of("ab")).value == 2);
+  CHECK(receive(client.value, 1) == "a");
+  for (int i = 0; i < 3; ++i) CHECK_FALSE(client.value.shutdown());
+  CHECK(receive(client.value, 1) == "b");
+  CHECK(server.value.write_all(bytes_of("c")).value == 1);
+  CHECK(receive(client.value, 1) == "c");
+  std::byte byte{};
+  CHECK(server.value.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+}
+
+THREAD_TEST_CASE("limits end a plain thread's reads, writes and good-bye, and nothing is lost") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  tls::Stream& stream = client.value;
+  shrink_buffers(stream);
+  shrink_buffers(server.value);
+  std::byte byte{};
+  CHECK(stream.read_some(std::span(&byte, 1), Deadline::after(1ms)).error == Errc::timed_out);
+  std::stop_source source;
+  go([source]() mutable { (void)source.request_stop(); });
+  CHECK(stream.read_some(std::span(&byte, 1), source.get_token()).error == Errc::cancelled);
+  const std::size_t taken = fill(stream);
+  const auto [more, stopped] = stream.write_all(bytes_of(kMuch), source.get_token());
+  CHECK(stopped == Errc::cancelled);
+  CHECK(more == 0);
+  CHECK(stream.shutdown(Deadline::after(1ms)) == Errc::timed_out);
+  CHECK(stream.shutdown(source.get_token()) == Errc::cancelled);
+  std::thread other([&, &peer = server.value, size = taken] {
+    CHECK(receive(peer, size).size() == size);
+    CHECK(peer.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
+  });
+  CHECK_FALSE(stream.shutdown());
+  other.join();
+}
+
+FIBER_TEST_CASE("limits end a handshake on a connection of the caller's, which goes on") {
+  const World world;
+  TcpPair tcp = connect_tcp();
+  CHECK(tls::Stream::accept_on(tcp.server, world.server, Deadline::after(5ms)).error ==
+        Errc::timed_out);
+  std::stop_source source;
+  auto stopped = spawn(
+      [&] { return tls::Stream::accept_on(tcp.server, world.server, source.get_token()).error; });
+  await_parked(2);  // The fiber that shakes hands is the other one.
+  (void)source.request_stop();
+  CHECK(stopped.join() == Errc::cancelled);
+  auto accepted = spawn([&] { return tls::Stream::accept_on(tcp.server, world.server); });
+  auto [client, refused] = tls::Stream::connect_on(tcp.client, world.client, "a.test");
+  CHECK_FALSE(refused);
+  auto [server, failed] = accepted.join();
+  CHECK_FALSE(failed);
+  CHECK(client.write_all(bytes_of("here")).value == 4);
+  CHECK(receive(server, 4) == "here");
+  // A client has sent its part by then.
+  TcpPair silent = connect_tcp();
+  CHECK(
+      tls::Stream::connect_on(silent.client, world.client, "a.test", Deadline::after(5ms)).error ==
+      Errc::timed_out);
+  CHECK(tls::Stream::connect_on(silent.client, world.client, "a.test", source.get_token()).error ==
+        Errc::cancelled);
+  CHECK(silent.client.is_open_hint());
+}
+
+THREAD_TEST_CASE("limits end a plain thread's handshake on a connection of its own") {
+  const World world;
+  TcpPair tcp = connect_tcp();
+  std::stop_source source;
+  go([source]() mutable { (void)source.request_stop(); });
+  const std::stop_token token = source.get_token();
+  CHECK(tls::Stream::accept_on(tcp.server, world.server, Deadline::after(1ms)).error ==
+        Errc::timed_out);
+  CHECK(tls::Stream::accept_on(tcp.server, world.server, token).error == Errc::cancelled);
+  std::thread other([&] {
+    auto [server, error] = tls::Stream::accept_on(tcp.server, world.server);
+    CHECK_FALSE(error);
+    CHECK(receive(server, 5) == "plain");
+  });
+  {
+    auto [client, error] = tls::Stream::connect_on(tcp.client, world.client, "a.test");
+    CHECK_FALSE(error);
+    CHECK(client.write_all(bytes_of("plain")).value == 5);
+    other.join();
+  }
+  TcpPair silent = connect_tcp();
+  CHECK(
+      tls::Stream::connect_on(silent.client, world.client, "a.test", Deadline::after(1ms)).error ==
+      Errc::timed_out);
+  CHECK(tls::Stream::connect_on(silent.client, world.client, "a.test", token).error ==
+        Errc::cancelled);
+}
+
+FIBER_TEST_CASE("limits end the waits of a layer, also on a plain thread") {
+  const World world;
+  end_waits(world);
+  blocking([&] { end_waits(world); });
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
