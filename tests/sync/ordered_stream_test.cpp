@@ -3,7 +3,10 @@
 #include <atomic>
 #include <memory>
 #include <stdexcept>
+#include <stop_token>
 #include <vector>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -12,6 +15,8 @@ TEST_SUITE_BEGIN("sync/ordered_stream");
 
 using namespace std::chrono_literals;
 using weft::Context;
+using weft::Deadline;
+using weft::Event;
 using weft::OrderedStream;
 
 FIBER_TEST_CASE("results are delivered one by one, in the order of the submits") {
@@ -77,9 +82,9 @@ FIBER_TEST_CASE("a submit that waits for room, and the wait for the end, can be 
   Context context;
   context.cancel();
   CHECK_FALSE(stream.submit_until(context, [] { return 2; }));
-  CHECK_FALSE(stream.submit_until(weft::Deadline::after(1ms), [] { return 3; }));
+  CHECK_FALSE(stream.submit_until(Deadline::after(1ms), [] { return 3; }));
   CHECK_FALSE(stream.finish_until(context));
-  CHECK_FALSE(stream.finish_until(weft::Deadline::after(1ms)));
+  CHECK_FALSE(stream.finish_until(Deadline::after(1ms)));
   open = true;
   stream.finish();
   CHECK(delivered == std::vector<int>{1});
@@ -111,6 +116,25 @@ THREAD_TEST_CASE("a plain thread feeds a stream") {
   for (int i = 0; i < 5; ++i) CHECK(stream.submit([i] { return i; }));
   stream.finish();
   CHECK(sum == 26);
+}
+
+THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of a stream") {
+  std::vector<int> delivered;
+  Event open;
+  OrderedStream<int> stream(1, [&](int value) { delivered.push_back(value); });
+  CHECK(stream.submit([&] {
+    open.wait();
+    return 1;
+  }));
+  std::stop_source source;
+  weft::go([source]() mutable { (void)source.request_stop(); });
+  CHECK_FALSE(stream.submit_until(Deadline::after(1ms), [] { return 2; }));
+  CHECK_FALSE(stream.submit_until(source.get_token(), [] { return 3; }));
+  CHECK_FALSE(stream.finish_until(Deadline::after(1ms)));
+  CHECK_FALSE(stream.finish_until(source.get_token()));
+  open.set();
+  stream.finish();
+  CHECK(delivered == std::vector<int>{1});
 }
 
 TEST_SUITE_END();

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <stdexcept>
+#include <stop_token>
 #include <string>
 #include <vector>
 #include <weft/context.hpp>
@@ -126,6 +127,32 @@ THREAD_TEST_CASE("a plain thread waits for its turn") {
   Pacer slow(1h);
   slow.next();
   CHECK_FALSE(slow.next_until(Deadline::past()));
+}
+
+THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever it waits for") {
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  weft::go([source]() mutable { (void)source.request_stop(); });
+  // Its moment has not come.
+  Pacer slow(1h);
+  slow.next();
+  CHECK_FALSE(slow.next_for(1ms));
+  CHECK_FALSE(slow.next_until(token));
+  // Another one is before it.
+  Context context;
+  auto first = weft::spawn([&] { return slow.next_until(context); });
+  await_parked(runtime, "sleep", 1);
+  CHECK_FALSE(slow.next_for(1ms));
+  CHECK_FALSE(slow.next_until(token));
+  context.cancel();
+  CHECK_FALSE(first.join());
+  // It is paused; who has given up has not used the turn up.
+  Pacer paused(1h);
+  paused.pause();
+  CHECK_FALSE(paused.next_for(1ms));
+  CHECK_FALSE(paused.next_until(token));
+  paused.resume();
+  CHECK(paused.next_until(token));
 }
 
 TEST_SUITE_END();

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -231,6 +232,24 @@ THREAD_TEST_CASE("a plain thread has groups too") {
   CHECK(ended == 10);
   group.spawn([] { throw std::runtime_error("a task"); });
   CHECK_THROWS_WITH(group.join(), "a task");
+}
+
+THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of a group") {
+  Channel<int> gate;
+  TaskGroup group({.limit = 1});
+  group.spawn([&] { CHECK(gate.receive() == 1); });
+  std::stop_source source;
+  weft::go([source]() mutable { (void)source.request_stop(); });
+  CHECK_FALSE(group.spawn_until(Deadline::after(1ms), [] { FAIL_CHECK("refused"); }));
+  CHECK_FALSE(group.spawn_until(source.get_token(), [] { FAIL_CHECK("refused"); }));
+  CHECK_FALSE(group.wait_until(Deadline::after(1ms)));
+  CHECK_FALSE(group.wait_until(source.get_token()));
+  gate.send(1);
+  group.join();
+  bool ran = false;
+  CHECK(group.spawn_until(source.get_token(), [&] { ran = true; }));
+  group.join();
+  CHECK(ran);
 }
 
 TEST_SUITE_END();
