@@ -197,4 +197,45 @@ THREAD_TEST_CASE("a plain thread runs a command") {
   CHECK(result.value.output == "thread\n");
 }
 
+THREAD_TEST_CASE("limits end a plain thread's wait for a signal, and the next one gets it") {
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  {
+    auto [set, error] = io::SignalSet::watch({SIGUSR1});
+    CHECK(error == std::error_code{});
+    CHECK(set.wait(Deadline::after(1ms)).error == Errc::timed_out);
+    CHECK(set.wait(stop.get_token()).error == Errc::cancelled);
+    (void)::raise(SIGUSR1);
+    CHECK(set.wait().value == SIGUSR1);
+  }
+  CHECK(io::wait_signal({SIGUSR1}, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(io::wait_signal({SIGUSR1}, stop.get_token()).error == Errc::cancelled);
+}
+
+THREAD_TEST_CASE(
+    "limits end a plain thread's wait for a child process, which it may wait for again") {
+  const pid_t sleeps = ::fork();
+  if (sleeps == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(io::wait_process(sleeps, Deadline::after(1ms)).error == Errc::timed_out);
+  CHECK(io::wait_process(sleeps, stop.get_token()).error == Errc::cancelled);
+  ::kill(sleeps, SIGKILL);
+  CHECK(io::wait_process(sleeps).value.signal == SIGKILL);
+}
+
+THREAD_TEST_CASE("limits kill a plain thread's command") {
+  const auto late = io::run_command({"sleep", "1000"}, {}, Deadline::after(20ms));
+  CHECK(late.error == Errc::timed_out);
+  CHECK(late.value.status.signal == SIGKILL);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  const auto stopped = io::run_command({"sleep", "1000"}, {}, stop.get_token());
+  CHECK(stopped.error == Errc::cancelled);
+  CHECK(stopped.value.status.signal == SIGKILL);
+}
+
 TEST_SUITE_END();
