@@ -1,0 +1,154 @@
+// Deadlines and stop requests of calls on files, while all threads for files are taken.
+#include <sys/stat.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+#include <weft/error.hpp>
+#include <weft/event.hpp>
+#include <weft/files.hpp>
+#include <weft/go.hpp>
+#include <weft/latch.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
+
+using namespace weft;
+using namespace std::chrono_literals;
+using files::Access;
+using files::File;
+using test::await_parked;
+
+TEST_SUITE_BEGIN("files/limits");
+
+namespace {
+
+class Folder {
+ public:
+  Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] std::string operator/(std::string_view name) const {
+    return path_ + '/' + std::string(name);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+ private:
+  std::string path_ = "/tmp/weft_files_XXXXXX";
+};
+
+// While it lives, no thread of the group is free.
+class TakenThreads {
+ public:
+  TakenThreads() {
+    for (std::thread& taker : takers_) {
+      taker = std::thread([this] {
+        CHECK(!files::file_group()
+                   .run([this] {
+                     taken_.count_down();
+                     goes_on_.wait();
+                   })
+                   .error);
+      });
+    }
+    taken_.wait();
+  }
+  ~TakenThreads() {
+    goes_on_.set();
+    for (std::thread& taker : takers_) taker.join();
+  }
+  TakenThreads(const TakenThreads&) = delete;
+  TakenThreads& operator=(const TakenThreads&) = delete;
+
+ private:
+  static constexpr std::size_t kThreads = 16;
+  Latch taken_{kThreads};
+  Event goes_on_;
+  std::thread takers_[kThreads];
+};
+
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+constexpr files::OpenOptions kNew = {.access = Access::read_write, .create = true};
+
+// Whether a call needs a thread, which is the file system's affair.
+template <class Call>
+bool needs_thread(Call call) {
+  const std::uint64_t before = files::file_group().stats().finished;
+  CHECK(!call().error);
+  return files::file_group().stats().finished != before;
+}
+
+// What one caller is told at the limit `until`, which ends in `expected`.
+template <class Error>
+void give_up(const Folder& folder, const Until& until, Error expected) {
+  auto [file, unopened] = File::open(folder / "there", kNew);
+  CHECK(!unopened);
+  const auto write = [&opened = file](const Until& limit) {
+    return opened.write_all(bytes("much"), 0, limit);
+  };
+  const auto read = [](const Until& limit) { return files::read_file("/proc/self/stat", limit); };
+  const bool write_waits = needs_thread([&] { return write({}); });
+  const bool read_waits = needs_thread([&] { return read({}); });
+  {
+    const TakenThreads taken;
+    CHECK(File::open(folder / "new", kNew, until).error == expected);
+    CHECK(files::list_directory(folder.path(), until).error == expected);
+    CHECK(files::write_file(folder / "new", "late", until) == expected);
+    CHECK(files::replace_file(folder / "new", "late", until) == expected);
+    CHECK(file.sync(until) == expected);
+    if (write_waits) {
+      const auto [count, error] = write(until);
+      CHECK(error == expected);
+      CHECK(count == 0);
+    }
+    if (read_waits) CHECK(read(until).error == expected);
+  }
+  // None of these calls has begun.
+  CHECK(files::list_directory(folder.path()).value.size() == 1);
+  CHECK(!files::read_file("/proc/self/stat").value.empty());
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("a limit ends the wait for a thread, and what has not begun never does") {
+  const Folder folder;
+  give_up(folder, Deadline::after(5ms), Errc::timed_out);
+  std::stop_source stop;
+  {
+    const TakenThreads taken;
+    std::vector<JoinHandle<std::error_code>> waiting;
+    for (const char* const name : {"a", "b"}) {
+      waiting.push_back(spawn([&folder, name, token = stop.get_token()] {
+        return File::open(folder / name, kNew, token).error;
+      }));
+    }
+    await_parked(2);
+    (void)stop.request_stop();
+    for (auto& caller : waiting) CHECK(caller.join() == Errc::cancelled);
+  }
+  give_up(folder, stop.get_token(), Errc::cancelled);
+}
+
+TEST_CASE("limits end a plain thread's wait for a thread, without a runtime") {
+  const test::TestGuard guard("limits end a plain thread's wait for a thread, without a runtime");
+  const Folder folder;
+  give_up(folder, Deadline::after(5ms), Errc::timed_out);
+  std::stop_source stop;
+  {
+    const TakenThreads taken;
+    std::thread stopper([&] { (void)stop.request_stop(); });
+    CHECK(File::open(folder / "new", kNew, stop.get_token()).error == Errc::cancelled);
+    stopper.join();
+  }
+  give_up(folder, stop.get_token(), Errc::cancelled);
+}
+
+TEST_SUITE_END();
