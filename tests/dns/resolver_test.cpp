@@ -249,9 +249,13 @@ FIBER_TEST_CASE("many questions are open at once, from fibers and from plain thr
   for (auto& one : silent) CHECK(one.join() == Errc::cancelled);
 }
 
-THREAD_TEST_CASE("a plain thread of a runtime may ask, and none without one") {
+THREAD_TEST_CASE("a plain thread of a runtime may ask, and limits end that") {
   NameServer server;
   dns::Resolver resolver(patient({server.address()}));
+  CHECK(resolver.resolve("silent.test", 80, Deadline::after(5ms)).error == Errc::timed_out);
+  std::stop_source stop;
+  go([stop]() mutable { (void)stop.request_stop(); });
+  CHECK(resolver.resolve("silent.test", 80, stop.get_token()).error == Errc::cancelled);
   CHECK(has(resolver.resolve("host.test", 80).value, address("192.0.2.1:80")));
 }
 
