@@ -11,6 +11,7 @@
 #include <chrono>
 #include <istream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <weft/asio/stream.hpp>
 #include <weft/go.hpp>
@@ -82,6 +83,34 @@ FIBER_TEST_CASE("Asio's helpers read and write on fibers, with Asio's errors") {
   silent.client.close();
   silent.client.read_some(boost::asio::buffer(&byte, 1), error);
   CHECK(error == boost::asio::error::operation_aborted);
+}
+
+THREAD_TEST_CASE(
+    "plain threads read and write by Asio's helpers, and deadlines and a close end that") {
+  Pair pair = connect();
+  std::thread answering([&] {
+    std::string question(6, '\0');
+    boost::asio::read(pair.server, boost::asio::buffer(question));
+    boost::asio::write(pair.server, boost::asio::buffer("got " + question));
+  });
+  boost::asio::write(pair.client, boost::asio::buffer(std::string("hello\n")));
+  std::string answer(10, '\0');
+  CHECK(boost::asio::read(pair.client, boost::asio::buffer(answer)) == answer.size());
+  CHECK(answer == "got hello\n");
+  answering.join();
+  boost::system::error_code error;
+  pair.client.stream().set_read_deadline(Deadline::after(1ms));
+  CHECK(boost::asio::read(pair.client, boost::asio::buffer(answer), error) == 0);
+  CHECK(error == boost::asio::error::timed_out);
+  pair.client.stream().set_read_deadline(Deadline::never());
+  pair.client.stream().set_write_deadline(Deadline::after(1ms));
+  const std::string much(16 << 20, 'x');
+  CHECK(boost::asio::write(pair.client, boost::asio::buffer(much), error) < much.size());
+  CHECK(error == boost::asio::error::timed_out);
+  auto closing = spawn([&] { pair.client.close(); });
+  CHECK(boost::asio::read(pair.client, boost::asio::buffer(answer), error) == 0);
+  CHECK(error == boost::asio::error::operation_aborted);
+  closing.join();
 }
 
 FIBER_TEST_CASE("Beast asks and answers by HTTP on fibers") {

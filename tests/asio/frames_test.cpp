@@ -1,0 +1,126 @@
+// What ends the calls on a connection that is read frame by frame.
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/error.hpp>
+#include <string>
+#include <string_view>
+#include <weft/asio/stream.hpp>
+#include <weft/asio/websocket.hpp>
+#include <weft/blocking.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kUpgrade =
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
+// A text, as servers send them.
+constexpr std::string_view kFrame = "\x81\x02hi";
+
+// The server's end of a connection, in the hands of one caller.
+struct Talk {
+  explicit Talk(http::Upgraded& upgraded) : connection(upgraded) {
+    stream.stream().resume(upgraded);
+  }
+
+  std::string read() {
+    std::array<char, 16> buffer;
+    const std::size_t count = stream.read_some(boost::asio::buffer(buffer), error);
+    return {buffer.data(), count};
+  }
+  void read_too_late() {
+    connection.stream.set_read_deadline(Deadline::after(1ms));
+    CHECK(read().empty());
+    CHECK(error == boost::asio::error::timed_out);
+    connection.stream.set_read_deadline(Deadline::never());
+  }
+  void ask_for_more() {
+    CHECK(stream.write_some(boost::asio::buffer("?", 1), error) == 1);
+    CHECK_FALSE(error);
+  }
+
+  http::Upgraded& connection;
+  asio::IdleStream stream{asio::FrameStream()};
+  boost::system::error_code error;
+};
+
+// Waits for a frame, in vain, and gets it in two parts.
+void wait_for_frame(http::Upgraded& upgraded) {
+  Talk talk(upgraded);
+  talk.read_too_late();
+  CHECK_FALSE(talk.stream.stream().has_more());
+  talk.ask_for_more();
+  std::string frame = talk.read();
+  CHECK(talk.stream.stream().has_more());
+  talk.read_too_late();
+  talk.ask_for_more();
+  while (talk.stream.stream().has_more()) frame += talk.read();
+  CHECK(frame == kFrame);
+}
+
+// To a client that does not read.
+void write_too_much(http::Upgraded& upgraded) {
+  Talk talk(upgraded);
+  CHECK_FALSE(upgraded.stream.set_send_buffer(64 * 1024));
+  upgraded.stream.set_write_deadline(Deadline::after(5ms));
+  const std::string much(1 << 20, 'x');
+  while (!talk.error) {
+    (void)talk.stream.write_some(boost::asio::buffer(much), talk.error);
+  }
+  CHECK(talk.error == boost::asio::error::timed_out);
+  auto closing = spawn([&] { talk.stream.close(); });
+  CHECK(talk.read().empty());
+  CHECK(talk.error == boost::asio::error::operation_aborted);
+  closing.join();
+}
+
+// A client that sends a frame in two parts, when it is asked to.
+void send_frame(net::TcpStream& client) {
+  (void)receive_until(client, "?");
+  send_text(client, kFrame.substr(0, 1));
+  (void)receive_until(client, "?");
+  send_text(client, kFrame.substr(1));
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("asio/frames");
+
+FIBER_TEST_CASE(
+    "a connection's deadlines and its close end waits for frames, and no byte is lost") {
+  HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+      wait_for_frame(upgraded);
+      write_too_much(upgraded);
+    }));
+  });
+  net::TcpStream client = server.connect();
+  send_text(client, kUpgrade);
+  send_frame(client);
+  while (server.server().stats().connections > 0) this_fiber::yield();
+}
+
+FIBER_TEST_CASE("plain threads read and write frames, and the same ends their waits") {
+  HttpServer server([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
+      blocking([&] {
+        wait_for_frame(upgraded);
+        write_too_much(upgraded);
+      });
+    }));
+  });
+  net::TcpStream client = server.connect();
+  send_text(client, kUpgrade);
+  send_frame(client);
+  while (server.server().stats().connections > 0) this_fiber::yield();
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
