@@ -7,7 +7,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <string_view>
 
+#include "tests/faults/held_look_ups.hpp"
 #include "tests/faults/interpose.hpp"
 
 namespace weft::test {
@@ -25,7 +29,38 @@ bool may_move(Call call, msghdr& message, iovec& piece) noexcept {
   return error <= 0;
 }
 
+std::mutex held_mutex;  // Guards the next two.
+bool holds = false;
+int held_count = 0;
+std::condition_variable held_changed;
+
+// For a while, if the name is one that is held. Whether it is.
+bool wait_if_held(const char* host) {
+  if (host == nullptr || std::string_view(host) != "held.test") return false;
+  std::unique_lock lock(held_mutex);
+  ++held_count;
+  held_changed.notify_all();
+  held_changed.wait(lock, [] { return !holds; });
+  return true;
+}
+
 }  // namespace
+
+HeldLookUps::HeldLookUps() noexcept {
+  const std::lock_guard lock(held_mutex);
+  holds = true;
+  held_count = 0;
+}
+HeldLookUps::~HeldLookUps() {
+  const std::lock_guard lock(held_mutex);
+  holds = false;
+  held_changed.notify_all();
+}
+void HeldLookUps::await(int count) const {
+  std::unique_lock lock(held_mutex);
+  held_changed.wait(lock, [count] { return held_count >= count; });
+}
+
 }  // namespace weft::test
 
 using namespace weft::test;  // NOLINT(google-build-using-namespace): only names of these files.
@@ -33,6 +68,7 @@ using namespace weft::test;  // NOLINT(google-build-using-namespace): only names
 extern "C" {
 
 int getaddrinfo(const char* host, const char* service, const addrinfo* hints, addrinfo** found) {
+  if (wait_if_held(host)) return EAI_NONAME;
   if (const int error = fault_of(Call::look_up); error > 0) return -error;
   const int outcome = real<decltype(getaddrinfo)>("getaddrinfo")(host, service, hints, found);
   if (outcome == 0) count_answers(1);

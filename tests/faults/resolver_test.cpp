@@ -1,0 +1,79 @@
+// Names that are looked up in the system's way, while that does not answer.
+#include <netdb.h>
+
+#include <chrono>
+#include <stop_token>
+#include <system_error>
+#include <weft/blocking.hpp>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/net/dial.hpp>
+
+#include "tests/faults/held_look_ups.hpp"
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
+
+TEST_SUITE_BEGIN("faults/resolver");
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::Errc;
+using weft::net::Resolver;
+using weft::test::await_parked;
+using weft::test::HeldLookUps;
+
+// What one caller is told of a name for which the system never has an answer.
+std::error_code look_up(Resolver& resolver, const weft::Until& until) {
+  return resolver.resolve("held.test", 80, until).error;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE(
+    "limits end a question that is asked or waits to be, and those behind it are asked") {
+  Resolver resolver({.max_threads = 1});
+  std::stop_source source;
+  weft::JoinHandle<std::error_code> patient;
+  {
+    const HeldLookUps held;
+    auto asked = weft::spawn([&] { return look_up(resolver, source.get_token()); });
+    weft::blocking([&] { held.await(1); });
+    // The thread is the only one.
+    CHECK(look_up(resolver, Deadline::after(2ms)) == Errc::timed_out);
+    auto stopped = weft::spawn([&] { return look_up(resolver, source.get_token()); });
+    patient = weft::spawn([&] { return look_up(resolver, {}); });
+    await_parked(3);
+    (void)source.request_stop();
+    CHECK(asked.join() == Errc::cancelled);
+    CHECK(stopped.join() == Errc::cancelled);
+  }
+  CHECK(patient.join() == std::error_code(EAI_NONAME, weft::net::resolver_category()));
+  // Those that were given up before they were asked never have been.
+  CHECK(resolver.stats().finished == 2);
+  CHECK(!resolver.resolve("localhost", 80).value.empty());
+  // The shared one does it, too.
+  const HeldLookUps held;
+  CHECK(weft::net::resolve("held.test", 80, Deadline::after(2ms)).error == Errc::timed_out);
+  CHECK(weft::net::resolve("held.test", 80, source.get_token()).error == Errc::cancelled);
+  CHECK(weft::net::dial("held.test:80", Deadline::after(2ms)).error == Errc::timed_out);
+  CHECK(weft::net::dial("held.test:80", source.get_token()).error == Errc::cancelled);
+}
+
+THREAD_TEST_CASE("limits end a plain thread's question that the system does not answer") {
+  Resolver resolver({.max_threads = 1});
+  const HeldLookUps held;
+  std::stop_source source;
+  auto stopper = weft::spawn([&] {
+    weft::blocking([&] { held.await(1); });
+    (void)source.request_stop();
+  });
+  CHECK(look_up(resolver, source.get_token()) == Errc::cancelled);
+  stopper.join();
+  CHECK(look_up(resolver, source.get_token()) == Errc::cancelled);
+  CHECK(look_up(resolver, Deadline::after(2ms)) == Errc::timed_out);
+  CHECK(weft::net::resolve("held.test", 80, Deadline::after(2ms)).error == Errc::timed_out);
+}
+
+TEST_SUITE_END();
