@@ -7,6 +7,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
+#include "tests/support/parked.hpp"
 
 namespace weft::test {
 
@@ -113,6 +114,21 @@ FIBER_TEST_CASE("an upgraded connection learns that its server stops") {
   (void)receive_until(stream, "\r\n\r\n");
   CHECK(server.stop(Deadline::never()));
   CHECK(receive_all(stream) == "good-bye");
+}
+
+FIBER_TEST_CASE("a shutdown without grace ends the wait of one that has much") {
+  Event begun;
+  HttpServer server([&](http::Request& request, http::Response&) {
+    begun.set();
+    CHECK(wait_for_end(request.context()));
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  auto patient = spawn([&] { return server.server().shutdown(Deadline::never()); });
+  while (!patient.done() && parked_fibers(runtime, "wait group") == 0) this_fiber::yield();
+  CHECK_FALSE(server.server().shutdown(Deadline::past()));
+  (void)patient.join();
 }
 
 TEST_SUITE_END();

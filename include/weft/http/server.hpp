@@ -100,8 +100,9 @@ class Server {
 
   // No connection is accepted any more; those on which nothing is asked are closed, others as soon
   // as their request is answered. A client that has not asked at all yet has half a second to do
-  // so. Parks until all are. At the deadline contexts of requests that
-  // are left end and their connections are closed; then it waits for their handlers to return.
+  // so. Parks until all are. At the deadline contexts of requests that are left end and their
+  // connections are closed; then it waits for their handlers to return. Only the deadline ends the
+  // wait early, it takes no stop request; shutdown(Deadline::past()) of another caller does, too.
   // True if the deadline was not needed. From fibers and plain threads, more than once.
   bool shutdown(Deadline grace);
 
