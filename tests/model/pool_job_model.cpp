@@ -56,6 +56,8 @@ class Job final : public PoolJob {
  public:
   Job(Kind kind, Count& count)
       : PoolJob(reinterpret_cast<weft::pool::PoolCore&>(no_pool), kind), count_(count) {}
+  // A use of all that the job is.
+  ~Job() override { result_.set(0); }
 
   [[nodiscard]] int result() const { return result_.get(); }
   [[nodiscard]] bool is_dropped() const { return static_cast<bool>(reason_for_none()); }
@@ -168,6 +170,9 @@ struct OnHeap : rl::test_suite<OnHeap<kWaiters, kIsTimed>,
     } else if (index == 2 * kWaiters + 1) {
       if (perhaps()) world.await_parked(kWaiters);
       was_cancelled = perhaps() && job->cancel();
+      if (perhaps() && job->ready() && count.runs == 1) {
+        expect(job->result() == 7, "the result of a job that is ready was not there");
+      }
       leave();
     } else {
       world.run_clock();
@@ -193,7 +198,8 @@ int main(int count, char** arguments) {
   using weft::model::random_search;
   return weft::model::Program(
              "pool_job",
-             {random_search<OnHeap<1, false>>("one waits, one cancels", 30'000),
+             {random_search<OnHeap<0, false>>("nobody waits, one cancels", 10'000),
+              random_search<OnHeap<1, false>>("one waits, one cancels", 30'000),
               random_search<OnHeap<2, false>>("two wait, one cancels", 30'000),
               random_search<OnHeap<1, true>>("one gives up and waits again", 30'000),
               bounded_search<OnStack<false>>("on a stack", 2),
