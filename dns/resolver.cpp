@@ -113,6 +113,12 @@ class Answer {
     ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, &Answer::come, this);
   }
 
+  // As if there were none.
+  void leave_out() noexcept {
+    status_ = ARES_ENODATA;
+    is_there_ = true;
+  }
+
   [[nodiscard]] bool is_there() const noexcept { return is_there_; }
   [[nodiscard]] bool has_addresses() const noexcept { return found_ != nullptr; }
   // That there is no such address, other than that there was no answer.
@@ -166,6 +172,30 @@ class Question {
   std::error_code ask(const std::string& host, const Until& until) {
     v6_.ask_for(channel_, host, AF_INET6);
     v4_.ask_for(channel_, host, AF_INET);
+    return wait(until);
+  }
+  // For addresses of one kind. Parks until there is an answer.
+  std::error_code ask_for(bool v6, const std::string& host, const Until& until) {
+    (v6 ? v6_ : v4_).ask_for(channel_, host, v6 ? AF_INET6 : AF_INET);
+    (v6 ? v4_ : v6_).leave_out();
+    return wait(until);
+  }
+
+  // IPv6 comes first where the system has a way there, as in RFC 6724; each kind is c-ares' order.
+  [[nodiscard]] std::vector<net::Address> addresses(std::uint16_t port) const {
+    std::vector<net::Address> all;
+    v6_.append_to(all, port);
+    const std::size_t v6_size = all.size();
+    v4_.append_to(all, port);
+    // Connecting a UDP socket only looks for the way.
+    if (v6_size != 0 && v6_size != all.size() && net::UdpSocket::connected(all.front()).error) {
+      std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(v6_size), all.end());
+    }
+    return all;
+  }
+
+ private:
+  std::error_code wait(const Until& until) {
     Deadline enough = Deadline::never();
     for (bool waits_for_other = false; !v6_.is_there() || !v4_.is_there();) {
       if (refused_) return refused_;
@@ -189,20 +219,6 @@ class Question {
     return (v4_.is_none() ? v6_ : v4_).error();
   }
 
-  // IPv6 comes first where the system has a way there, as in RFC 6724; each kind is c-ares' order.
-  [[nodiscard]] std::vector<net::Address> addresses(std::uint16_t port) const {
-    std::vector<net::Address> all;
-    v6_.append_to(all, port);
-    const std::size_t v6_size = all.size();
-    v4_.append_to(all, port);
-    // Connecting a UDP socket only looks for the way.
-    if (v6_size != 0 && v6_size != all.size() && net::UdpSocket::connected(all.front()).error) {
-      std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(v6_size), all.end());
-    }
-    return all;
-  }
-
- private:
   [[nodiscard]] bool has_addresses() const noexcept {
     return v6_.has_addresses() || v4_.has_addresses();
   }
@@ -246,6 +262,20 @@ class Question {
   Channel channel_;  // Ends first: it tells the others.
 };
 
+// From /etc/hosts, which comes first, whatever nsswitch.conf says; empty if it is not there.
+net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& options,
+                                                        const std::string& host,
+                                                        std::uint16_t port) {
+  net::Result<std::vector<net::Address>> result;
+  Answer answer;
+  const Channel hosts(options, "f", nullptr, nullptr, result.error);
+  if (result.error) return result;
+  answer.ask_for(hosts, host, AF_UNSPEC);
+  if (answer.lacks_memory()) return {.error = answer.error()};
+  answer.append_to(result.value, port);
+  return result;
+}
+
 }  // namespace
 
 Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
@@ -256,24 +286,25 @@ Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
 
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,
                                                          std::uint16_t port, const Until& until) {
-  std::error_code error;
-  {
-    // First, whatever nsswitch.conf says; and a name that is there has no other addresses.
-    Answer answer;
-    const Channel hosts(options_, "f", nullptr, nullptr, error);
-    if (error) return {.error = error};
-    answer.ask_for(hosts, host, AF_UNSPEC);
-    if (answer.lacks_memory()) return {.error = answer.error()};
-    if (answer.has_addresses()) {
-      net::Result<std::vector<net::Address>> result;
-      answer.append_to(result.value, port);
-      return result;
-    }
-  }
-  Question question(options_, error);
-  if (!error) error = question.ask(host, until);
-  if (error) return {.error = error};
-  return {.value = question.addresses(port)};
+  auto result = look_up_in_hosts(options_, host, port);
+  // A name that is there has no other addresses.
+  if (result.error || !result.value.empty()) return result;
+  Question question(options_, result.error);
+  if (!result.error) result.error = question.ask(host, until);
+  if (!result.error) result.value = question.addresses(port);
+  return result;
+}
+
+net::Result<std::vector<net::Address>> Resolver::look_up_rest(const std::string& host,
+                                                              std::span<const net::Address> found,
+                                                              const Until& until) {
+  const std::uint16_t port = found.front().port();
+  auto result = look_up_in_hosts(options_, host, port);
+  if (result.error || !result.value.empty()) return {.error = result.error};
+  Question question(options_, result.error);
+  if (!result.error) result.error = question.ask_for(!found.front().is_v6(), host, until);
+  if (!result.error) result.value = question.addresses(port);
+  return result;
 }
 
 }  // namespace weft::dns

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>
+#include <variant>
 #include <weft/channel.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -69,35 +71,97 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
   return mixed;
 }
 
-// Attempts to connect, side by side, each in a fiber.
+// What is tried and asked for side by side, each in a fiber.
 class Race {
  public:
-  explicit Race(std::size_t runners) : results_(runners) {}
-  // Ends those that are under way.
+  // Of an attempt, of a question for more addresses, or of either.
+  using Outcome = std::variant<Result<TcpStream>, std::vector<Address>, std::exception_ptr>;
+
+  explicit Race(std::size_t runners) : outcomes_(runners) {}
+  // Ends what is under way.
   ~Race() { (void)stop_.request_stop(); }
   Race(const Race&) = delete;
   Race& operator=(const Race&) = delete;
 
-  void start(const Address& address) {
-    ++running_;
-    runners_.push_back(spawn([this, address, token = stop_.get_token()] {
-      (void)results_.send(TcpStream::connect(address, token));  // There is room for all.
+  // `run` gets a token, and returns what an Outcome holds.
+  template <class Run>
+  void start(Run run) {
+    runners_.push_back(spawn([this, run = std::move(run), token = stop_.get_token()] {
+      Outcome outcome;
+      try {
+        outcome = run(token);
+      } catch (...) {
+        outcome = std::current_exception();
+      }
+      (void)outcomes_.send_until(outcome, token);
     }));
+    ++running_;
   }
   [[nodiscard]] std::size_t running() const noexcept { return running_; }
-  // The next attempt to end; nothing if `until` was first.
-  std::optional<Result<TcpStream>> next(const Until& until) {
-    std::optional<Result<TcpStream>> result;
-    if (results_.receive_until(result, until) == ChannelStatus::ok) --running_;
-    return result;
+  // The next one; nothing if `until` was first. Throws what it has thrown.
+  std::optional<Outcome> next(const Until& until) {
+    std::optional<Outcome> outcome;
+    if (outcomes_.receive_until(outcome, until) != ChannelStatus::ok) return outcome;
+    --running_;
+    if (const auto* thrown = std::get_if<std::exception_ptr>(&*outcome)) {
+      std::rethrow_exception(*thrown);
+    }
+    return outcome;
   }
 
  private:
   std::stop_source stop_;
-  Channel<Result<TcpStream>> results_;
+  Channel<Outcome> outcomes_;
   std::size_t running_ = 0;
   std::vector<JoinHandle<void>> runners_;  // Joined first: they use the others.
 };
+
+// Of those in the race one is reached; `addresses` are tried, and those that come meanwhile.
+Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& until,
+                      const DialOptions& options) {
+  std::error_code first_error;
+  std::size_t started = 0;
+  for (Deadline due = Deadline::past();;) {
+    if (started < addresses.size() && due.passed()) {
+      race.start([address = addresses[started++]](const std::stop_token& token) {
+        return TcpStream::connect(address, token);
+      });
+      due = Deadline::after(options.attempt_delay);
+    }
+    if (race.running() == 0) return {.error = first_error};
+    const bool are_all_started = started == addresses.size();
+    auto outcome = race.next(until.but_before(are_all_started ? Deadline::never() : due));
+    if (!outcome) {
+      if (until.is_over()) return {.error = until.error()};
+    } else if (auto* late = std::get_if<std::vector<Address>>(&*outcome)) {
+      late->insert(late->end(), addresses.begin() + static_cast<std::ptrdiff_t>(started),
+                   addresses.end());
+      addresses = interleave(*late);
+      started = 0;
+    } else {
+      auto& attempt = std::get<Result<TcpStream>>(*outcome);
+      if (!attempt.error) return std::move(attempt);
+      if (!first_error) first_error = attempt.error;
+      due = Deadline::past();
+    }
+  }
+}
+
+// `host` if it is an IP address, with the port.
+std::optional<Address> address_of(const std::string& host, std::uint16_t port) {
+  const bool is_v6 = host.find(':') != std::string::npos;
+  const auto [address, is_name] = Address::parse(is_v6 ? "[" + host + "]:0" : host + ":0");
+  if (is_name) return {};
+  return address.with_port(port);
+}
+
+// Whether an answer can lack some addresses.
+bool may_lack_some(const std::string& host, std::span<const Address> found) {
+  const auto is_like_first = [&](const Address& each) {
+    return each.is_v6() == found.front().is_v6();
+  };
+  return std::ranges::all_of(found, is_like_first) && !address_of(host, 0);
+}
 
 }  // namespace
 
@@ -125,13 +189,26 @@ Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::ui
     return {.error = std::make_error_code(std::errc::invalid_argument)};
   }
   const std::string text(host);
-  const bool is_v6 = host.find(':') != std::string_view::npos;
-  const auto [literal, is_name] = Address::parse(is_v6 ? "[" + text + "]:0" : text + ":0");
-  if (!is_name) return {.value = {literal.with_port(port)}};
+  if (const auto address = address_of(text, port)) return {.value = {*address}};
   auto result = look_up(text, port, until);
   keep_each_once(result.value);
   if (!result.error && result.value.empty()) result.error = {EAI_NONAME, resolver_category()};
   return result;
+}
+
+Result<std::vector<Address>> AnyResolver::resolve_rest(std::string_view host,
+                                                       std::span<const Address> found,
+                                                       const Until& until) {
+  const std::string text(host);
+  if (found.empty() || !may_lack_some(text, found)) return {};
+  auto result = look_up_rest(text, found, until);
+  keep_each_once(result.value);
+  return result;
+}
+
+Result<std::vector<Address>> AnyResolver::look_up_rest(const std::string&, std::span<const Address>,
+                                                       const Until&) {
+  return {};
 }
 
 Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uint16_t port,
@@ -167,30 +244,26 @@ Result<HostPort> parse_host_port(std::string_view text) {
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until,
                        const DialOptions& options) {
   if (addresses.empty()) return {.error = std::make_error_code(std::errc::invalid_argument)};
-  const std::vector<Address> mixed = interleave(addresses);
-  if (mixed.size() == 1) return TcpStream::connect(mixed.front(), until);
-  Race race(mixed.size());
-  std::error_code first_error;
-  for (std::size_t started = 0;;) {
-    if (started < mixed.size()) race.start(mixed[started++]);
-    const bool is_last = started == mixed.size();
-    const Deadline patience = is_last ? Deadline::never() : Deadline::after(options.attempt_delay);
-    auto result = race.next(until.but_before(patience));
-    if (result && !result->error) return std::move(*result);
-    if (result && !first_error) first_error = result->error;
-    if (!result && until.is_over()) {
-      return {.error = until.error()};
-    }
-    if (is_last && race.running() == 0) return {.error = first_error};
-  }
+  if (addresses.size() == 1) return TcpStream::connect(addresses.front(), until);
+  Race race(addresses.size());
+  return win(race, interleave(addresses), until, options);
 }
 
 Result<TcpStream> dial(std::string_view host_port, const Until& until, const DialOptions& options) {
   const auto [target, malformed] = parse_host_port(host_port);
   if (malformed) return {.error = malformed};
-  const auto [addresses, unknown] = resolve(target.host, target.port, until, options.resolver);
-  if (unknown) return {.error = unknown};
-  return dial(addresses, until, options);
+  const std::string& host = target.host;
+  AnyResolver& resolver = options.resolver != nullptr ? *options.resolver : Resolver::shared();
+  const auto answer = resolver.resolve(host, target.port, until);
+  if (answer.error) return {.error = answer.error};
+  const std::vector<Address>& found = answer.value;
+  if (!may_lack_some(host, found)) return dial(found, until, options);
+  Race race(found.size() + 1);
+  // An answer that could not be had adds none.
+  race.start([&](const std::stop_token& token) {
+    return resolver.resolve_rest(host, found, token).value;
+  });
+  return win(race, found, until, options);
 }
 
 }  // namespace weft::net

@@ -3,6 +3,7 @@
 #include <netdb.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <stop_token>
@@ -66,9 +67,9 @@ std::string answer_to(std::string_view query, bool may_be_long, Question& asked)
   } else if (asked.name == "host.test") {
     records.push_back(asked.is_v6 ? std::string("\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\1", 16)
                                   : std::string("\xc0\0\2\1", 4));
-  } else if (asked.name == "only6.test") {
+  } else if (asked.name == "only6.test" || (asked.name == "late4.test" && asked.is_v6)) {
     records.push_back(std::string(15, '\0') + '\1');
-  } else if (asked.name == "here.test" || asked.name == "only4.test") {
+  } else if (asked.name == "here.test" || asked.name.ends_with("4.test")) {
     if (!asked.is_v6) records.push_back(std::string("\x7f\0\0\1", 4));
   } else if (is_many && !may_be_long) {
     flags |= 0x200U;  // Truncated: ask by TCP.
@@ -126,6 +127,9 @@ class NameServer {
       const auto answer =
           answer_to(std::string_view(buffer).substr(0, received.size), false, question);
       (void)asked.try_send(question);
+      if (question.name == "late4.test" && !question.is_v6 && !is_late_asked_.exchange(true)) {
+        continue;
+      }
       if (!answer.empty()) CHECK_FALSE(udp_.send_to(bytes(answer), received.from));
     }
   }
@@ -146,6 +150,7 @@ class NameServer {
 
   TcpListener tcp_;
   UdpSocket udp_;
+  std::atomic<bool> is_late_asked_{false};  // For late4.test's IPv4, which is told the second time.
   JoinHandle<void> by_udp_;
   JoinHandle<void> by_tcp_;
 };
@@ -294,6 +299,28 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
   CHECK(stream.peer_address().value == listener.local_address().value);
   CHECK(net::dial("none.test:80", {}, {.resolver = &resolver}).error.category() ==
         net::resolver_category());
+}
+
+// Nobody listens at the address that comes first.
+FIBER_TEST_CASE("dial waits for the kind of addresses that comes late, and tries it") {
+  NameServer server;
+  dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
+  TcpListener listener = listen_anywhere();
+  const Address here = listener.local_address().value;
+  auto [stream, error] =
+      net::dial("late4.test:" + std::to_string(here.port()), {}, {.resolver = &resolver});
+  CHECK(error == std::error_code{});
+  CHECK(stream.peer_address().value == here);
+  // Of what has been found, which kind is missing; and nothing where none can be.
+  const std::vector v6{Address::loopback_v6(80)};
+  const std::vector v4{address("127.0.0.1:80")};
+  CHECK(resolver.resolve_rest("late4.test", v6).value == v4);
+  CHECK(resolver.resolve_rest("late4.test", v4).value == v6);
+  CHECK(resolver.resolve_rest("late4.test", std::vector{v6[0], v4[0]}).value.empty());
+  CHECK(resolver.resolve_rest("127.0.0.1", v4).value.empty());
+  CHECK(resolver.resolve_rest("localhost", v4).value.empty());
+  CHECK(resolver.resolve_rest("late4.test", {}).value.empty());
+  CHECK(resolver.resolve_rest("only4.test", v4, Deadline::after(1ms)).error == Errc::timed_out);
 }
 
 TEST_SUITE_END();

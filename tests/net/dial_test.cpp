@@ -1,10 +1,12 @@
 #include <weft/net/dial.hpp>
 
 #include <chrono>
+#include <new>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 
 #include "tests/net/loopback.hpp"
@@ -119,6 +121,55 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   auto [stream, error] = net::dial("127.0.0.1:" + std::to_string(port));
   CHECK(error == std::error_code{});
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
+}
+
+// Tells some addresses at once, and others once it is allowed to.
+class LateResolver final : public net::AnyResolver {
+ public:
+  LateResolver(const Address& first, const Address& late) : first_(first), late_(late) {}
+  Event allowed;
+  std::error_code ended;
+
+ private:
+  net::Result<std::vector<Address>> look_up(const std::string&, std::uint16_t,
+                                            const Until&) override {
+    return {.value = {first_}};
+  }
+  net::Result<std::vector<Address>> look_up_rest(const std::string&, std::span<const Address>,
+                                                 const Until& until) override {
+    if (!allowed.wait_until(until)) return {.error = ended = until.error()};
+    if (late_.port() == 0) throw std::bad_alloc();
+    return {.value = {late_, late_}};
+  }
+
+  Address first_;
+  Address late_;
+};
+
+FIBER_TEST_CASE("addresses that come late are tried beside the others") {
+  TcpListener listener = listen_anywhere();
+  const Address alive = listener.local_address().value;
+  const FullListener full;
+  const auto dial = [](LateResolver& resolver, const Until& until = {}) {
+    return net::dial("late.test:1", until, {.attempt_delay = 1ms, .resolver = &resolver});
+  };
+  LateResolver resolver(full.address(), alive);
+  auto dialled = spawn([&] { return dial(resolver); });
+  resolver.allowed.set();
+  auto [stream, error] = dialled.join();
+  CHECK(error == std::error_code{});
+  CHECK(stream.peer_address().value == alive);
+  // Who is there already does not wait for them, and whoever is not, does.
+  LateResolver never(alive, full.address());
+  CHECK_FALSE(dial(never).error);
+  CHECK(never.ended == Errc::cancelled);
+  LateResolver refused(Address::loopback_v4(closed_port()), alive);
+  CHECK(dial(refused, Deadline::after(2ms)).error == Errc::timed_out);
+  refused.allowed.set();
+  CHECK_FALSE(dial(refused).error);
+  LateResolver broken(full.address(), Address::loopback_v4(0));
+  broken.allowed.set();
+  CHECK_THROWS_AS((void)dial(broken), std::bad_alloc);
 }
 
 THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 #include <weft/net/address.hpp>
@@ -21,7 +22,7 @@ struct ResolverOptions {
   // How often each server is asked before the answer is EAI_AGAIN.
   int attempts = 0;
   // Addresses of one kind, IPv6 or IPv4, wait so long for the answer about the other kind, and are
-  // used without it then (RFC 8305: 50 ms).
+  // used without it then (RFC 8305: 50 ms). dial() waits for that beside its attempts.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
@@ -40,6 +41,9 @@ class Resolver final : public net::AnyResolver {
  private:
   net::Result<std::vector<net::Address>> look_up(const std::string& host, std::uint16_t port,
                                                  const Until& until) override;
+  net::Result<std::vector<net::Address>> look_up_rest(const std::string& host,
+                                                      std::span<const net::Address> found,
+                                                      const Until& until) override;
 
   const ResolverOptions options_;
 };

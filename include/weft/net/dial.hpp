@@ -37,12 +37,21 @@ class AnyResolver {
   // host with a zero inside.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                        const Until& until = {});
+  // Addresses of `host` that resolve() has not waited for: of the kind, IPv6 or IPv4, of which its
+  // answer, `found`, has none. Empty if there are none, or the resolver waits for both kinds.
+  // From fibers and plain threads; parks. Errors: as resolve().
+  Result<std::vector<Address>> resolve_rest(std::string_view host, std::span<const Address> found,
+                                            const Until& until = {});
 
  protected:
   AnyResolver() = default;
   // resolve(), for a `host` that is no IP address; the answer may be empty, or have one twice.
   virtual Result<std::vector<Address>> look_up(const std::string& host, std::uint16_t port,
                                                const Until& until) = 0;
+  // resolve_rest(), for a `host` that is no IP address, where all that was found is of one kind.
+  virtual Result<std::vector<Address>> look_up_rest(const std::string& host,
+                                                    std::span<const Address> found,
+                                                    const Until& until);
 };
 
 struct ResolverOptions {
@@ -104,7 +113,8 @@ struct DialOptions {
 // std::bad_alloc; synchronizes with nothing.
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
                        const DialOptions& options = {});
-// The same with the addresses of a name: "example.org:443". Further errors: as resolve().
+// The same with the addresses of a name: "example.org:443". If they are of one kind, IPv6 or IPv4,
+// those of the other are asked for meanwhile, and tried, too. Further errors: as resolve().
 Result<TcpStream> dial(std::string_view host_port, const Until& until = {},
                        const DialOptions& options = {});
 
