@@ -24,7 +24,7 @@ namespace weft::test {
 namespace {
 
 // Seconds for the three runs of one process.
-constexpr unsigned kPatience = 30;
+constexpr unsigned kPatience = 120;
 // A scenario that makes more calls of a kind is too large to be gone through one by one.
 constexpr std::uint64_t kMostCalls = 3000;
 
