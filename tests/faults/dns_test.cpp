@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -233,6 +234,30 @@ void dial_all() {
   auto [stream, error] = weft::net::dial(all, Deadline::after(20s));
   expect_none(error);
 }
+// The same, where the one that is there is told later.
+void dial_late() {
+  struct Late final : weft::net::AnyResolver {
+    explicit Late(const Address& address) : here(address) {}
+    weft::net::Result<std::vector<Address>> look_up(const std::string&, std::uint16_t,
+                                                    const weft::Until&) override {
+      return {.value = {Address::loopback_v6(1)}};
+    }
+    weft::net::Result<std::vector<Address>> look_up_rest(const std::string&,
+                                                         std::span<const Address>,
+                                                         const weft::Until&) override {
+      return {.value = {Address::loopback_v4(1), here}};
+    }
+    Address here;
+  };
+  auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
+  expect_none(refused);
+  const auto [here, unknown] = listener.local_address();
+  expect_none(unknown);
+  Late resolver(here);
+  auto [stream, error] =
+      weft::net::dial("host.test:1", Deadline::after(20s), {.resolver = &resolver});
+  expect_none(error);
+}
 // The same, after a look at names.
 void dial_name() {
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
@@ -268,7 +293,7 @@ Documented kDialled() {
 TEST_CASE("of several addresses one is reached, or an error says why none is") {
   const NameServer server;
   server_port = server.port();
-  for (const auto scenario : {&dial_all, &dial_name, &dial_by_system}) {
+  for (const auto scenario : {&dial_all, &dial_late, &dial_name, &dial_by_system}) {
     sweep_in_runtime(scenario,
                      {{Call::make_socket, EMFILE},
                       {Call::make_socket, EMFILE, 100},
