@@ -40,7 +40,7 @@ pid_t fork_quietly() {
   return fork();
 }
 
-// The status with which a child ends that does this; -1 when a signal ends it.
+// The status with which a child ends that does this; or the signal that ends it, negative.
 template <class Body>
 int status_of_child(Body body) {
   const pid_t child = fork_quietly();
@@ -51,7 +51,7 @@ int status_of_child(Body body) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 int use_a_new_runtime() {
