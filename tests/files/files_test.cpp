@@ -20,6 +20,7 @@
 #include <weft/latch.hpp>
 
 #include "files/page_cache.hpp"
+#include "tests/files/folder.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace weft;
@@ -27,33 +28,18 @@ using namespace std::chrono_literals;
 using files::Access;
 using files::File;
 using files::Kind;
+using test::bytes;
+using test::Folder;
 
 TEST_SUITE_BEGIN("files/files");
 
 namespace {
-
-class Folder {
- public:
-  Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string operator/(std::string_view name) const {
-    return path_ + '/' + std::string(name);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/weft_files_XXXXXX";
-};
 
 std::string some_text(std::size_t size) {
   std::string text(size, ' ');
   for (std::size_t i = 0; i < size; ++i) text[i] = static_cast<char>('a' + i * 7 % 25);
   return text;
 }
-
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 std::string read_through(const File& opened) {
   File file = opened;

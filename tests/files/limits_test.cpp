@@ -1,13 +1,7 @@
 // Deadlines and stop requests of calls on files, while all threads for files are taken.
-#include <sys/stat.h>
-
 #include <chrono>
-#include <cstdint>
-#include <filesystem>
-#include <span>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 #include <weft/error.hpp>
@@ -16,6 +10,7 @@
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
 
+#include "tests/files/folder.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 
@@ -24,25 +19,12 @@ using namespace std::chrono_literals;
 using files::Access;
 using files::File;
 using test::await_parked;
+using test::bytes;
+using test::Folder;
 
 TEST_SUITE_BEGIN("files/limits");
 
 namespace {
-
-class Folder {
- public:
-  Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  [[nodiscard]] std::string operator/(std::string_view name) const {
-    return path_ + '/' + std::string(name);
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  std::string path_ = "/tmp/weft_files_XXXXXX";
-};
 
 // While it lives, no thread of the group is free.
 class TakenThreads {
@@ -73,8 +55,6 @@ class TakenThreads {
   Event goes_on_;
   std::thread takers_[kThreads];
 };
-
-std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 constexpr files::OpenOptions kNew = {.access = Access::read_write, .create = true};
 
