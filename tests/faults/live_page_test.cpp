@@ -71,6 +71,7 @@ TEST_CASE("a page that cannot be read is refused with the reason, and the progra
   sweep_in_runtime(&read_all_pages, {{Call::start_thread, EAGAIN}, {Call::allocate, ENOMEM}},
                    {std::make_error_code(std::errc::not_enough_memory),
                     make_error_code(weft::Errc::end_of_stream),
+                    {ECONNREFUSED, std::system_category()},  // A server that could not begin.
                     {ECONNRESET, std::system_category()}});
 }
 
