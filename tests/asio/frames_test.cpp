@@ -80,12 +80,24 @@ void write_too_much(http::Upgraded& upgraded) {
   closing.join();
 }
 
-// A client that sends a frame in two parts, when it is asked to.
-void send_frame(net::TcpStream& client) {
+// With a client that sends a frame in two parts, when it is asked to; `run` calls what talks to it.
+template <class Run>
+void talk_with_client(Run run) {
+  HttpServer server([run](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade({}, [run](http::Upgraded upgraded) {
+      run([&] {
+        wait_for_frame(upgraded);
+        write_too_much(upgraded);
+      });
+    }));
+  });
+  net::TcpStream client = server.connect();
+  send_text(client, kUpgrade);
   (void)receive_until(client, "?");
   send_text(client, kFrame.substr(0, 1));
   (void)receive_until(client, "?");
   send_text(client, kFrame.substr(1));
+  while (server.server().stats().connections > 0) this_fiber::yield();
 }
 
 }  // namespace
@@ -94,31 +106,11 @@ TEST_SUITE_BEGIN("asio/frames");
 
 FIBER_TEST_CASE(
     "a connection's deadlines and its close end waits for frames, and no byte is lost") {
-  HttpServer server([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
-      wait_for_frame(upgraded);
-      write_too_much(upgraded);
-    }));
-  });
-  net::TcpStream client = server.connect();
-  send_text(client, kUpgrade);
-  send_frame(client);
-  while (server.server().stats().connections > 0) this_fiber::yield();
+  talk_with_client([](auto talk) { talk(); });
 }
 
 FIBER_TEST_CASE("plain threads read and write frames, and the same ends their waits") {
-  HttpServer server([](http::Request&, http::Response& response) {
-    CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
-      blocking([&] {
-        wait_for_frame(upgraded);
-        write_too_much(upgraded);
-      });
-    }));
-  });
-  net::TcpStream client = server.connect();
-  send_text(client, kUpgrade);
-  send_frame(client);
-  while (server.server().stats().connections > 0) this_fiber::yield();
+  talk_with_client([](auto talk) { blocking(talk); });
 }
 
 TEST_SUITE_END();

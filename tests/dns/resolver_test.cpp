@@ -3,12 +3,12 @@
 #include <netdb.h>
 
 #include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <sstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
@@ -120,6 +120,7 @@ class NameServer {
  private:
   void answer_datagrams() {
     std::string buffer(512, '\0');
+    bool is_late_asked = false;  // For late4.test's IPv4, which is told the second time.
     for (;;) {
       const auto [received, error] = udp_.receive(std::as_writable_bytes(std::span(buffer)));
       if (error) return;
@@ -127,7 +128,7 @@ class NameServer {
       const auto answer =
           answer_to(std::string_view(buffer).substr(0, received.size), false, question);
       (void)asked.try_send(question);
-      if (question.name == "late4.test" && !question.is_v6 && !is_late_asked_.exchange(true)) {
+      if (question.name == "late4.test" && !question.is_v6 && !std::exchange(is_late_asked, true)) {
         continue;
       }
       if (!answer.empty()) CHECK_FALSE(udp_.send_to(bytes(answer), received.from));
@@ -150,7 +151,6 @@ class NameServer {
 
   TcpListener tcp_;
   UdpSocket udp_;
-  std::atomic<bool> is_late_asked_{false};  // For late4.test's IPv4, which is told the second time.
   JoinHandle<void> by_udp_;
   JoinHandle<void> by_tcp_;
 };

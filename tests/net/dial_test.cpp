@@ -46,6 +46,29 @@ class FullListener {
   std::vector<TcpStream> crowd_;
 };
 
+// Tells some addresses at once, and others once it is allowed to.
+class LateResolver final : public net::AnyResolver {
+ public:
+  LateResolver(const Address& first, const Address& late) : first_(first), late_(late) {}
+  Event allowed;
+  std::error_code ended;
+
+ private:
+  net::Result<std::vector<Address>> look_up(const std::string&, std::uint16_t,
+                                            const Until&) override {
+    return {.value = {first_}};
+  }
+  net::Result<std::vector<Address>> look_up_rest(const std::string&, std::span<const Address>,
+                                                 const Until& until) override {
+    if (!allowed.wait_until(until)) return {.error = ended = until.error()};
+    if (late_.port() == 0) throw std::bad_alloc();
+    return {.value = {late_, late_}};
+  }
+
+  Address first_;
+  Address late_;
+};
+
 }  // namespace
 
 FIBER_TEST_CASE("a name is resolved, and an address is its own") {
@@ -122,29 +145,6 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   CHECK(error == std::error_code{});
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
-
-// Tells some addresses at once, and others once it is allowed to.
-class LateResolver final : public net::AnyResolver {
- public:
-  LateResolver(const Address& first, const Address& late) : first_(first), late_(late) {}
-  Event allowed;
-  std::error_code ended;
-
- private:
-  net::Result<std::vector<Address>> look_up(const std::string&, std::uint16_t,
-                                            const Until&) override {
-    return {.value = {first_}};
-  }
-  net::Result<std::vector<Address>> look_up_rest(const std::string&, std::span<const Address>,
-                                                 const Until& until) override {
-    if (!allowed.wait_until(until)) return {.error = ended = until.error()};
-    if (late_.port() == 0) throw std::bad_alloc();
-    return {.value = {late_, late_}};
-  }
-
-  Address first_;
-  Address late_;
-};
 
 FIBER_TEST_CASE("addresses that come late are tried beside the others") {
   TcpListener listener = listen_anywhere();

@@ -79,10 +79,8 @@ TEST_SUITE_BEGIN("tls/limits");
 
 FIBER_TEST_CASE("a good-bye waits behind bytes until a limit, and goes out all the same") {
   const World world;
-  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  auto [client, server] = shake_hands_narrowly(world);
   tls::Stream& stream = client.value;
-  shrink_buffers(stream);
-  shrink_buffers(server.value);
   const std::size_t taken = fill(stream);
   CHECK(stream.shutdown(Deadline::after(5ms)) == Errc::timed_out);
   std::stop_source source;
@@ -115,10 +113,8 @@ FIBER_TEST_CASE("a good-bye that is repeated loses nothing of what the peer has 
 
 THREAD_TEST_CASE("limits end a plain thread's reads, writes and good-bye, and nothing is lost") {
   const World world;
-  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  auto [client, server] = shake_hands_narrowly(world);
   tls::Stream& stream = client.value;
-  shrink_buffers(stream);
-  shrink_buffers(server.value);
   std::byte byte{};
   CHECK(stream.read_some(std::span(&byte, 1), Deadline::after(1ms)).error == Errc::timed_out);
   std::stop_source source;

@@ -50,9 +50,7 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
 
 FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
   const World world;
-  TlsPair pair = shake_hands(world.server, world.client, "a.test");
-  shrink_buffers(pair.client.value);
-  shrink_buffers(pair.server.value);
+  TlsPair pair = shake_hands_narrowly(world);
   const std::string much(4 << 20, 'x');
   auto writing = spawn([&] { return pair.server.value.write_all(bytes_of(much)); });
   auto back = spawn([&] { return pair.client.value.write_all(bytes_of(much)); });
@@ -189,9 +187,7 @@ FIBER_TEST_CASE("a handshake and a read end at their deadline") {
 FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the stream goes on") {
   const World world;
   TcpPair silent = connect_tcp();
-  auto [client, server] = shake_hands(world.server, world.client, "a.test");
-  shrink_buffers(client.value);
-  shrink_buffers(server.value);
+  auto [client, server] = shake_hands_narrowly(world);
   std::stop_source source;
   const std::stop_token token = source.get_token();
   auto handshake = spawn(

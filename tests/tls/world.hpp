@@ -72,10 +72,14 @@ struct World {
   }
 };
 
-// So small that a writer soon has to wait.
-inline void shrink_buffers(tls::Stream& stream) {
-  CHECK_FALSE(stream.tcp().set_send_buffer(64 * 1024));
-  CHECK_FALSE(stream.tcp().set_receive_buffer(64 * 1024));
+// With buffers so small that a writer soon has to wait.
+[[nodiscard]] inline TlsPair shake_hands_narrowly(const World& world) {
+  TlsPair pair = shake_hands(world.server, world.client, "a.test");
+  for (tls::Stream* const stream : {&pair.client.value, &pair.server.value}) {
+    CHECK_FALSE(stream->tcp().set_send_buffer(64 * 1024));
+    CHECK_FALSE(stream->tcp().set_receive_buffer(64 * 1024));
+  }
+  return pair;
 }
 
 }  // namespace weft::test
