@@ -60,16 +60,25 @@ unsigned resolve_size_class(std::size_t bytes) {
 
 namespace {
 
+// What `describe` returns, kept in `described`; or `otherwise`, if there is no memory for it.
+template <class Describe>
+std::string_view description(std::string& described, Describe describe,
+                             std::string_view otherwise) {
+  try {
+    described = describe();
+    return described;
+  } catch (const std::bad_alloc&) {
+    return otherwise;
+  }
+}
+
 // On a worker's own stack, which has room for names of any length.
 void report_deadlock(const std::function<void(std::string_view)>& handler,
                      scheduler::Scheduler& scheduler) {
   std::string described;
-  std::string_view report("weft: deadlock, and no memory to say who waits for whom\n");
-  try {
-    described = describe_deadlock(scheduler);
-    report = described;
-  } catch (const std::bad_alloc&) {
-  }
+  const std::string_view report = description(
+      described, [&] { return describe_deadlock(scheduler); },
+      "weft: deadlock, and no memory to say who waits for whom\n");
   if (handler) {
     handler(report);
     return;
@@ -133,12 +142,9 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
     const fibers::Backtrace calls = wants_calls ? stall.calls() : fibers::Backtrace();
     const bool is_blocked = stall.kind == scheduler::Stall::Kind::blocked;
     std::string described;
-    std::string_view text("weft: a worker is stuck in one fiber, and no memory to say in which");
-    try {
-      described = describe_stall(stall, calls);
-      text = described;
-    } catch (const std::bad_alloc&) {
-    }
+    const std::string_view text = description(
+        described, [&] { return describe_stall(stall, calls); },
+        "weft: a worker is stuck in one fiber, and no memory to say in which");
     handler({is_blocked ? StallReport::Kind::blocked : StallReport::Kind::busy,
              stall.worker,
              stall.lasted,
