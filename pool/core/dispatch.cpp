@@ -68,7 +68,7 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
     return error;
   }
   const std::error_code error = start_worker();
-  if (!error && options_.grow.kind() == GrowPolicy::Kind::eager) {
+  if (!error && options_->grow.kind() == GrowPolicy::Kind::eager) {
     // One is enough for the task: what keeps the others from being started is no refusal.
     while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
     }
@@ -98,8 +98,8 @@ std::error_code PoolCore::start_background(BackgroundFiber& fiber,
 }
 
 std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
-  SpawnOptions options{.stack_size = options_.stack_size, .name = options_.name};
-  if (options_.name.empty()) options.name = "pool";
+  SpawnOptions options{.stack_size = options_->stack_size, .name = options_->name};
+  if (options_->name.empty()) options.name = "pool";
   std::error_code error;
   ++state_.users;
   lock_.unlock();

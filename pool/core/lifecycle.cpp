@@ -10,13 +10,13 @@ namespace weft::pool {
 using detail::Waiter;
 
 PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent)
-    : options_(std::move(options)),
+    : options_(std::make_unique<const PoolOptions>(std::move(options))),
       bodies_(bodies),
-      timings_(options_.timings ? std::make_unique<TimingBook>() : nullptr),
+      timings_(options_->timings ? std::make_unique<TimingBook>() : nullptr),
       parent_(parent),
       root_(parent == nullptr ? *this : parent->root_),
-      state_(options_, parent != nullptr) {
-  if (options_.prealloc) state_.queue.begin_with(options_.capacity + options_.queue_capacity);
+      state_(*options_, parent != nullptr) {
+  if (options_->prealloc) state_.queue.begin_with(options_->capacity + options_->queue_capacity);
 }
 
 PoolCore::~PoolCore() {
@@ -32,13 +32,13 @@ std::error_code PoolCore::start() noexcept {
   lock_.lock();
   // Its ring is lost when what it holds is dropped.
   const bool has_ring = !state_.queue.empty() || state_.queue.has_room_for_plain();
-  if (options_.prealloc && !has_ring && !grow_queue({})) {
+  if (options_->prealloc && !has_ring && !grow_queue({})) {
     error = std::make_error_code(std::errc::not_enough_memory);
   }
-  if (options_.prestart) {
+  if (options_->prestart) {
     while (!error && state_.workers.live() < state_.kept_workers()) error = start_worker();
   }
-  if (!error && options_.on_tick.call && !state_.ticker.is_running() && !state_.closed) {
+  if (!error && options_->on_tick.call && !state_.ticker.is_running() && !state_.closed) {
     error = start_background(state_.ticker, bodies_.ticker);
   }
   lock_.unlock();

@@ -94,7 +94,7 @@ class PoolCore {
   [[nodiscard]] std::stop_token stop_token() noexcept;
   [[nodiscard]] PoolTimings timings() noexcept;
 
-  [[nodiscard]] const PoolOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const PoolOptions& options() const noexcept { return *options_; }
   // Of those with its name.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
@@ -214,14 +214,14 @@ class PoolCore {
     nesting_->lock_with_sub_pools_closed(mode);
   }
 
-  const PoolOptions options_;
+  const std::unique_ptr<const PoolOptions> options_;
   const Bodies& bodies_;
   const std::unique_ptr<TimingBook> timings_;  // Null: no clock is read for a task.
   PoolCore* const parent_;
   PoolCore& root_;
   std::unique_ptr<Nesting> nesting_;
 
-  alignas(64) detail::SpinLock lock_;
+  detail::SpinLock lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   // Of jobs for later submits with options.
   detail::TaskAttributes* spares_ WEFT_GUARDED_BY(lock_) = nullptr;
@@ -235,7 +235,7 @@ inline void PoolCore::announce_accepted() noexcept {
   Worker* const called = state_.should_call_worker() ? &state_.workers.call() : nullptr;
   lock_.unlock();
   if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::pool_submit, options_.name);
+    detail::trace_text(detail::TraceKind::pool_submit, options_->name);
   if (called != nullptr) detail::wake(called->waker);
 }
 

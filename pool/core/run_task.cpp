@@ -51,12 +51,12 @@ Outcome run(const PoolOptions& options, PoolItem& item, std::uint64_t number) no
 
 inline void PoolCore::execute_untraced(PoolItem& item, Worker& self) noexcept {
   if (timings_ == nullptr) [[likely]] {
-    self.outcome = run(options_, item, self.number);
+    self.outcome = run(*options_, item, self.number);
     return;
   }
   self.lap.submitted = item.submitted_at;
   self.lap.started = Deadline::now_nanoseconds();
-  self.outcome = run(options_, item, self.number);
+  self.outcome = run(*options_, item, self.number);
   self.lap.ended = Deadline::now_nanoseconds();
 }
 
@@ -68,9 +68,9 @@ void PoolCore::execute(PoolItem& item, Worker& self) noexcept {
 
 // A trace that begins or ends meanwhile has one of the two.
 void PoolCore::execute_traced(PoolItem& item, Worker& self) noexcept {
-  detail::trace_text(detail::TraceKind::pool_start, options_.name);
+  detail::trace_text(detail::TraceKind::pool_start, options_->name);
   execute_untraced(item, self);
-  detail::trace_text(detail::TraceKind::pool_end, options_.name);
+  detail::trace_text(detail::TraceKind::pool_end, options_->name);
 }
 
 void PoolCore::end_task(Worker& self, PoolItem& item) noexcept {
@@ -119,7 +119,7 @@ bool PoolCore::end_attributes(detail::TaskAttributes& attributes) noexcept {
 }
 
 void PoolCore::report_lost(detail::PoolJob& job, const Worker& self) const noexcept {
-  if (self.outcome == Outcome::failed) report_thrown_by(options_, job, self.number);
+  if (self.outcome == Outcome::failed) report_thrown_by(*options_, job, self.number);
 }
 
 }  // namespace weft::pool

@@ -95,7 +95,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   for (;;) {
     lock_.lock();
     if (const auto accepted = accept_if_room(item)) return *accepted;
-    if (state_.waiters.parked >= options_.max_blocked) return refuse(item, Errc::too_many_waiting);
+    if (state_.waiters.parked >= options_->max_blocked) return refuse(item, Errc::too_many_waiting);
     if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
       const std::error_code error = nesting_->ask_for_worker(OnFull::block);
       if (error) return refuse(item, error);
@@ -187,7 +187,7 @@ std::error_code PoolCore::refuse(const PoolItem& item, std::error_code why) noex
   if (!TaskQueue::is_drain(item)) ++state_.counters.rejected;
   lock_.unlock();
   if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::pool_refuse, options_.name);
+    detail::trace_text(detail::TraceKind::pool_refuse, options_->name);
   return why;
 }
 

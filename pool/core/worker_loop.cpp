@@ -112,7 +112,7 @@ void PoolCore::step_out(Worker& self) noexcept {
 bool PoolCore::reaper_is_due() const noexcept {
   if (state_.reaper.is_running()) return false;
   if (detail::runtime_is_ending()) return true;
-  return options_.idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
+  return options_->idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
 }
 
 }  // namespace weft::pool
