@@ -1,9 +1,9 @@
 // Stands in front of the C library's locks, to count those that a thread holds.
 //
 // The functions below replace the library's own in the whole program, shared libraries included,
-// and call them. What the C library locks for itself it does not lock through these names, and a
-// wait for a condition variable lets go of its mutex and locks it again behind our back: the count
-// is right on both sides of it.
+// and call them. The C library does not lock through these names for itself, and a wait for a
+// condition variable lets go of its mutex and locks it again behind our back: the count is right on
+// both sides of it.
 #include "base/debug_locks.hpp"
 
 #include <dlfcn.h>

@@ -87,7 +87,7 @@ const char* read_stat(const char* path, char (&text)[kLongestStat]) noexcept {
 
 unsigned count_threads() noexcept {
   char text[kLongestStat];
-  // What emulators make up for /proc/self/stat has no such field; this file they let through.
+  // The /proc/self/stat that emulators make up has no such field; they let this file through.
   const char* at = read_stat("/proc/thread-self/stat", text);
   // The 20th field; 18 blanks lead from the name to it.
   for (int blanks = 0; at != nullptr && blanks < 18; ++blanks) at = std::strchr(at + 1, ' ');

@@ -20,7 +20,7 @@ _Unwind_Reason_Code note_frame(_Unwind_Context* context, void* argument) {
 }
 
 // On the parked stack, as if the parked call had called it. Its context is saved anew by the jump
-// back; who resumes the fiber later arrives here, and is passed on to the parked call.
+// back; a worker that resumes the fiber later arrives here, and is passed on to the parked call.
 Arrival visit(Arrival arrival) {
   (void)_Unwind_Backtrace(&note_frame, arrival.data);
   return jump(arrival.fctx, nullptr);

@@ -1,8 +1,8 @@
 // The bare switch between two stacks. Two backends have the same names and meet the same tests; the
 // build option `context` chooses, and docs/decisions/0006-the-switch.md says why there are two.
 //   Context       The saved registers of whoever is not running; null when there are none.
-//   Arrival       What arrives on the other side: the context `fctx` that was left, and a pointer
-//                 `data` from it.
+//   Arrival       Handed to the other side: the context `fctx` that was left, and a pointer `data`
+//                 from it.
 //   make_context  Prepares a stack of `size` bytes that grows down from `top`; `entry`, which
 //                 never returns, is called by the first jump there.
 //   jump          Saves the caller's registers and resumes `to`. Returns when somebody resumes the

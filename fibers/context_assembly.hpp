@@ -1,12 +1,12 @@
 // The switch in a few instructions of our own, for x86-64 and aarch64; see context.hpp.
 //
 // No register is saved here but three: the statement tells the compiler that it destroys all
-// others, and the compiler keeps what it still needs in the frame, where it often is anyway. What
-// cannot be named as destroyed are the stack pointer and the frame pointer. The third is where to
-// go on: the next instruction after the jump, which is part of the same function. So there is no
-// call and no return that the processor's return predictor would see unpaired. Shadow stacks (CET's
-// SHSTK, aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads
-// (IBT, BTI) are set if the compiler is told to use them.
+// others, and the compiler keeps what it still needs in the frame, where it often is anyway. The
+// stack pointer and the frame pointer cannot be named as destroyed. The third is where to go on:
+// the next instruction after the jump, which is part of the same function. So there is no call and
+// no return that the processor's return predictor would see unpaired. Shadow stacks (CET's SHSTK,
+// aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads (IBT,
+// BTI) are set if the compiler is told to use them.
 #pragma once
 
 #include <cstddef>

@@ -33,11 +33,11 @@ struct Fiber {
   detail::Atomic<std::uint8_t> wait_reason{0};
   // Which size of stack, and kPinned.
   std::uint8_t size_class = kDefaultSizeClass;
-  // Of task.join_target(), 0 if that is null. Relaxed: written by who spawns; others take it as a
+  // Of task.join_target(), 0 if that is null. Relaxed: written by the spawner; others take it as a
   // hint.
   detail::Atomic<std::uint8_t> target_digest{0};
   // Relative to task.image_hint(), since a whole address has no room; see set_up().
-  // Relaxed: written by who spawns, read by dumps, perhaps stale.
+  // Relaxed: written by the spawner, read by dumps, perhaps stale.
   detail::Atomic<std::int32_t> site{0};
   detail::Task task;
 
@@ -47,7 +47,7 @@ struct Fiber {
   [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
   [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
 
-  // By who spawns it, whose own the free record is. `caller` is where the call of spawn returns to,
+  // By its spawner, whose own the free record is. `caller` is where the call of spawn returns to,
   // or null.
   void set_up(detail::Task&& new_task, std::uint8_t new_size_class, const void* caller) noexcept {
     task.refill(std::move(new_task));

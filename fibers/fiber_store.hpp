@@ -66,7 +66,7 @@ class FiberStore {
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
   [[nodiscard]] std::size_t bytes() noexcept;
 
-  // Calls visit(const Fiber&) for every record, free ones too, until it returns false. What it sees
+  // Calls visit(const Fiber&) for every record, free ones too, until it returns false. The records
   // may be stale. False, without a call, when the mutex was not to be had before `patience` ended.
   template <class Visit>
   [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
@@ -115,7 +115,7 @@ class FiberStore {
   Depot<Fiber> depot_;
   std::int64_t due_ = 0;  // Chains to be given back in this period. Whoever decays owns it.
   std::mutex mutex_;
-  std::vector<Slab*> slabs_;        // Those in use.
+  std::vector<Slab*> slabs_;        // Slabs in use.
   std::vector<Slab*> sorted_;       // Of those, the ones that hold sorted records.
   Slab* open_ = nullptr;            // The one records are carved from.
   std::vector<Slab*> empty_slabs_;  // Memory given back; used again before new ones are made.

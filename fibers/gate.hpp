@@ -28,13 +28,14 @@ struct Gate {
 
 inline constexpr bool kHasGates = true;
 
-// Who passes through a gate waits there while it is closed, and then marks it as passed for good.
-// Owner of all but `state_`: who hangs it, until nobody can be on the way to it any more.
+// A worker that passes through a gate waits there while it is closed, and then marks it as passed
+// for good. Owner of all but `state_`: the thread that hangs it, until no worker can be on the way
+// to it any more.
 // Order
-//   [gate]  open stores (release) -> who passes through, in the assembly of gate.cpp, and try_close
-//           take it (acquire): what was done to the stack is over. Who hangs a gate, or takes it
-//           away, stores a context (release) -> a jump reads through that, which orders it by
-//           dependency.
+//   [gate]  open stores (release) -> a worker that passes through, in the assembly of gate.cpp, and
+//           try_close take it (acquire): what was done to the stack is over. The thread that hangs
+//           a gate, or takes it away, stores a context (release) -> a jump reads through that,
+//           which orders it by dependency.
 class Gate {
  public:
   // Hangs nowhere yet. Whoever passes through stands at `lobby`, the upper end of some memory,
@@ -72,7 +73,8 @@ class Gate {
   detail::Atomic<std::uint32_t> state_{kPassed};
 };
 
-// What a context stands for: its way on if it is the entrance of a gate, else itself.
+// The context that `saved` leads to: the way on behind it if it is the entrance of a gate, else
+// itself.
 [[nodiscard]] Context behind_gate(Context saved) noexcept;
 
 #endif

@@ -11,7 +11,7 @@ namespace weft::fibers {
 // Calls `function(argument)` in a frame at which everything ends that follows frames upwards for a
 // purpose: an exception that gets here has no handler, and the process is terminated before
 // anything is unwound, even if there are handlers further up, as there are for a fiber that runs
-// in place on the stack of another. Those who only look, debuggers and backtraces, see the frames
+// in place on the stack of another. Debuggers and backtraces, which only look, see the frames
 // above, except by frame pointers, whose chain ends here.
 #if defined(__x86_64__) || defined(__aarch64__)
 inline void call_as_outermost(void (*function)(void*), void* argument) {

@@ -88,9 +88,9 @@ struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
-  // Where to go on; stale while somebody runs here. Who resumes a fiber says so in its state first;
-  // docs/decisions/0011-deep-stacks.md says who relies on that. Relaxed: whoever hands the stack
-  // over publishes it.
+  // Where to go on; stale while somebody runs here. A worker that resumes a fiber says so in its
+  // state first; docs/decisions/0011-deep-stacks.md says who relies on that. Relaxed: whoever hands
+  // the stack over publishes it.
   detail::Atomic<Context> context{nullptr};
   Fiber* fiber = nullptr;               // Bound to it, or inlined; null when free.
   Stack* next = nullptr;                // In the list of free stacks it is in.

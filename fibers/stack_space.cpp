@@ -169,8 +169,8 @@ unsigned StackSpace::install_guards(char* guard, unsigned size_class, unsigned c
   return installed;
 }
 
-// Has the kernel provide the uppermost page of each pick. What starts on the stack would make it do
-// so by a page fault each; one system call for all of them spares a quarter of that.
+// Has the kernel provide the uppermost page of each pick. Else each fiber that starts there would
+// make it do so by a page fault; one system call for all of them spares a quarter of that.
 void StackSpace::provide_pages(const Range& range, unsigned size_class, const Picks& picks,
                                unsigned picked) noexcept {
   if (picked < 2 || !can_provide_.load(relaxed)) return;

@@ -40,7 +40,7 @@ inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
   to.exceptions.copy_to(*exceptions);
   *error = to.saved_errno;
   from.sanitizer.leave_for(to.sanitizer, thread.between);
-  // What the caller has noted, that `to` runs now, stands before this in the program: who changes a
+  // The caller's note that `to` runs now stands before this in the program: a thread that changes a
   // context has all threads execute a barrier, and then reads that note.
   asm volatile("" : : : "memory");
   arrive(jump(to.context.load(detail::relaxed), &departure), from);

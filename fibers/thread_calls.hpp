@@ -9,7 +9,7 @@ namespace weft::fibers {
 // The calls of the thread with that number, if it runs on a stack of `space`; else, and where they
 // cannot be had, none. Under a sanitizer there are none either.
 // A thread that waits in a system call is not disturbed: the kernel says where it is
-// (/proc/self/task/*/syscall). One that runs is sent a SIGURG, whose handler notes the registers
+// (/proc/self/task/*/syscall). A running thread is sent a SIGURG, whose handler notes the registers
 // and copies the stack: no lock is taken and nothing allocated on that thread, which may be
 // anywhere. Calls of the system that are begun meanwhile are made again by the kernel (SA_RESTART).
 // Where the program handles SIGURG itself nothing is sent. Waits for the handler, but not for long.

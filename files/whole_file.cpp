@@ -56,8 +56,8 @@ Result<Descriptor> create_beside(const std::string& path, std::string& name, mod
   }
 }
 
-// The owner and the rights of `old`. What the system does not let the caller pass on is left out,
-// with the rights that others would have by it.
+// The owner and the rights of `old`. An owner or a group that the system does not let the caller
+// pass on is left out, with the rights that others would have by it.
 std::error_code take_rights(int file, const struct stat& old) noexcept {
   mode_t mode = old.st_mode & 07777;
   if (::fchown(file, old.st_uid, old.st_gid) != 0) {

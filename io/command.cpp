@@ -56,7 +56,7 @@ class Strays {
     const std::lock_guard guard(lock_);
     processes_.splice(processes_.end(), process);
   }
-  // Those that have ended by now.
+  // Reaps the processes that have ended by now.
   void reap_ended() noexcept {
     std::list<int> all;
     {
@@ -95,7 +95,8 @@ class Child {
   // Parks until it has ended by itself.
   Result<ExitStatus> wait(const Until& until) {
     const Result<ExitStatus> ended = wait_process(process_.front(), until);
-    // One that somebody else has reaped is gone, too: its number may be another process's by now.
+    // A process that somebody else has reaped is gone, too: its number may be another process's by
+    // now.
     if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
     return ended;
   }

@@ -24,7 +24,7 @@ struct IoDirection::Waiter {
   IoDirection* direction;
   detail::Waker waker;
   detail::Claim* claim;                      // Null: only a deliverer can end the wait.
-  WaitOutcome outcome = WaitOutcome::ready;  // Written by who wins the claim, before the wake.
+  WaitOutcome outcome = WaitOutcome::ready;  // Written by the claim's winner, before the wake.
   detail::Atomic<bool> let_go{false};        // Set by a deliverer that lost the claim.
 };
 
@@ -92,8 +92,8 @@ bool IoDirection::tell(detail::IoWatch& watch) noexcept {
   return true;
 }
 
-// By who has made the waiter unreachable for all others but its own caller. True if somebody was
-// woken.
+// By the thread that has made the waiter unreachable for all others but its own caller. True if
+// somebody was woken.
 bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   if ((entry & kWatch) != 0) [[unlikely]] {
     return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));

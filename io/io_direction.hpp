@@ -22,7 +22,7 @@ enum class WaitOutcome : std::uint8_t {
 // A waiter lives on the parked stack. The thread that swaps its address out of word_ delivers to
 // it; the waiting caller leaves only once that is over, so nobody ever reads a stack that is gone.
 // Instead of a waiter a watch may stand there, which is told of the edge: so a select, which waits
-// for more, is reached. What holds for waiters holds for watches, but they have no claim.
+// for more, is reached. The rules for waiters hold for watches, too, but they have no claim.
 // Invariants
 //   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch
 //       with kWatch added.
@@ -80,7 +80,7 @@ class IoDirection {
     const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
   }
-  // Ready for a new descriptor. By who takes the record from the free list.
+  // Ready for a new descriptor. By the thread that takes the record from the free list.
   void reset() noexcept {
     // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);

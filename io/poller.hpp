@@ -70,7 +70,7 @@ class alignas(base::kCacheLine) IoHandle {
   static constexpr std::uint32_t kOwned = 2;
   static constexpr std::uint32_t kGone = 4;
   static constexpr std::uint32_t kBorrowed = 8;     // The descriptor is only deregistered.
-  static constexpr std::uint32_t kMayBeReady = 16;  // One that cannot be polled is taken, too.
+  static constexpr std::uint32_t kMayBeReady = 16;  // Files that cannot be polled are taken.
   static constexpr std::uint32_t kUse = 32;
 
   // Counts a call, and sets `flags`; false once kClosing is set. Relaxed: the handle was published
@@ -127,7 +127,7 @@ class IoUse {
 //   I2  A record is on the free list exactly while no descriptor uses it.
 // Order
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it
-//                returns: what was published before the interrupt is visible to who was sleeping.
+//                returns: what was published before the interrupt is visible to the sleeper.
 //   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
 class Poller final : public scheduler::EventSource {
  public:
@@ -164,7 +164,7 @@ class Poller final : public scheduler::EventSource {
   static constexpr std::uint32_t kFirstSlabBits = 6;
   static constexpr std::size_t kSlabs = 26;  // Doubling in size: 2^32 records in all.
 
-  // Where one wait() receives events, on the stack of who waits: a worker's own.
+  // Where one wait() receives events, on the stack of the waiting worker: its own.
   static constexpr std::size_t kEvents = 128;
   using Events = std::array<epoll_event, kEvents>;
 

@@ -29,8 +29,8 @@ constexpr int kSignals = 64;
 //   so
 //              that what the thread did before the signal is visible.
 //   [handler]  a handler counts itself in running, then loads wake (both seq_cst), against:
-//              restore clears wake, then loads running (both seq_cst): who destroys the descriptor
-//              sees the handler, or the handler sees no descriptor.
+//              restore clears wake, then loads running (both seq_cst): the thread that destroys the
+//              descriptor sees the handler, or the handler sees no descriptor.
 struct Slots {
   std::array<detail::Atomic<int>, kSignals + 1> wake;  // A descriptor and 1; 0: nobody's.
   std::array<struct sigaction, kSignals + 1> before;   // Guarded by lock.

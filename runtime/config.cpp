@@ -60,7 +60,7 @@ unsigned resolve_size_class(std::size_t bytes) {
 
 namespace {
 
-// What `describe` returns, kept in `described`; or `otherwise`, if there is no memory for it.
+// The result of `describe`, kept in `described`; or `otherwise`, if there is no memory for it.
 template <class Describe>
 std::string_view description(std::string& described, Describe describe,
                              std::string_view otherwise) {

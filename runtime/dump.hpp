@@ -12,9 +12,9 @@ namespace weft::runtime {
 // How long a report of something that went wrong waits for a lock that may never be free again.
 [[nodiscard]] Deadline report_patience() noexcept;
 
-// A heading and one line per living fiber, the first few hundred. What runs meanwhile may be shown
-// stale. When the records' lock was not to be had before `patience` ended, a line says so instead.
-// May be called on a fiber's stack, however small. Blocks the thread.
+// A heading and one line per living fiber, the first few hundred. Fibers that run meanwhile may be
+// shown stale. When the records' lock was not to be had before `patience` ended, a line says so
+// instead. May be called on a fiber's stack, however small. Blocks the thread.
 [[nodiscard]] std::string dump(scheduler::Scheduler& scheduler, Deadline patience);
 // As dump(), with the calls that each parked fiber is in, and a heading of its own. Only when no
 // fiber can run meanwhile.

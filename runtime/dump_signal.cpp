@@ -140,7 +140,8 @@ void forget_descriptor(Shared& state) noexcept {
                               why);
 }
 
-// Whether the program may go on after it. What tells of a fault would come again at once, for ever.
+// Whether the program may go on after it. A signal that tells of a fault would come again at once,
+// for ever.
 bool can_be_handled(int number) noexcept {
   switch (number) {
     case SIGSEGV:
@@ -154,7 +155,7 @@ bool can_be_handled(int number) noexcept {
     case SIGSTOP:
       return false;
     default:
-      // Those between are the C library's own.
+      // The numbers between are the C library's own.
       return (number > 0 && number < 32) || (number >= SIGRTMIN && number <= SIGRTMAX);
   }
 }

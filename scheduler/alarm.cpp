@@ -58,7 +58,7 @@ class Alarm {
     return true;
   }
 
-  // Relaxed: who has a reference may make another.
+  // Relaxed: the caller has a reference already.
   void retain() noexcept { references_.fetch_add(1, relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [alarm]

@@ -29,8 +29,8 @@ namespace weft::scheduler {
 //       their way to look at the queue: a helper leaves only while owed_ < free_.
 //   I2  While a call is owed there is a helper. It need not be free: it looks at the queue when it
 //       is done.
-//   I3  Who takes a helper off the idle stack owes it one unpark, and the helper waits for it; but
-//       a helper whose time is up takes itself off.
+//   I3  A caller that takes a helper off the idle stack owes it one unpark, and the helper waits
+//       for it; but a helper whose time is up takes itself off.
 //   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are free, and
 //       no pool has helpers or calls: those were the parent's.

@@ -20,8 +20,9 @@ namespace weft::scheduler {
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
-//           last searcher). One of the two sees the other. Both fences are seq_cst. Who unparks a
-//           worker by its bit or as the napper reads that by acquire: spares are made late.
+//           last searcher). One of the two sees the other. Both fences are seq_cst. A caller that
+//           unparks a worker by its bit or as the napper reads that by acquire: spares are made
+//           late.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
@@ -47,7 +48,7 @@ class IdleSet {
 
   // After work has been made visible, and a full fence where README.md asks for one: the worker
   // that the caller must unpark, who counts as searching from now on, or kNobody. Not `watcher`, if
-  // any other sleeps: who holds the watch had better keep it.
+  // any other sleeps: the holder of the watch had better keep it.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
   // By a worker out of work. False when enough others search; it may then sleep at once.

@@ -23,7 +23,7 @@ void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (fibers::Stack* stack = fiber.stack.load(relaxed)) stack->ready_since = time_;
 }
 
-// If nobody waits: as many as there is room for. Those that are left.
+// While no fiber waits, moves as many as there is room for into the ring. Returns the rest.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
     // Read before the push, after which a thief may have it.
@@ -68,7 +68,7 @@ void LocalQueue::spill() noexcept {
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// From another queue. What had entered the ring there has a time from before, and goes first.
+// From another queue. Fibers that had entered the ring there have a time from before, and go first.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen)); }
 
 // A chain of new fibers, or nothing.

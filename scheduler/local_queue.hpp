@@ -22,14 +22,14 @@ namespace weft::scheduler {
 //             bound. While it holds any, all that is woken or yields goes to its end, so that order
 //             is kept at every number.
 //   unstarted new fibers that were in the ring when it was full, in chains. The newest chain is
-//             taken first: who spawns a tree then walks it nearly depth first, with few fibers of
-//             it parked at a time. The oldest is reached by and by.
+//             taken first: a fiber that spawns a tree then walks it nearly depth first, with few
+//             fibers of it parked at a time. The oldest is reached by and by.
 // A ring that has run empty is filled with waiting and unstarted fibers by turns, one of each. New
 // fibers enter the ring while others wait; as many of those are run out of their turn.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
-//   I2  What is in the ring, and has started, became ready before all that is waiting, but for what
-//       has been stolen, which goes among those that wait by age.
+//   I2  Fibers in the ring that have started became ready before all that wait, but for stolen
+//       ones, which go among those that wait by age.
 //   I3  overtakers_ counts new fibers that have gone before waiting ones, and waiting ones that are
 //       from another ring. While there are any, every other fiber taken from the ring's side is the
 //       oldest waiting one. So at most as many new fibers go before a waiting one as waiting ones
@@ -51,7 +51,7 @@ class LocalQueue {
 
   // --- By the owner ---
 
-  // The fiber runs next; who was to be next goes to the end.
+  // The fiber runs next; the one that was next goes to the end.
   void put_next(fibers::Fiber& fiber) noexcept {
     // Relaxed look: only the owner fills the place.
     if (next_.load(detail::relaxed) == nullptr) {
@@ -67,7 +67,7 @@ class LocalQueue {
     waiting_.push_last(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // What becomes ready from now on does so at this time.
+  // Fibers that become ready from now on do so at this time.
   void set_time(std::int64_t now) noexcept { time_ = now; }
   // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
   void make_room() {
@@ -124,7 +124,7 @@ class LocalQueue {
   // waited longest. They go before those that wait here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
   // Whether, of those that did not fit into their rings, somebody here has waited longer than all
-  // that wait at the other: who is taken from there would overtake some.
+  // that wait at the other: fibers taken from there would overtake some.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
     return other.waiting_.size_hint() != 0 &&
            waiting_.oldest_since() < other.waiting_.oldest_since();
@@ -157,10 +157,11 @@ class LocalQueue {
 
  private:
   // While others wait, a fiber that has been woken last runs at once only this often in a row: so
-  // those in the ring wait for two runs each, of one that was before them and of whom that woke.
+  // those in the ring wait for two runs each, of one that was before them and of the fiber that it
+  // woke.
   static constexpr std::uint32_t kNextRunsInARow = 1;
 
-  // What the owner takes from the ring it takes in here.
+  // The owner takes fibers from the ring in here only.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     inside_.store(true, detail::relaxed);  // [inside]

@@ -174,7 +174,7 @@ bool Monitor::sleep_until(Deadline deadline) noexcept {
   if (scheduler_.all_are_asleep() && stopping_.load(acquire) == 0) {  // [stop]
     base::futex_wait(asleep_, 1, deadline);
   }
-  // Relaxed: who rises now is seen by the next sample.
+  // Relaxed: a worker that rises now is seen by the next sample.
   const bool risen = asleep_.exchange(0, relaxed) == 0;
   return risen || !scheduler_.all_are_asleep();
 }

@@ -55,9 +55,9 @@ struct MonitorOptions {
 };
 
 // Samples all workers: which fiber each runs, and how often it has switched. A fiber that is there
-// at two samples is asked to give way when its turn is over. One that is there for `stall` has its
-// worker stuck; the thread's processor clock and state say whether it is blocked or computes. For
-// each blocked worker a spare one works, and one more when all that are not blocked compute and
+// at two samples is asked to give way when its turn is over. A fiber that is there for `stall` has
+// its worker stuck; the thread's processor clock and state say whether it is blocked or computes.
+// For each blocked worker a spare one works, and one more when all that are not blocked compute and
 // something waits. A spare steals what the stuck worker has queued, sees to its timers, and holds
 // the watch, as any worker does; it rests again when it is not needed any more.
 // The period is 1 ms while fibers are seen that run for long, else up to 10 ms. When all workers

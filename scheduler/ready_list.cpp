@@ -12,7 +12,7 @@ using fibers::Fiber;
 
 namespace {
 
-// One that has no stack counts as ready for ever.
+// A fiber without a stack counts as ready for ever.
 [[nodiscard]] std::int64_t ready_since(const Fiber& fiber) noexcept {
   const fibers::Stack* stack = fiber.stack.load(detail::relaxed);
   return stack == nullptr ? 0 : stack->ready_since;

@@ -40,7 +40,8 @@ class ReadyList {
   void push_first(const Chain& chain) noexcept;
   // Each before the first that has been ready for less long, by Stack::ready_since; whoever has no
   // stack counts as ready for ever. The chain's order is kept, and so is that of the others, of
-  // which it passes kMostPassed at most. By who alone pushes; others find the list empty meanwhile.
+  // which it passes kMostPassed at most. By the only thread that pushes; others find the list empty
+  // meanwhile.
   void merge(Chain chain) noexcept;
   // Up to `most` of the oldest, and kMostTaken at most.
   [[nodiscard]] Chain take(std::size_t most) noexcept;

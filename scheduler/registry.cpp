@@ -68,7 +68,7 @@ void choose_default() noexcept {
 
 void before_fork() { registry_mutex.lock(); }
 void after_fork_in_parent() { registry_mutex.unlock(); }
-// Only the thread that forked is left. What it holds of the schedulers, it holds for ever.
+// Only the thread that forked is left. Whatever it holds of the schedulers, it holds for ever.
 void after_fork_in_child() {
   registry->clear();
   choosable->clear();
@@ -113,8 +113,8 @@ void stop_choosing(Scheduler& scheduler) noexcept {
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
-    // Relaxed: changed under the mutex only; who reads it late is counted on the side waited for
-    // next, or finds the new default.
+    // Relaxed: changed under the mutex only; a thread that reads it late is counted on the side
+    // waited for next, or finds the new default.
     const std::uint32_t side = side_of_newcomers.fetch_add(1, relaxed) % 2;
     full_fence();                                                       // [choosing]
     while (choosing[side].load(acquire) != 0) base::yield_processor();  // [choosing]

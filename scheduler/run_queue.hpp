@@ -44,8 +44,8 @@ class RunQueue {
   // Owner only. The oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
   // Owner only. Takes the newest fiber out of which is_it(fiber) is true, if it is among the last
-  // kReach; else nullptr. Those behind it move up. `may_be` is asked before, about a fiber that may
-  // be a thief's by now, and may be wrong.
+  // kReach; else nullptr. The fibers behind it move up. `may_be` is asked before, about a fiber
+  // that may be a thief's by now, and may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // By the owner, or by a thief if the queue is shared. Takes the older half, oldest first, but no

@@ -1,4 +1,4 @@
-// Who is told that a runtime ends.
+// The announcement that a runtime ends.
 #pragma once
 
 namespace weft::scheduler {

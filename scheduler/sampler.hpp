@@ -94,7 +94,7 @@ class Sampler {
   Phase phase_ = Phase::off;
   std::int64_t next_ = 0;
   const fibers::Fiber* followed_ = nullptr;
-  Sampler* source_ = nullptr;  // Whose sample it is. Workers live as long as their scheduler.
+  Sampler* source_ = nullptr;  // The sample's origin. Workers live as long as their scheduler.
   std::int64_t running_since_ = 0;
   // The one that has become ready here and has not run, or null.
   detail::Atomic<const fibers::Fiber*> fiber_{nullptr};

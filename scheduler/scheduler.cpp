@@ -65,7 +65,7 @@ void trace_outside(detail::TraceKind kind, const Fiber& fiber) noexcept {
 // A task that names its fiber first. Too large for a record, so names cost an allocation.
 class NamedTask {
  public:
-  using Shown = void;  // What it wraps is out of a dump's reach.
+  using Shown = void;  // The wrapped task is out of a dump's reach.
 
   NamedTask(std::string_view name, detail::Task task) : task_(std::move(task)) {
     std::copy_n(name.data(), std::min(name.size(), sizeof name_ - 1), name_);

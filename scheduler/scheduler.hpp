@@ -193,7 +193,7 @@ class Scheduler {
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
-  // Relaxed: who is told of it is told under a lock.
+  // Relaxed: those that are told of it are told under a lock.
   detail::Atomic<bool> is_ending_{false};
   detail::Atomic<std::uint32_t> drain_epoch_{0};
   // Written by every plain thread that spawns or wakes.

@@ -15,7 +15,7 @@
 
 namespace weft::scheduler {
 
-// --- By who adds work, a timer or a descriptor ---
+// --- By a thread that adds work, a timer or a descriptor ---
 
 // Wakes a sleeper for work that has been made visible, unless somebody searches already.
 template <class Shared>
@@ -85,7 +85,7 @@ template <class Worker>
   return awake;
 }
 
-// Looks for work at the other workers. What it found, or null when the worker should sleep.
+// Looks for work at the other workers. Returns what it found, or null when the worker should sleep.
 template <class Worker>
 [[nodiscard]] auto search(Worker& worker) noexcept -> decltype(worker.search_for_a_while()) {
   auto& shared = worker.shared();

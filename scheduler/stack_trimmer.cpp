@@ -217,8 +217,8 @@ void StackTrimmer::trim(std::size_t position) noexcept {
 void StackTrimmer::take_away(std::size_t position) noexcept {
   fibers::Gate& gate = memory_->gates[position];
   fibers::Context entrance = gate.entrance();
-  // Released, though the context is an older one of the fiber's own: who goes on by that has not
-  // been at the gate, and comes after what was done to the stack.
+  // Released, though the context is an older one of the fiber's own: a worker that goes on by that
+  // has not been at the gate, and comes after what was done to the stack.
   (void)memory_->hung[position].stack->context.compare_exchange_strong(
       entrance, gate.way_on(), detail::release, relaxed);  // [gate]
 }

@@ -18,9 +18,9 @@ class Scheduler;
 
 // Sweeps over all records. Of a fiber that is parked and has pages below its calls, it hangs a gate
 // in front of the saved context; some time later, if nobody has passed, it closes the gate, gives
-// the pages back, opens it, and takes it away. Nothing of this is seen by a switch: who resumes the
-// fiber finds either context. That nobody is on the stack meanwhile, and how it is known, is in
-// docs/decisions/0011-deep-stacks.md.
+// the pages back, opens it, and takes it away. Nothing of this is seen by a switch: a worker that
+// resumes the fiber finds either context. That nobody is on the stack meanwhile, and how it is
+// known, is in docs/decisions/0011-deep-stacks.md.
 // Invariants
 //   I1  A gate is used anew only when every worker has since made two switches, or sleeps.
 //   I2  A gate is closed only under the lock of the records, which those who visit parked stacks

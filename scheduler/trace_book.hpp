@@ -31,8 +31,8 @@ struct TraceEvent {
 //   I1  Only the owner writes; head_ is the number of events ever put, and only grows.
 //   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
 // Order
-//   [slot]  put stores each word (release) -> read loads it (acquire): who sees a word of a later
-//           event sees the head of that time, and drops what it read.
+//   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
+//           a later event sees the head of that time, and drops what it read.
 //   [head]  put stores head_ (release) -> read loads it (acquire): the event's words are there.
 class TraceRing {
  public:
@@ -57,7 +57,7 @@ class TraceRing {
     head_.store(head + 1, detail::release);          // [head]
   }
 
-  // What is there, the oldest first, and how many events before it have been overwritten.
+  // The events that are kept, the oldest first, and how many before them have been overwritten.
   struct Kept {
     std::vector<TraceEvent> events;
     std::uint64_t lost = 0;

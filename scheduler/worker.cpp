@@ -375,7 +375,7 @@ void Worker::run_fibers(void* stack) {
   Stack& here = *static_cast<Stack*>(stack);
   for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
     fibers::happens_after(fiber);
-    fibers::happens_after(&here);  // What used this memory before.
+    fibers::happens_after(&here);  // The former user of this memory.
     current_worker()->run_task(*fiber);
     if (here.locals != nullptr) [[unlikely]]
       detail::destroy_all(here.locals);

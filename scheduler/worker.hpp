@@ -285,7 +285,7 @@ class Worker {
   bool searching_ = false;
   bool look_due_ = false;
   bool watching_ = false;      // Somebody wants to know what runs here: note_...().
-  bool pinned_first_ = false;  // Whose turn it is: theirs, or that of the queue.
+  bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
   bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};

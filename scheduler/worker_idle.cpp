@@ -197,8 +197,8 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
-// Timers of all workers: who sleeps relies on whoever holds the watch, and one that computes does
-// not get to its own. True when anything has become runnable.
+// Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
+// does not get to its own. True when anything has become runnable.
 bool Worker::run_events_of_all() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   std::size_t woken = 0;
