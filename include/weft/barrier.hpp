@@ -17,7 +17,7 @@ namespace detail {
 // Invariants
 //   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
 //       or gone, so nobody arrives meanwhile.
-//   I2  Who is in the list waits for the phase of now to end.
+//   I2  Each waiter in the list waits for the current phase to end.
 class BarrierCore {
  public:
   struct Arrival {

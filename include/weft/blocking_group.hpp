@@ -80,8 +80,8 @@ struct GroupCallOf final : GroupCall {
 struct BlockingGroupOptions {
   std::string name = "group";   // Of its threads, the first characters of it.
   std::size_t max_threads = 4;  // At least 1.
-  // Calls beyond those that have a thread, or could have one; more are refused with Errc::full. Who
-  // gives up before the call has begun makes room.
+  // Calls beyond those that have a thread, or could have one; more are refused with Errc::full. A
+  // caller that gives up before its call has begun makes room.
   std::size_t max_waiting = 256;
   // A thread without work ends after so long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);

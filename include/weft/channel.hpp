@@ -183,15 +183,15 @@ class Channel {
   }
 
   // No more sends; values inside can still be received. Wakes all that wait. Never parks. Closing
-  // twice is allowed; true for the call that closed it. Who learns of it by a send or a receive may
-  // destroy the channel at once, if nobody else uses it.
+  // twice is allowed; true for the call that closed it. A caller that learns of it by a send or a
+  // receive may destroy the channel at once, if nobody else uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
     // Nobody begins to wait any more, so those that do can be woken a few at a time, while what
     // was read to take them out of the list is still in the cache. One of them is left out until
-    // the next ones are claimed: who has not been woken is in a send or a receive, and that keeps
-    // the channel alive.
+    // the next ones are claimed: a waiter that has not been woken is in a send or a receive, and
+    // that keeps the channel alive.
     detail::Waiter* left_out = nullptr;
     while (detail::Waiter* some = claim_some_and_unlock()) {
       if (left_out != nullptr) detail::wake(left_out->waker);
@@ -268,7 +268,7 @@ class Channel {
     return closed_ ? unlocked(ChannelStatus::closed) : ChannelStatus::would_wait;
   }
 
-  // What a receive still owes when its value has been built where it is returned.
+  // Tells the sender that its value was received, once that has been built where it is returned.
   struct Granted {
     detail::Waiter& sender;
     ~Granted() { granted(sender); }

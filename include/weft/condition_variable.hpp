@@ -77,7 +77,7 @@ class ConditionVariable {
  private:
   // One wait. It is listed before its caller parks, so a notifier may come while the user's
   // unlock() runs; the two meet under handover_, which the parking caller holds until its
-  // registers are saved: who comes second sees what the other has done.
+  // registers are saved: the second one sees what the first has done.
   class Wait : detail::Waiter {
    public:
     Wait(ConditionVariable& condition, const Until& until) noexcept;

@@ -10,12 +10,13 @@
 //
 // and a fiber, or a plain thread, awaits what coroutines wait for: weft::await(sum(numbers)).
 //
-// The calls whose names begin with async_ are for co_await, in any coroutine on any thread. What
-// would park a fiber suspends the coroutine, and nothing is blocked; it goes on in a new fiber of
-// the current runtime, where it may call whatever fibers call. What need not wait does not suspend.
-// A wait that has to be throws std::system_error (Errc::no_runtime, too_many_fibers); the channel
-// and the handle are as before then. A coroutine must not be destroyed while it waits here, and a
-// runtime that ends waits for all that do. They synchronize as the calls of fibers do.
+// The calls whose names begin with async_ are for co_await, in any coroutine on any thread. A call
+// that would park a fiber suspends the coroutine, and nothing is blocked; the coroutine goes on in
+// a new fiber of the current runtime, where it may call whatever fibers call. A call that need not
+// wait does not suspend. A wait that has to be throws std::system_error (Errc::no_runtime,
+// too_many_fibers); the channel and the handle are as before then. A coroutine must not be
+// destroyed while it waits here, and a runtime that ends waits for all that do. They synchronize as
+// the calls of fibers do.
 #pragma once
 
 #include <chrono>

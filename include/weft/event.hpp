@@ -5,8 +5,8 @@
 
 namespace weft {
 
-// A manual-reset event for fibers and plain threads: open while it is set. Who waits when it is set
-// goes on, even if it is reset before they run.
+// A manual-reset event for fibers and plain threads: open while it is set. Callers that wait when
+// it is set go on, even if it is reset before they run.
 // set() synchronizes with the return of each wait that it ends, or that finds it set.
 // It may be destroyed once every wait has returned; the set() that ended it may be still on its way
 // out. (That is why a wait takes the lock, also when the event is set.)

@@ -32,8 +32,8 @@ class FiberLocal {
   // Values begin as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
   // Values begin as what `make` returns: it is called on the fiber that first uses its value, so by
-  // several at a time. It may park and use other FiberLocals, but not this one. What it throws
-  // comes out of the use, and the next use calls it again.
+  // several at a time. It may park and use other FiberLocals, but not this one. An exception that
+  // `make` throws comes out of the use, and the next use calls it again.
   template <class F>
   requires std::is_invocable_r_v<T, F&>
   explicit FiberLocal(F make) : make_(std::move(make)) {}

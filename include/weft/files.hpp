@@ -16,7 +16,7 @@
 #include <weft/result.hpp>
 #include <weft/until.hpp>
 
-// All calls may be made from fibers and plain threads, with or without a runtime. What is in the
+// All calls may be made from fibers and plain threads, with or without a runtime. Anything in the
 // system's memory is got at once, without a thread. Else the caller parks while a thread of
 // file_group() makes the call. Errors of all calls: the system's (no_such_file_or_directory, ...);
 // invalid_argument for a path with a zero inside; Errc::timed_out, cancelled, when `until` ended
@@ -30,7 +30,7 @@ namespace weft::files {
 
 enum class Access : std::uint8_t {
   read,
-  write,       // What is there stays.
+  write,       // Existing bytes stay.
   read_write,  // The same.
 };
 
@@ -38,7 +38,7 @@ struct OpenOptions {
   Access access = Access::read;
   bool create = false;     // If it is not there.
   bool exclusive = false;  // With create: file_exists if it is there.
-  bool truncate = false;   // What is there goes.
+  bool truncate = false;   // Existing bytes go.
   unsigned mode = 0644;    // Of a file that is created, less the process' umask.
 };
 
@@ -83,8 +83,8 @@ class File {
 // bytes; not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = {},
                               std::size_t most = ~std::size_t{0});
-// Makes a file of these bytes, or replaces what is in it. Who reads it meanwhile sees a part.
-// Errors further: those of File::open().
+// Makes a file of these bytes, or replaces what is in it. A concurrent reader sees a part. Errors
+// further: those of File::open().
 [[nodiscard]] std::error_code write_file(std::string path, std::string data,
                                          const Until& until = {});
 // The same, so that everybody sees the old file or the new one, whole, also after a crash: writes

@@ -44,8 +44,8 @@ template <std::invocable Make>
 // The function takes the In, and perhaps a std::stop_token too, which is told of a
 // close(Close::cancel), and when who waits for this call gives up. It is called by several workers
 // at a time. Of a per_worker(), each worker has an object of its own, that only one task uses at a
-// time: it is made with the worker's first task and destroyed when the worker is retired. What
-// making it throws is the task's exception; the next task tries again. A task that
+// time: it is made with the worker's first task and destroyed when the worker is retired. An
+// exception that making it throws is the task's; the next task tries again. A task that
 // OnFull::caller_runs runs in its caller has an object for itself. It cannot have a parent.
 // Everything else is as for FiberPool: order, slots given back, what is refused and with which
 // code, who may call, and what synchronizes.
@@ -202,8 +202,8 @@ class FunctionPool {
     }
   };
 
-  // Passes a call on to `use`, which may refuse it: its argument goes back then. One that was
-  // accepted has been moved from, here as there.
+  // Passes a call on to `use`, which may refuse it: its argument goes back then. An accepted
+  // argument has been moved from, here as there.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
     const detail::Submitting scope(function_->objects());

@@ -21,8 +21,8 @@ namespace weft {
 // worker has at hand, as a rule; a larger one is allocated.
 // Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
 // and what copying the callable throws; nothing has been started then.
-// What `callable` does is its own affair: an empty std::function, say, is not refused, and its
-// std::bad_function_call leaves the fiber as any other exception.
+// `callable` is not looked at before it is called: an empty std::function, say, is not refused, and
+// its std::bad_function_call leaves the fiber as any other exception.
 // Synchronizes: the call comes before the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {

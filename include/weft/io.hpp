@@ -167,7 +167,7 @@ Result<int> wait_signal(std::initializer_list<int> signals, const Until& until =
 
 // How a process has ended. A plain value.
 struct ExitStatus {
-  int code = 0;    // What it returned, if it was not ended by a signal; -1: nobody knows.
+  int code = 0;    // Its exit code, if it was not ended by a signal; -1: nobody knows.
   int signal = 0;  // 0: none.
   // Whether it has returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
@@ -180,22 +180,22 @@ struct ExitStatus {
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
 struct CommandOptions {
-  std::string input = {};                // What it reads from its standard input.
+  std::string input = {};                // The bytes of its standard input.
   std::size_t most_output = 64UL << 20;  // Bytes of output; more is an error.
 };
 struct CommandResult {
   ExitStatus status;
-  std::string output;  // What it wrote to its standard output, and
-  std::string errors;  // to its standard error output.
+  std::string output;  // The bytes of its standard output, and
+  std::string errors;  // of its standard error output.
 };
 
 // Runs a program (found as the shell finds it) with `arguments`, of which the first is its name,
 // and collects its output. When `until` ends the wait, it and the processes of its group are killed
-// and what it wrote so far comes with the error: Errc::timed_out, cancelled. One that may not be
-// killed, as it is another user's by now (sudo), goes on without anybody at its pipes; its status
-// is -1, and once it has ended a later call of run_command reaps it. Further errors: the system's
-// (no_such_file_or_directory, ...); no_child_process: all of the output is there, but the status,
-// -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any child;
+// and what it wrote so far comes with the error: Errc::timed_out, cancelled. A program that may not
+// be killed, as it is another user's by now (sudo), goes on without anybody at its pipes; its
+// status is -1, and once it has ended a later call of run_command reaps it. Further errors: the
+// system's (no_such_file_or_directory, ...); no_child_process: all of the output is there, but the
+// status, -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any child;
 // std::errc::file_too_large: too much output. From fibers and plain threads. Throws std::bad_alloc;
 // synchronizes with nothing.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,

@@ -88,7 +88,7 @@ struct PoolMetrics {
 // Of a process.
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // The oldest first.
-  std::vector<PoolMetrics> pools;        // Those that have a name, in the order of their making.
+  std::vector<PoolMetrics> pools;        // Pools with a name, in the order of their making.
 };
 
 // From fibers and plain threads. Does not park; takes time in proportion to the most fibers that
@@ -98,9 +98,9 @@ struct Reading {
 // Throws std::bad_alloc, std::system_error.
 [[nodiscard]] Reading read();
 
-// In the text format of Prometheus, 0.0.4; docs/watching.md has all names. What is not UTF-8 in a
-// pool's name becomes U+FFFD. From fibers and plain threads; never parks. Throws what the stream
-// throws, and std::bad_alloc.
+// In the text format of Prometheus, 0.0.4; docs/watching.md has all names. Bytes of a pool's name
+// that are not UTF-8 become U+FFFD. From fibers and plain threads; never parks. Throws what the
+// stream throws, and std::bad_alloc.
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 

@@ -69,9 +69,9 @@ void call_once(Once& once, F&& function, Arguments&&... arguments) {
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
 //
-// From fibers and plain threads; parks while somebody else makes it. What making it throws goes to
-// the caller, and the next one tries again. May be destroyed once no call is under way. Making it
-// synchronizes with what returns the value.
+// From fibers and plain threads; parks while somebody else makes it. An exception that making it
+// throws goes to the caller, and the next one tries again. May be destroyed once no call is under
+// way. Making it synchronizes with what returns the value.
 template <std::invocable F>
 class OnceValue {
  public:

@@ -21,7 +21,7 @@ struct TaskInfo {
   // OnFull::caller_runs, that is its place in that order, too.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // Of the callable; null without RTTI.
-  std::uint64_t fiber = 0;               // this_fiber::id() of who ran it; 0: a plain thread.
+  std::uint64_t fiber = 0;               // this_fiber::id() of its runner; 0: a plain thread.
 };
 
 // The receiver of the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo,

@@ -34,7 +34,7 @@ enum class OnFull : std::uint8_t {
 // The fate of tasks that have been accepted but not started, at a close().
 enum class Close : std::uint8_t {
   drain,    // They still run.
-  discard,  // They are dropped; who waits for one of them is told that it was cancelled.
+  discard,  // They are dropped; waiters for one of them are told that it was cancelled.
   cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
 };
 
@@ -100,15 +100,15 @@ struct PoolOptions {
   // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
   // Takes the exception_ptr, and a TaskInfo if it likes. Called from several workers at once.
   // Empty: one line for the logger. May throw: that too costs one line and no worker. Exceptions
-  // of async() and run() go to who waits instead.
+  // of async() and run() go to the waiter instead.
   ExceptionHandler on_exception = {};
   // Receives each line that the pool has to say, without its end; from several workers at once, and
   // while a task's slot is held. Empty, or if it throws: the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
   // Calls are made by a fiber of the pool's own, one at a time, from when it is opened until it is
   // closed and its tasks have ended, and once more then, with the final numbers: join() waits for
-  // that, and throws inside a call as inside a task. What a call throws is a line for the logger.
-  // With one, the constructor and reopen() throw what weft::go() throws.
+  // that, and throws inside a call as inside a task. An exception that a call throws is a line for
+  // the logger. With one, the constructor and reopen() throw what weft::go() throws.
   Tick on_tick = {};
   // Measure how long tasks wait and run, for FiberPool::timings(). It takes three looks at the
   // clock a task. If not, none is taken.
@@ -138,8 +138,8 @@ struct PoolStats {
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted and not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // Of busy, released and queued: what runs tasks of sub-pools, or will. Those are counted by their
-  // own pool.
+  // Of busy, released and queued: what runs tasks of sub-pools, or will. These tasks are counted by
+  // their own pool.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks ever accepted.
   std::uint64_t completed = 0;  // Tasks that returned.

@@ -10,8 +10,9 @@ namespace weft {
 // readers. std::unique_lock, std::shared_lock and std::scoped_lock work, and a ConditionVariable
 // takes either lock. Not recursive: a reader that locks again deadlocks if a writer has come in
 // between. Whoever owns it may unlock it on another thread than it locked on.
-// Fairness: first come, first served. Who comes while somebody waits stands behind, a reader too;
-// the mutex is handed over, so nobody overtakes; readers next to each other are let in together.
+// Fairness: first come, first served. A caller that comes while somebody waits stands behind, a
+// reader too; the mutex is handed over, so nobody overtakes; readers next to each other are let in
+// together.
 // An unlock synchronizes with the lock of each owner that it excluded.
 // It may be destroyed by whoever knows that each other lock call has returned and each other owner
 // has called its unlock, which may be still on its way out. Calls park where they say so.

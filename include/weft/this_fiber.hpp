@@ -56,8 +56,8 @@ template <class Rep, class Period>
 void set_name(std::string_view name) noexcept;
 
 // True when called from a fiber, false from a plain thread and from a handler that the runtime
-// calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. What this namespace does on a
-// plain thread, it does there too.
+// calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. In such a handler this
+// namespace behaves as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
 // While one lives, the fiber that made it must not park or yield; if it does, the process ends with

@@ -17,10 +17,10 @@ namespace weft {
 namespace detail {
 
 // The clock of a Timer or Ticker: a moment, after which one wait is let through, or one each
-// period. Nothing runs when the moment comes; who waits has set a clock for it, and who comes later
-// looks at the time. So a timer that nobody waits for costs nothing, and whoever has moved the
-// moment can be sure that nothing of the old one is left. Invariant: waiters_ holds those who wait;
-// whoever moves due_ wakes them all to look again.
+// period. Nothing runs when the moment comes; each waiter has set a clock for it, and a later
+// caller looks at the time. So a timer that nobody waits for costs nothing, and whoever has moved
+// the moment can be sure that nothing of the old one is left. Invariant: waiters_ holds those who
+// wait; whoever moves due_ wakes them all to look again.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -90,7 +90,7 @@ class Timer {
   // Whether it had gone off and nobody had noticed. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // True if it was set, and no wait had been let through. Those who wait go on waiting.
+  // True if it was set, and no wait had been let through. Waiters go on waiting.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets it, anew or for the first time. Returns what stop() would have.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -107,7 +107,7 @@ class Timer {
 };
 
 // Go's time.Ticker: lets one wait through each period. A tick that nobody has waited for is kept,
-// one at most: who is late gets it at once, misses those in between, and is back in step then.
+// one at most: a late waiter gets it at once, misses those in between, and is back in step then.
 // Calls as for Timer.
 class Ticker {
  public:

@@ -20,7 +20,7 @@ namespace weft::trace {
 
 struct Options {
   // How many events are kept of each worker, rounded up to a power of two. One takes 48 bytes; a
-  // fiber that parks and is woken makes three. Those of runtimes that have ended are kept, too: a
+  // fiber that parks and is woken makes three. Events of runtimes that have ended are kept, too: a
   // program that makes many while it records needs memory for the workers of all.
   std::size_t events_per_worker = std::size_t{1} << 16;
 };

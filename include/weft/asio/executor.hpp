@@ -56,7 +56,7 @@ class Context : public lib::execution_context {
     do {
       give_up();
     } while (!handlers_.wait_until(std::chrono::milliseconds(100)));
-    give_up();  // What the last of them have begun, whose services must be there still.
+    give_up();  // Operations begun by the last handlers; their services must be there still.
     destroy();
     outstanding_.wait();
   }
@@ -99,17 +99,17 @@ class Context : public lib::execution_context {
   }
 
   const std::size_t stack_size_;
-  WaitGroup handlers_;     // Those that run, or will.
-  WaitGroup outstanding_;  // Those, too, and executors that stand for operations under way.
+  WaitGroup handlers_;     // Handlers that run, or will.
+  WaitGroup outstanding_;  // Handlers, and executors that stand for operations under way.
 };
 
 // A model of Asio's executors: what it executes is a fiber of the runtime. From a fiber, dispatch()
 // and its like call in place; post() and defer() never do. An exception that leaves a handler is
 // one that leaves a fiber: see RuntimeOptions::on_exception.
-// Several handlers run at the same time. Those of one object that has several operations under way
-// belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as the
-// strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. All calls
-// from anybody; they park, throw and synchronize where they say so.
+// Several handlers run at the same time. Handlers of one object that has several operations under
+// way belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as
+// the strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. All
+// calls from anybody; they park, throw and synchronize where they say so.
 class Executor {
  public:
   // From anybody, as all of its calls; a copy stands for the same context.

@@ -13,7 +13,8 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// What http::Response::upgrade() hands over, TLS below it or not, for Beast and its like.
+// The connection that http::Response::upgrade() hands over, with TLS below it or not, for Beast and
+// its like.
 using UpgradedStream = SyncStream<http::Upgraded>;
 
 // A copy of the head, which outlives the request: what websocket::stream::accept() wants to see of

@@ -18,14 +18,14 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The token. What the operation's handler would be given becomes the call's result, as Asio's own
+// The token. The arguments of the operation's handler become the call's result, as Asio's own
 // tokens have it: an error_code in front is thrown as a system_error, an exception_ptr is rethrown;
 // of what remains, nothing becomes void, one value itself, several a std::tuple. An operation that
 // is given up without a result (its context ends, say) counts as operation_aborted.
 //
-// The operation begins on its object's executor, and its handlers run there. What the wait needs is
-// on the stack of the caller, who does not return before the operation is over. Synchronizes: what
-// the operation did comes before the return.
+// The operation begins on its object's executor, and its handlers run there. The state of the wait
+// is on the stack of the caller, who does not return before the operation is over. Synchronizes:
+// what the operation did comes before the return.
 //
 // Limit is NoLimit, or what use_fiber(until) makes.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>

@@ -17,8 +17,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 // An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of the
 // frame that has begun. Beast reads as far ahead as it is let and does not say how far; on top of
 // this stream it has nothing ahead once a message is complete, so that a talk may return
-// net::Next::idle when has_more() is false. What the kernel has beyond the frame is read in one
-// call with it, and is kept here until it is asked for.
+// net::Next::idle when has_more() is false. Bytes that the kernel has beyond the frame are read in
+// one call with it, and are kept here until they are asked for.
 //
 // Whoever talks hands over the connection of each call by resume(). One caller reads and one writes
 // at a time. From fibers and plain threads. Calls throw where they say so, and synchronize as

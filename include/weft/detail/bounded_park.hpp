@@ -29,7 +29,8 @@ class BoundedPark {
   // Whoever is to wake the caller wins this first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
-  // Who ends the wait of one who is told to stop: the clock, if that was first; see Until::error().
+  // The winner of a wait that a stop request ends: the clock, if that was first; see
+  // Until::error().
   [[nodiscard]] static Claim::Winner stopped_by(const Until& until) noexcept {
     return until.deadline().passed() ? Claim::kClock : Claim::kStop;
   }
@@ -47,7 +48,7 @@ class BoundedPark {
     return winner == Claim::kStop ? stopped_by(until_) : winner;
   }
 
-  // By who requests the stop; at most once.
+  // By the thread that requests the stop; at most once.
   void request() noexcept {
     std::uint32_t expected = kPreparing;
     if (phase_.compare_exchange_strong(expected, kRequested, release, acquire)) return;  // [phase]

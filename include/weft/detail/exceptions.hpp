@@ -18,7 +18,7 @@ namespace weft::detail {
 
 #define WEFT_TRY try
 #if defined(__GLIBCXX__)
-// What pthread_exit and a cancellation unwind with must not be caught for good.
+// The exception that pthread_exit and a cancellation unwind with must not be caught for good.
 #define WEFT_CATCH_ALL                 \
   catch (abi::__forced_unwind&) {      \
     ::weft::detail::end_with_thread(); \

@@ -18,7 +18,7 @@ namespace weft::detail {
 //   I1  While watching_ the watch is in the direction, or has been told, and the case counts as a
 //       call that uses the descriptor.
 //   I2  Before the kernel is asked, a watch that has been told is put in again: an edge that comes
-//       after the answer is noticed. Who takes an edge away lets the next call try at once.
+//       after the answer is noticed. A case that takes an edge away lets the next call try at once.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };

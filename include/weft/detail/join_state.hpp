@@ -27,8 +27,9 @@ class JoinCore {
   JoinCore& operator=(const JoinCore&) = delete;
 
   [[nodiscard]] bool done() const noexcept { return finished_.load(acquire); }  // [end]
-  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: who owns the
-  // state alone may destroy it as soon as join() has returned, but not on the word of done().
+  // By the fiber, once, after it has stored its outcome. Unlocking is its last access: a caller
+  // that owns the state alone may destroy it as soon as join() has returned, but not on the word of
+  // done().
   void finish() noexcept {
     lock_.lock();
     finished_.store(true, release);  // [end]
@@ -48,7 +49,7 @@ class JoinCore {
   }
   void join() noexcept { (void)wait_until({}); }
   // The same, without the lock if possible, and running the fiber in place if that is possible.
-  // Only by who has a reference: finish() may not have returned yet, and still use the state.
+  // Only by owners of a reference: finish() may not have returned yet, and still use the state.
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();

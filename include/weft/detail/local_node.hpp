@@ -23,7 +23,7 @@ inline void destroy_all(LocalNode*& first) noexcept {
   }
 }
 
-// One that no FiberLocal of the process has had.
+// A key that no FiberLocal of the process has had.
 [[nodiscard]] std::uint64_t new_local_key() noexcept;
 
 }  // namespace weft::detail

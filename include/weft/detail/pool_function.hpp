@@ -32,7 +32,7 @@ class PoolFunction {
   // By several workers at a time.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
-  // Around each call that may run tasks on the stack of who submits.
+  // Around each call that may run tasks on the submitter's stack.
   [[nodiscard]] virtual const void* objects() const noexcept { return nullptr; }
   // Parks until the objects of workers that have been retired are gone.
   virtual void wait_for_objects() noexcept {}
@@ -65,7 +65,8 @@ class OneFunction final : public PoolFunction<In, Out> {
   F function_;
 };
 
-// Whose objects() the calling fiber or thread is submitting to; null if it is not.
+// The objects() of the function to whose pool the calling fiber or thread is submitting; null if it
+// is not.
 inline const FiberLocal<const void*> submitting_to;
 
 class Submitting {

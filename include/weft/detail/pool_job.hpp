@@ -50,7 +50,7 @@ using PoolResult = typename PoolResultOf<F>::type;
 // when a PoolTask refers to it; on the waiting stack in FiberPool::run(); and is the pool's alone,
 // and used again, when it was submitted with SubmitOptions. Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
-//       Who ends kPending alone touches callable and outcome, until the end is published.
+//       Only whoever ends kPending touches callable and outcome, until the end is published.
 //   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
 //       is not left while its publisher is still inside.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
@@ -112,7 +112,7 @@ class PoolJob {
   // Why the job, which has not been accepted yet, need not be; empty if it should.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
-  // By who waits.
+  // By the waiter.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // For a select: what guards the list; and what a BlockingScope around the wait is made with.

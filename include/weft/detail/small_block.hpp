@@ -7,7 +7,8 @@
 namespace weft::detail {
 
 // As operator new and operator delete, for memory that is small and short-lived: a worker keeps
-// some for the next time. What one thread has allocated another may free. Throws std::bad_alloc.
+// some for the next time. Memory that one thread has allocated may be freed by another. Throws
+// std::bad_alloc.
 [[nodiscard]] void* allocate_small(std::size_t bytes);
 void free_small(void* memory, std::size_t bytes) noexcept;
 

@@ -216,8 +216,8 @@ class Task {
     return *reinterpret_cast<const Operations*>(operations);
   }
 
-  // One word at a time. What a caller has just written word by word is still on its way to the
-  // cache, and a processor passes it on to a read of one such word, but not to a read of two.
+  // One word at a time. Words that a caller has just written are still on their way to the cache,
+  // and a processor passes them on to a read of one such word, but not to a read of two.
   static void copy_words(const std::byte* from, std::byte* to) noexcept {
 #pragma GCC unroll 8
     for (std::size_t i = 0; i < kInlineSize; i += sizeof(std::uintptr_t)) {

@@ -33,7 +33,8 @@ struct TaskAttributes {
   void listen(const std::stop_token& token) noexcept {
     if (token.stop_possible()) stop.add(token, CancelJob{job});
   }
-  // Not by a caller that is told of the alarm: by who submits, or by who runs or drops the job.
+  // Not by a caller that is told of the alarm: by the submitter, or by whoever runs or drops the
+  // job.
   void disarm() noexcept;
 
   PoolJob* const job;

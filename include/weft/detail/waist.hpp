@@ -91,8 +91,8 @@ class Waker {
 };
 
 // Decides, once, which of several callers ends a wait: a notifier, the clock, a stop request.
-// It lives on the waiting stack; who loses must not touch the waiter any more, except under the
-// lock of the structure that holds it.
+// It lives on the waiting stack; a loser must not touch the waiter any more, except under the lock
+// of the structure that holds it.
 // Order
 //   [claim]  try_claim (acq_rel) -> winner (acquire): what the winner wrote before is visible.
 class Claim {

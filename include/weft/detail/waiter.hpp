@@ -17,7 +17,7 @@ struct Waiter {
   Waker waker;
   Claim* claim = nullptr;    // Null: only who takes it from the list can end this wait.
   void* slot = nullptr;      // Where a value is handed over, if the primitive hands one over.
-  std::uint64_t amount = 0;  // What is asked for (a semaphore's permits).
+  std::uint64_t amount = 0;  // The amount asked for (a semaphore's permits).
   bool linked = false;
   bool claimed = false;  // A notifier has taken it out: it is this waiter that ended the wait.
   bool granted = false;  // Set by the notifier: the thing waited for is the waiter's.
@@ -64,7 +64,7 @@ class WaitList {
   }
 
   // Takes out the first waiter whose wait nobody else has ended, and ends it: the caller owes it
-  // a wake. Those whose wait is over already are unlinked and passed over.
+  // a wake. Waiters whose wait is over already are unlinked and passed over.
   [[nodiscard]] Waiter* claim_front() noexcept {
     while (first_ != nullptr) {
       Waiter& waiter = *first_;

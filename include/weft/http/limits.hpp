@@ -8,8 +8,8 @@
 
 namespace weft::http {
 
-// kNever lifts a time. What is beyond a size is answered with the status named, and the connection
-// closed.
+// kNever lifts a time. A request beyond a size is answered with the status named, and the
+// connection closed.
 struct Limits {
   // The request line and all headers; 431. Trailers may be so large once more.
   std::size_t head_bytes = 16 * 1024;

@@ -80,8 +80,8 @@ class Request {
   Exchange& exchange_;
 };
 
-// "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. What is not
-// properly coded stays as it is. From anywhere; neither parks nor synchronizes. Throws
+// "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. Characters that
+// are not properly coded stay as they are. From anywhere; neither parks nor synchronizes. Throws
 // std::bad_alloc.
 [[nodiscard]] std::string decode_query(std::string_view text);
 // See decode_query().

@@ -46,7 +46,7 @@ struct Upgraded {
   void close() noexcept;
 };
 
-// What becomes of an upgraded connection: see Response::upgrade().
+// Serves an upgraded connection: see Response::upgrade().
 using Talk = std::function<net::Next(Upgraded)>;
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which
@@ -98,8 +98,8 @@ class Response {
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
   // The same for a `talk` that returns a net::Next. After Next::idle the connection has no fiber
   // that runs and no stack, and Limits::idle does not end it: `talk` is called again when there is
-  // something to read, and a last time when the server stops. What has come with `early` or into
-  // buffers of its own it must have dealt with.
+  // something to read, and a last time when the server stops. Before it returns idle, it must have
+  // dealt with the bytes in `early` and in its own buffers.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> std::error_code upgrade(
       std::string_view protocol, T talk) {

@@ -21,8 +21,8 @@
 
 namespace weft::http {
 
-// Called in a fiber for each request. What it throws is answered with 500, or if the answer has
-// begun, with the end of the connection.
+// Called in a fiber for each request. An exception that it throws is answered with 500, or if the
+// answer has begun, with the end of the connection.
 using Handler = std::function<void(Request&, Response&)>;
 
 // The facts that a log of accesses is told when a request has been answered.

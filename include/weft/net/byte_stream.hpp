@@ -62,10 +62,10 @@ class ByteStream {
   Result<std::size_t> write_gathered(std::span<const std::span<const std::byte>> pieces,
                                      const Until& until = {});
   // Writes `size` bytes of an open file, from `offset` on, without bringing them into the process.
-  // The file's own position stays. What the system does not hold in memory yet is read on a thread
-  // of file_group() (weft/files.hpp), so the worker never waits for a disk. After an error, `value`
-  // bytes have been taken by the kernel. Errors: as write_all(); Errc::end_of_stream: the file ends
-  // before; the system's.
+  // The file's own position stays. Bytes that the system does not hold in memory yet are read on a
+  // thread of file_group() (weft/files.hpp), so the worker never waits for a disk. After an error,
+  // `value` bytes have been taken by the kernel. Errors: as write_all(); Errc::end_of_stream: the
+  // file ends before; the system's.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,
                                   const Until& until = {});
 

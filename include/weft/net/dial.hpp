@@ -107,10 +107,10 @@ struct DialOptions {
 };
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"): in their order, but IPv6
-// and IPv4 in turns; the next attempt begins when one has failed, or has had attempt_delay. Those
-// that lose are closed. From fibers and plain threads of a runtime; parks. Errors: the first
-// attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address. Throws
-// std::bad_alloc; synchronizes with nothing.
+// and IPv4 in turns; the next attempt begins when one has failed, or has had attempt_delay.
+// Attempts that lose are closed. From fibers and plain threads of a runtime; parks. Errors: the
+// first attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address.
+// Throws std::bad_alloc; synchronizes with nothing.
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
                        const DialOptions& options = {});
 // The same with the addresses of a name: "example.org:443". If they are of one kind, IPv6 or IPv4,

@@ -31,7 +31,7 @@ enum class Next : std::uint8_t {
   close,
   // The handler is called again when there is something to read, as the first time: by way of
   // ServeOptions::run, which may refuse the connection then. Until then it has no fiber that runs
-  // and no stack. What was read ahead must have been dealt with.
+  // and no stack. Bytes that were read ahead must have been dealt with.
   idle,
 };
 
@@ -63,8 +63,8 @@ class Connection {
     return std::holds_alternative<UnixStream>(stream_);
   }
   // Takes the stream out of the server's hands: neither its drain nor the end of its grace touches
-  // the stream any more. (One that is moved out of stream() may be closed by these meanwhile.) The
-  // handler may go on with it, give it to a fiber, and return. May park for a moment.
+  // the stream any more. (A stream that is moved out of stream() may be closed by these meanwhile.)
+  // The handler may go on with it, give it to a fiber, and return. May park for a moment.
   [[nodiscard]] AnyStream take() noexcept;
   // The server is about to end: finish what has been begun, and return.
   [[nodiscard]] bool is_draining() const noexcept {

@@ -36,7 +36,7 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// --- What may end the wait early -----------------------------------------------------------------
+// --- Limits that end the wait early --------------------------------------------------------------
 
 struct NoLimit {};
 template <class Cancel>
@@ -113,7 +113,7 @@ auto executor_of(const Where& where, const Initiation& initiation, const Args&..
   }
 }
 
-// --- What becomes of a handler's arguments -------------------------------------------------------
+// --- Results made of a handler's arguments -------------------------------------------------------
 
 template <class... Args>
 struct Plain {
@@ -190,14 +190,14 @@ class Part {
   F* function_;
 };
 
-// Lives on the stack of who waits. Invariant: pending_ counts the beginning of the operation, its
-// handler, and a cancellation under way; nobody refers to this object or to the caller's arguments
-// once it is 0. done() synchronizes with the end of the wait.
+// Lives on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
+// operation, its handler, and a cancellation under way; nobody refers to this object or to the
+// caller's arguments once it is 0. done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
   using Limit = std::decay_t<decltype(std::declval<Token>().limit())>;
   static constexpr bool kLimited = !std::is_same_v<Limit, NoLimit>;
-  // Who cancels must not meet the operation's own handlers, even where its executor lets several
+  // A cancellation must not meet the operation's own handlers, even where its executor lets several
   // run at once: an operation that may be cancelled has a strand of its own.
   using Place = std::conditional_t<kLimited, lib::strand<Executor>, Executor>;
 
@@ -219,7 +219,8 @@ class FiberOperation {
   }
 
  private:
-  // What the operation calls in the end. If it is destroyed instead, the operation was given up.
+  // The handler that the operation calls in the end. If it is destroyed instead, the operation was
+  // given up.
   class Handler {
    public:
     using executor_type = Place;

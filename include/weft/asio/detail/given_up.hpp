@@ -1,4 +1,4 @@
-// Who waits for operations that the end of a context gives up.
+// Callers that wait for operations which the end of a context gives up.
 #pragma once
 
 #include <utility>
