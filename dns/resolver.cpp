@@ -95,7 +95,7 @@ class Channel {
   ares_channel channel_ = nullptr;
 };
 
-// What is found out about a name: its addresses of one kind, or of both.
+// The answer about a name: its addresses of one kind, or of both.
 class Answer {
  public:
   Answer() = default;

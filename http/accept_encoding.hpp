@@ -1,4 +1,4 @@
-// What a client takes.
+// The encodings that a client takes.
 #pragma once
 
 #include <span>

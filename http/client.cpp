@@ -90,7 +90,7 @@ std::error_code ClientConnection::receive(std::size_t most, const Until& until) 
 
 Lease::~Lease() {
   if (pool_ == nullptr) return;
-  connection_.reset();  // First: who gets the slot may make one.
+  connection_.reset();  // First: the slot's next owner may make one.
   pool_->slots.release();
 }
 
@@ -139,7 +139,7 @@ HostPool::Connections HostPool::watch() noexcept {
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // The call does not keep the pool: who ends that stops it.
+    // The call does not keep the pool alive: the end of the pool stops it.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });

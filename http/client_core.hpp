@@ -48,8 +48,8 @@ struct ClientConnection {
   }
 };
 
-// The connections to one host. Those that nobody has wanted for `idle` are closed by a delayed
-// call, which is set while there are any that wait.
+// The connections to one host. Connections that nobody has wanted for `idle` are closed by a
+// delayed call, which is set while there are any that wait.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -73,7 +73,7 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
 
   const std::chrono::nanoseconds idle_;
   Mutex mutex_;              // Guards the rest.
-  Connections connections_;  // Who is idle for longest comes first.
+  Connections connections_;  // The one idle for longest comes first.
   DelayedCall sweep_;
   bool is_watched_ = false;  // A call of sweep() is set, as it is while there are any.
 };

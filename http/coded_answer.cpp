@@ -1,4 +1,4 @@
-// What an answer that is compressed has of its own.
+// The side of an exchange that only compressed answers need.
 #include <algorithm>
 #include <string>
 
@@ -64,7 +64,7 @@ void Exchange::announce_code() {
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// What 304 must not say, as it is about a body that the client has (RFC 9110, 15.4.5).
+// A 304 has no Content-Type, which is about a body that the client has (RFC 9110, 15.4.5).
 void Exchange::drop_content_type() {
   const std::string_view type = field("content-type");
   if (type.empty()) return;

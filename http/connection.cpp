@@ -41,7 +41,7 @@ void Connection::serve() noexcept {
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();
-  } catch (...) {  // For want of memory. What there is of an answer is not to be taken for all.
+  } catch (...) {  // For want of memory. A part of an answer is not to be taken for all.
     server_.report(std::current_exception());
     reset();
   }

@@ -55,7 +55,7 @@ class Exchange {
 
   // Instead of what the handler has prepared. Nothing if the answer has begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
-  // What has been written is not all of it: the client must not take it for the whole answer.
+  // The answer ends early: the client must not take the part for the whole.
   void break_off() noexcept { broken_off_ = close_ = true; }
   // When the handler has returned: completes the answer. True if the connection stays. The head's
   // texts are valid until body().give_back(), which is to follow then.
@@ -109,7 +109,7 @@ class Exchange {
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // What the head of the answer has said.
+  bool keeps_ = false;                    // As the head of the answer has said.
   std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.

@@ -13,7 +13,7 @@ namespace weft::http {
 class Gzip {
  public:
   enum class Then : std::uint8_t {
-    more,   // What does not fill a block yet may stay inside.
+    more,   // Bytes that do not fill a block yet may stay inside.
     flush,  // All can be decompressed from what has come out.
     end,    // Nothing follows.
   };

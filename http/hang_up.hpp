@@ -12,8 +12,8 @@
 namespace weft::http {
 
 // Whether the peer has ended its side already, and all that edges told of it has been forgotten:
-// a client may send its request and go at once. What comes later makes an edge. By the caller that
-// reads from the stream; mostly without a system call.
+// a client may send its request and go at once. An end that comes later makes an edge. By the
+// caller that reads from the stream; mostly without a system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
 // Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an

@@ -101,7 +101,7 @@ Session::Found Session::read_first_bytes() {
 }
 
 Session::Found Session::nothing_asked() const noexcept {
-  // What has just been answered has not been idle for long.
+  // A connection that has just been answered has not been idle for long.
   const bool must_end = served_ ? server_.stopping() : connection_.must_end();
   return must_end ? Found::end : Found::nothing;
 }
@@ -162,8 +162,8 @@ Session::Found Session::take_head(std::string_view text) {
   return Found::request;
 }
 
-// What has been understood of the head is in head_. The connection is closed, because where the
-// next request begins is not known.
+// The part of the head that has been understood is in head_. The connection is closed, because
+// where the next request begins is not known.
 Session::Found Session::refuse(int status) {
   server_.count_malformed();
   const Deadline began = Deadline::after(std::chrono::nanoseconds(0));

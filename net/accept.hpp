@@ -12,10 +12,11 @@
 
 namespace weft::net {
 
-// The next connection of a listener, whose handle the caller has entered. Parks. What concerns the
-// connection that was next, and not the listener, is passed over; what passes by itself is not.
+// The next connection of a listener, whose handle the caller has entered. Parks. Errors of the
+// connection that was next, and not of the listener, are passed over; those that pass by themselves
+// are not.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
-// The same for a listener that may be closed; what passes by itself is waited out.
+// The same for a listener that may be closed; errors that pass by themselves are waited out.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
 // The system lacks descriptors or memory, and others may give some back; or it lets no connection

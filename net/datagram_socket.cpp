@@ -16,7 +16,7 @@ namespace {
 // Datagrams in one system call.
 constexpr std::size_t kBatch = 64;
 
-// The records that the system reads, and fills in, for some datagrams; on the stack of who calls.
+// The records that the system reads, and fills in, for some datagrams; on the stack of the caller.
 template <std::size_t N>
 struct Batch {
   std::array<mmsghdr, N> headers;

@@ -71,7 +71,7 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
   return mixed;
 }
 
-// What is tried and asked for side by side, each in a fiber.
+// The attempts and questions of a dial, side by side, each in a fiber.
 class Race {
  public:
   // Of an attempt, of a question for more addresses, or of either.

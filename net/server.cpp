@@ -68,7 +68,7 @@ void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
     if (shard.first != nullptr) shard.first->previous = connection;
     shard.first = connection;
   }
-  // Who closes what is left may have gone through the list before.
+  // The fiber that closes all that is left may have gone through the list before.
   if (late_.stop_requested()) return refuse(*connection);
   start(*connection);
 }
@@ -130,7 +130,7 @@ std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept 
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      // Who was refused may have the reserve still. Until it is back each descriptor that comes
+      // A refused client may have the reserve still. Until it is back each descriptor that comes
       // free lets one more be told, instead of being served while the others wait for an answer.
       if (reserve.take()) {
         begin(listener.to_stream(std::move(socket)));
@@ -194,7 +194,7 @@ void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor
   (void)reserve.take();
 }
 
-// One for which there is no place.
+// A connection for which there is no place.
 void Server::Core::turn_away(Socket&& socket) noexcept {
   accepted_.fetch_add(1, relaxed);
   refused_.fetch_add(1, relaxed);
@@ -216,7 +216,7 @@ std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handle
       ~End() {
         core.drain();
         core.end_connections(accepting);
-        for (const AnyListener& listener : listeners) listener.close();  // Those without a fiber.
+        for (const AnyListener& listener : listeners) listener.close();  // Some may have no fiber.
       }
     };
     const End end{*this, listeners, accepting};

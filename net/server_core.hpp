@@ -77,7 +77,7 @@ class Server::Core {
   std::stop_source drain_;
   std::stop_source late_;  // The grace is over.
   Mutex failure_mutex_;
-  std::exception_ptr failure_;  // What ServeOptions::run threw first; guarded until all has ended.
+  std::exception_ptr failure_;  // The first one of ServeOptions::run; guarded until all has ended.
   Semaphore slots_;             // With max_connections only.
   std::array<Shard, 16> shards_;
   WaitGroup open_;

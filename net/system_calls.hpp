@@ -31,7 +31,7 @@ template <class Where>
 [[nodiscard]] SystemAddress system_form(const Where& address) noexcept {
   return {address.system_data(), address.system_size()};
 }
-// One that the system told.
+// An address that the system fills in.
 struct SystemName {
   sockaddr_storage data{};
   socklen_t size = sizeof data;

@@ -113,7 +113,7 @@ bool StreamState::has_unsent() const noexcept {
   return !wire_.out.empty() || !sending_.empty();
 }
 
-// Writes what OpenSSL has put on the wire. What a wait that was ended has left is the sender's.
+// Writes what OpenSSL has put on the wire. The sender has the rest when a wait was ended.
 std::error_code StreamState::flush(const Until& until) {
   // Again behind each round: whoever has found the mutex taken counts on its owner.
   while (has_unsent()) {
@@ -160,7 +160,7 @@ void StreamState::start_sender() {
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
   } catch (const std::bad_alloc&) {
-    return;  // What is left goes out with the next call.
+    return;  // The rest goes out with the next call.
   }
   const std::lock_guard guard(ssl_mutex_);
   sender_runs_ = true;
@@ -196,7 +196,7 @@ std::error_code StreamState::receive(const Until& until) {
   try {
     wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
   } catch (const std::bad_alloc&) {
-    wire_.in_ended = true;  // What comes now has a gap before it.
+    wire_.in_ended = true;  // Later bytes have a gap before them.
     return std::make_error_code(std::errc::not_enough_memory);
   }
   return {};

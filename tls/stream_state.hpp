@@ -22,10 +22,10 @@ namespace weft::tls {
 
 // Invariants
 //   I1  ssl_ and wire_ are used with ssl_mutex_ held, and nobody waits for the socket with it.
-//   I2  What is in wire_.out is written by whoever holds write_mutex_, in its order. Its holder,
-//       having given it up, looks again for what others have put there meanwhile, or has left all
-//       to the sender, unless the connection is broken or the stream's own deadline for writes has
-//       passed.
+//   I2  The bytes in wire_.out are written by whoever holds write_mutex_, in their order. The
+//       holder, having given the mutex up, looks again for what others have put there meanwhile, or
+//       has left all to the sender, unless the connection is broken or the stream's own deadline
+//       for writes has passed.
 class StreamState {
  public:
   // Owns the connection.

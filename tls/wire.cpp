@@ -64,7 +64,7 @@ BIO_METHOD* make_method() {
 }  // namespace
 
 BIO* make_bio(Wire& wire) {
-  // As long as the process. What has thrown is tried again the next time.
+  // It lives as long as the process. A call that has thrown is tried again the next time.
   static BIO_METHOD* const method = make_method();
   BIO* const bio = BIO_new(method);
   if (bio == nullptr) return nullptr;

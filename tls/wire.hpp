@@ -19,7 +19,7 @@ struct Wire {
   std::size_t in_begin = 0;
   std::string out;
   bool in_ended = false;
-  // There was no memory for something to be sent. What came behind it would be of no use.
+  // There was no memory for something to be sent. Bytes behind it would be of no use.
   bool out_lost = false;
 
   [[nodiscard]] std::size_t unread() const noexcept { return in.size() - in_begin; }
