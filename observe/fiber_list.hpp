@@ -18,7 +18,7 @@ struct FiberEntry {
   std::uint64_t id = 0;  // 0 if it has not started.
   std::string name;
   const char* state = "";   // ready, running, parked, inlining
-  const char* reason = "";  // What it waits for: parked and inlining.
+  const char* reason = "";  // Its reason to wait: parked and inlining.
   const std::type_info* type = nullptr;
   const void* site = nullptr;  // Where the call that spawned it returns to.
 };

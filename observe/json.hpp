@@ -14,7 +14,7 @@ namespace weft::observe {
 // not UTF-8 becomes U+FFFD, so that every reader takes it.
 void append_json_string(std::string& to, std::string_view text);
 
-// Writes to a stream, with commas and nothing else in between. Who calls keeps the order: a key
+// Writes to a stream, with commas and nothing else in between. The caller keeps the order: a key
 // before each value of an object.
 class JsonWriter {
  public:

@@ -183,7 +183,7 @@ void write_answer(net::TcpStream& stream, const Answer& answer, bool with_body) 
   (void)stream.write_all(std::as_bytes(std::span(text)), Deadline::after(10s));
 }
 
-// What a reading takes is taken once at a time, however many ask.
+// One reading is made at a time, however many clients ask.
 Answer answer_to(const Head& head, const net::TcpStream& stream, Readers readers, Mutex& reading) {
   const auto [peer, error] = stream.peer_address();
   if (error || !may_read(readers, peer, head.host)) return {403, kText, "for this machine only\n"};

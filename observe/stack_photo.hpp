@@ -8,7 +8,7 @@ namespace weft::observe {
 
 struct ParkedStack {
   const void* record = nullptr;      // The fiber's.
-  const char* reason = "";           // What it waits for.
+  const char* reason = "";           // Its reason to wait.
   std::vector<const void*> returns;  // Return addresses, innermost first; may be empty.
 };
 

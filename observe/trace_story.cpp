@@ -142,8 +142,8 @@ void TraceStory::mark(const Event& event, std::string name) {
   marks.push_back({event.track, event.time, std::move(name)});
 }
 
-// Arrows begin in slices: who wakes outside of fibers, because of the clock or the kernel, has a
-// short one of its own.
+// Arrows begin in slices: a thread that wakes outside of fibers, because of the clock or the
+// kernel, has a short one of its own.
 void TraceStory::tell_ready(const Event& event) {
   Known& known = known_[event.what.words[0]];
   if (event.what.kind == TraceKind::spawn) {

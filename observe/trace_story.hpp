@@ -18,7 +18,7 @@ struct Slice {
   std::int64_t end = 0;
   std::uint64_t fiber = 0;  // Its id; 0: no fiber, see name.
   std::string name;
-  std::string outcome;  // What the fiber did then: "parked: mutex".
+  std::string outcome;  // The reason for its end: "parked: mutex".
 };
 
 // From a moment inside one slice to the start of another.

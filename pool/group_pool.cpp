@@ -16,7 +16,7 @@ struct Member {
   detail::Task task;
   void operator()() { task.run(); }
 };
-// One that can be asked to stop.
+// A member that can be asked to stop.
 struct StoppableMember {
   detail::Task task;
   std::stop_source own;

@@ -58,8 +58,8 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     const BlockingScope scope(&core.root());
     return core.submit_blocking(item, until);
   }
-  // A task that runs in submit() may submit another, which runs in that call, and so on. One that
-  // finds half of the stack used has a new one.
+  // A task that runs in submit() may submit another, which runs in that call, and so on. A call
+  // that finds half of the stack used has a new one.
   pool::Registration* const outer = pool::Registration::of_caller();
   const StackRoom stack = stack_room();
   if (stack.left >= stack.size / 2 ||
@@ -89,7 +89,7 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
   for (PoolItem& item : items) core.stamp(item);
   std::size_t accepted = 0;
   for (;;) {
-    // One that needs more than a place in the queue goes the way of a single one.
+    // A task that needs more than a place in the queue goes the way of a single one.
     accepted += core.push_some(items.subspan(accepted));
     if (accepted == items.size()) return {accepted, {}};
     const Accepted next = enqueue(core, items[accepted], room, until);

@@ -1,4 +1,4 @@
-// What a change under a pool's lock asks for afterwards.
+// The effects that a change under a pool's lock asks for afterwards.
 #pragma once
 
 #include <utility>
@@ -39,7 +39,7 @@ class Effects {
   }
   // There is only ever one.
   void destroy(detail::PoolJob& job) noexcept { unused_ = &job; }
-  // Hands the waiters on to who performs instead.
+  // Hands the waiters on to the caller, which performs the rest instead.
   [[nodiscard]] detail::Waiter* take() noexcept {
     end_ = &first_;
     return std::exchange(first_, nullptr);

@@ -63,7 +63,7 @@ void PoolCore::close(Close mode) noexcept {
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // The last access, if it is not a user: who joins may destroy the pool now.
+  // The last access, if it is not a user: a joiner may destroy the pool now.
   unlock(effects);
   dropped.reset();
   if (stays) {

@@ -7,8 +7,8 @@ namespace weft::pool {
 
 class PoolCore;
 
-// A pool's place in the list, for as long as this lives. Its first to end: who reads the list calls
-// the pool.
+// A pool's place in the list, for as long as this lives. Its first to end: a reader of the list
+// calls the pool.
 class Listing {
  public:
   // Throws std::system_error, std::bad_alloc.

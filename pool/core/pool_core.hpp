@@ -84,7 +84,7 @@ class PoolCore {
   void release_pause(std::uint64_t number) noexcept;
   // Parks the caller, which is no task of the pool. False if it is not to come, or the time was up.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
-  // What `call` returns of the state, under the lock: a member of PoolState, say.
+  // The result of `call` on the state, under the lock: a member of PoolState, say.
   template <class Call>
   auto locked(Call call) noexcept {
     const detail::SpinGuard guard(lock_);
@@ -114,8 +114,8 @@ class PoolCore {
   // Runs tasks, each kept in `item`, until the calling worker has been retired: it is to leave().
   void work(detail::PoolItem& item) noexcept;
 
-  // --- For nested/ and services/, which have the lock in their hands. What requires it, and may
-  // have to do what must not be done under it, releases it meanwhile. ---
+  // --- For nested/ and services/, which have the lock in their hands. A call that requires it, and
+  // may have to do what must not be done under it, releases it meanwhile. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }

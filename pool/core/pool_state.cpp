@@ -230,7 +230,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   pause_holders = 0;
   ++open_number;
   paused = false;
-  detail::WaitList sub_pools;  // What they have accepted is still to run: they go on waiting.
+  detail::WaitList sub_pools;  // Their accepted tasks are still to run: they go on waiting.
   while (Submitter* submitter = waiters.blocked.claim_front()) {
     if (!submitter->waker) {
       sub_pools.push_back(*submitter);

@@ -137,7 +137,7 @@ struct PoolState {
   // Whether what is waited for is there, or will never be; nothing if it may come.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
   // Ends the waits that have an answer. Afterwards, the release of the lock is the last access to
-  // the pool of who is not one of its users.
+  // the pool by a caller that is not one of its users.
   void tell(Effects& effects) noexcept;
   // Only those for so many ended tasks.
   void tell_counted(Effects& effects) noexcept;

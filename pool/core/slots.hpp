@@ -35,7 +35,7 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Whether a task of that weight can be accepted. One that became too heavy by a resize can if
+  // Whether a task of that weight can be accepted. A task that became too heavy by a resize can if
   // nothing is there that will end or start before it: all of the load is `held_up` by keys, whose
   // holders may be waiting behind it.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {

@@ -65,7 +65,7 @@ class BlockedSubmitters {
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // Nobody holds the key any more: the first who waits behind it waits for room instead.
+  // Nobody holds the key any more: the first submitter that waits behind it waits for room instead.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;
@@ -107,8 +107,8 @@ class BlockedSubmitters {
   std::uint64_t arrived_ = 0;
 };
 
-// What may be waited for: no task is queued or runs; no task runs, in a pause; nothing of a closed
-// pool is left; so many tasks have ended.
+// The conditions that may be waited for: no task is queued or runs; no task runs, in a pause;
+// nothing of a closed pool is left; so many tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
 // All of them. A plain value; its owner has the lock.

@@ -20,7 +20,7 @@ struct Worker : detail::Waiter {
   std::uint64_t number = 0;      // Of the task it runs, as in TaskInfo.
   bool starting = true;          // Counted as such until it looks for a task.
   bool freed_more = false;       // Its last task may have let more than one other start.
-  bool retired = false;          // Set by who took it, with its slot, for good.
+  bool retired = false;          // Set when it was taken, with its slot, for good.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of its last task.
   Lap lap;          // Of that task, if times are taken.
   Effects effects;  // Of the end of that task.
@@ -53,7 +53,7 @@ class WorkerSet {
     add();
     ++starting_;
   }
-  // One that was to start will not come.
+  // A worker that was to start will not come.
   void fail_start() noexcept {
     --started_;
     if (cancelled_starts_ > 0) {
@@ -73,7 +73,7 @@ class WorkerSet {
     --starting_;
     return true;
   }
-  // One that looks for a task does something else first, and comes again.
+  // A worker that looks for a task does something else first, and comes again.
   void depart() noexcept { ++starting_; }
   // At once, under the same hold of the lock.
   void arrive_again() noexcept { --starting_; }

@@ -35,7 +35,7 @@ class SubPool : public Submitter {
   void detach() noexcept;
   // While it waits for room: it lives.
   [[nodiscard]] PoolCore& core() noexcept { return core_; }
-  // Relaxed: who adds a reference has one.
+  // Relaxed: the caller has a reference already.
   void keep() noexcept { references_.fetch_add(1, detail::relaxed); }
   void release() noexcept {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
@@ -90,7 +90,7 @@ class DrainTask final : public detail::PoolJob {
   Outcome outcome_ = Outcome::completed;
 };
 
-// A pool among pools: what it is to its parent, and its own sub-pools. What goes along a chain of
+// A pool among pools: what it is to its parent, and its own sub-pools. A call along a chain of
 // locks is left out of the analysis, which knows the locks of two pools by name and no chain.
 class PoolNesting final : public Nesting {
  public:
@@ -112,7 +112,7 @@ class PoolNesting final : public Nesting {
   [[nodiscard]] std::error_code wait_for_room(detail::PoolItem& item) noexcept;
 
   PoolCore& core_;
-  SubPool* self_ = nullptr;            // What this pool is to its parent.
+  SubPool* self_ = nullptr;            // This pool as its parent knows it.
   SubPool* first_sub_pool_ = nullptr;  // Guarded by the pool's lock.
   PoolNesting* parent_ = nullptr;
 };

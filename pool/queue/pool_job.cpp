@@ -52,7 +52,7 @@ void TaskAttributes::set(const SubmitOptions& options, bool takes_stop) {
 template <class Action>
 void PoolJob::set_alarm_for(Deadline deadline, Action action) {
   attributes_->disarm();
-  // Relaxed: who has a reference may make another.
+  // Relaxed: the caller has a reference already.
   references_.fetch_add(1, relaxed);
   Task task([job = std::unique_ptr<PoolJob, Release>(this), action] { action(*job); });
   attributes_->alarm = AlarmHandle(set_alarm(deadline, std::move(task)));
@@ -93,7 +93,7 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
   // Nothing of the user's is called on behalf of this job once it has ended.
   attributes.disarm();
   attributes.stop.remove();
-  // One that was dropped just before it was accepted still has it.
+  // A job that was dropped just before it was accepted still has its callable.
   if (state_.load(acquire) == kCancelled) drop_callable();  // [job]
   return outcome;
 }

@@ -160,7 +160,7 @@ void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
   item.job = oldest.job;
 }
 
-// One that was held up is no longer.
+// A task that was held up is no longer.
 void TaskQueue::release(Attributes& attributes) noexcept {
   held_up_.erase(attributes);
   --held_up_size_;

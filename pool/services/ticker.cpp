@@ -34,7 +34,7 @@ void run_ticker(PoolCore& core) {
   for (;;) {
     const bool at_end = state.only_ticker_is_left();
     const std::uint64_t submitted = state.counters.submitted;
-    // Woken by who leaves the ticker alone, or by the clock.
+    // Woken when only the ticker is left, or by the clock.
     if (!at_end) core.sleep(state.ticker, next);
     core.unlock();
     if (at_end || next.passed()) {
