@@ -198,7 +198,7 @@ FIBER_TEST_CASE("a deadline and a stop request cancel the operation, and its end
   timer.async_wait(lib::redirect_error(use_fiber(1ms), seen));
   CHECK(seen == error::operation_aborted);
 #endif
-  // What has a result keeps it.
+  // An operation that has a result keeps it.
   const auto late = [](auto handler) { handler(ErrorCode(), 5); };
   CHECK(start<void(ErrorCode, int)>(context.get_executor(), late,
                                     use_fiber(source.get_token(), [] {})) == 5);

@@ -1,4 +1,4 @@
-// What ends the calls on a connection that is read frame by frame.
+// The ends of calls on a connection that is read frame by frame.
 #include <array>
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/error.hpp>

@@ -23,7 +23,7 @@ void channel(unsigned workers) {
   });
 }
 
-// The same where no decision is shaken, so that the receiver runs on the stack of who joins it.
+// The same where no decision is shaken, so that the receiver runs on the stack of its joiner.
 void in_place(unsigned workers) {
   const weft::base::shake::Still still;
   channel(workers);

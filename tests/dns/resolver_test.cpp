@@ -114,7 +114,7 @@ class NameServer {
   }
 
   [[nodiscard]] Address address() const { return tcp_.local_address().value; }
-  // What has been asked.
+  // The questions that have been asked.
   Channel<Question> asked{1000};
 
  private:
@@ -219,7 +219,7 @@ FIBER_TEST_CASE("a server that does not answer is left for the next one, and giv
 
 FIBER_TEST_CASE("addresses of one kind do not wait for an answer about the other for long") {
   NameServer server;
-  // Who waits for it waits for five minutes.
+  // A caller that waits for it waits for five minutes.
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});
   CHECK(resolver.resolve("only4.test", 80).value == std::vector{address("127.0.0.1:80")});
   CHECK(resolver.resolve("only6.test", 80).value == std::vector{address("[::1]:80")});

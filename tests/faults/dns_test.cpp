@@ -154,7 +154,7 @@ class NameServer {
 // Set by the process that has the server.
 std::uint16_t server_port = 0;
 
-// Who is slow is not taken for lost.
+// A slow server is not taken for a lost one.
 weft::dns::ResolverOptions options() {
   return {.servers = {Address::loopback_v4(server_port)}, .attempt_time = 3s, .attempts = 3};
 }
@@ -183,8 +183,8 @@ void none() {
   if (error != answer(EAI_NONAME)) expect_none(error);
 }
 
-// What c-ares makes of the system's errors: a server that cannot be reached, or read from, does not
-// answer.
+// The results that c-ares makes of the system's errors: a server that cannot be reached, or read
+// from, does not answer.
 const Documented kAnswers = {answer(EAI_AGAIN), answer(EAI_FAIL), answer(EAI_MEMORY),
                              std::make_error_code(std::errc::not_enough_memory)};
 

@@ -64,7 +64,7 @@ enum class Call : std::uint8_t {
 [[nodiscard]] const char* to_string(Call call) noexcept;
 
 // An error number; or what a call may do that is no error, and yet is rare.
-inline constexpr int kShort = -1;  // What moves bytes of a stream or a file: one byte only.
+inline constexpr int kShort = -1;  // Only one byte of a stream or a file is moved.
 
 struct Fault {
   Call call;
@@ -77,7 +77,7 @@ struct Fault {
 // The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
 void arm(const Fault& fault, std::uint64_t number) noexcept;
 // From now on each call fails by chance, once in `one_in`, with one of the errors that are usual
-// for its kind. What is done once, as a runtime begins, does not.
+// for its kind. Calls made once, as a runtime begins, do not.
 void arm_by_chance(std::uint64_t one_in) noexcept;
 // Whether a fault has come.
 bool disarm() noexcept;

@@ -36,7 +36,7 @@ using weft::test::sweep_in_runtime;
 const Documented kOtherSide =
     weft::test::of_other_side({make_error_code(weft::http::Errc::unexpected_end),
                                std::error_code(ECONNREFUSED, std::system_category()),
-                               // What the scenario makes of an answer with 500 or 503.
+                               // The scenario's error for an answer with 500 or 503.
                                std::make_error_code(std::errc::resource_unavailable_try_again)});
 
 // Some file that does not change.

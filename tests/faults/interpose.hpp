@@ -31,12 +31,12 @@ Function* real(const char* name) noexcept {
 void* allocate_below(Call call, std::size_t bytes) noexcept;
 void* resize_below(Call call, void* memory, std::size_t bytes) noexcept;
 void release_below(void* memory) noexcept;
-// What getaddrinfo has given, or freeaddrinfo has taken back.
+// Counts answers that getaddrinfo has given, or freeaddrinfo has taken back.
 void count_answers(int difference) noexcept;
 
-// What the kernel does besides: a connection that is broken is so for both sides. A caller that
-// would wait for an edge after EAGAIN, or after a transfer that was not whole, is told of one, as
-// something comes later there; registering anew makes the kernel say what is there.
+// Does what the kernel does besides: a connection that is broken is so for both sides. A caller
+// that would wait for an edge after EAGAIN, or after a transfer that was not whole, is told of one,
+// as something comes later there; registering anew makes the kernel say what is there.
 void follow_up(int descriptor, long moved) noexcept;
 
 }  // namespace weft::test

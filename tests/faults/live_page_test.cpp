@@ -27,7 +27,7 @@ using weft::test::demand;
 using weft::test::expect_none;
 using weft::test::sweep_in_runtime;
 
-// What comes until the end of the connection.
+// The bytes until the end of the connection.
 std::string ask(const Address& address, const std::string& path) {
   auto [stream, refused] = TcpStream::connect(address, Deadline::after(20s));
   expect_none(refused);

@@ -1,4 +1,4 @@
-// What scenarios with sockets share.
+// Things that scenarios with sockets share.
 #pragma once
 
 #include <cerrno>

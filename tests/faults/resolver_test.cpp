@@ -24,7 +24,7 @@ using weft::net::Resolver;
 using weft::test::await_parked;
 using weft::test::HeldLookUps;
 
-// What one caller is told of a name for which the system never has an answer.
+// The error for a caller that asks for a name for which the system never has an answer.
 std::error_code look_up(Resolver& resolver, const weft::Until& until) {
   return resolver.resolve("held.test", 80, until).error;
 }
@@ -50,7 +50,7 @@ FIBER_TEST_CASE(
     CHECK(stopped.join() == Errc::cancelled);
   }
   CHECK(patient.join() == std::error_code(EAI_NONAME, weft::net::resolver_category()));
-  // Those that were given up before they were asked never have been.
+  // Questions that were given up before they were asked never have been.
   CHECK(resolver.stats().finished == 2);
   CHECK(!resolver.resolve("localhost", 80).value.empty());
   // The shared one does it, too.

@@ -39,7 +39,7 @@ using weft::test::Documented;
 using weft::test::expect_none;
 using weft::test::sweep_in_runtime;
 
-// What a client sees of the fault of the other side, too.
+// The errors by which a client sees a fault of the other side, too.
 const Documented kOtherSide =
     weft::test::of_other_side({std::error_code(ECONNREFUSED, std::system_category())});
 
@@ -54,7 +54,7 @@ void ask(const Address& address) {
   }
 }
 
-// What goes wrong with one connection is not another's affair: a client that comes later is served.
+// A fault of one connection is not another's affair: a client that comes later is served.
 void serve_with(weft::net::ServeOptions options) {
   options.grace = 1s;
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));

@@ -113,7 +113,7 @@ class Service {
   weft::JoinHandle<void> answering_;
 };
 
-// ---- What clients and tasks do: all that comes back is right, or an error says why not.
+// ---- Clients and tasks: all that comes back is right, or an error says why not.
 
 void talk(const weft::net::Address& address, Random& random) {
   auto [stream, refused] = weft::net::TcpStream::connect(address, Deadline::after(kLong));

@@ -28,7 +28,7 @@ constexpr unsigned kPatience = 120;
 // A scenario that makes more calls of a kind is too large to be gone through one by one.
 constexpr std::uint64_t kMostCalls = 3000;
 
-// What is played, with all that a fault may lead to.
+// A scenario to play, with all that a fault may lead to.
 struct Play {
   Scenario scenario;
   bool in_runtime;

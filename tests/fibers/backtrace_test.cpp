@@ -1,4 +1,4 @@
-// Whose calls a visit to a parked stack finds, and that the visit leaves no trace.
+// A visit to a parked stack finds the calls of its fiber, and leaves no trace.
 #include "fibers/backtrace.hpp"
 
 #include <doctest/doctest.h>

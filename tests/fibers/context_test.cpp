@@ -20,7 +20,7 @@ constexpr bool kAssembly = false;
 #else
 constexpr bool kAssembly = true;
 #endif
-// Whether a jump saves the floating-point control registers of who leaves.
+// Whether a jump saves the floating-point control registers of its caller.
 #if defined(WEFT_CONTEXT_BOOST) && defined(__x86_64__)
 constexpr bool kSavesRounding = true;
 #else

@@ -25,7 +25,7 @@ TEST_SUITE_BEGIN("fibers/unwind_table");
 constexpr std::uintptr_t kStart = 1000;
 constexpr auto kNumber = static_cast<std::uint8_t>(kRegisters);
 
-// What the instructions say `offset` bytes behind the start of a function.
+// The rules that the instructions give `offset` bytes behind the start of a function.
 UnwindRules rules_of(const Bytes& bytes, std::uintptr_t offset) {
   UnwindTable table;
   table.own = TableReader(bytes.data(), bytes.data() + bytes.size());

@@ -94,7 +94,7 @@ FIBER_TEST_CASE("a file is replaced whole, with its rights, and nothing is left 
   CHECK((found.st_mode & 0777) == 0600);
   CHECK(files::list_directory(folder.path()).value.size() == 1);
   CHECK(files::replace_file(folder / "no/such", "x") == std::errc::no_such_file_or_directory);
-  // Whose name is as long as one can be; and a link, which is replaced itself.
+  // A file whose name is as long as one can be; and a link, which is replaced itself.
   const std::string longest = folder / std::string(255, 'n');
   CHECK(!files::write_file(longest, "old"));
   CHECK(!files::replace_file(longest, "new"));
@@ -236,7 +236,8 @@ FIBER_TEST_CASE("a limit ends the wait for the threads, and what is in memory ne
       const auto room = std::as_writable_bytes(std::span(text));
       return opened.read_exactly(room, 0, Deadline::past()).error;
     };
-    // What the system has put out of its memory meanwhile is brought back, without the threads.
+    // Bytes that the system has put out of its memory meanwhile are brought back, without the
+    // threads.
     while (read() == Errc::timed_out) {
       std::string again;
       std::ifstream(folder / "file") >> again;

@@ -66,7 +66,7 @@ bool needs_thread(Call call) {
   return files::file_group().stats().finished != before;
 }
 
-// What one caller is told at the limit `until`, which ends in `expected`.
+// Checks that each call ends at the limit `until`, with `expected`.
 template <class Error>
 void give_up(const Folder& folder, const Until& until, Error expected) {
   auto [file, unopened] = File::open(folder / "there", kNew);

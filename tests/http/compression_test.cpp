@@ -18,7 +18,7 @@ namespace weft::test {
 
 namespace {
 
-// What a gzip stream says; "" with a flaw in it.
+// The text in a gzip stream; "" if the stream has a flaw.
 std::string decompressed(std::string_view text) {
   z_stream stream{};
   CHECK(inflateInit2(&stream, 15 + 16) == Z_OK);
@@ -230,7 +230,7 @@ FIBER_TEST_CASE("a file that is not sent, or in part, has the headers that all o
       CHECK(part.body == "line");
       CHECK(part.has("Vary: Accept-Encoding"));
       CHECK_FALSE(part.has("Content-Encoding: gzip"));
-      // What is never compressed depends on nothing.
+      // An answer that is never compressed depends on nothing.
       for (const std::string path : {"/short.html", "/image.png"}) {
         CHECK_FALSE(one(path, accept + "If-None-Match: *\r\n").has("Vary: Accept-Encoding"));
       }

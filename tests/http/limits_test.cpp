@@ -249,7 +249,7 @@ FIBER_TEST_CASE("a client that was gone before the context was asked for is noti
   http::Server server(wait_for_the_end, options);
   auto loop = spawn([&] { return server.serve(listener); });
   while (server.stats().accepted < 3 || server.stats().connections > 0) this_fiber::yield();
-  CHECK(cancelled >= 3);  // An answer to who is gone may fail before the request behind is read.
+  CHECK(cancelled >= 3);  // An answer to a lost client may fail before the request behind is read.
   CHECK(server.shutdown(Deadline::never()));
   CHECK_FALSE(loop.join());
 }
@@ -282,7 +282,7 @@ FIBER_TEST_CASE("a context that was asked for does no harm to a connection that 
   }
   std::string pipelined;
   for (int i = 0; i < 20; ++i) pipelined += kGet;
-  send_text(stream, pipelined);  // And goes on: who ends its side counts as gone.
+  send_text(stream, pipelined);  // And goes on: a client that ends its side counts as gone.
   for (int i = 0; i < 20; ++i) CHECK(receive_answer(stream).status == 200);
 }
 

@@ -74,7 +74,7 @@ FIBER_TEST_CASE("an upgraded connection that is idle has no fiber that runs and 
     send_text(clients.back(), "a\n");
     CHECK(receive_until(clients.back(), "\n") == "1 a\n");
   }
-  // What has answered is about to be idle.
+  // A talk that has answered is about to be idle.
   while (fibers_without_stack() < kClients) this_fiber::yield();
   CHECK(server.server().stats().connections == kClients);
   const std::size_t before = talks;

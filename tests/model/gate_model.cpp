@@ -1,8 +1,8 @@
 // scheduler/stack_trimmer.cpp, with fibers/gate and fibers/switch.hpp: nobody is on a stack, or on
 // the way there, while pages below its calls are given back, and nobody waits for ever at a gate.
 //
-// Who switches goes on at once in the name of who was switched to: what matters of a stack is who
-// touches it when.
+// A runner that switches goes on at once in the name of the stack that it has switched to: what
+// matters of a stack is who touches it when.
 #include "tests/model/model.hpp"
 
 #define jump jump_of_the_processor
@@ -104,7 +104,8 @@ class World {
     }
     return nullptr;
   }
-  // What a jump leaves behind, at one of two places: calls may be as deep as the time before.
+  // The context that a jump leaves behind, at one of two places: calls may be as deep as the time
+  // before.
   [[nodiscard]] static Context save_in(TracedStack& stack) {
     const auto place =
         reinterpret_cast<Context>(stack.lowest + (kPages - 2) * kPage + (perhaps() ? 64 : 0));
@@ -112,7 +113,7 @@ class World {
     return stack.newest = place;
   }
 
-  // Who takes a parked fiber is the one who wakes it.
+  // The runner that takes a parked fiber wakes it.
   void hand_over(unsigned fiber) { parked_[fiber].store(1, release); }
   [[nodiscard]] Fiber* take_ready() {
     const unsigned first = perhaps() ? 0 : 1;
@@ -209,7 +210,7 @@ class Runner {
     expect(stack != nullptr, "the fiber's record says what its stack is");
     return static_cast<TracedStack&>(*stack);
   }
-  // What a fiber does until it parks.
+  // Runs a fiber until it parks.
   void run_fiber() {
     Fiber& fiber = *current_;
     TracedStack& stack = stack_of(fiber);
@@ -226,7 +227,7 @@ class Runner {
     fiber.state.store(FiberState::running, relaxed);
     count_switch();
   }
-  // Worker::park; who waits is woken at once.
+  // Worker::park; a waiter is woken at once.
   void park(Fiber& fiber) {
     fiber.state.store(FiberState::parked, relaxed);
     world->linger();
@@ -313,7 +314,7 @@ Arrival jump(Context to, void* message) noexcept {
   Runner& runner = *runners[rl::thread_index()];
   if (left != nullptr) left->calls.set(2);
   const Context saved = left != nullptr ? World::save_in(*left) : runner.save_idle();
-  // What is read through `to` depends on it, which orders as much as is needed here.
+  // Reads through `to` depend on it, which orders as much as is needed here.
   rl::atomic_thread_fence(rl::mo_acquire, model::info_of(model::Where::current()));
   ::world->linger();
   if (behind_gate(to) != to) {

@@ -11,7 +11,7 @@ namespace weft::model {
 
 // A waiter, its Claim and its Timer live on the stack of whoever waits, and production source does
 // not say when they die. So a call that may wait runs on a stack of its own, which becomes
-// inaccessible when the call returns: who touches the waiter later fails at once.
+// inaccessible when the call returns: a thread that touches the waiter later fails at once.
 class OwnStacks {
  public:
   static OwnStacks& get() {

@@ -124,7 +124,7 @@ class StopCallback {
 
 }  // namespace weft::model
 
-namespace std {  // What the library's headers find from here on.
+namespace std {  // Found by the library's headers from here on.
 using ModelStopToken = weft::model::StopState::Token;
 template <class Callback>
 using ModelStopCallback = weft::model::StopCallback<Callback>;

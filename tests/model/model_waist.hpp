@@ -31,9 +31,9 @@ struct ThreadSeat {};
 
 namespace weft::model {
 
-// One that may park: a fiber or a plain thread. A thread of the model runs its code. The After of a
-// fiber runs on another thread of the model, its other side, so that the fiber may already go on,
-// as on another worker, while the After is not finished.
+// A caller that may park: a fiber or a plain thread. A thread of the model runs its code. The After
+// of a fiber runs on another thread of the model, its other side, so that the fiber may already go
+// on, as on another worker, while the After is not finished.
 // To a Waker each is a thread's seat: nothing above the waist asks of which kind it is.
 struct Caller : detail::ThreadSeat {
   enum class Kind { fiber, thread };

@@ -1,6 +1,6 @@
-// sync/mutex.cpp: one owner at a time, whose writes the next one sees; no waiter is forgotten; who
-// was overtaken once is handed the mutex; who knows that all others have locked and unlocked it may
-// destroy it, while their unlocks are still on their way out.
+// sync/mutex.cpp: one owner at a time, whose writes the next one sees; no waiter is forgotten; a
+// waiter that was overtaken once is handed the mutex; a caller that knows that all others have
+// locked and unlocked it may destroy it, while their unlocks are still on their way out.
 #include "sync/mutex.cpp"
 
 #include <optional>

@@ -1,5 +1,5 @@
 // pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, who destroys the
-// pool as soon as it is joined. What was accepted runs once, or is dropped by a close that says so;
+// pool as soon as it is joined. An accepted task runs once, or is dropped by a close that says so;
 // nobody waits for ever, and nobody touches the pool after its end.
 #include <cstdlib>
 #include <stop_token>  // Before the checker, whose words it shares.
@@ -92,7 +92,7 @@ struct Spawned {
 };
 // The workers of the interleaving that is under way.
 Spawned* spawned = nullptr;
-unsigned spawn_count = 0;  // Not part of the modelled program: who spawns has counted itself.
+unsigned spawn_count = 0;  // Not part of the modelled program: a spawner has counted itself.
 
 }  // namespace
 

@@ -1,5 +1,5 @@
 // pool/queue/pool_job.cpp and the wait for a job: a job runs once or is dropped, and not both,
-// whoever asks for what; who waits is told, sees the outcome, and may leave at once: with the stack
+// whoever asks for what; a waiter is told, sees the outcome, and may leave at once: with the stack
 // that the job was on, or as the last one who knows of it.
 #include "pool/queue/pool_job.cpp"
 

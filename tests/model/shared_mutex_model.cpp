@@ -23,8 +23,8 @@ enum Fault { kNone, kReadsWithoutLock, kReaderWrites, kForgetsUnlock, kUnlockLoo
 enum Kind { kSmall, kUntimed, kThreads, kTimed };
 
 // Each caller locks and unlocks `kRounds` times, to write or to read. With kTimed all but the first
-// have deadlines; who gives up one of those tries patiently then, so that each round is done. The
-// last caller to have done its rounds destroys the mutex.
+// have deadlines; a caller that gives up one of those tries patiently then, so that each round is
+// done. The last caller to have done its rounds destroys the mutex.
 template <unsigned kCallers, int kRounds, Kind kKind>
 struct Shares : rl::test_suite<Shares<kCallers, kRounds, kKind>,
                                static_cast<int>(2 * kCallers + (kKind == kTimed ? 1 : 0))> {

@@ -175,7 +175,7 @@ struct Worker {
     }
   }
 
-  // --- What sleep_protocol.hpp asks for ---
+  // --- The functions that sleep_protocol.hpp asks for ---
 
   [[nodiscard]] Shared& shared() { return *shared_; }
   [[nodiscard]] unsigned index() const { return index_; }

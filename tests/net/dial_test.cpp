@@ -159,7 +159,7 @@ FIBER_TEST_CASE("addresses that come late are tried beside the others") {
   auto [stream, error] = dialled.join();
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == alive);
-  // Who is there already does not wait for them, and whoever is not, does.
+  // A dial that has an answer does not wait for them, and one that has none does.
   LateResolver never(alive, full.address());
   CHECK_FALSE(dial(never).error);
   CHECK(never.ended == Errc::cancelled);

@@ -51,7 +51,7 @@ FIBER_TEST_CASE("what is set is what the system then says") {
   CHECK(stream.set_keep_alive(net::KeepAlive{.idle = 0s}) == std::errc::invalid_argument);
   CHECK(!stream.set_user_timeout(1500ms));
   CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == 1500);
-  // What is too long for the system's count is not cut off to something short.
+  // A time too long for the system's count is not cut off to a short one.
   const long long beyond = (1LL << 32) + 5;
   CHECK(!stream.set_user_timeout(std::chrono::milliseconds(beyond)));
   CHECK(option(stream, IPPROTO_TCP, TCP_USER_TIMEOUT) == std::numeric_limits<int>::max());

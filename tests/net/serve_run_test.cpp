@@ -1,5 +1,5 @@
-// Who serves a connection: ServeOptions::run and stack_size, for the first request and for those
-// after a time without a fiber.
+// The fibers that serve a connection: ServeOptions::run and stack_size, for the first request and
+// for those after a time without a fiber.
 #include <array>
 #include <atomic>
 #include <chrono>

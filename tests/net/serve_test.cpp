@@ -140,7 +140,7 @@ FIBER_TEST_CASE("a request that has come before the drain is answered") {
   TcpStream stream = serving.connect();
   CHECK(ask(stream, "first") == "first");
   CHECK(!stream.write_all(bytes("second")).error);
-  // One that has connected, but has not been accepted perhaps.
+  // A client that has connected, but perhaps has not been accepted.
   TcpStream late = serving.connect();
   CHECK(!late.write_all(bytes("late")).error);
   // A busy system brings bytes, and connections, later than it says.

@@ -25,7 +25,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// Whatever comes until the end of the connection.
+// All bytes until the end of the connection.
 std::string ask(const Address& address, const std::string& request) {
   auto [stream, error] = weft::net::TcpStream::connect(address);
   REQUIRE(!error);
@@ -39,7 +39,7 @@ std::string ask(const Address& address, const std::string& request) {
   }
 }
 
-// Who asks gets `answer`, whatever it asks for.
+// Each client gets `answer`, whatever it asks for.
 void answer_with(weft::net::TcpListener& listener, const std::string& answer) {
   (void)weft::net::serve(listener, [&](weft::net::TcpStream& stream) {
     std::string request;
@@ -53,7 +53,7 @@ void answer_with(weft::net::TcpListener& listener, const std::string& answer) {
   });
 }
 
-// What `weft-top --once` says of a page, and how it ends.
+// The output of `weft-top --once` for a page, and its exit status.
 std::pair<std::string, int> run_weft_top(const Address& address) {
   const std::string command =
       "no_proxy='*' " WEFT_TOOLS "/weft-top --once http://" + address.to_string() + " 2>&1";

@@ -99,7 +99,7 @@ FIBER_TEST_CASE("the sums of the workers are those of the runtime") {
   // The last of them may still be on its way out.
   while (runtime.stats().live > 1) weft::this_fiber::yield();
   RuntimeMetrics metrics;
-  // One that is late to its sleep finds it over, and sets no timer.
+  // A fiber that is late to its sleep finds it over, and sets no timer.
   const auto has_timed = [&] {
     return std::ranges::any_of(metrics.workers,
                                [](const auto& worker) { return worker.timers > 0; });

@@ -1,4 +1,4 @@
-// What the tasks of groups, loops and streams may ask of their pool.
+// The options that tasks of groups, loops and streams may give to their pool.
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -62,7 +62,7 @@ FIBER_TEST_CASE("tasks of a group may have options, which go with them into the 
   group.join();
   CHECK(order == std::vector<int>{1, 2});
   order.push_back(3);
-  // One that is dropped before its turn never ran, as the join says.
+  // A task that is dropped before its turn never ran, as the join says.
   std::stop_source stop;
   pool.pause();
   group.spawn({.stop = stop.get_token()}, [&] { order.push_back(4); });

@@ -150,7 +150,7 @@ class PoolModel {
       case OnFull::drop_oldest:
         if (queue_.empty() || !drop_for(op)) return refuse(op.id, "full");
         accept(op);
-        return admit();  // What was dropped may have been heavier.
+        return admit();  // The dropped task may have been heavier.
       case OnFull::block:
         return block(op);
     }
@@ -219,7 +219,7 @@ class PoolModel {
     }
     admit();
   }
-  // In their order; who waits for a place behind its key keeps no others waiting.
+  // In their order; a submitter that waits for a place behind its key keeps no others waiting.
   [[nodiscard]] std::deque<Op>::iterator next_blocked() {
     bool is_place_left = true;
     for (auto it = blocked_.begin(); it != blocked_.end(); ++it) {
@@ -241,7 +241,7 @@ class PoolModel {
 
   // --- Tasks run ---
 
-  // But for a pause. Who does not fit beside those that run keeps others waiting, too.
+  // But for a pause. A task that does not fit beside those that run keeps others waiting, too.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
     return next && running_.size() < limit_.value() &&
@@ -262,8 +262,8 @@ class PoolModel {
     }
     return true;
   }
-  // By the worker whose task has ended, or was cancelled and is dropped in its turn. What is queued
-  // already goes first.
+  // By the worker whose task has ended, or was cancelled and is dropped in its turn. A queued task
+  // goes first.
   void go_on_after_end() {
     grow();  // A task of the same key may be startable now.
     if (!start_one()) admit_from_worker();
@@ -315,7 +315,7 @@ class PoolModel {
       return other.id == op.target && other.act == Act::async;
     };
     if (auto* queued = queue_.find(is_it)) {
-      if (queued->cancelled) return;  // Over and done with, for who has the handle.
+      if (queued->cancelled) return;  // Over and done with, for the handle's owner.
       queued->cancelled = true;
       answer(op.target, "dropped");
       return answer(op.id, "true");
@@ -331,7 +331,7 @@ class PoolModel {
     if (it == blocked_.end()) return;
     blocked_.erase(it);
     refuse(id, "cancelled");
-    admit();  // Those behind one that was too heavy may fit.
+    admit();  // Tasks behind one that was too heavy may fit.
   }
 
   // --- Workers ---

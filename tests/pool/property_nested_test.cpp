@@ -99,7 +99,8 @@ class Tree {
     } else if (choice < 37) {
       resume(member);
     } else if (choice < 38) {
-      // What has its slots here, and waits for a parent's, begins although they are fewer by then.
+      // A task that has its slots here, and waits for a parent's, begins although they are fewer by
+      // then.
       if (!weighted_) resize(member, 1 + random.below(4));
     } else if (random.one_in(3)) {
       close(member, random.one_in(2) ? Close::drain : Close::discard);
@@ -123,7 +124,7 @@ class Tree {
     }
     while (!members_.empty()) members_.pop_back();  // Parents after their sub-pools.
   }
-  // What was done, and what is wrong with it; empty if nothing is.
+  // The operations up to the first error, and the error; empty if there is none.
   [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
@@ -314,7 +315,7 @@ class Tree {
     look_at_books(member, stats);
     if (member.has_sub_pools) return;
     expect(stats.blocked == member.blocked, "blocked is not so", member);
-    // Those that have left the queue, and have not begun, are busy.
+    // Tasks that have left the queue, and have not begun, are busy.
     expect(stats.blocked + stats.queued + stats.busy == member.waiting.size() + member.running,
            "queued is not so", member);
   }

@@ -171,7 +171,8 @@ FIBER_TEST_CASE("a limit ends the wait for room, and that of run_until for the r
   CHECK(free.async_until(1h, [] { return 2; }).get() == 2);
   CHECK(free.try_async([] { return 3; }).value.get() == 3);
   CHECK_THROWS_WITH((void)free.run_until(1h, [] { throw std::runtime_error("thrown"); }), "thrown");
-  // One that runs already is asked to stop, and runs on alone. The limit may pass before it runs.
+  // A task that runs already is asked to stop, and runs on alone. The limit may pass before it
+  // runs.
   std::atomic<bool> ran{false}, stopped{false};
   for (auto limit = 1ms; !ran.load(); limit *= 2) {
     CHECK_FALSE(free.run_until(limit, [&](const std::stop_token& token) {

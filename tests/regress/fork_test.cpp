@@ -152,7 +152,7 @@ TEST_CASE("the child of a fork sees no deadlock where there is none") {
 }
 
 TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
-  if (weft::test::kSanitized) return;  // What the others still do then is all reported.
+  if (weft::test::kSanitized) return;  // All that other threads still do then is reported.
   const weft::test::TestGuard guard("exit");
   CHECK(status_of_child([] {
           static Runtime runtime({.workers = 2});

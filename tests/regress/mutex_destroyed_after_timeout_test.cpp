@@ -18,7 +18,7 @@ using weft::test::kSlowdown;
 
 struct Shared {
   weft::Mutex mutex;
-  int left = 0;  // Under the mutex: who has not had it yet.
+  int left = 0;  // Under the mutex: callers that have not had it yet.
 };
 
 // Gives up some times before it gets the mutex; the last one destroys it at once. The others'

@@ -34,7 +34,7 @@ FIBER_TEST_CASE("a pool may be destroyed while submitters give up") {
       }));
     }
     const auto have_come = [&] {
-      const PoolStats stats = pool->stats();  // One reading: who gives up is not counted twice.
+      const PoolStats stats = pool->stats();  // One reading: no submitter is counted twice.
       return stats.blocked + stats.rejected == 4;
     };
     while (!have_come()) this_fiber::yield();

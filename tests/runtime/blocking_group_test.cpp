@@ -65,7 +65,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and o
   {
     BlockingGroup dead({.max_threads = 1});
     std::atomic<bool> hangs{false};
-    // One that is given up before it has begun is made anew.
+    // A call that is given up before it has begun is made anew.
     while (!hangs) {
       const auto hang = [&] {
         hangs = true;

@@ -1,5 +1,5 @@
 // Limits of a control group. Each case is a child in a group of its own; where no group can be
-// made, by who is not root for one, the case says so and tests nothing.
+// made, without root's rights, say, the case says so and tests nothing.
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -135,7 +135,7 @@ FIBER_TEST_CASE("a pinned fiber runs behind others that never end, and they behi
       yield();
     }
   });
-  // One that yields all the time does not keep the others out, either.
+  // A fiber that yields all the time does not keep the others out, either.
   others.go([&] {
     auto restless = weft::spawn(kPinned, [&] {
       while (!stop) yield();

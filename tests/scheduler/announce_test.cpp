@@ -1,5 +1,5 @@
-// What becomes ready while a worker sleeps is told to it at once, whichever way it comes, and runs
-// there while the fiber that made it ready computes, and calls nothing of weft's.
+// A sleeping worker is told at once of each fiber that becomes ready, whichever way it comes, and
+// runs it while the fiber that made it ready computes, and calls nothing of weft's.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>

@@ -96,8 +96,8 @@ class Crowd {
     });
   }
 
-  // After the last one has been added. Who has not begun waits since then, and turns count from
-  // then on.
+  // After the last one has been added. Fibers that have not begun wait since then, and turns count
+  // from then on.
   void complete() {
     complete_.store(Clock::now());
     one_has_had_enough();

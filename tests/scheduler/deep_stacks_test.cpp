@@ -1,4 +1,4 @@
-// What deep calls have left below fibers that are parked is given back while they are.
+// Pages that deep calls have left below parked fibers are given back while they are parked.
 #include <sys/mman.h>
 
 #include <algorithm>

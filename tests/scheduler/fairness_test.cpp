@@ -1,4 +1,4 @@
-// Bounded unfairness: who is ready runs, whatever the others do.
+// Bounded unfairness: a ready fiber runs, whatever the others do.
 #include <chrono>
 #include <thread>
 #include <vector>

@@ -251,7 +251,7 @@ TEST_CASE("of two queues that one waits longer where the oldest is older, beyond
   for (std::size_t i = 0; i < kCount; ++i) one.push_last(records[i]);
   other.set_time(1);
   for (std::size_t i = kCount; i + 1 < 2 * kCount; ++i) other.push_last(records[i]);
-  // Those in the ring are run soon, and are as old as may be.
+  // The fibers in the ring are run soon, and are as old as may be.
   CHECK(!one.waits_longer_than(other));
   other.push_last(records[2 * kCount - 1]);
   CHECK(!one.waits_longer_than(other));

@@ -1,4 +1,4 @@
-// What the monitor does for those who wait behind a fiber that keeps its worker.
+// The monitor's help for fibers that wait behind one that keeps its worker.
 #include <atomic>
 #include <chrono>
 #include <weft/detail/atomic.hpp>
@@ -31,7 +31,8 @@ void keep_other_workers(weft::Runtime& runtime, weft::WaitGroup& group,
 
 TEST_SUITE_BEGIN("scheduler/monitor");
 
-// Who computes goes on until it has been helped; so without help it hangs until the deadline.
+// A fiber that computes goes on until it has been helped; so without help it hangs until the
+// deadline.
 FIBER_TEST_CASE_WITH("while all workers compute, a spare one runs what is queued",
                      {.monitored = true}) {
   std::atomic<bool> done{false};

@@ -110,8 +110,8 @@ TEST_CASE("a worker that sleeps for good sees to the timer of one that computes"
   }
 }
 
-// What a worker says that has `queued` fibers, of which `computing`, itself included, compute. It
-// is asked once `is_ready`.
+// The search time of a worker that has `queued` fibers, while `computing` of all workers, itself
+// included, compute. It is asked once `is_ready`.
 std::int64_t search_time(weft::scheduler::EventSource& events, unsigned workers, unsigned computing,
                          unsigned queued, const std::function<bool()>& is_ready) {
   Scheduler scheduler(bare(workers), events);

@@ -249,8 +249,8 @@ TEST_CASE("a million timers fire once each and in the right tick") {
   CHECK(wheel.next_hint().is_never());
 }
 
-// As in the scheduler: one thread adds and cancels, another expires. What is claimed by the
-// clock and what is claimed by the canceller must add up.
+// As in the scheduler: one thread adds and cancels, another expires. The claims of the clock and
+// those of the canceller must add up.
 TEST_CASE("a timer that is cancelled while it fires has one winner") {
   weft::test::TestGuard guard("timers race");
   const int rounds = 20'000 / static_cast<int>(kSlowdown);

@@ -1,10 +1,9 @@
 // Of n runnable fibers of equal work none waits for more than 2 n + 64 runs of others in a worker's
 // queue, however many there are and whatever wakes them.
 //
-// What one fiber waits is counted in runs on the worker that it goes on on, from the moment at
-// which it certainly was ready. Workers are kept in step, as if they all had a processor of the
-// same speed: else one that the kernel holds up would hold up its fibers, while others run any
-// number.
+// A fiber's wait is counted in runs on the worker that it goes on on, from the moment at which it
+// certainly was ready. Workers are kept in step, as if they all had a processor of the same speed:
+// else one that the kernel holds up would hold up its fibers, while others run any number.
 #include <sys/socket.h>
 #include <unistd.h>
 

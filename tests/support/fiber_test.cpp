@@ -161,7 +161,8 @@ void TestGuard::give_up() noexcept {
 }
 
 std::size_t TestGuard::count_threads() {
-  // Not the entries of /proc/self/task: who lists them while one vanishes may miss another.
+  // Not the entries of /proc/self/task: a reader that lists them while one vanishes may miss
+  // another.
   std::ifstream status("/proc/self/status");
   const std::string label = "Threads:";
   for (std::string line; std::getline(status, line);) {

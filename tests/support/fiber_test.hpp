@@ -84,7 +84,7 @@ class TestGuard {
   [[nodiscard]] static std::size_t count_threads();
 
  private:
-  using Descriptors = std::map<int, std::string>;  // What each open descriptor refers to.
+  using Descriptors = std::map<int, std::string>;  // The target of each open descriptor.
 
   void keep_watch();
   [[noreturn]] void give_up() noexcept;

@@ -33,7 +33,7 @@ inline void await_parked(std::uint64_t count) {
 
 // Lets others run until so many fibers are parked for `reason`. From a fiber or a plain thread.
 // A fiber is seen as parked a little early, but not before it holds the lock of the row it waits
-// in: who comes to that row afterwards stands behind it.
+// in: a waiter that joins that list afterwards stands behind it.
 inline void await_parked(const Runtime& runtime, const std::string& reason, int count = 1) {
   while (parked_fibers(runtime, reason) < count) this_fiber::yield();
 }

@@ -30,7 +30,8 @@ TEST_CASE("a barrier may be made that expects nobody") {
   CHECK(completed == 0);
 }
 
-// A value moves from cell to cell: who runs ahead of the others, or lags, sees a wrong one.
+// A value moves from cell to cell: a fiber that runs ahead of the others, or lags, sees a wrong
+// one.
 THREAD_TEST_CASE("no phase begins before all have ended the one before") {
   constexpr int kCallers = 7;
   const int phases = 500 / static_cast<int>(kSlowdown);

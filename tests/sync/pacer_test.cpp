@@ -85,8 +85,8 @@ FIBER_TEST_CASE("nobody is let through while it is paused, whoever has slept eno
   CHECK_FALSE(pacer.is_paused());
   waiting.join();
   CHECK(through == 1);
-  // Paused while somebody sleeps: who wakes up waits on. On a busy machine the sleep may be over
-  // before the pause begins; then there is another one.
+  // Paused while somebody sleeps: a caller that wakes up waits on. On a busy machine the sleep may
+  // be over before the pause begins; then there is another one.
   Pacer slow(5ms);
   for (bool has_waited_on = false; !has_waited_on;) {
     slow.next();
@@ -146,7 +146,7 @@ THREAD_TEST_CASE("limits end a plain thread's wait for a turn, whatever it waits
   CHECK_FALSE(slow.next_until(token));
   context.cancel();
   CHECK_FALSE(first.join());
-  // It is paused; who has given up has not used the turn up.
+  // It is paused; a caller that has given up has not used the turn up.
   Pacer paused(1h);
   paused.pause();
   CHECK_FALSE(paused.next_for(1ms));

@@ -1,4 +1,4 @@
-// What a peer may ask for behind the handshake, which weft's own streams never do.
+// Requests of a peer behind the handshake, which weft's own streams never make.
 #include <fcntl.h>
 #include <openssl/ssl.h>
 #include <unistd.h>
