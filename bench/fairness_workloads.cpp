@@ -23,7 +23,7 @@ namespace weft::bench {
 
 namespace {
 
-// What a fiber has had. Each on a line of its own.
+// The turns that a fiber has had. Each on a cache line of its own.
 struct alignas(64) Turns {
   std::uint64_t count = 0;
   Clock::time_point last;
@@ -118,7 +118,7 @@ struct Permit {
   Semaphore semaphore{0};
 };
 
-// What the fibers of a run share.
+// The state that the fibers of a run share.
 struct Crowd {
   Crowd(Waiting waiting, std::size_t fibers)
       : how(waiting),
@@ -126,7 +126,7 @@ struct Crowd {
         permits(waiting == Waiting::thread ? fibers : 0),
         sockets(waiting == Waiting::socket ? fibers : 0) {}
 
-  // After all fibers have begun. Those that wait for a channel are parked there by then: the first
+  // After all fibers have begun. Fibers that wait for a channel are parked there by then: the first
   // of them would not have to wait, and have many turns, while the others come.
   void start() {
     started.store(true);

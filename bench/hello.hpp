@@ -9,8 +9,7 @@ namespace weft::bench {
 inline constexpr std::string_view kHello =
     "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n\r\nHello, World!";
 
-// Finds the ends of requests without a body: blank lines. What the lines before say is not looked
-// at.
+// Finds the ends of requests without a body: blank lines. The lines before them are not looked at.
 class RequestEnds {
  public:
   // How many requests end in `received`, which may begin and end inside of one.

@@ -1,4 +1,4 @@
-// What W11 and W13 are made of in every C++ program of the comparison, weft's and the rivals'.
+// The parts of W11 and W13 in every C++ program of the comparison, weft's and the rivals'.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a trace costs: two fibers that yield to each other, with the trace off and on in turns, so
+// The cost of a trace: two fibers that yield to each other, with the trace off and on in turns, so
 // that both meet the same disturbances; three events for each yield. Printed are the medians, and
 // what the fastest rounds tell, which a busy machine disturbs least.
 //

@@ -1,4 +1,4 @@
-// What an example can be asked for, and its run.
+// The options of an example, and its run.
 #pragma once
 
 #include <functional>
@@ -37,8 +37,8 @@ class CommandLine {
   void add_choice(const char* name, Number& value, const std::vector<Number>& choices,
                   const char* help);
   void add_flag(const char* name, bool& value, const char* help);
-  // What has been added has to be given, is the name of a file that exists, or is not given
-  // together with another.
+  // Such an option has to be given, is the name of a file that exists, or is not given together
+  // with another.
   void require(const char* name);
   void expect_file(const char* name);
   void exclude(const char* name, const char* other);

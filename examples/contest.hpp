@@ -15,7 +15,7 @@ struct Contender {
   std::string name;
   // Prints a line of JSON: {"metrics": {"peak_rss_bytes": ..., <metric>: ...}}.
   std::vector<std::string> command;
-  std::string metric;                // What is compared,
+  std::string metric;                // The metric compared,
   double factor = 1;                 // times this: nanoseconds for one task.
   std::vector<nlohmann::json> runs;  // The metrics of each measurement.
   std::string failure;               // The first one; the contender is out then.

@@ -1,6 +1,7 @@
-// Philosophers sit at a round table, with a fork between each two. Who is hungry needs both forks
-// beside the plate. If all took the left one first, each might hold one and wait for the other for
-// ever. Here everybody takes the fork with the lower number first, so no circle of waiting closes.
+// Philosophers sit at a round table, with a fork between each two. A hungry philosopher needs both
+// forks beside the plate. If all took the left one first, each might hold one and wait for the
+// other for ever. Here everybody takes the fork with the lower number first, so no circle of
+// waiting closes.
 //
 //   dining_philosophers --philosophers 5 --meals 10000
 #include <fmt/core.h>

@@ -36,7 +36,7 @@ class Call final : public grpc::ServerUnaryReactor {
  public:
   explicit Call(const jobs::Job& job) : job_(job) {}
 
-  // In a fiber of the pool. What takes its time, a database, say, parks here.
+  // In a fiber of the pool. A call that takes its time, to a database, say, parks here.
   void run() {
     const bool slept = weft::this_fiber::sleep_for(job_.milliseconds() * 1ms, stop_.get_token());
     Finish(slept ? grpc::Status::OK : grpc::Status(StatusCode::CANCELLED, "nobody waits any more"));

@@ -1,5 +1,6 @@
 // Prints the SHA-256 digests of all regular files below some folders, as `sha256sum` does, with a
-// bounded number of fibers at work. What cannot be read is reported, counted and passed over.
+// bounded number of fibers at work. Files that cannot be read are reported, counted and passed
+// over.
 //
 //   hash_tree /usr/include > digests && sha256sum --check --quiet digests
 #include <fmt/core.h>

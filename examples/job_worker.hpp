@@ -1,5 +1,6 @@
-// What workers that take jobs from a broker have in common: a FiberPool as the cap, and permits for
-// jobs that have been taken and not yet acknowledged, of which the broker is asked for no more.
+// The parts that workers which take jobs from a broker have in common: a FiberPool as the cap, and
+// permits for jobs that have been taken and not yet acknowledged, of which the broker is asked for
+// no more.
 #pragma once
 
 #include <fcntl.h>

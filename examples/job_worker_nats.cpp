@@ -1,6 +1,6 @@
-// Jobs from a NATS JetStream work queue. Several of these, on any machines, share the work. Who
-// ends without a word has its jobs handed to the others once they have waited long enough, so a job
-// is done at least once; one that fails again and again goes to the stream "DEAD".
+// Jobs from a NATS JetStream work queue. Several of these, on any machines, share the work. The
+// jobs of a worker that ends without a word are handed to the others once they have waited long
+// enough, so a job is done at least once; one that fails again and again goes to the stream "DEAD".
 //
 //   nats-server -js &
 //   job_worker_nats --broker nats://127.0.0.1:4222 --enqueue 1000

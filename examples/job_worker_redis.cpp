@@ -1,6 +1,7 @@
 // Jobs from a Redis stream. Several of these, on any machines, share the work: a consumer group
-// hands each job to one of them. Who ends without a word has its jobs taken over by the others, so
-// a job is done at least once; one that fails again and again goes to the stream "jobs:dead".
+// hands each job to one of them. The jobs of a worker that ends without a word are taken over by
+// the others, so a job is done at least once; one that fails again and again goes to the stream
+// "jobs:dead".
 //
 //   redis-server --port 0 --unixsocket /tmp/redis.sock &
 //   job_worker_redis --broker /tmp/redis.sock --enqueue 1000

@@ -12,7 +12,7 @@
 
 #include "postgres_session.hpp"
 
-// A channel of sessions, empty ones at first, is a pool with a cap: who finds none waits.
+// A channel of sessions, empty ones at first, is a pool with a cap: a caller that finds none waits.
 class PostgresPool {
  public:
   // Each new session is asked `first`, in one round trip, and so in one transaction.
@@ -21,7 +21,7 @@ class PostgresPool {
     for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
   }
 
-  // What `use` returns, which is called with a session that nobody else has.
+  // The result of `use`, which is called with a session that nobody else has.
   template <class Use>
   auto with_session(const weft::Until& until, Use use) {
     std::optional<std::unique_ptr<PostgresSession>> session;

@@ -15,7 +15,7 @@
 #include <weft/error.hpp>
 #include <weft/io.hpp>
 
-// What the server says, or that it does not answer in time.
+// The server's message, or that it does not answer in time.
 struct PostgresError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

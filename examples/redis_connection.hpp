@@ -77,7 +77,7 @@ class RedisConnection {
     Reply reply;  // Empty: there will be none.
   };
 
-  // A fiber of its own: who asks waits for the answer alone, and no longer than its limit.
+  // A fiber of its own: a caller waits for the answer alone, and no longer than its limit.
   void write_questions() {
     for (;;) {
       unsent_.wait();
@@ -94,7 +94,7 @@ class RedisConnection {
     }
   }
 
-  // What went wrong; empty: nothing.
+  // Returns the error; empty: none.
   std::string write_some(int& done) {
     const std::lock_guard lock(mutex_);
     if (!lost_.empty()) return lost_;

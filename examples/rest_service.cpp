@@ -95,7 +95,7 @@ class Service {
     return router;
   }
   void count(int status) { ++answers_[static_cast<std::size_t>(status / 100) % answers_.size()]; }
-  const weft::http::Server* server = nullptr;  // Whose metrics are shown.
+  const weft::http::Server* server = nullptr;  // Its metrics are shown.
 
  private:
   void add(Request& request, Response& response) {

@@ -98,7 +98,7 @@ int main(int argc, char** argv) {
   std::string listen = "127.0.0.1:8080";
   line.add("--listen", listen, "address and port; port 0 lets the system choose");
   return line.run(argc, argv, [&] {
-    // Beast has buffers on the stack. What is not used of it costs nothing.
+    // Beast has buffers on the stack. Stack that is not used costs nothing.
     return weft::run({.stack_size = 256 * 1024}, [&] { return serve(listen); });
   });
 }

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     begin = end + 1;
   }
   (void)weft::http::accepts_gzip(headers);
-  // What is refused by name stays so, whatever else is allowed.
+  // A coding that is refused by name stays so, whatever else is allowed.
   headers.push_back({"Accept-Encoding", "gzip;q=0"});
   require(!weft::http::accepts_gzip(headers));
   headers.push_back({"accept-encoding", "gzip, identity;q=0"});

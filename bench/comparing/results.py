@@ -4,7 +4,7 @@ import statistics
 
 from comparing.rows import ALL_ROWS, UNPOOLED
 
-SERVERS = ("epoll", "go_fasthttp")  # What weft's servers are to be compared with.
+SERVERS = ("epoll", "go_fasthttp")  # The servers to compare weft's with.
 
 
 def summary(values):

@@ -3,7 +3,7 @@
 import sys
 from typing import NamedTuple
 
-# What a row measures if it is about pools; a row may ask for others.
+# The subjects of a row about pools; a row may ask for others.
 POOLS = (
     *("fiber_pool", "bare"),
     *("goroutines", "channel", "ants", "gammazero", "tunny", "pond", "conc"),

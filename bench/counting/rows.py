@@ -46,8 +46,8 @@ def forks(scale):
     return a - 1
 
 
-# What rows have in common. A record is written where the worker's last one ended, a queue is an
-# array with two counters, a lock is one exchange and one store.
+# The parts that rows have in common. A record is written where the worker's last one ended, a queue
+# is an array with two counters, a lock is one exchange and one store.
 SPAWN = (
     ("the closure into a record from the worker's free list", 12),
     ("into the queue: is there room, a slot, the end moved", 8),

@@ -72,7 +72,7 @@ class Weft(ConanFile):
         toolchain = MesonToolchain(self)
         for part in ("tests", "bench", "examples"):
             toolchain.project_options[part] = False
-        # What is not asked for is left out, even where the system has what it needs.
+        # A part that is not asked for is left out, even where the system has what it needs.
         toolchain.project_options["probes"] = "disabled"
         for part, wanted in (("http", self.options.http), ("tls", self.options.tls), ("dns", self.options.dns),
                              ("zlib", self.options.get_safe("gzip"))):

@@ -1,7 +1,7 @@
-// What tools/mutants/schemata.py puts into a copy of the source: each place does as before, unless
-// it is the one that WEFT_MUTANT names.
+// The header that tools/mutants/schemata.py puts into a copy of the source: each place does as
+// before, unless it is the one that WEFT_MUTANT names.
 #pragma once
-#pragma GCC system_header  // What a comparison by templates warns of is not the source's fault.
+#pragma GCC system_header  // The templates' comparisons cause warnings that the source does not.
 
 #include <type_traits>
 

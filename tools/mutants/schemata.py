@@ -1,10 +1,10 @@
 """One build that holds every fault which can be chosen at run time.
 
 The tracked files are copied into a folder, and each place is rewritten there so that it does as
-before unless WEFT_MUTANT is its number (mutant.hpp has the operators). What the compiler refuses in
-that form is left as it was, and can be tried only by compiling. Then each test program runs once
-without a fault and writes down which places its cases reach, so that a fault need only be shown to
-cases for which it makes a difference.
+before unless WEFT_MUTANT is its number (mutant.hpp has the operators). A place that the compiler
+refuses in that form is left as it was, and can be tried only by compiling. Then each test program
+runs once without a fault and writes down which places its cases reach, so that a fault need only be
+shown to cases for which it makes a difference.
 """
 
 import collections
@@ -22,7 +22,7 @@ MOST = 65536  # As mutant.hpp has it.
 INCLUDE = '#include "base/mutant.hpp"\n#pragma GCC system_header\n#line 1\n'
 COMPARISONS = {"<=": ("<", "l", ">"), ">=": ("<", "g", ">"), "<": ("<", "s", ">"),
                "==": ("==", "=", "=="), "!=": ("==", "!", "==")}
-# What the copy has besides, and what is changed there so that it is built.
+# Files that the copy has besides, and changes there so that they are built.
 ADDED = ("base/mutant.hpp", "base/mutant.cpp", "tests/support/mutant_cases.cpp")
 AMENDED = {
     "base/meson.build": ("'error.cpp',", "'error.cpp', 'mutant.cpp',"),
@@ -38,7 +38,7 @@ PLAIN = Way("build-check/gcc", "g++", ("-Dcpp_args=-D_GLIBCXX_ASSERTIONS",))
 SANITIZED = Way("build-check/asan", "clang++", (
     "-Db_sanitize=address,undefined", "-Db_lundef=false", "-Doptimization=1", "-Ddebug=false",
     "-Db_ndebug=false",
-    # What is compared is bound to references, of packed members too.
+    # Compared values are bound to references, those of packed members too.
     "-Dcpp_args=-D_GLIBCXX_ASSERTIONS -gline-tables-only -fno-sanitize=alignment"))
 
 

@@ -21,7 +21,7 @@ EXPLAINED = """What each text says, or that of its class or header:
 - **Whether it parks.** A call that parks keeps the fiber waiting, or blocks the plain thread.
 - **What it throws.** `noexcept` functions throw nothing. Any other one may throw `std::bad_alloc` where it
   needs memory, and what the program's own types and callables throw; what else it throws, it says.
-- **What it synchronizes with.** What is not said to synchronize does not.
+- **What it synchronizes with.** Calls that are not said to synchronize do not.
 """
 
 FACTS = {
@@ -37,8 +37,8 @@ FACTS = {
     "what it throws": r"plain value|[Tt]hrow|exception",
     "what it synchronizes with": r"plain value|[Ss]ynchroni[sz]e",
 }
-# What is around a function has to speak of all calls: that somebody waits, or that a task may throw, is
-# not said of each.
+# The text around a function has to speak of all calls: that somebody waits, or that a task may throw,
+# is not said of each.
 OF_ALL = {
     "whether it parks": r"plain value|\b([Cc]alls?|[Tt]hey|[Aa]ll|[Nn]either|[Nn]or|[Nn]one|only [\w ]+)\b[^.;:]*"
                         r"\b(parks?|blocks?)\b|\bparks\b",

@@ -34,7 +34,7 @@ class Links:
             for name in (item.qualified, item.qualified.removeprefix("weft::"),
                          f"{owner}::{item.name}"):
                 self.places.setdefault(name, where)
-            # What several namespaces have, as Options, is no name by itself.
+            # A name that several namespaces have, as Options, is no name by itself.
             if item.scope == "weft" or item.kind in ("class", "enum"):
                 if self.places.setdefault(item.name, where) != where and item.scope != "weft":
                     self.ambiguous.add(item.name)

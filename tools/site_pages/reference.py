@@ -1,7 +1,7 @@
 """The public interface as the headers have it: read by libclang, comments and all.
 
 A declaration is public if a program may name it: in namespace weft and below, not in a namespace
-`detail`, not private. What stands above it in the header is its description; where several
+`detail`, not private. The comment above it in the header is its description; where several
 functions of a name follow each other and the later ones have no comment, they share that of the
 first.
 """

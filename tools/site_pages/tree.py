@@ -42,7 +42,7 @@ class Tree:
                 continue
             text = path.read_text()
             self.titles[name] = re.search(r"^# (.*)$", text, re.MULTILINE).group(1)
-            # What a test is told about a block is no word of the language.
+            # A note to a test about a block is no word of the language.
             text = re.sub(r"^```cpp .*$", "```cpp", text, flags=re.MULTILINE)
             self.put(name, self.with_links(text, source, name))
 

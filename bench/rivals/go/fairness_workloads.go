@@ -192,7 +192,7 @@ func fairTurns(goroutines int, how waiting) func(request) (metrics, error) {
 			runtime.Gosched()
 		}
 		started.Store(true)
-		// Those that wait for a channel are parked there before the first value is sent.
+		// Goroutines that wait for a channel are parked there before the first value is sent.
 		if how != byYield && how != byTimer {
 			time.Sleep(10 * fairSleep)
 		}

@@ -4,7 +4,7 @@
 #   vcpkg install 'weft[http,tls]' --overlay-ports=packaging/vcpkg
 get_filename_component(SOURCE_PATH "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 
-# What is not asked for is left out, even where the system has what it needs.
+# A part that is not asked for is left out, even where the system has what it needs.
 set(options -Dtests=false -Dbench=false -Dexamples=false -Dprobes=disabled)
 foreach(part IN ITEMS http zlib tls dns)
   set(feature ${part})
