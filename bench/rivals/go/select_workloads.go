@@ -91,12 +91,15 @@ func deadlinesMet(r request) (metrics, error) {
 	const patience = 100 * time.Second
 	pending := r.count(100_000)
 	gate := make(chan int)
-	var waiting sync.WaitGroup
+	var begun, waiting sync.WaitGroup
+	begun.Add(pending)
 	for i := range pending {
 		waiting.Go(func() {
+			begun.Done()
 			receiveFor(gate, stoppedTimer(), time.Duration(1000+i%1000)*time.Second)
 		})
 	}
+	begun.Wait()
 	var sum, wanted int64
 	perTrip := perUnit(r.count(1_000_000)/2, func(trips int) {
 		ping, pong := make(chan int), make(chan int)
