@@ -191,6 +191,7 @@ class Worker {
     std::uint32_t head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
+    std::int64_t processor_time = 0;  // Of its thread, once it has seemed to be stuck.
   };
 
   // worker.cpp: from fiber to fiber.
@@ -256,7 +257,9 @@ class Worker {
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
   [[nodiscard]] std::size_t steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
   void visit_others(std::int64_t now) noexcept;
-  void relieve(Worker& victim, Look& look, std::int64_t now) noexcept;
+  void visit(Worker& other, Look& look, std::int64_t now) noexcept;
+  [[nodiscard]] bool is_stuck(const Worker& other, Look& look, std::int64_t now) const noexcept;
+  void relieve(Worker& victim, std::int64_t wanted) noexcept;
   [[nodiscard]] Look look_at(const Worker& victim, std::int64_t now) const noexcept;
 
   // Read and written by others too.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/shake.hpp"
+#include "base/thread.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
@@ -30,6 +31,10 @@ constexpr std::uint32_t kVisited = 4;
 // takes none over that have their turn within this time, and no more than so many.
 constexpr std::int64_t kWorthVisiting = 50'000;
 constexpr std::int64_t kMostRelieved = 1024;
+// A fiber that has used so much of a processor since it was seen to run for long still computes.
+constexpr std::int64_t kComputes = 100'000;
+// It takes 5 us to ask the kernel what a thread waits for, so that is done no more often.
+constexpr std::int64_t kAskPeriod = 2'000'000;
 
 void spin_between_looks() noexcept {
   for (int i = 0; i < 16; ++i) detail::pause_cpu();
@@ -38,8 +43,10 @@ void spin_between_looks() noexcept {
 }  // namespace
 
 Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexcept {
-  return {now, victim.queue_.ring_head_hint(), victim.counters_.switches.get(),
-          victim.queue_.next_hint()};
+  return {.time = now,
+          .head = victim.queue_.ring_head_hint(),
+          .switches = victim.counters_.switches.get(),
+          .next = victim.queue_.next_hint()};
 }
 
 // As a searcher, whose queue is empty. How many fibers it took.
@@ -78,31 +85,47 @@ void Worker::visit_others(std::int64_t now) noexcept {
   std::uint32_t next = random_.below(count);
   for (std::uint32_t i = 0; i < std::min(count, kVisited); ++i) {
     Worker& other = *workers[next];
-    if (&other != this) {
-      if (other.timers_.due_hint(now - kOverdue)) (void)run_timers(other.timers_, now);
-      relieve(other, looks_[next], now);
-    }
+    if (&other != this) visit(other, looks_[next], now);
     next = next + 1 == count ? 0 : next + 1;
   }
 }
 
-// Takes fibers from a worker that is stuck in one, or that has many more, and needs long for them;
-// not if they are newer than those that wait here.
-void Worker::relieve(Worker& victim, Look& look, std::int64_t now) noexcept {
-  const Look before = std::exchange(look, look_at(victim, now));
-  if (!victim.queue_.is_open() || victim.queue_.empty_hint()) return;
+// Whether what waits at another worker, which has run the same fiber since `look`, should not wait
+// for its owner: the queue here is done by the next look, or that fiber computes or is blocked. A
+// thread that merely waits for a processor will be given its share of them by the kernel.
+bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const noexcept {
+  if (now - look.time < kVisitPeriod) return false;
+  if (queue_.size_hint() < allotted_) return true;
+  const std::int64_t used = other.processor_time();
+  if (look.processor_time == 0) look.processor_time = used;
+  if (used - look.processor_time >= kComputes) return true;
+  if (now - look.time < kAskPeriod) return false;
+  look.time = now;
+  return !base::is_runnable(other.thread_number());
+}
+
+// Sees to a worker that is stuck, timers included, and takes fibers from one that has many more and
+// needs long for them; not if they are newer than those that wait here.
+void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
+  const Look before = look;
+  const auto run = static_cast<std::int64_t>(other.counters_.switches.get() - before.switches);
+  const bool stuck = run == 0 && is_stuck(other, look, now);
+  if (run != 0) look = look_at(other, now);
+  if (stuck && other.timers_.due_hint(now - kOverdue)) (void)run_timers(other.timers_, now);
+  if (!other.queue_.is_open() || other.queue_.empty_hint()) return;
   const auto mine = static_cast<std::int64_t>(queue_.size_hint());
-  const auto theirs = static_cast<std::int64_t>(victim.queue_.size_hint());
-  const auto run = static_cast<std::int64_t>(look.switches - before.switches);
-  const std::int64_t elapsed = now - before.time;
-  std::int64_t wanted = (theirs - mine) / 2;
-  if (run == 0) {
-    if (elapsed < kVisitPeriod) return;
-    (void)queue_.steal_next(victim.queue_);
-    wanted = (theirs + 1) / 2;
-  } else if (theirs * elapsed < run * kWorthVisiting || queue_.waits_longer_than(victim.queue_)) {
-    return;
+  const auto theirs = static_cast<std::int64_t>(other.queue_.size_hint());
+  if (stuck) {
+    (void)queue_.steal_next(other.queue_);
+    relieve(other, (theirs + 1) / 2);
+  } else if (theirs * (now - before.time) >= run * kWorthVisiting &&
+             !queue_.waits_longer_than(other.queue_)) {
+    relieve(other, (theirs - mine) / 2);
   }
+}
+
+// Takes `wanted` fibers, as far as that is no more than can be taken at a time.
+void Worker::relieve(Worker& victim, std::int64_t wanted) noexcept {
   if (wanted <= 0) return;
   wanted = std::min(wanted, kMostRelieved);
   auto taken = static_cast<std::int64_t>(

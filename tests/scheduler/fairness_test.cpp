@@ -1,5 +1,6 @@
 // Bounded unfairness: a ready fiber runs, whatever the others do.
 #include <chrono>
+#include <semaphore>
 #include <thread>
 #include <vector>
 #include <weft/channel.hpp>
@@ -203,6 +204,45 @@ FIBER_TEST_CASE_WITH(
   while (!done) weft::detail::pause_cpu();
   yielding.join();
   waiting.join();
+}
+
+// A crowd that yields on both of two workers, until `keep_a_worker` has ended: that is for each of
+// the crowd to have had a turn since, and to be told by `end`.
+template <class Keep, class End>
+void run_all_behind_one(Keep keep_a_worker, End end) {
+  constexpr int kCrowd = 500;  // More than a worker gets through between two looks.
+  std::atomic<int> begun{0};
+  std::atomic<bool> is_kept{false};
+  std::atomic<int> ran{0};
+  std::vector<weft::JoinHandle<void>> crowd;
+  for (int i = 0; i < kCrowd; ++i) {
+    crowd.push_back(weft::spawn([&] {
+      begun.fetch_add(1);
+      while (!is_kept) weft::this_fiber::yield();
+      if (ran.fetch_add(1) + 1 == kCrowd) end();
+      while (ran.load() < kCrowd) weft::this_fiber::yield();
+    }));
+  }
+  while (begun.load() < kCrowd) weft::this_fiber::yield();
+  is_kept = true;
+  keep_a_worker();
+  CHECK(ran.load() == kCrowd);
+}
+
+FIBER_TEST_CASE_WITH("all behind a fiber that computes are run by a worker that has many, too",
+                     {.workers = {2}, .options = {.monitor = false}}) {
+  std::atomic<bool> over{false};
+  run_all_behind_one(
+      [&] {
+        while (!over) weft::detail::pause_cpu();
+      },
+      [&] { over = true; });
+}
+
+FIBER_TEST_CASE_WITH("all behind a fiber that is blocked are run by a worker that has many, too",
+                     {.workers = {2}, .options = {.monitor = false}}) {
+  std::binary_semaphore over{0};
+  run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
 }
 
 FIBER_TEST_CASE_WITH("thousands that a long-running fiber has spawned are run by others",
