@@ -23,13 +23,19 @@ bool Connection::wait_for_bytes() noexcept {
   } catch (const std::exception&) {
     return false;
   }
-  const io::IoUse use(stream_.socket().handle());
-  if (use) {
-    use->read().add_watch(*this);
+  if (io::IoDirection* const direction = reading()) {
+    direction->add_watch(*this);
   } else {
-    detail::wake(fiber_);  // Closed meanwhile: the fiber will see.
+    detail::wake(fiber_);  // The fiber will see that there is no socket.
   }
   return true;
+}
+
+// Closed or not, the direction is there as long as the stream has its socket, which a conversation
+// may have taken: then null.
+io::IoDirection* Connection::reading() noexcept {
+  io::IoHandle* const handle = stream_.socket().handle();
+  return handle == nullptr ? nullptr : &handle->read();
 }
 
 detail::Waker Connection::start_fiber(IoWatch& watch) noexcept {
@@ -51,11 +57,8 @@ void Connection::serve() noexcept {
 }
 
 SessionEnd Connection::serve_bytes() {
-  {
-    const io::IoUse use(stream_.socket().handle());
-    // The watch has taken the edge, so whether there are bytes has to be asked.
-    if (use) use->read().set_drained(false);
-  }
+  // The watch has taken the edge, so whether there are bytes has to be asked.
+  if (io::IoDirection* const direction = reading()) direction->set_drained(false);
   SessionEnd end = shake_hands();
   if (end == SessionEnd::over) return end;
   if (conversation_ != nullptr) return converse(false);
@@ -119,8 +122,8 @@ bool Connection::must_end() const noexcept {
 
 bool Connection::may_have_bytes() noexcept {
   if (layer_ != nullptr && layer_->may_have_read_ahead()) return true;
-  const io::IoUse use(stream_.socket().handle());
-  return !use || use->read().worth_trying();
+  io::IoDirection* const direction = reading();
+  return direction == nullptr || direction->worth_trying();
 }
 
 net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadline) {

@@ -17,6 +17,10 @@
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
+namespace weft::io {
+class IoDirection;
+}
+
 namespace weft::http {
 
 class ServerCore;
@@ -83,6 +87,7 @@ class Connection : private detail::IoWatch {
  private:
   friend class Registry;
   static detail::Waker start_fiber(IoWatch& watch) noexcept;
+  [[nodiscard]] io::IoDirection* reading() noexcept;
   void serve() noexcept;
   [[nodiscard]] SessionEnd serve_bytes();
   [[nodiscard]] SessionEnd shake_hands();
