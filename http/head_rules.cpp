@@ -12,17 +12,26 @@ namespace weft::http {
 
 namespace {
 
-constexpr std::array<bool, 256> make_token_table() {
-  std::array<bool, 256> table{};
+// Whether a byte is among digits, letters, and `others`.
+using ByteTable = std::array<bool, 256>;
+
+constexpr ByteTable make_table(std::string_view others) {
+  ByteTable table{};
   for (unsigned c = '0'; c <= '9'; ++c) table[c] = true;
   for (unsigned c = 'a'; c <= 'z'; ++c) table[c] = table[c - 'a' + 'A'] = true;
-  for (const char c : std::string_view("!#$%&'*+-.^_`|~")) {
-    table[static_cast<unsigned char>(c)] = true;
-  }
+  for (const char c : others) table[static_cast<unsigned char>(c)] = true;
   return table;
 }
 
-constexpr std::array<bool, 256> kTokenTable = make_token_table();
+constexpr ByteTable kTokenTable = make_table("!#$%&'*+-.^_`|~");
+// A name or an address, and perhaps a port: no blanks, slashes, at signs, or what else a URL would
+// take for the end of it.
+constexpr ByteTable kHostTable = make_table("-._~!$&'()*+;=:[]%");
+
+bool all_in(const ByteTable& table, std::string_view text) noexcept {
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return table[static_cast<unsigned char>(c)]; });
+}
 
 // The length of a body, which must be said once.
 struct BodyHeaders {
@@ -43,14 +52,7 @@ void note_connection(std::string_view value, Head& head) noexcept {
   if (head.minor_version == 0 && list_has(value, "keep-alive")) head.keep_alive = true;
 }
 
-// A name or an address, and perhaps a port: no blanks, slashes, at signs, or what else a URL would
-// take for the end of it.
-bool is_host(std::string_view text) noexcept {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("-._~!$&'()*+;=:[]%").find(c) != std::string_view::npos;
-  });
-}
+bool is_host(std::string_view text) noexcept { return all_in(kHostTable, text); }
 
 // `host` becomes that of a target that has one, which counts instead of the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
@@ -97,13 +99,7 @@ int check_coding(std::string_view coding) noexcept {
 
 }  // namespace
 
-bool is_token(std::string_view text) noexcept {
-  if (text.empty()) return false;
-  for (const char c : text) {
-    if (!kTokenTable[static_cast<unsigned char>(c)]) return false;
-  }
-  return true;
-}
+bool is_token(std::string_view text) noexcept { return !text.empty() && all_in(kTokenTable, text); }
 
 int check_request_line(std::string_view line, Head& head) noexcept {
   const std::size_t first = line.find(' ');
