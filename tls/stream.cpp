@@ -87,7 +87,8 @@ std::error_code StreamState::prepare() {
 template <class Call>
 StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
   const std::lock_guard guard(ssl_mutex_);
-  ERR_clear_error();
+  // Clearing goes through all places of the queue, whether they are used or not.
+  if (ERR_peek_error() != 0) ERR_clear_error();
   const int outcome = call();
   if (outcome > 0) return Needs::nothing;
   switch (SSL_get_error(ssl_.get(), outcome)) {
@@ -128,9 +129,11 @@ std::error_code StreamState::flush(const Until& until) {
 
 // With write_mutex_.
 std::error_code StreamState::send_unsent(const Until& until) {
-  for (;;) {
+  for (net::Result<std::size_t> sent;;) {
     {
       const std::lock_guard guard(ssl_mutex_);
+      sending_.erase(0, sent.value);
+      if (sent.error) return sent.error;
       if (sending_.empty())
         sending_.swap(wire_.out);  // Both keep their memory, for the next record.
       if (sending_.empty()) {
@@ -139,12 +142,7 @@ std::error_code StreamState::send_unsent(const Until& until) {
         return {};
       }
     }
-    const auto [done, error] = stream_.write_all(std::as_bytes(std::span(sending_)), until);
-    {
-      const std::lock_guard guard(ssl_mutex_);
-      sending_.erase(0, done);
-    }
-    if (error) return error;
+    sent = stream_.write_all(std::as_bytes(std::span(sending_)), until);
   }
 }
 
@@ -233,10 +231,10 @@ net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, con
       if (needs == Needs::nothing) return {.value = count};
       if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
       if (needs == Needs::failure) return {.error = failure};
+      // A reader does not wait until something is sent: the peer may first want to be read.
+      const std::error_code unsent = flush(Deadline::past());
+      if (unsent && !is_early_end(unsent)) return {.error = unsent};
     }
-    // A reader does not wait until something is sent: the peer may first want to be read.
-    const std::error_code unsent = flush(Deadline::past());
-    if (unsent && !is_early_end(unsent)) return {.error = unsent};
     if (const auto error = receive(until)) return {.error = error};
   }
 }
@@ -246,11 +244,12 @@ bool StreamState::has_read_ahead() const noexcept {
   return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
 }
 
-// OpenSSL, asked now, would say that it needs bytes; it takes about as long as to decrypt some.
+// OpenSSL, asked now, would say that it needs bytes; it takes about as long as to decrypt some. And
+// nothing waits to be sent.
 bool StreamState::knows_of_nothing() const noexcept {
   const std::lock_guard guard(ssl_mutex_);
-  return !failed_ && !wire_.in_ended && wire_.unread() == 0 && SSL_has_pending(ssl_.get()) == 0 &&
-         SSL_get_shutdown(ssl_.get()) == 0;
+  return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&
+         sending_.empty() && SSL_has_pending(ssl_.get()) == 0 && SSL_get_shutdown(ssl_.get()) == 0;
 }
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
