@@ -33,6 +33,8 @@ constexpr std::int64_t kWorthVisiting = 50'000;
 constexpr std::int64_t kMostRelieved = 1024;
 // A fiber that has used so much of a processor since it was seen to run for long still computes.
 constexpr std::int64_t kComputes = 100'000;
+// A timer that its owner has not got to for so long is run by anybody who visits.
+constexpr std::int64_t kLongOverdue = 2'000'000;
 // It takes 5 us to ask the kernel what a thread waits for, so that is done no more often.
 constexpr std::int64_t kAskPeriod = 2'000'000;
 
@@ -104,14 +106,15 @@ bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const n
   return !base::is_runnable(other.thread_number());
 }
 
-// Sees to a worker that is stuck, timers included, and takes fibers from one that has many more and
-// needs long for them; not if they are newer than those that wait here.
+// Runs overdue timers of a worker, and takes fibers from one that is stuck, or that has many more
+// and needs long for them; not if they are newer than those that wait here.
 void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
   const Look before = look;
   const auto run = static_cast<std::int64_t>(other.counters_.switches.get() - before.switches);
   const bool stuck = run == 0 && is_stuck(other, look, now);
   if (run != 0) look = look_at(other, now);
-  if (stuck && other.timers_.due_hint(now - kOverdue)) (void)run_timers(other.timers_, now);
+  const std::int64_t overdue = stuck ? kOverdue : kLongOverdue;
+  if (other.timers_.due_hint(now - overdue)) (void)run_timers(other.timers_, now);
   if (!other.queue_.is_open() || other.queue_.empty_hint()) return;
   const auto mine = static_cast<std::int64_t>(queue_.size_hint());
   const auto theirs = static_cast<std::int64_t>(other.queue_.size_hint());
