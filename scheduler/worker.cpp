@@ -385,8 +385,7 @@ void Worker::run_fibers(void* stack) {
 }
 
 void Worker::unpark() noexcept {
-  // A worker that delivers events is on its way out of the event source.
-  if (parker_.unpark() && current_worker() != this) scheduler_.events().interrupt();
+  if (parker_.unpark()) scheduler_.events().interrupt();
 }
 
 void Worker::unpark_for_work() noexcept {

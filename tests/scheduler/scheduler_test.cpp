@@ -81,38 +81,6 @@ class HeldInterrupts : public weft::scheduler::EventSource {
   std::atomic<bool> has_sleeper_{false};
 };
 
-// Wakes `asleep` when a worker sleeps in it, once. Counts the interrupts that workers make.
-class WakesOne : public weft::scheduler::EventSource {
- public:
-  WakesOne() { (void)begin_watch(); }
-
-  [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override {
-    if (deadline == Deadline::past()) return 0;
-    if (const auto waker = std::exchange(asleep, {})) {
-      weft::detail::wake(waker);
-      return 1;
-    }
-    std::unique_lock lock(mutex_);
-    while (!interrupted_ && !deadline.passed()) changed_.wait_for(lock, 1ms);
-    interrupted_ = false;
-    return 0;
-  }
-  void interrupt() noexcept override {
-    if (weft::scheduler::current_worker() != nullptr) ++interrupts_by_workers;
-    const std::lock_guard lock(mutex_);
-    interrupted_ = true;
-    changed_.notify_all();
-  }
-
-  weft::detail::Waker asleep;
-  unsigned interrupts_by_workers = 0;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool interrupted_ = false;
-};
-
 [[nodiscard]] bool is_registered(const Scheduler* scheduler) {
   bool found = false;
   const auto compare = [&](Scheduler& other) { found = found || &other == scheduler; };
@@ -140,22 +108,6 @@ TEST_CASE("a worker that sleeps for good sees to the timer of one that computes"
     scheduler.spawn(weft::detail::Task(compute), {}, nullptr);
     scheduler.retire();
   }
-}
-
-TEST_CASE("a worker that is woken by events does not interrupt itself") {
-  const TestGuard guard("a worker that is woken by events does not interrupt itself");
-  WakesOne events;
-  Scheduler scheduler(bare(1), events);
-  bool went_on = false;
-  const auto wait = [&] {
-    events.asleep = weft::detail::current();
-    weft::detail::park({[](void*) noexcept {}, nullptr}, weft::detail::WaitReason::readable);
-    went_on = true;
-  };
-  scheduler.spawn(weft::detail::Task(wait), {}, nullptr);
-  scheduler.retire();
-  CHECK(went_on);
-  CHECK(events.interrupts_by_workers == 0);
 }
 
 // The search time of a worker that has `queued` fibers, while `computing` of all workers, itself
