@@ -182,7 +182,8 @@ class Worker {
   // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
   // into step with a program's own period.
   static constexpr std::uint32_t kMostDecisions = 61;
-  // Nanoseconds. A timer that its worker has not looked at for so long is anybody's.
+  // Nanoseconds. A timer that its worker has not looked at for so long is any idle worker's; a busy
+  // one takes it from a stuck worker only, and from others later: see visit().
   static constexpr std::int64_t kOverdue = 500'000;
 
   // A worker's memory of another, to tell work that waits from work that is being done.
