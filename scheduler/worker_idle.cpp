@@ -16,8 +16,9 @@
 #include "scheduler/worker.hpp"
 
 extern "C" {
+static constinit const weft::detail::Turn never_over;
 __thread weft::scheduler::Worker* weft_current_worker = nullptr;
-__thread weft::detail::Turn* weft_current_turn = nullptr;
+__thread const weft::detail::Turn* weft_current_turn = &never_over;
 }
 
 namespace weft::scheduler {
@@ -39,10 +40,10 @@ using fibers::Stack;
 }  // namespace weft::scheduler
 
 #if !defined(__x86_64__)
-[[gnu::noinline]] weft::detail::Turn* weft::detail::current_turn() noexcept {
-  Turn* turn = weft_current_turn;
+[[gnu::noinline]] bool weft::detail::is_turn_over() noexcept {
+  const Turn* turn = weft_current_turn;
   asm volatile("" : "+r"(turn) : : "memory");
-  return turn;
+  return turn->over.load(relaxed);
 }
 #endif
 
@@ -82,7 +83,7 @@ void Worker::run() noexcept {
     enter(*fiber);
   }
   thread_.between.destroy();
-  weft_current_turn = nullptr;
+  weft_current_turn = &never_over;
   weft_current_worker = nullptr;
 }
 

@@ -17,6 +17,7 @@
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
+#include <weft/this_fiber.hpp>
 // Built with either Asio.
 #if defined(WEFT_ASIO_STANDALONE)
 #include <asio/io_context.hpp>
@@ -93,7 +94,7 @@ void wait_for(steady_timer& timer, Event& begun, ErrorCode& error) {
   start<void(ErrorCode)>(timer.get_executor(), begin, use_fiber[error]);
 }
 
-bool on_fiber() { return weft::detail::current_turn() != nullptr; }
+bool on_fiber() { return weft::this_fiber::id() != 0; }
 
 }  // namespace
 

@@ -15,6 +15,7 @@
 #include <type_traits>
 #include <utility>
 #include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
 namespace weft::asio {
@@ -166,7 +167,7 @@ class Executor {
   template <class F>
   void execute(F&& function) const {
     const lib::execution::blocking_t possibly = lib::execution::blocking.possibly;
-    if (blocking_ == possibly && weft::detail::current_turn() != nullptr) {  // On a fiber.
+    if (blocking_ == possibly && weft::this_fiber::id() != 0) {
       std::decay_t<F> here(std::forward<F>(function));
       here();
       return;

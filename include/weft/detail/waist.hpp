@@ -155,29 +155,32 @@ struct Turn {
 
 }  // namespace weft::detail
 
-// The turn of the worker that the calling thread is; null on plain threads. Read by current_turn()
-// only: a compiler may keep the address of a thread_local over a switch.
-extern "C" __thread weft::detail::Turn* weft_current_turn;
+// The turn of the worker that the calling thread is; of plain threads one that is never over. Read
+// by is_turn_over() only: a compiler may keep the address of a thread_local over a switch.
+extern "C" __thread const weft::detail::Turn* weft_current_turn;
 
 namespace weft::detail {
 
+// Whether the calling fiber's turn is over.
 #if defined(WEFT_MODEL)
-[[nodiscard]] inline Turn* current_turn() noexcept { return nullptr; }
+[[nodiscard]] inline bool is_turn_over() noexcept { return false; }
 #elif defined(__x86_64__)
-[[nodiscard, gnu::always_inline]] inline Turn* current_turn() noexcept {
-  Turn* turn;
+[[nodiscard, gnu::always_inline]] inline bool is_turn_over() noexcept {
+  const Turn* turn;
+  bool is_over;
   // Volatile and with a clobber: every call reads the thread register anew.
   asm volatile(
       "movq weft_current_turn@gottpoff(%%rip), %0\n\t"
-      "movq %%fs:(%0), %0"
-      : "=r"(turn)
+      "movq %%fs:(%0), %0\n\t"
+      "cmpb $0, (%0)"
+      : "=&r"(turn), "=@ccne"(is_over)
       :
       : "memory");
-  return turn;
+  return is_over;
 }
 #else
 // Not inlined, so that its thread-pointer arithmetic cannot be shared between calls.
-[[nodiscard]] Turn* current_turn() noexcept;
+[[nodiscard]] bool is_turn_over() noexcept;
 #endif
 
 // Lets others run if the calling fiber's turn is over: see give_way_if_due(). Elsewhere nothing.
@@ -188,8 +191,7 @@ void give_way() noexcept;
 // calls that promise not to park (try_..., spawn, wake): these are made with a thread's mutex held,
 // too.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
-  const Turn* turn = current_turn();
-  if (turn != nullptr && turn->over.load(relaxed)) [[unlikely]]
+  if (is_turn_over()) [[unlikely]]
     give_way();
 }
 
