@@ -192,7 +192,10 @@ class Worker {
     std::uint32_t head = 0;
     std::uint64_t switches = 0;
     const fibers::Fiber* next = nullptr;
-    std::int64_t processor_time = 0;  // Of its thread, once it has seemed to be stuck.
+    // Once it has seemed to be stuck: the processor time of its thread then, and when the kernel
+    // was last asked what that waits for.
+    std::int64_t processor_time = 0;
+    std::int64_t asked = 0;
   };
 
   // worker.cpp: from fiber to fiber.

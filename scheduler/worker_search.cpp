@@ -101,8 +101,8 @@ bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const n
   const std::int64_t used = other.processor_time();
   if (look.processor_time == 0) look.processor_time = used;
   if (used - look.processor_time >= kComputes) return true;
-  if (now - look.time < kAskPeriod) return false;
-  look.time = now;
+  if (now - std::max(look.time, look.asked) < kAskPeriod) return false;
+  look.asked = now;
   return !base::is_runnable(other.thread_number());
 }
 
@@ -111,11 +111,13 @@ bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const n
 void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
   const Look before = look;
   const auto run = static_cast<std::int64_t>(other.counters_.switches.get() - before.switches);
-  const bool stuck = run == 0 && is_stuck(other, look, now);
   if (run != 0) look = look_at(other, now);
+  const bool has_fibers = other.queue_.is_open() && !other.queue_.empty_hint();
+  if (!has_fibers && !other.timers_.due_hint(now - kOverdue)) return;
+  const bool stuck = run == 0 && is_stuck(other, look, now);
   const std::int64_t overdue = stuck ? kOverdue : kLongOverdue;
   if (other.timers_.due_hint(now - overdue)) (void)run_timers(other.timers_, now);
-  if (!other.queue_.is_open() || other.queue_.empty_hint()) return;
+  if (!has_fibers) return;
   const auto mine = static_cast<std::int64_t>(queue_.size_hint());
   const auto theirs = static_cast<std::int64_t>(other.queue_.size_hint());
   if (stuck) {
