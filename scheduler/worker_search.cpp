@@ -18,9 +18,10 @@ namespace {
 // Nanoseconds. A searcher looks this long before it naps or sleeps: several times what a
 // wake-up of a sleeping thread costs.
 constexpr std::int64_t kSearchTime = 30'000;
-// Work that its owner will have reached within this time is left to it: moving it costs more. Two
-// looks at a victim must be as far apart to tell waiting work from work in progress.
-constexpr std::int64_t kWorthStealing = 5'000;
+// Two looks at a victim must be as far apart to tell waiting work from work in progress.
+constexpr std::int64_t kBetweenLooks = 5'000;
+// Work that its owner will have reached within this time is left to it: moving it costs more.
+constexpr std::int64_t kWorthStealing = 20'000;
 // A look at a victim so long ago says nothing about its pace now.
 constexpr std::int64_t kLookIsOld = 1'000'000;
 constexpr std::int64_t kShortestNap = 50'000;
@@ -61,7 +62,7 @@ std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noe
     if (const std::size_t stolen = queue_.steal_next(victim.queue_)) return stolen;
   }
   const std::int64_t elapsed = now - look.time;
-  if (elapsed < kWorthStealing) return 0;
+  if (elapsed < kBetweenLooks) return 0;
   const Look before = std::exchange(look, look_at(victim, now));
   if (elapsed > kLookIsOld) return 0;
   const std::uint32_t size = victim.queue_.ring_size_hint();
@@ -175,7 +176,7 @@ std::int64_t Worker::search_time() const noexcept {
   if (holder != Watch::kNobody && std::ranges::any_of(scheduler_.workers(), is_awake)) {
     return kSearchTime;
   }
-  return scheduler_.has_work_hint() ? kWorthStealing : 0;
+  return scheduler_.has_work_hint() ? kBetweenLooks : 0;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
