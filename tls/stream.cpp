@@ -127,7 +127,7 @@ std::error_code StreamState::flush(const Until& until) {
   return {};
 }
 
-// With write_mutex_.
+// With write_mutex_. Each hold of the other one books what has been sent, and takes what is next.
 std::error_code StreamState::send_unsent(const Until& until) {
   for (net::Result<std::size_t> sent;;) {
     {
