@@ -1,5 +1,7 @@
 #include "scheduler/local_queue.hpp"
 
+#include <algorithm>
+
 #include "base/membarrier.hpp"
 
 namespace weft::scheduler {
@@ -80,27 +82,27 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty: half of it is for those that wait, half for new fibers, one of each by turns.
+// The ring is empty, and has room: a chain is half of it at most.
 Fiber* LocalQueue::refill() noexcept {
   Chain waiting = waiting_.take(RunQueue::kCapacity / 2);
-  Fiber* unstarted = unstarted_.take_newest();
-  while (!waiting.is_empty() || unstarted != nullptr) {
-    if (Fiber* fiber = waiting.take_first()) {
-      fibers::prefetch(fiber->stack.load(relaxed));
-      (void)ring_.push(*fiber);  // There is room: a chain is half a ring at most.
-    }
-    if (unstarted != nullptr) {
-      Fiber* following = unstarted->next;
-      (void)ring_.push(*unstarted);
-      unstarted = following;
-    }
+  Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
+  while (Fiber* fiber = waiting.take_first()) {
+    fibers::prefetch(fiber->stack.load(relaxed));
+    (void)ring_.push(*fiber);
+  }
+  while (unstarted != nullptr) {
+    Fiber* following = unstarted->next;
+    (void)ring_.push(*unstarted);
+    unstarted = following;
   }
   return ring_.pop();
 }
 
 void LocalQueue::reach_oldest() noexcept {
   constexpr std::size_t kChainsPerFiber = 512 / (RunQueue::kCapacity / 2);
-  for (std::size_t left = 1 + unstarted_.size_hint() / kChainsPerFiber; left > 0; --left) {
+  constexpr std::size_t kMostReached = 8;
+  const std::size_t wanted = 1 + unstarted_.size_hint() / kChainsPerFiber;
+  for (std::size_t left = std::min(wanted, kMostReached); left > 0; --left) {
     Fiber* fiber = unstarted_.take_oldest_fiber();
     if (fiber == nullptr) return;
     push_last(*fiber);

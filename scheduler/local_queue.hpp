@@ -25,8 +25,8 @@ namespace weft::scheduler {
 //   unstarted new fibers that were in the ring when it was full, in chains. The newest chain is
 //             taken first: a fiber that spawns a tree then walks it nearly depth first, with few
 //             fibers of it parked at a time. The oldest is reached by and by.
-// A ring that has run empty is filled with waiting and unstarted fibers by turns, one of each. New
-// fibers enter the ring while others wait; as many of those are run out of their turn.
+// A ring that has run empty is filled with waiting fibers; or, if there are none, with the newest
+// chain. New fibers enter the ring while others wait; as many of those are run out of their turn.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //   I2  Fibers in the ring that have started became ready before all that wait, but for stolen
@@ -103,8 +103,8 @@ class LocalQueue {
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
     return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
   }
-  // Of the unstarted fibers those that have waited longest, one of each 512, come to the end of the
-  // queue; one if there are fewer.
+  // Of the unstarted fibers those that have waited longest come to the end of the queue: one, and
+  // one more for each 512; eight at most.
   void reach_oldest() noexcept;
   // Everything there is, for others to run.
   [[nodiscard]] Chain take_all() noexcept;

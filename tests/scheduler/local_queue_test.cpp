@@ -109,6 +109,39 @@ TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is 
   CHECK(reached);
 }
 
+TEST_CASE("new fibers that did not fit begin when nobody waits who has begun") {
+  LocalQueue queue(true);
+  constexpr std::size_t kNew = 2'000;
+  constexpr std::size_t kStarted = 1'000;
+  Records records(kNew + kStarted);
+  for (std::size_t i = 0; i < kNew; ++i) spawn(queue, records[i]);
+  for (std::size_t i = kNew; i < kNew + kStarted; ++i) queue.push_last(records[i]);
+  // The ring is full of new ones, and each that has run is as good as parked.
+  std::size_t runs = 0;
+  std::size_t begun = 0;
+  for (std::size_t gone_on = 0; gone_on < kStarted; ++runs) {
+    ++(records.number_of(queue.pop()) < kNew ? begun : gone_on);
+  }
+  CHECK(begun <= RunQueue::kCapacity);
+  CHECK(runs <= kStarted + RunQueue::kCapacity);
+  while (queue.pop() != nullptr) ++begun;
+  CHECK(begun == kNew);
+}
+
+TEST_CASE("few new fibers are reached at a time, however many there are") {
+  LocalQueue queue(true);
+  constexpr std::size_t kCount = 50'000;
+  constexpr std::size_t kLooks = 100;
+  Records records(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) spawn(queue, records[i]);
+  while (queue.ring_size_hint() > 0) (void)queue.pop();
+  for (std::size_t look = 0; look < kLooks; ++look) {
+    queue.reach_oldest();
+    CHECK(queue.ring_size_hint() <= 8);
+    while (queue.ring_size_hint() > 0) REQUIRE(records.number_of(queue.pop()) < 8 * kLooks);
+  }
+}
+
 TEST_CASE("a new fiber that goes before those that wait lets one of them go first, and no more") {
   LocalQueue queue(true);
   constexpr std::size_t kStarted = RunQueue::kCapacity + 100;
