@@ -22,19 +22,19 @@ namespace weft::scheduler {
 //   waiting   what has started or comes from outside, and found the ring full: a FIFO without
 //             bound. While it holds any, all that is woken or yields goes to its end, so that order
 //             is kept at every number.
-//   unstarted new fibers that were in the ring when it was full, in chains. The newest chain is
-//             taken first: a fiber that spawns a tree then walks it nearly depth first, with few
-//             fibers of it parked at a time. The oldest is reached by and by.
+//   unstarted new fibers that were in the ring when it was full, or came while others waited, in
+//             chains. The newest chain is taken first: a fiber that spawns a tree then walks it
+//             nearly depth first, with few fibers of it parked at a time. The oldest is reached by
+//             and by.
 // A ring that has run empty is filled with waiting fibers; or, if there are none, with the newest
-// chain. New fibers enter the ring while others wait; as many of those are run out of their turn.
+// chain.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //   I2  Fibers in the ring that have started became ready before all that wait, but for stolen
 //       ones, which go among those that wait by age.
-//   I3  overtakers_ counts new fibers that have gone before waiting ones, and waiting ones that are
-//       from another ring. While there are any, every other fiber taken from the ring's side is the
-//       oldest waiting one. So at most as many new fibers go before a waiting one as waiting ones
-//       do.
+//   I3  overtakers_ counts fibers in the ring that are newer than waiting ones, which new fibers
+//       have driven out of it or another ring has lost. While there are any, every other fiber
+//       taken from the ring's side is the oldest waiting one.
 //   I4  Thieves come only once is_open().
 // The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
 // monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
@@ -73,14 +73,14 @@ class LocalQueue {
   // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
   void make_room() {
     // Thieves only take, so it does not become full by itself.
-    if (ring_.size_hint() == RunQueue::kCapacity) [[unlikely]]
+    if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
       unstarted_.make_room();
   }
   // A fiber that has not started.
   void push_new(fibers::Fiber& fiber) noexcept {
-    while (!ring_.push(fiber)) [[unlikely]] spill();
     if (waiting_.size_hint() != 0) [[unlikely]]
-      ++overtakers_;
+      return unstarted_.push_newest_fiber(fiber);
+    while (!ring_.push(fiber)) [[unlikely]] spill();
   }
   // Nullptr when there is nothing.
   [[nodiscard]] fibers::Fiber* pop() noexcept {

@@ -26,12 +26,29 @@ void OverflowQueue::push_newest(Fiber& chain) noexcept {
   const std::size_t count = size_hint();
   at(count) = &chain;
   count_.store(count + 1, relaxed);
+  growing_room_ = 0;
+}
+
+void OverflowQueue::push_newest_fiber(Fiber& fiber) noexcept {
+  const detail::SpinGuard guard(lock_);
+  const std::size_t count = size_hint();
+  fiber.next = nullptr;
+  if (count == 0 || growing_room_ == 0) {
+    at(count) = &fiber;
+    count_.store(count + 1, relaxed);
+    growing_room_ = kLongest;
+  } else {
+    growing_end_->next = &fiber;
+  }
+  growing_end_ = &fiber;
+  --growing_room_;
 }
 
 bool OverflowQueue::try_push_oldest(Fiber& chain) noexcept {
   const detail::SpinGuard guard(lock_);
   const std::size_t count = size_hint();
   if (count == capacity_) return false;
+  if (count == 0) growing_room_ = 0;
   first_ = (first_ + capacity_ - 1) % capacity_;
   at(0) = &chain;
   count_.store(count + 1, relaxed);
@@ -44,6 +61,7 @@ Fiber* OverflowQueue::take_newest() noexcept {
   const std::size_t count = size_hint();
   if (count == 0) return nullptr;
   count_.store(count - 1, relaxed);
+  growing_room_ = 0;
   return at(count - 1);
 }
 

@@ -58,6 +58,43 @@ TEST_CASE("single fibers come off the oldest chain until it is gone") {
   CHECK(queue.size_hint() == 0);
 }
 
+TEST_CASE("fibers that come one by one make chains of 128, oldest first") {
+  OverflowQueue queue;
+  std::vector<Fiber> fibers(300);
+  for (Fiber& fiber : fibers) {
+    queue.make_room();
+    queue.push_newest_fiber(fiber);
+  }
+  CHECK(queue.size_hint() == 3);
+  const auto check = [&](const Fiber* chain, std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i, chain = chain->next) REQUIRE(chain == &fibers[i]);
+    CHECK(chain == nullptr);
+  };
+  check(queue.take_newest(), 256, 300);
+  check(queue.take_oldest(), 0, 128);
+  check(queue.take_newest(), 128, 256);
+}
+
+TEST_CASE("only a chain that grew fiber by fiber grows") {
+  OverflowQueue queue;
+  std::vector<Fiber> fibers(8);
+  const auto push = [&](std::size_t i) {
+    queue.make_room();
+    queue.push_newest_fiber(fibers[i]);
+  };
+  push(0);
+  CHECK(queue.take_oldest() == &fibers[0]);
+  REQUIRE(queue.try_push_oldest(chain_of(&fibers[1], 2)));
+  push(3);
+  CHECK(queue.size_hint() == 2);
+  queue.make_room();
+  queue.push_newest(chain_of(&fibers[4], 2));
+  push(6);
+  CHECK(queue.take_newest() == &fibers[6]);
+  push(7);
+  CHECK(queue.size_hint() == 4);
+}
+
 using Oracle = std::deque<std::deque<Fiber*>>;
 
 // A chain of some of the fibers after `next`, at either end.
