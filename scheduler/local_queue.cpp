@@ -82,9 +82,11 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, and has room: a chain is half of it at most.
+// The ring is empty, and has room: a chain is half of it at most. Of those that wait so few come
+// that what is fetched of their stacks is in the innermost cache when they run.
 Fiber* LocalQueue::refill() noexcept {
-  Chain waiting = waiting_.take(RunQueue::kCapacity / 2);
+  constexpr std::size_t kFetched = 16;
+  Chain waiting = waiting_.take(kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
   while (Fiber* fiber = waiting.take_first()) {
     fibers::prefetch(fiber->stack.load(relaxed));
