@@ -7,6 +7,8 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
 
+#include "scheduler/run_queue.hpp"
+
 namespace weft::fibers {
 struct Fiber;
 }
@@ -42,8 +44,9 @@ class OverflowQueue {
     return chains_[(first_ + position) % capacity_];
   }
 
-  // Of chains that grow fiber by fiber.
-  static constexpr std::size_t kLongest = 128;
+  // Of chains that grow fiber by fiber: as of those that a full ring gives up, for which an empty
+  // one has room.
+  static constexpr std::size_t kLongest = RunQueue::kCapacity / 2;
 
   detail::SpinLock lock_;
   detail::Atomic<std::size_t> count_{0};
