@@ -65,14 +65,14 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
     refuse_wait("a task cannot wait for its own pool '" + core.options().name +
                 "' to be done, since it is a part of that; join what it has submitted instead");
   }
-  const bool is_ticker = core.locked([caller = this_fiber::id()](const PoolState& state) {
-    return caller != 0 && state.ticker.fiber() == caller;
+  bool is_ticker = false;
+  const auto answer = core.locked([&, caller = this_fiber::id()](const PoolState& state) {
+    is_ticker = caller != 0 && state.ticker.fiber() == caller;
+    return state.answer(condition, count);
   });
   if (is_ticker && condition == Condition::joined) {
     refuse_wait("on_tick cannot join the pool that calls it");
   }
-  const auto answer =
-      core.locked([&](const PoolState& state) { return state.answer(condition, count); });
   if (answer) return *answer;
   const detail::BlockingScope scope(&core.root());
   return core.wait(condition, count, until);

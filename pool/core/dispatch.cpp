@@ -1,8 +1,10 @@
 // Bringing tasks and workers together.
 #include <new>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <weft/detail/waist.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "pool/core/pool_core.hpp"
 
@@ -98,13 +100,16 @@ std::error_code PoolCore::start_background(BackgroundFiber& fiber,
 }
 
 std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
-  SpawnOptions options{.stack_size = options_->stack_size, .name = options_->name};
-  if (options_->name.empty()) options.name = "pool";
   std::error_code error;
   ++state_.users;
   lock_.unlock();
   try {
-    detail::spawn(detail::Task([this, body] { body(*this); }), options);
+    const auto run = [this, body] {
+      // Here, as a name in SpawnOptions takes an allocation.
+      this_fiber::set_name(options_->name.empty() ? std::string_view("pool") : options_->name);
+      body(*this);
+    };
+    detail::spawn(detail::Task(run), {.stack_size = options_->stack_size});
   } catch (const std::system_error& refusal) {
     error = refusal.code();
   } catch (const std::bad_alloc&) {

@@ -56,13 +56,11 @@ void retire_stale(PoolCore& core) noexcept WEFT_REQUIRES(core.spin_lock()) {
 }  // namespace
 
 void run_idle_reaper(PoolCore& core) {
-  Deadline tick = Deadline::after(timeout_of(core));
   core.lock();
   PoolState& state = core.state();
   while (!state.closed) {
-    core.sleep(state.reaper, tick);
+    core.sleep(state.reaper, Deadline::after(timeout_of(core)));
     retire_stale(core);
-    tick = Deadline::after(timeout_of(core));
     if (state.workers.idle() == 0 || state.workers.live() <= kept_workers(core)) break;
   }
   // Under the same hold of the lock as the look at the idle workers.
