@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <stop_token>
 #include <system_error>
 #include <weft/detail/attributed_job.hpp>
+#include <weft/detail/exceptions.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/detail/trace_event.hpp>
@@ -164,10 +166,6 @@ class PoolCore {
 
   // Without the lock. Runs a task; its outcome and times are the worker's.
   void execute(detail::PoolItem& item, Worker& self) noexcept;
-  void execute_traced(detail::PoolItem& item, Worker& self) noexcept;
-  // Always inlined: of each task's way.
-  [[gnu::always_inline]] inline void execute_untraced(detail::PoolItem& item,
-                                                      Worker& self) noexcept;
   // A task has ended, whose slot is still counted: its job is settled, and the slot is free.
   // Releases the lock meanwhile if nobody else knows of the job: its end calls what is the user's.
   void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
@@ -206,6 +204,13 @@ class PoolCore {
   [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
   void step_out(Worker& self) noexcept WEFT_RELEASES(lock_);
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
+
+  // run_task.cpp
+  void execute_any(detail::PoolItem& item, Worker& self) noexcept;
+  void execute_job(detail::PoolJob& job, Worker& self) const noexcept;
+  void execute_plain(detail::PoolItem& item, Worker& self) noexcept;
+  [[gnu::cold]] void report_plain(const detail::PoolItem& item, Worker& self) const noexcept;
+  void report_thrown(const detail::PoolJob::Thrown& thrown, const Worker& self) const noexcept;
 
   // lifecycle.cpp
   void end_pause_if(bool is_over) noexcept WEFT_RELEASES(lock_);
@@ -250,6 +255,21 @@ inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
   state_.push(item);
   announce_accepted();
   return true;
+}
+
+inline void PoolCore::execute(detail::PoolItem& item, Worker& self) noexcept {
+  const bool is_plain = item.job == nullptr && timings_ == nullptr && !detail::is_tracing();
+  is_plain ? execute_plain(item, self) : execute_any(item, self);
+}
+
+inline void PoolCore::execute_plain(detail::PoolItem& item, Worker& self) noexcept {
+  WEFT_TRY {
+    item.task.run();
+    self.outcome = detail::PoolJob::Outcome::completed;
+    return;
+  }
+  WEFT_CATCH_ALL { self.thrown = std::current_exception(); }
+  report_plain(item, self);
 }
 
 }  // namespace weft::pool

@@ -18,59 +18,42 @@ namespace {
 // Jobs kept for later submits with options; more are freed.
 constexpr std::size_t kSpares = 256;
 
-void report_thrown(const PoolOptions& options, const std::exception_ptr& exception,
-                   std::uint64_t number, const std::type_info* type) noexcept {
-  report(options, exception,
-         {.pool = options.name, .number = number, .type = type, .fiber = this_fiber::id()});
-}
-
-void report_thrown_by(const PoolOptions& options, detail::PoolJob& job,
-                      std::uint64_t number) noexcept {
-  const auto [exception, type] = job.take_exception();
-  if (exception) report_thrown(options, exception, number, type);
-}
-
-Outcome run(const PoolOptions& options, PoolItem& item, std::uint64_t number) noexcept {
-  if (detail::PoolJob* const job = item.job) {
-    const Outcome outcome = job->execute();
-    if (outcome == Outcome::failed && job->is_unwatched()) report_thrown_by(options, *job, number);
-    return outcome;
-  }
-  std::exception_ptr exception;
-  WEFT_TRY {
-    item.task.run();
-    return Outcome::completed;
-  }
-  WEFT_CATCH_ALL { exception = std::current_exception(); }
-  // Not inside the catch block: on_exception may park.
-  report_thrown(options, exception, number, item.task.type_hint());
-  return Outcome::failed;
-}
-
 }  // namespace
 
-inline void PoolCore::execute_untraced(PoolItem& item, Worker& self) noexcept {
-  if (timings_ == nullptr) [[likely]] {
-    self.outcome = run(*options_, item, self.number);
-    return;
-  }
+void PoolCore::execute_any(PoolItem& item, Worker& self) noexcept {
+  // A trace that begins or ends meanwhile has none or both of the two.
+  const bool is_traced = detail::is_tracing();
+  if (is_traced) detail::trace_text(detail::TraceKind::pool_start, options_->name);
   self.lap.submitted = item.submitted_at;
-  self.lap.started = Deadline::now_nanoseconds();
-  self.outcome = run(*options_, item, self.number);
-  self.lap.ended = Deadline::now_nanoseconds();
+  if (timings_ != nullptr) self.lap.started = Deadline::now_nanoseconds();
+  item.job != nullptr ? execute_job(*item.job, self) : execute_plain(item, self);
+  if (timings_ != nullptr) self.lap.ended = Deadline::now_nanoseconds();
+  if (is_traced) detail::trace_text(detail::TraceKind::pool_end, options_->name);
 }
 
-void PoolCore::execute(PoolItem& item, Worker& self) noexcept {
-  if (detail::is_tracing()) [[unlikely]]
-    return execute_traced(item, self);
-  execute_untraced(item, self);
+void PoolCore::execute_job(detail::PoolJob& job, Worker& self) const noexcept {
+  self.outcome = job.execute();
+  if (job.is_unwatched()) report_lost(job, self);
 }
 
-// A trace that begins or ends meanwhile has one of the two.
-void PoolCore::execute_traced(PoolItem& item, Worker& self) noexcept {
-  detail::trace_text(detail::TraceKind::pool_start, options_->name);
-  execute_untraced(item, self);
-  detail::trace_text(detail::TraceKind::pool_end, options_->name);
+// A handler may park, so none is called where the exception is caught.
+void PoolCore::report_plain(const PoolItem& item, Worker& self) const noexcept {
+  self.outcome = Outcome::failed;
+  report_thrown({std::exchange(self.thrown, nullptr), item.task.type_hint()}, self);
+}
+
+void PoolCore::report_lost(detail::PoolJob& job, const Worker& self) const noexcept {
+  if (self.outcome == Outcome::failed) report_thrown(job.take_exception(), self);
+}
+
+void PoolCore::report_thrown(const detail::PoolJob::Thrown& thrown,
+                             const Worker& self) const noexcept {
+  if (!thrown.exception) return;
+  report(*options_, thrown.exception,
+         {.pool = options_->name,
+          .number = self.number,
+          .type = thrown.type,
+          .fiber = this_fiber::id()});
 }
 
 void PoolCore::end_task(Worker& self, PoolItem& item) noexcept {
@@ -116,10 +99,6 @@ bool PoolCore::end_attributes(detail::TaskAttributes& attributes) noexcept {
   attributes.next = std::exchange(spares_, &attributes);
   ++spare_count_;
   return true;
-}
-
-void PoolCore::report_lost(detail::PoolJob& job, const Worker& self) const noexcept {
-  if (self.outcome == Outcome::failed) report_thrown_by(*options_, job, self.number);
 }
 
 }  // namespace weft::pool

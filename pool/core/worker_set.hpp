@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/pool_options.hpp>
@@ -22,8 +23,9 @@ struct Worker : detail::Waiter {
   bool freed_more = false;       // Its last task may have let more than one other start.
   bool retired = false;          // Set when it was taken, with its slot, for good.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of its last task.
-  Lap lap;          // Of that task, if times are taken.
-  Effects effects;  // Of the end of that task.
+  std::exception_ptr thrown;  // By a plain one, until it is reported.
+  Lap lap;                    // Of that task, if times are taken.
+  Effects effects;            // Of the end of that task.
 };
 
 // A plain value; its owner has the lock. A worker that lives is running a task; or idle, in a list
