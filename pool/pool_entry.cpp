@@ -50,8 +50,12 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, Room room, con
 Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room room,
                                    const Until& until) {
   using Next = pool::PoolCore::Next;
+  if (const std::error_code refusal = core.check(item)) return refusal;
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
+  pool::Registration* const caller = pool::Registration::of_caller();
+  // It has no slot that it would have to keep unless it must wait.
+  if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
   if (answer.next == Next::block) {
@@ -60,11 +64,10 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   }
   // A task that runs in submit() may submit another, which runs in that call, and so on. A call
   // that finds half of the stack used has a new one.
-  pool::Registration* const outer = pool::Registration::of_caller();
   const StackRoom stack = stack_room();
   if (stack.left >= stack.size / 2 ||
-      !run_on_new_stack(core, item, answer.number, outer, stack.size)) {
-    run_in_caller(core, item, answer.number, outer);
+      !run_on_new_stack(core, item, answer.number, caller, stack.size)) {
+    run_in_caller(core, item, answer.number, caller);
   }
   return {};
 }

@@ -50,6 +50,8 @@ class PoolCore {
   // The way of most tasks: room, a push, and perhaps a wake. False, and nothing has happened, if
   // more is to be done: by submit().
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
+  // Refuses an item that could not be accepted in any pool: it is empty, cancelled or too late.
+  [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
   // The rest to be done, with the item unmoved: submit_blocking(), from within a blocking scope; or
   // run_in_caller(), which it has been counted for.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
@@ -58,7 +60,7 @@ class PoolCore {
     Next next = Next::nothing;
     std::uint64_t number = 0;  // As in TaskInfo.
   };
-  // `when_full` says what is done when there is no room.
+  // Of an item that was checked. `when_full` says what is done when there is no room.
   [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full) WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item,
                                                 const Until& until) WEFT_NOT_ANALYZED;

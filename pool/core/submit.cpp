@@ -30,19 +30,20 @@ bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::Sp
 
 }  // namespace
 
-PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
-  if (item.empty()) [[unlikely]] {
-    lock_.lock();
-    return {refuse(item, Errc::empty_task)};
-  }
-  if (timings_ != nullptr) [[unlikely]]
+std::error_code PoolCore::check(PoolItem& item) noexcept {
+  std::error_code why;
+  if (item.empty()) {
+    why = Errc::empty_task;
+  } else {
     stamp(item);
-  if (TaskQueue::attributes_of(item) != nullptr) [[unlikely]] {
-    if (const std::error_code over = item.job->over_before_start()) {
-      lock_.lock();
-      return {refuse(item, over)};
-    }
+    if (TaskQueue::attributes_of(item) != nullptr) why = item.job->over_before_start();
   }
+  if (!why) return {};
+  lock_.lock();
+  return refuse(item, why);
+}
+
+PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
   Answer answer{.next = Next::block};
   lock_.lock();
   if (const auto accepted = accept_if_room(item)) [[likely]]
