@@ -11,6 +11,7 @@
 
 #include "pool/core/listing.hpp"
 #include "pool/core/pool_core.hpp"
+#include "pool/core/worker_loop.hpp"
 #include "pool/nested/sub_pool.hpp"
 #include "pool/nested/worker_registry.hpp"
 #include "pool/options.hpp"
@@ -26,7 +27,7 @@ namespace {
 void run_worker(pool::PoolCore& core) {
   detail::PoolItem item;
   pool::Registration registration(core, item);
-  core.work(item);
+  pool::run_tasks(core, item);
   registration.give_slot_up();
   detail::destroy_locals();  // A join waits for them, too.
   core.leave();

@@ -89,7 +89,7 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOp
 
 Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem> items, Room room,
                                        const Until& until) {
-  for (PoolItem& item : items) core.stamp(item);
+  for (PoolItem& item : items) core.runner().stamp(item);
   std::size_t accepted = 0;
   for (;;) {
     // A task that needs more than a place in the queue goes the way of a single one.

@@ -129,7 +129,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     (void)state_.take(item, 0, self.effects);
     self.number = state_.left_queue();
     unlock(self.effects);
-    execute(item, self);
+    runner_.run(item, self);
     lock_.lock();
     end_task(self, item);
     state_.workers.release();

@@ -12,20 +12,14 @@ using detail::Waiter;
 PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent)
     : options_(std::make_unique<const PoolOptions>(std::move(options))),
       bodies_(bodies),
-      timings_(options_->timings ? std::make_unique<TimingBook>() : nullptr),
+      runner_(*options_),
       parent_(parent),
       root_(parent == nullptr ? *this : parent->root_),
       state_(*options_, parent != nullptr) {
   if (options_->prealloc) state_.queue.begin_with(options_->capacity + options_->queue_capacity);
 }
 
-PoolCore::~PoolCore() {
-  nesting_ = nullptr;
-  while (detail::TaskAttributes* spare = spares_) {
-    spares_ = spare->next;
-    spare->job->release_reference();
-  }
-}
+PoolCore::~PoolCore() { nesting_ = nullptr; }
 
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
@@ -161,9 +155,8 @@ std::stop_token PoolCore::stop_token() noexcept {
 }
 
 PoolTimings PoolCore::timings() noexcept {
-  if (timings_ == nullptr) return {};
   const detail::SpinGuard guard(lock_);
-  return timings_->read();
+  return runner_.timings();
 }
 
 }  // namespace weft::pool

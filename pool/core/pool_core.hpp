@@ -3,15 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <system_error>
-#include <weft/detail/attributed_job.hpp>
-#include <weft/detail/exceptions.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/detail/trace_event.hpp>
@@ -20,7 +17,8 @@
 #include "pool/core/listing.hpp"
 #include "pool/core/nesting.hpp"
 #include "pool/core/pool_state.hpp"
-#include "pool/core/timing_book.hpp"
+#include "pool/core/spare_tasks.hpp"
+#include "pool/core/task_runner.hpp"
 
 namespace weft::pool {
 
@@ -68,8 +66,6 @@ class PoolCore {
   // Accepts as many of the first items as need nothing but a push, under one hold of the lock.
   // Returns how many; items have no attributes.
   [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
-  // Notes when an item is submitted, if that is measured and nobody has noted it yet.
-  void stamp(detail::PoolItem& item) const noexcept;
   // A job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::AttributedTask& take_spare_task();
 
@@ -99,6 +95,7 @@ class PoolCore {
   [[nodiscard]] PoolTimings timings() noexcept;
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return *options_; }
+  [[nodiscard]] const TaskRunner& runner() const noexcept { return runner_; }
   // Of those with its name.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
@@ -113,13 +110,8 @@ class PoolCore {
   // A task that had so many goes on with one.
   void shrink_slots(std::size_t weight) noexcept;
 
-  // --- worker_loop.cpp ---
-
-  // Runs tasks, each kept in `item`, until the calling worker has been retired: it is to leave().
-  void work(detail::PoolItem& item) noexcept;
-
-  // --- For nested/ and services/, which have the lock in their hands. A call that requires it, and
-  // may have to do what must not be done under it, releases it meanwhile. ---
+  // --- For workers, nested/ and services/, which have the lock in their hands. A call that
+  // requires it, and may have to do what must not be done under it, releases it meanwhile. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
@@ -151,10 +143,16 @@ class PoolCore {
   // Others may have relied on a fiber that could not be started. If no worker lives, the caller
   // runs the tasks that were accepted.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
+  // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
+  // from being started.
+  [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
   // Starts a background fiber as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
                                                  BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
+  [[nodiscard]] std::error_code start_reaper() noexcept WEFT_REQUIRES(lock_) {
+    return start_background(state_.reaper, bodies_.reaper);
+  }
   // Of a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
   // The last access of a user to the pool.
@@ -164,10 +162,8 @@ class PoolCore {
   }
   void unlock_and_leave() noexcept WEFT_RELEASES(lock_);
 
-  // --- run_task.cpp ---
+  // --- The end of a task: end_task.cpp ---
 
-  // Without the lock. Runs a task; its outcome and times are the worker's.
-  void execute(detail::PoolItem& item, Worker& self) noexcept;
   // A task has ended, whose slot is still counted: its job is settled, and the slot is free.
   // Releases the lock meanwhile if nobody else knows of the job: its end calls what is the user's.
   void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
@@ -178,8 +174,6 @@ class PoolCore {
   [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
       WEFT_REQUIRES(lock_);
   void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
-  // Reports the exception of a job whose handle was dropped.
-  void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
 
  private:
   // Calls a worker for what has been accepted, if one is to be called.
@@ -190,9 +184,6 @@ class PoolCore {
       WEFT_RELEASES(lock_);
 
   // dispatch.cpp. They release the lock meanwhile.
-  // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
-  // from being started.
-  [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
   // Starts a fiber of the pool, which is a user of it. Returns what kept it from being started: a
   // pool answers with codes where weft::go() throws.
@@ -200,19 +191,6 @@ class PoolCore {
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept
       WEFT_REQUIRES(lock_);
-
-  // worker_loop.cpp
-  [[nodiscard]] bool go_on(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  [[nodiscard]] bool next_task(Worker& self, detail::PoolItem& item) noexcept WEFT_RELEASES(lock_);
-  void step_out(Worker& self) noexcept WEFT_RELEASES(lock_);
-  [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(lock_);
-
-  // run_task.cpp
-  void execute_any(detail::PoolItem& item, Worker& self) noexcept;
-  void execute_job(detail::PoolJob& job, Worker& self) const noexcept;
-  void execute_plain(detail::PoolItem& item, Worker& self) noexcept;
-  [[gnu::cold]] void report_plain(const detail::PoolItem& item, Worker& self) const noexcept;
-  void report_thrown(const detail::PoolJob::Thrown& thrown, const Worker& self) const noexcept;
 
   // lifecycle.cpp
   void end_pause_if(bool is_over) noexcept WEFT_RELEASES(lock_);
@@ -223,16 +201,14 @@ class PoolCore {
 
   const std::unique_ptr<const PoolOptions> options_;
   const Bodies& bodies_;
-  const std::unique_ptr<TimingBook> timings_;  // Null: no clock is read for a task.
+  TaskRunner runner_;
   PoolCore* const parent_;
   PoolCore& root_;
   std::unique_ptr<Nesting> nesting_;
 
   detail::SpinLock lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
-  // Of jobs for later submits with options.
-  detail::TaskAttributes* spares_ WEFT_GUARDED_BY(lock_) = nullptr;
-  std::size_t spare_count_ WEFT_GUARDED_BY(lock_) = 0;
+  SpareTasks spares_ WEFT_GUARDED_BY(lock_);
   // Replaced when the pool is opened after a cancel.
   std::stop_source stop_source_ WEFT_GUARDED_BY(lock_);
   const Listing listing_{*this};  // Ends first.
@@ -247,7 +223,8 @@ inline void PoolCore::announce_accepted() noexcept {
 }
 
 inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
-  if (timings_ != nullptr || item.empty() || TaskQueue::attributes_of(item) != nullptr) [[unlikely]]
+  if (runner_.is_measuring() || item.empty() || TaskQueue::attributes_of(item) != nullptr)
+      [[unlikely]]
     return false;
   lock_.lock();
   if (!state_.needs_only_push()) [[unlikely]] {
@@ -257,21 +234,6 @@ inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
   state_.push(item);
   announce_accepted();
   return true;
-}
-
-inline void PoolCore::execute(detail::PoolItem& item, Worker& self) noexcept {
-  const bool is_plain = item.job == nullptr && timings_ == nullptr && !detail::is_tracing();
-  is_plain ? execute_plain(item, self) : execute_any(item, self);
-}
-
-inline void PoolCore::execute_plain(detail::PoolItem& item, Worker& self) noexcept {
-  WEFT_TRY {
-    item.task.run();
-    self.outcome = detail::PoolJob::Outcome::completed;
-    return;
-  }
-  WEFT_CATCH_ALL { self.thrown = std::current_exception(); }
-  report_plain(item, self);
 }
 
 }  // namespace weft::pool

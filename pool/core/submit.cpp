@@ -35,7 +35,7 @@ std::error_code PoolCore::check(PoolItem& item) noexcept {
   if (item.empty()) {
     why = Errc::empty_task;
   } else {
-    stamp(item);
+    runner_.stamp(item);
     if (TaskQueue::attributes_of(item) != nullptr) why = item.job->over_before_start();
   }
   if (!why) return {};
@@ -161,10 +161,10 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
 void PoolCore::run_in_caller(PoolItem& item, std::uint64_t number) noexcept {
   Worker self;
   self.number = number;
-  execute(item, self);
+  runner_.run(item, self);
   lock_.lock();
   if (item.job != nullptr) (void)end_job(*std::exchange(item.job, nullptr), self);
-  if (timings_ != nullptr) timings_->record(self.lap, self.outcome);
+  runner_.record(self);
   --state_.in_callers;
   state_.counters.count(self.outcome);
   state_.tell(self.effects);
@@ -192,19 +192,10 @@ std::error_code PoolCore::refuse(const PoolItem& item, std::error_code why) noex
   return why;
 }
 
-void PoolCore::stamp(PoolItem& item) const noexcept {
-  if (timings_ != nullptr && item.submitted_at == 0) {
-    item.submitted_at = timings_->stamp_submit();
-  }
-}
-
 detail::AttributedTask& PoolCore::take_spare_task() {
   {
     const detail::SpinGuard guard(lock_);
-    if (spares_ != nullptr) {
-      --spare_count_;
-      return static_cast<detail::AttributedTask&>(*std::exchange(spares_, spares_->next)->job);
-    }
+    if (detail::AttributedTask* const spare = spares_.take()) return *spare;
   }
   return *new detail::AttributedTask(root_);
 }

@@ -1,7 +1,8 @@
-// The life of a worker: it arrives, runs tasks, idles, and leaves.
-#include <utility>
+// A worker arrives, runs tasks, idles, and leaves.
+#include "pool/core/worker_loop.hpp"
 
-#include "pool/core/pool_core.hpp"
+#include <utility>
+#include <weft/detail/waist.hpp>
 
 namespace weft::pool {
 
@@ -13,60 +14,85 @@ namespace {
 // a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
 constexpr int kCallsOnArrival = 2;
 
-}  // namespace
+class WorkerLoop {
+ public:
+  WorkerLoop(PoolCore& core, PoolItem& item) noexcept
+      : core_(core), state_(core.state()), item_(item) {}
 
-void PoolCore::work(PoolItem& item) noexcept {
-  Worker self;
-  self.waker = detail::current();
-  lock_.lock();
-  while (next_task(self, item)) {
-    execute(item, self);
-    lock_.lock();
-    while (go_on(self, item)) {
-      lock_.unlock();
-      execute(item, self);
-      lock_.lock();
+  void run() noexcept {
+    self_.waker = detail::current();
+    core_.lock();
+    while (next_task()) {
+      core_.runner().run(item_, self_);
+      core_.lock();
+      while (go_on()) {
+        core_.unlock();
+        core_.runner().run(item_, self_);
+        core_.lock();
+      }
+      core_.end_task(self_, item_);
     }
-    end_task(self, item);
   }
-}
 
-// The way of most tasks: a plain one has ended, and a plain one is next. False,
-// and nothing has happened, if more is to be done: by end_task() and next_task().
-inline bool PoolCore::go_on(Worker& self, PoolItem& item) noexcept {
-  if (item.job != nullptr || timings_ != nullptr || !state_.needs_only_pop()) return false;
-  state_.end_and_pop(item, self.outcome);
-  self.number = state_.left_queue();
-  return true;
-}
+ private:
+  // The way of most tasks: a plain one has ended, and a plain one is next. False, and nothing has
+  // happened, if more is to be done: by end_task() and next_task().
+  [[nodiscard]] bool go_on() noexcept WEFT_REQUIRES(core_.spin_lock()) {
+    if (item_.job != nullptr || core_.runner().is_measuring() || !state_.needs_only_pop()) {
+      return false;
+    }
+    state_.end_and_pop(item_, self_.outcome);
+    self_.number = state_.left_queue();
+    return true;
+  }
+  [[nodiscard]] bool next_task() noexcept WEFT_RELEASES(core_.spin_lock());
+  // For what must not be done under the lock. The worker is counted as starting, since it will look
+  // for a task again.
+  void step_out() noexcept WEFT_RELEASES(core_.spin_lock()) {
+    state_.workers.depart();
+    self_.starting = true;
+    core_.unlock(self_.effects);
+  }
+  // Whether the reaper must be started before the worker goes idle.
+  [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(core_.spin_lock()) {
+    if (state_.reaper.is_running()) return false;
+    if (detail::runtime_is_ending()) return true;
+    return core_.options().idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
+  }
+
+  PoolCore& core_;
+  PoolState& state_;
+  PoolItem& item_;
+  Worker self_;
+};
 
 // True with a task to run, whose slot is counted as running; false when the worker has been
 // retired, and its slot is no longer counted as live.
 //
 // The waiters of a finished job are woken once its slot has been used otherwise or is free: so
 // who waits for a task can count on its slot.
-bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
-  Effects& effects = self.effects;
+bool WorkerLoop::next_task() noexcept {
+  Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
   for (;;) {
-    const bool arriving = self.starting;
+    const bool arriving = self_.starting;
     if (arriving && !state_.workers.arrive()) {
-      lock_.unlock();
+      core_.unlock();
       return false;
     }
-    self.starting = false;
+    self_.starting = false;
     state_.tell_counted(effects);
     const bool somebody_wants_slots = !state_.waiters.reacquiring.empty();
     if (somebody_wants_slots) state_.return_slots(effects);
     const bool surplus = state_.workers.has_surplus();
-    const int calls = arriving || self.freed_more || somebody_wants_slots ? kCallsOnArrival : 0;
-    if (!surplus && !state_.paused && state_.take(item, calls, effects)) {
-      self.number = state_.left_queue();
+    const int calls = arriving || self_.freed_more || somebody_wants_slots ? kCallsOnArrival : 0;
+    if (!surplus && !state_.paused && state_.take(item_, calls, effects)) {
+      self_.number = state_.left_queue();
       // Without fibers or memory the pool goes on with the workers it has.
       const std::size_t queued = state_.queue.startable();
-      if (calls > 0 && state_.must_grow(queued)) (void)grow(queued);
-      state_.lacks_memory_for_blocked() ? match_up(effects) : unlock(effects);
+      if (calls > 0 && state_.must_grow(queued)) (void)core_.grow(queued);
+      state_.lacks_memory_for_blocked() ? core_.match_up(effects) : core_.unlock(effects);
       return true;
     }
     state_.tell(effects);
@@ -74,45 +100,34 @@ bool PoolCore::next_task(Worker& self, PoolItem& item) noexcept {
       // It makes room without a pop, so the queue may have to grow for a caller that is let in.
       state_.retire_self(effects);
       const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
-      may_admit_more ? match_up(effects) : unlock(effects);
+      may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
       return false;
     }
     if (!effects.empty()) {
-      step_out(self);
+      step_out();
     } else if (try_admitting && state_.must_admit_without_start()) {
-      step_out(self);
-      lock_.lock();
-      match_up();             // Releases it.
+      step_out();
+      core_.lock();
+      core_.match_up();       // Releases it.
       try_admitting = false;  // If it was of no use, there is no memory.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
-      self.starting = true;
+      self_.starting = true;
       // Without fibers the next worker that goes idle tries again.
-      try_reaper = !start_background(state_.reaper, bodies_.reaper);
+      try_reaper = !core_.start_reaper();
       continue;
     } else {
-      self.starting = true;  // By the time it comes back.
-      state_.workers.go_idle(self);
-      detail::park(detail::unlock_after(lock_), detail::WaitReason::pool_idle);
-      if (self.retired) return false;
+      self_.starting = true;  // By the time it comes back.
+      state_.workers.go_idle(self_);
+      detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);
+      if (self_.retired) return false;
     }
-    lock_.lock();
+    core_.lock();
   }
 }
 
-// For what must not be done under the lock. The worker is counted as starting, since it will look
-// for a task again.
-void PoolCore::step_out(Worker& self) noexcept {
-  state_.workers.depart();
-  self.starting = true;
-  unlock(self.effects);
-}
+}  // namespace
 
-// Whether a worker that goes idle must start the reaper first.
-bool PoolCore::reaper_is_due() const noexcept {
-  if (state_.reaper.is_running()) return false;
-  if (detail::runtime_is_ending()) return true;
-  return options_->idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
-}
+void run_tasks(PoolCore& core, PoolItem& item) noexcept { WorkerLoop(core, item).run(); }
 
 }  // namespace weft::pool

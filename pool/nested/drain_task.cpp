@@ -106,7 +106,7 @@ class Drain {
  private:
   void run(PoolItem& item, Registration& registration) noexcept {
     const SlotsOfParents slots(registration);
-    core_.execute(item, self_);
+    core_.runner().run(item, self_);
   }
 
   // Requires the locks, so that no pool of the chain is paused while a task begins; and releases
@@ -156,7 +156,7 @@ class Drain {
     finished_ = std::exchange(item.job, nullptr);
     if (finished_ != nullptr && finished_->is_dropped()) {
       core_.unlock_to_root();
-      core_.report_lost(*finished_, self_);
+      core_.runner().report_lost(*finished_, self_);
       finished_->drop_outcome();
       core_.lock_from_root();
     }

@@ -37,11 +37,12 @@ void at_fork(void (*)(), void (*)(), void (*)()) {}
 }  // namespace weft::detail
 #define is_tracing is_never_tracing
 #include "pool/core/dispatch.cpp"
+#include "pool/core/end_task.cpp"
 #include "pool/core/lifecycle.cpp"
 #include "pool/core/listing.cpp"
 #include "pool/core/pool_state.cpp"
-#include "pool/core/run_task.cpp"
 #include "pool/core/submit.cpp"
+#include "pool/core/task_runner.cpp"
 #include "pool/core/worker_loop.cpp"
 #include "pool/queue/key_table.cpp"
 #include "pool/queue/pool_job.cpp"
@@ -99,6 +100,7 @@ unsigned spawn_count = 0;  // Not part of the modelled program: a spawner has co
 // The calls of the core, in short.
 namespace weft {
 std::uint64_t this_fiber::id() noexcept { return 0; }
+void this_fiber::set_name(std::string_view /*name*/) noexcept {}
 namespace detail {
 void spawn(Task&& task, const SpawnOptions& /*options*/) {
   expect(spawn_count < kWorkers, "more workers were started than may live");
@@ -133,7 +135,7 @@ class NoNesting final : public weft::pool::Nesting {
 void no_body(PoolCore& /*core*/) {}
 void run_worker(PoolCore& core) {
   PoolItem item;
-  core.work(item);
+  weft::pool::run_tasks(core, item);
   core.leave();
 }
 constexpr PoolCore::Bodies kBodies{

@@ -1,0 +1,41 @@
+// Tasks with attributes that are kept for later submits.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <weft/detail/attributed_job.hpp>
+
+namespace weft::pool {
+
+// A list of them. Guarded by its owner's lock.
+class SpareTasks {
+ public:
+  SpareTasks() noexcept = default;
+  SpareTasks(const SpareTasks&) = delete;
+  SpareTasks& operator=(const SpareTasks&) = delete;
+  ~SpareTasks() {
+    while (detail::AttributedTask* const spare = take()) spare->release_reference();
+  }
+
+  // Null if there is none.
+  [[nodiscard]] detail::AttributedTask* take() noexcept {
+    if (first_ == nullptr) return nullptr;
+    --count_;
+    return static_cast<detail::AttributedTask*>(std::exchange(first_, first_->next)->job);
+  }
+  // Keeps the job of a task that has ended, if it can be used again. Otherwise it is freed.
+  [[nodiscard]] bool keep(detail::TaskAttributes& attributes) noexcept {
+    if (count_ == kMost || !attributes.job->make_reusable()) return false;
+    attributes.next = std::exchange(first_, &attributes);
+    ++count_;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t kMost = 256;
+
+  detail::TaskAttributes* first_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+}  // namespace weft::pool
