@@ -114,7 +114,7 @@ void FiberPool::resize(std::size_t capacity) {
     throw std::invalid_argument(
         "weft::FiberPool: resize to kUnlimited, must be limited with grow: eager");
   }
-  core_->resize(capacity);
+  core_->change([capacity](PoolState& state) { state.resize(capacity); });
 }
 
 void FiberPool::reopen() {
@@ -126,10 +126,12 @@ void FiberPool::reopen() {
 void FiberPool::CloseOnStop::operator()() noexcept { pool->close(Close::cancel); }
 
 void FiberPool::pause() noexcept { core_->locked(&PoolState::pause); }
-void FiberPool::resume() noexcept { core_->resume(); }
+void FiberPool::resume() noexcept { core_->end_pause_if(&PoolState::resume); }
 PauseScope::PauseScope(FiberPool& pool) noexcept
     : pool_(pool), number_(pool.core_->locked(&PoolState::hold_pause)) {}
-PauseScope::~PauseScope() { pool_.core_->release_pause(number_); }
+PauseScope::~PauseScope() {
+  pool_.core_->end_pause_if([this](PoolState& state) { return state.release_pause(number_); });
+}
 bool FiberPool::is_paused() const noexcept { return core_->locked(&PoolState::paused); }
 void FiberPool::close(Close mode) noexcept { core_->close(mode); }
 bool FiberPool::is_closed() const noexcept { return core_->locked(&PoolState::closed); }

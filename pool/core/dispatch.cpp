@@ -146,13 +146,6 @@ void PoolCore::run_stranded_tasks() noexcept {
 
 // ---- Slots that are given back while a task waits
 
-void PoolCore::release_slots(std::size_t weight) noexcept {
-  lock_.lock();
-  state_.slots.release(weight);
-  state_.workers.release();
-  match_up();
-}
-
 void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   lock_.lock();
   if (state_.must_wait_for_slots(weight)) {
@@ -166,12 +159,6 @@ void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   Effects effects;
   state_.workers.retire_surplus(effects);
   unlock(effects);
-}
-
-void PoolCore::shrink_slots(std::size_t weight) noexcept {
-  lock_.lock();
-  state_.slots.shrink(weight);
-  match_up();
 }
 
 // ---- For fibers of the pool

@@ -92,38 +92,12 @@ bool PoolCore::reopen() {
   return was_closed;
 }
 
-void PoolCore::resize(std::size_t capacity) noexcept {
-  lock_.lock();
-  state_.resize(capacity);
-  match_up();
-}
-
 void PoolCore::retire_idle_workers() noexcept {
   Effects effects;
   lock_.lock();
   if (state_.queue.startable() == 0) state_.workers.retire_idle(effects);
   state_.reaper.wake(effects);
   unlock(effects);
-}
-
-// ---- Pauses: workers that look for a task go idle though some are queued, and are not called.
-
-void PoolCore::resume() noexcept {
-  lock_.lock();
-  end_pause_if(state_.resume());
-}
-
-void PoolCore::release_pause(std::uint64_t number) noexcept {
-  lock_.lock();
-  end_pause_if(state_.release_pause(number));
-}
-
-void PoolCore::end_pause_if(bool is_over) noexcept {
-  if (!is_over) return lock_.unlock();
-  Effects effects;
-  state_.paused = false;
-  state_.tell(effects);
-  match_up(effects);
 }
 
 // ---- Waits, and numbers

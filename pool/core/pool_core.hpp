@@ -76,12 +76,11 @@ class PoolCore {
   void close(Close mode) noexcept;
   // False if it was open, or has to stay closed. The parent's state is under its own lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
-  void resize(std::size_t capacity) noexcept;
   // A runtime ends, perhaps the one of the workers: it would wait for them.
   void retire_idle_workers() noexcept;
-  // As PoolState's, which also begins pauses.
-  void resume() noexcept;
-  void release_pause(std::uint64_t number) noexcept;
+  // Ends the pause if `call` on the state answers that nobody wants it any more.
+  template <class Call>
+  void end_pause_if(Call call) noexcept;
   // Parks the caller, which is no task of the pool. False if it is not to come, or the time was up.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
   // The result of `call` on the state, under the lock: a member of PoolState, say.
@@ -89,6 +88,13 @@ class PoolCore {
   auto locked(Call call) noexcept {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
+  }
+  // The same with a change that may let tasks, workers or callers go on.
+  template <class Call>
+  void change(Call call) noexcept {
+    lock_.lock();
+    std::invoke(call, state_);
+    match_up();
   }
   [[nodiscard]] std::size_t available() noexcept;
   [[nodiscard]] std::stop_token stop_token() noexcept;
@@ -103,12 +109,8 @@ class PoolCore {
   // back while they wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
-  // --- By a task of the pool, around its waits; see nested/blocking_scope.cpp ---
-
-  void release_slots(std::size_t weight) noexcept;
+  // By a task of the pool that has given its slots back; see nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
-  // A task that had so many goes on with one.
-  void shrink_slots(std::size_t weight) noexcept;
 
   // --- For workers, nested/ and services/, which have the lock in their hands. A call that
   // requires it, and may have to do what must not be done under it, releases it meanwhile. ---
@@ -192,8 +194,6 @@ class PoolCore {
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept
       WEFT_REQUIRES(lock_);
 
-  // lifecycle.cpp
-  void end_pause_if(bool is_over) noexcept WEFT_RELEASES(lock_);
   // The nesting takes this pool's lock, which it does not know by name.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);
@@ -234,6 +234,16 @@ inline bool PoolCore::submit_at_once(detail::PoolItem& item) noexcept {
   state_.push(item);
   announce_accepted();
   return true;
+}
+
+template <class Call>
+void PoolCore::end_pause_if(Call call) noexcept {
+  lock_.lock();
+  if (!std::invoke(call, state_)) return lock_.unlock();
+  Effects effects;
+  state_.paused = false;
+  state_.tell(effects);
+  match_up(effects);
 }
 
 }  // namespace weft::pool

@@ -144,6 +144,10 @@ struct PoolState {
 
   // --- Slots that are given back while a task waits ---
 
+  void release(std::size_t weight) noexcept {
+    slots.release(weight);
+    workers.release();
+  }
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }

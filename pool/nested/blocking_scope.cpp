@@ -38,7 +38,7 @@ pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
 
 BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept : slots_(slots_of_caller(root)) {
   for_each_slot(slots_, [](pool::PoolCore& core, std::size_t weight) {  //
-    core.release_slots(weight);
+    core.change([weight](pool::PoolState& state) { state.release(weight); });
   });
 }
 

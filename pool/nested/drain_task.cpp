@@ -44,7 +44,8 @@ class SlotsOfParents {
   explicit SlotsOfParents(Registration& drain) noexcept : drain_(drain), weight_(drain.weight()) {
     if (weight_ == 1) [[likely]]
       return;
-    for_each_parent([](PoolCore& parent) { parent.release_slots(1); });
+    for_each_parent(
+        [](PoolCore& parent) { parent.change([](PoolState& state) { state.release(1); }); });
     for_each_parent([this](PoolCore& parent) { parent.reacquire_slots(weight_); });
     tell_registrations(weight_);
   }
@@ -52,7 +53,9 @@ class SlotsOfParents {
     if (weight_ == 1) [[likely]]
       return;
     tell_registrations(0);
-    for_each_parent([this](PoolCore& parent) { parent.shrink_slots(weight_); });
+    for_each_parent([this](PoolCore& parent) {
+      parent.change([this](PoolState& state) { state.slots.shrink(weight_); });
+    });
   }
   SlotsOfParents(const SlotsOfParents&) = delete;
   SlotsOfParents& operator=(const SlotsOfParents&) = delete;
