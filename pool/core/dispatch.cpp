@@ -26,7 +26,7 @@ void PoolCore::match_up(Effects& effects) noexcept {
       lock_.lock();
     } else if (may_start && state_.lacks_worker()) {
       // Without fibers or memory the pool goes on with the workers it has.
-      may_start = !(state_.is_sub_pool ? nesting_->ask_for_worker(OnFull::block)
+      may_start = !(state_.is_sub_pool ? nesting_->ask_for_worker(OnFull::block, effects)
                                        : grow(state_.queue.startable()));
     } else if (may_grow && state_.lacks_memory_for_blocked()) {
       may_grow = grow_queue({});
@@ -52,9 +52,10 @@ bool PoolCore::grow_queue(const PoolItem& item) noexcept {
   return true;
 }
 
-std::error_code PoolCore::start_worker_for(const PoolItem& item) noexcept {
+std::error_code PoolCore::start_worker_for(const PoolItem& item, Effects& effects) noexcept {
   if (!state_.is_sub_pool) return grow(state_.queue.startable_with(item));
-  return nesting_->ask_for_worker(state_.may_wait_for_parent() ? OnFull::block : OnFull::reject);
+  return nesting_->ask_for_worker(state_.may_wait_for_parent() ? OnFull::block : OnFull::reject,
+                                  effects);
 }
 
 std::error_code PoolCore::grow(std::size_t items) noexcept {
@@ -122,7 +123,7 @@ std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
 
 void PoolCore::run_stranded_tasks() noexcept {
   while (state_.workers.live() == 0 && state_.queue.startable() > 0 && !state_.paused &&
-         state_.drains_blocked == 0) {
+         !state_.waits_at_parent) {
     PoolItem item;
     Worker self;
     state_.workers.reacquire();

@@ -15,6 +15,7 @@ PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent
       runner_(*options_),
       parent_(parent),
       root_(parent == nullptr ? *this : parent->root_),
+      lock_(parent == nullptr ? own_lock_ : parent->lock_),
       state_(*options_, parent != nullptr) {
   if (options_->prealloc) state_.queue.begin_with(options_->capacity + options_->queue_capacity);
 }
@@ -68,27 +69,17 @@ void PoolCore::close(Close mode) noexcept {
   (void)running.request_stop();  // Calls what users have registered.
 }
 
-void PoolCore::lock_from_root() noexcept {
-  if (parent_ != nullptr) parent_->lock_from_root();
-  lock_.lock();
-}
-
-void PoolCore::unlock_to_root() noexcept {
-  lock_.unlock();
-  if (parent_ != nullptr) parent_->unlock_to_root();
-}
-
 bool PoolCore::reopen() {
   std::stop_source unused;
   bool was_closed = false;
-  lock_from_root();
-  if (parent_ == nullptr || !parent_->state_.closing) {
+  lock_.lock();
+  if (parent_ == nullptr || !parent_->shared_state().closing) {
     state_.closing = false;
     was_closed = std::exchange(state_.closed, false);
     state_.set_limit(state_.workers.limit());
     if (std::exchange(state_.is_stopped, false)) stop_source_.swap(unused);
   }
-  unlock_to_root();
+  lock_.unlock();
   return was_closed;
 }
 

@@ -4,6 +4,8 @@
 #include <system_error>
 #include <weft/pool_options.hpp>
 
+#include "pool/core/effects.hpp"
+
 namespace weft::pool {
 
 // Implemented by nested/; the core knows no more of sub-pools than this.
@@ -11,10 +13,11 @@ class Nesting {
  public:
   virtual ~Nesting() = default;
 
-  // Of a sub-pool. Requires its lock; releases it meanwhile. Asks the parent for a worker; see
+  // Of a sub-pool. Requires the lock; releases it meanwhile. Asks the parent for a worker; see
   // nested/sub_pool.cpp.
-  [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full) noexcept = 0;
-  // Takes the pool's lock, with all its sub-pools closed: one that is made meanwhile is closed from
+  [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
+                                                       Effects& effects) noexcept = 0;
+  // Takes the lock, with all its sub-pools closed: one that is made meanwhile is closed from
   // the start. None is in the pool's wait queue any more for nothing.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };

@@ -22,9 +22,10 @@
 
 namespace weft::pool {
 
-// The one lock of a pool, around its state, and what is done about it: fibers are started, waiters
-// are woken and parked, tasks run. Each entry locks, changes the state, collects Effects, unlocks,
-// and performs them: the lock is never held across an allocation, user code, or a wake.
+// The one lock of a pool, which its sub-pools share, around its state, and what is done about it:
+// fibers are started, waiters are woken and parked, tasks run. Each entry locks, changes the state,
+// collects Effects, unlocks, and performs them: the lock is never held across an allocation, user
+// code, or a wake.
 class PoolCore {
  public:
   // The bodies of a pool's fibers: handed down, because they call what stands above the core.
@@ -59,9 +60,8 @@ class PoolCore {
     std::uint64_t number = 0;  // As in TaskInfo.
   };
   // Of an item that was checked. `when_full` says what is done when there is no room.
-  [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full) WEFT_NOT_ANALYZED;
-  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item,
-                                                const Until& until) WEFT_NOT_ANALYZED;
+  [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
+  [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
   // Accepts as many of the first items as need nothing but a push, under one hold of the lock.
   // Returns how many; items have no attributes.
@@ -123,11 +123,9 @@ class PoolCore {
     lock_.unlock();
     effects.perform();
   }
-  // With the locks of all pools around this one, outermost first. The analysis knows the lock of
-  // the pool, and not those of the chain.
-  void lock_from_root() noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED;
-  void unlock_to_root() noexcept WEFT_RELEASES(lock_) WEFT_NOT_ANALYZED;
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
+  // The same for one who has the lock by the name of another pool of the root.
+  [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
   // Brings tasks, workers, blocked submitters and those who want slots back together after a change
   // that was not a finished task, and does what that asked for.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
@@ -135,11 +133,11 @@ class PoolCore {
     Effects none;
     match_up(none);
   }
-  // Requires the lock. Accepts the item, or refuses it, and releases the lock; or holds it still,
-  // if there is no room: without an answer. The analysis knows no such end, nor follows those who
-  // go by it.
-  [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item) noexcept
-      WEFT_NOT_ANALYZED;
+  // Accepts the item, or says why it cannot be, or gives no answer if there is no room. May release
+  // the lock meanwhile.
+  [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
+                                                              Effects& effects) noexcept
+      WEFT_REQUIRES(lock_);
   // Makes room for `item` in the queue's memory. False when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // Others may have relied on a fiber that could not be started. If no worker lives, the caller
@@ -181,8 +179,10 @@ class PoolCore {
   // Calls a worker for what has been accepted, if one is to be called.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
   // submit.cpp
-  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item) WEFT_NOT_ANALYZED;
-  [[nodiscard]] std::error_code refuse(const detail::PoolItem& item, std::error_code why) noexcept
+  [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
+      WEFT_RELEASES(lock_);
+  // The end of a submit: returns what it is to answer.
+  [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
   // dispatch.cpp. They release the lock meanwhile.
@@ -191,8 +191,8 @@ class PoolCore {
   // pool answers with codes where weft::go() throws.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
-  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item) noexcept
-      WEFT_REQUIRES(lock_);
+  [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
+                                                 Effects& effects) noexcept WEFT_REQUIRES(lock_);
 
   // The nesting takes this pool's lock, which it does not know by name.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
@@ -206,7 +206,8 @@ class PoolCore {
   PoolCore& root_;
   std::unique_ptr<Nesting> nesting_;
 
-  detail::SpinLock lock_;
+  detail::SpinLock own_lock_;  // Used if it has no parent.
+  detail::SpinLock& lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);
   // Replaced when the pool is opened after a cancel.

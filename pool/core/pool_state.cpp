@@ -175,7 +175,7 @@ void PoolState::return_slots(Effects& effects) noexcept {
 
 bool PoolState::lacks_worker() noexcept {
   if (!is_sub_pool) return must_grow(queue.startable());
-  if (drains_blocked > 0) return false;
+  if (waits_at_parent) return false;
   // A pause is no reason, except that callers are blocked though there is room.
   const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked.size() : 0;
   if (paused) return must_grow(blocked);

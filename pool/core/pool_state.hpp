@@ -236,12 +236,16 @@ struct PoolState {
   [[nodiscard]] bool has_place_at_parent() const noexcept {
     return !is_sub_pool || may_wait_for_parent();
   }
+  // A drain task was accepted: a worker that is starting.
+  void begin_drain() noexcept {
+    waits_at_parent = false;
+    workers.begin_start();
+  }
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
-    return drains_blocked > 0 && may_wait_for_parent();
+    return waits_at_parent && may_wait_for_parent();
   }
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
-    return is_sub_pool && drains_blocked == 0 && workers.live() < slots.capacity() &&
-           has_room(weight);
+    return is_sub_pool && !waits_at_parent && workers.live() < slots.capacity() && has_room(weight);
   }
   // Whether a task is queued, or sub-pools of its own wait for room with theirs.
   [[nodiscard]] bool has_accepted() noexcept;
@@ -263,15 +267,15 @@ struct PoolState {
   bool is_pause_wanted = false;  // By pause(), until resume().
   bool is_stopped = false;       // Stop has been, or is being, requested of all tasks.
   bool closing = false;          // From before the sub-pools are closed.
+  bool waits_at_parent = false;  // In its wait queue, with a drain task.
   const bool is_sub_pool;
   std::size_t raise_at = SIZE_MAX;  // A load above it is too high for the limit of workers.
   WorkerSet workers;
   Waiters waiters;
   std::size_t in_callers = 0;  // Tasks that run in submit().
   std::size_t users = 0;
-  std::size_t pause_holders = 0;   // PauseScopes.
-  std::uint64_t open_number = 1;   // A close ends the pauses of its time.
-  std::size_t drains_blocked = 0;  // Drain tasks that wait for room in the parent.
+  std::size_t pause_holders = 0;  // PauseScopes.
+  std::uint64_t open_number = 1;  // A close ends the pauses of its time.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;
   BackgroundFiber ticker;
@@ -284,8 +288,10 @@ struct PoolState {
   }
   void count_accepted(const detail::PoolItem& item) noexcept {
     accept_weight(TaskQueue::weight_of(item));
-    if (TaskQueue::is_drain(item)) [[unlikely]]
-      ++counters.drains;
+    if (!TaskQueue::is_drain(item)) [[likely]]
+      return;
+    ++counters.drains;
+    item.job->drain_accepted();
   }
 };
 

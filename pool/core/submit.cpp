@@ -39,18 +39,20 @@ std::error_code PoolCore::check(PoolItem& item) noexcept {
     if (TaskQueue::attributes_of(item) != nullptr) why = item.job->over_before_start();
   }
   if (!why) return {};
+  Effects none;
   lock_.lock();
-  return refuse(item, why);
+  return answered(why, none);
 }
 
 PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
   Answer answer{.next = Next::block};
+  Effects effects;
   lock_.lock();
-  if (const auto accepted = accept_if_room(item)) [[likely]]
-    return {*accepted};
+  if (const auto accepted = accept_if_room(item, effects)) [[likely]]
+    return {answered(*accepted, effects)};
   switch (when_full) {
     case OnFull::reject:
-      return {refuse(item, Errc::full)};
+      return {answered(Errc::full, effects)};
     case OnFull::caller_runs:
       if (state_.paused || TaskQueue::has_key(item)) break;
       ++state_.counters.submitted;
@@ -58,55 +60,58 @@ PoolCore::Answer PoolCore::submit(PoolItem& item, OnFull when_full) {
       answer = {.next = Next::run_in_caller, .number = state_.left_queue()};
       break;
     case OnFull::drop_oldest:
-      return {submit_dropping(item)};
+      return {submit_dropping(item, effects)};
     case OnFull::block:
       break;
   }
-  lock_.unlock();
+  unlock(effects);
   return answer;
 }
 
-std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item) noexcept {
+std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects& effects) noexcept {
   const std::size_t weight = TaskQueue::weight_of(item);
   for (;;) {
     if (state_.closed) [[unlikely]]
-      return refuse(item, Errc::closed);
+      return Errc::closed;
     if (weight > 1 && weight > state_.slots.capacity()) [[unlikely]]
-      return refuse(item, Errc::too_heavy);
+      return Errc::too_heavy;
     if (state_.must_wait(item, weight)) return {};
     std::error_code error;
     if (state_.must_grow(state_.queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
         [[unlikely]] {
       // The worker is started first, so that a task is accepted only with somebody to run it.
-      error = start_worker_for(item);
+      error = start_worker_for(item, effects);
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
     } else {
       break;
     }
-    if (error) return refuse(item, error);
+    if (error) return error;
   }
   state_.accept(item);
-  announce_accepted();
+  if (state_.should_call_worker()) effects.wake(state_.workers.call());
   return std::error_code();
 }
 
 std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
+  Effects effects;
   for (;;) {
     lock_.lock();
-    if (const auto accepted = accept_if_room(item)) return *accepted;
-    if (state_.waiters.parked >= options_->max_blocked) return refuse(item, Errc::too_many_waiting);
-    if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
-      const std::error_code error = nesting_->ask_for_worker(OnFull::block);
-      if (error) return refuse(item, error);
+    if (const auto accepted = accept_if_room(item, effects)) return answered(*accepted, effects);
+    std::error_code error;
+    if (state_.waiters.parked >= options_->max_blocked) {
+      error = Errc::too_many_waiting;
+    } else if (state_.must_wait_at_parent(TaskQueue::weight_of(item))) {
+      error = nesting_->ask_for_worker(OnFull::block, effects);
     } else if (state_.queue.will_have_room_for(item)) {
-      break;
+      if (effects.empty()) break;
     } else if (!grow_queue(item)) {
       // Handing a blocked submitter's task on must not allocate.
-      return refuse(item, std::make_error_code(std::errc::not_enough_memory));
+      error = std::make_error_code(std::errc::not_enough_memory);
     }
-    lock_.unlock();
+    if (error) return answered(error, effects);
+    unlock(effects);
   }
   Submitter self;
   self.slot = &item;
@@ -134,19 +139,19 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
 // A task of weight 1 takes the place of another, so nobody who waits for room is passed over; a
 // heavier one takes the places of several. It does so under one hold of the lock: what is sent in
 // place of a dropped task, as a sub-pool does with its drain tasks, comes too late.
-std::error_code PoolCore::submit_dropping(PoolItem& item) {
+std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
   PoolItem dropped;  // Destroyed without the lock: its waiters are told.
   std::vector<PoolItem> dropped_before;
   for (;;) {
-    if (!state_.can_drop_for(item)) return refuse(item, Errc::full);
+    if (!state_.can_drop_for(item)) return answered(Errc::full, effects);
     const std::size_t most = std::min(weight == 1 ? 1 : 2 * weight, state_.queue.size());
     const bool can_push = state_.queue.can_replace_oldest(item);
     if (can_push && dropped_before.capacity() + 1 >= most) break;
     if (can_push ? !reserve_unlocked(dropped_before, most, lock_) : !grow_queue(item)) {
-      return refuse(item, std::make_error_code(std::errc::not_enough_memory));
+      return answered(std::make_error_code(std::errc::not_enough_memory), effects);
     }
-    if (const auto accepted = accept_if_room(item)) return *accepted;
+    if (const auto accepted = accept_if_room(item, effects)) return answered(*accepted, effects);
   }
   state_.drop_oldest(dropped, item);
   while (weight > 1 && (!state_.has_room(weight) || state_.lacks_place_behind_key(item))) {
@@ -154,7 +159,7 @@ std::error_code PoolCore::submit_dropping(PoolItem& item) {
     state_.drop_oldest(dropped, item);
   }
   state_.accept(item);
-  match_up();
+  match_up(effects);
   return {};
 }
 
@@ -184,12 +189,14 @@ std::size_t PoolCore::push_some(std::span<PoolItem> items) noexcept {
   return pushed;
 }
 
-std::error_code PoolCore::refuse(const PoolItem& item, std::error_code why) noexcept {
-  if (!TaskQueue::is_drain(item)) ++state_.counters.rejected;
-  lock_.unlock();
-  if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::pool_refuse, options_->name);
-  return why;
+std::error_code PoolCore::answered(std::error_code error, Effects& effects) noexcept {
+  if (error) ++state_.counters.rejected;
+  unlock(effects);
+  if (detail::is_tracing()) [[unlikely]] {
+    using Kind = detail::TraceKind;
+    detail::trace_text(error ? Kind::pool_refuse : Kind::pool_submit, options_->name);
+  }
+  return error;
 }
 
 detail::AttributedTask& PoolCore::take_spare_task() {

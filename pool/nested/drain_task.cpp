@@ -14,26 +14,16 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// Requires the locks. Whether a drain task may begin a task; after its first, it makes way for
+// Requires the lock. Whether a drain task may begin a task; after its first, it makes way for
 // others.
-bool spares_slot(PoolCore& parent, Turn turn) noexcept WEFT_NOT_ANALYZED {
-  PoolState& state = parent.state();
+bool spares_slot(PoolCore& parent, Turn turn) noexcept {
+  const PoolState& state = parent.shared_state();
   if (state.paused || state.workers.live() > state.slots.capacity()) return false;
   if (turn == Turn::later && !(state.queue.empty() && state.waiters.blocked.empty() &&
                                state.waiters.reacquiring.empty())) {
     return false;
   }
   return parent.parent() == nullptr || spares_slot(*parent.parent(), turn);
-}
-
-// Requires the lock. False if the drain task has come in vain.
-bool begin_drain(PoolState& state, Arrival arrival) noexcept {
-  if (arrival == Arrival::called) return state.workers.arrive();
-  --state.drains_blocked;
-  const bool is_needed = !state.closed || state.has_accepted();
-  if (state.workers.live() >= state.slots.capacity() || !is_needed) return false;
-  state.workers.add();
-  return true;
 }
 
 // A task with a weight takes as many slots of each parent, of which its drain task has one. It
@@ -87,20 +77,18 @@ class Drain {
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
 
   // Returns the last job, which is still to be settled; null if there is none.
-  [[nodiscard]] PoolJob* run(Arrival arrival) noexcept {
+  [[nodiscard]] PoolJob* run() noexcept {
     PoolItem item;
     Registration registration(core_, item);
-    core_.lock_from_root();
-    if (!begin_drain(state_, arrival)) {
-      core_.unlock_to_root();
-    } else {
+    core_.lock();
+    if (state_.workers.arrive()) {  // Otherwise it has come in vain.
       for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
         run(item, registration);
-        core_.lock_from_root();
+        core_.lock();
         end(item);
       }
+      core_.lock();
     }
-    core_.lock();
     core_.match_up();
     return finished_;
   }
@@ -112,8 +100,7 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Requires the locks, so that no pool of the chain is paused while a task begins; and releases
-  // them. False when there is nothing left for it to do. The waiters of the job before are told now
+  // False when there is nothing left for it to do. The waiters of the job before are told now
   // that its slot is used otherwise; or by the parent, with whose slot this one becomes free.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
@@ -137,12 +124,7 @@ class Drain {
       state_.tell(effects);
       state_.retire_self(effects);
     }
-    core_.unlock_to_root();
-    effects.perform();
-    if (calls_others) {
-      core_.lock();
-      core_.match_up();
-    }
+    calls_others ? core_.match_up(effects) : core_.unlock(effects);
     return goes_on;
   }
 
@@ -153,15 +135,15 @@ class Drain {
     self_.effects.wake_all(settled.waiters);
     if (settled.is_last || settled.is_unused) self_.effects.destroy(job);
   }
-  // Requires the locks; releases them meanwhile if the job's handle was dropped.
+  // Releases the lock meanwhile if the job's handle was dropped.
   void end(PoolItem& item) noexcept WEFT_REQUIRES(core_.spin_lock()) {
     std::size_t weight = 1;
     finished_ = std::exchange(item.job, nullptr);
     if (finished_ != nullptr && finished_->is_dropped()) {
-      core_.unlock_to_root();
+      core_.unlock();
       core_.runner().report_lost(*finished_, self_);
       finished_->drop_outcome();
-      core_.lock_from_root();
+      core_.lock();
     }
     if (finished_ != nullptr && finished_->attributes() != nullptr) {
       weight = finished_->attributes()->weight;
@@ -178,6 +160,18 @@ class Drain {
 
 }  // namespace
 
+PoolCore* SubPool::enter() noexcept {
+  const detail::SpinGuard guard(parent.spin_lock());
+  if (has_ended) return nullptr;
+  ++core.shared_state().users;
+  return &core;
+}
+
+DrainTask::DrainTask(SubPool& sub_pool) noexcept
+    : PoolJob(sub_pool.parent.root(), Kind::drain), sub_pool_(sub_pool) {
+  sub_pool.keep();
+}
+
 DrainTask::~DrainTask() {
   if (finished_ != nullptr) finished_->release_reference();
   if (entered_ != nullptr) entered_->leave();
@@ -188,12 +182,12 @@ bool DrainTask::invoke() noexcept {
   entered_ = sub_pool_.enter();
   if (entered_ == nullptr) return true;
   Drain drain(*entered_);
-  finished_ = drain.run(arrival_);
+  finished_ = drain.run();
   outcome_ = drain.outcome();
   return true;
 }
 
-// Under the parent's lock, as the slot becomes free. A sub-pool that ends now waits for that lock.
+// Under the lock, as the slot becomes free.
 PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
   Effects effects;
   if (finished_ != nullptr) {
@@ -203,25 +197,22 @@ PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
     if (!settled.is_unused) finished_ = nullptr;
   }
   if (entered_ != nullptr) {
-    std::exchange(entered_, nullptr)->locked([&effects](PoolState& state) {
-      --state.users;
-      state.tell(effects);
-    });
+    PoolState& state = std::exchange(entered_, nullptr)->shared_state();
+    --state.users;
+    state.tell(effects);
   }
   return {.waiters = effects.take(), .is_unused = true};
 }
 
+void DrainTask::drain_accepted() noexcept {
+  is_accepted_ = true;
+  sub_pool_.core.shared_state().begin_drain();
+}
+
 void DrainTask::drop_callable() noexcept {
-  if (is_off_) return;
-  PoolCore* const core = sub_pool_.enter();
+  PoolCore* const core = is_accepted_ ? sub_pool_.enter() : nullptr;
   if (core == nullptr) return;
-  core->lock();
-  if (arrival_ == Arrival::from_queue) {
-    --core->state().drains_blocked;
-  } else {
-    core->state().workers.fail_start();
-  }
-  core->match_up();
+  core->change([](PoolState& state) { state.workers.fail_start(); });
   core->leave();
 }
 

@@ -20,42 +20,30 @@ using detail::Waiter;
 
 namespace {
 
-// Enters the first of these sub-pools that has not ended. Null if there is none.
-SubPool* enter_first(SubPool* sub_pool, PoolCore*& core) noexcept {
-  while (sub_pool != nullptr && (core = sub_pool->enter()) == nullptr) {
-    sub_pool = sub_pool->next_sub_pool;
-  }
+// Requires the lock. Enters the first of these sub-pools that has not ended; null if there is none.
+SubPool* enter_first(SubPool* sub_pool) noexcept {
+  while (sub_pool != nullptr && sub_pool->has_ended) sub_pool = sub_pool->next_sub_pool;
+  if (sub_pool != nullptr) ++sub_pool->core.shared_state().users;
   return sub_pool;
 }
 
 }  // namespace
 
-PoolCore* SubPool::enter() noexcept {
-  const detail::SpinGuard guard(lock_);
-  if (has_ended_) return nullptr;
-  core_.locked([](PoolState& state) { ++state.users; });
-  return &core_;
-}
-
-void SubPool::detach() noexcept {
-  const detail::SpinGuard guard(lock_);
-  has_ended_ = true;
-}
-
 // ---- The life of a sub-pool at its parent's
 
 PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
   if (core.parent() == nullptr) return;
-  self_ = new SubPool(core);
-  parent_ = &static_cast<PoolNesting&>(core.parent()->nesting());
-  const detail::SpinGuard guard(core.parent()->spin_lock());
+  PoolCore& parent = *core.parent();
+  self_ = new SubPool(core, parent);
+  parent_ = &static_cast<PoolNesting&>(parent.nesting());
+  const detail::SpinGuard guard(core_.spin_lock());
   self_->next_sub_pool = std::exchange(parent_->first_sub_pool_, self_);
   if (self_->next_sub_pool != nullptr) self_->next_sub_pool->previous_sub_pool = self_;
-  core.state().closed = core.state().closing = core.parent()->state().closing;
+  core_.state().closed = core_.state().closing = parent.shared_state().closing;
 }
 
 PoolNesting::~PoolNesting() {
-  if (self_ != nullptr) move_out(*core_.parent());
+  if (self_ != nullptr) move_out(self_->parent);
   if (first_sub_pool_ == nullptr) return;
   std::fprintf(stderr,
                "weft: pool '%s' ends before its sub-pools: they have to be destroyed first\n",
@@ -63,20 +51,20 @@ PoolNesting::~PoolNesting() {
   std::abort();
 }
 
-// After the sub-pool was closed and joined.
 void PoolNesting::move_out(PoolCore& parent) noexcept {
-  self_->detach();
+  core_.lock();
+  self_->has_ended = true;
+  if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
+  const PoolItem unused = std::move(self_->drain);
+  core_.unlock();
   // Callers that have entered leave; later ones find nobody.
   (void)core_.wait(Condition::joined, 0, {});
-  PoolItem unused;
-  parent.lock();
-  if (self_->linked) parent.state().waiters.blocked.erase(*self_);
-  unused = std::move(self_->drain);
+  core_.lock();
   SubPool* const next = self_->next_sub_pool;
   SubPool* const previous = self_->previous_sub_pool;
   (previous == nullptr ? parent_->first_sub_pool_ : previous->next_sub_pool) = next;
   if (next != nullptr) next->previous_sub_pool = previous;
-  parent.unlock();
+  core_.unlock();
   self_->release();
 }
 
@@ -86,23 +74,21 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   do {
     state.closing = true;
     // A sub-pool that was entered keeps its place in the list until it is left.
-    PoolCore* core = nullptr;
-    SubPool* sub_pool = enter_first(first_sub_pool_, core);
-    while (sub_pool != nullptr) {
+    for (SubPool* sub_pool = enter_first(first_sub_pool_); sub_pool != nullptr;) {
+      PoolCore& core = sub_pool->core;
       core_.unlock();
-      core->close(mode);
-      PoolCore* const told = core;
+      core.close(mode);
       core_.lock();
-      sub_pool = enter_first(sub_pool->next_sub_pool, core);
+      sub_pool = enter_first(sub_pool->next_sub_pool);
       core_.unlock();
-      told->leave();
+      core.leave();
       core_.lock();
     }
   } while (!state.closing);  // Opened again meanwhile, as sub-pools may have been since.
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
-// Requires the lock. From the wait queue: those who have nothing left to run.
+// From the wait queue: those who have nothing left to run.
 void PoolNesting::take_out_idle_sub_pools() noexcept {
   BlockedSubmitters& blocked = core_.state().waiters.blocked;
   Waiter* next = nullptr;
@@ -110,12 +96,10 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
     next = waiter->next;
     if (waiter->waker) continue;  // A submitter.
     auto& place = static_cast<SubPool&>(*waiter);
-    PoolCore& sub_pool = place.core();
-    const detail::SpinGuard guard(sub_pool.spin_lock());
-    if (sub_pool.state().has_accepted()) continue;  // It was opened meanwhile.
-    --sub_pool.state().drains_blocked;
+    PoolState& sub_pool = place.core.shared_state();
+    if (sub_pool.has_accepted()) continue;  // It was opened meanwhile.
+    sub_pool.waits_at_parent = false;
     blocked.erase(place);
-    static_cast<DrainTask*>(place.drain.job)->call_off();
   }
 }
 
@@ -123,84 +107,54 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
 
 // In place of the start of a worker. Success: a drain task was accepted or, if `when_full` is to
 // block, the sub-pool waits for room.
-//
-// If it was not accepted, others may have relied on it meanwhile; or one that waited for room has
-// come in vain because this one was to start. For them the sub-pool waits for room, again. A parent
-// that is being closed hears only of what has been accepted: callers that are blocked are told by
-// its close.
-std::error_code PoolNesting::ask_for_worker(OnFull when_full) noexcept {
-  PoolState& state = core_.state();
-  const std::error_code answer = ask_once(when_full);
-  for (std::error_code last = answer; answer; last = ask_once(OnFull::block)) {
-    if (last && last != Errc::full && last != Errc::closed) {
-      core_.run_stranded_tasks();
-      break;
-    }
-    if (!state.lacks_worker() || (last == Errc::closed && !state.has_accepted())) break;
-  }
-  return answer == Errc::full && when_full == OnFull::block ? std::error_code() : answer;
-}
-
-// Errc::full also if the sub-pool waits for room.
-std::error_code PoolNesting::ask_once(OnFull when_full) noexcept {
-  core_.state().workers.begin_start();
+std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) noexcept {
+  PoolItem item;
   core_.unlock();
-  const std::error_code error = submit_drain(when_full);
+  item.job = new (std::nothrow) DrainTask(*self_);
   core_.lock();
-  if (error) core_.state().workers.fail_start();
+  std::error_code error = std::make_error_code(std::errc::not_enough_memory);
+  if (item.job != nullptr) error = hand_in(item, when_full, effects);
+  if (!item.empty()) {
+    core_.unlock();
+    std::exchange(item.job, nullptr)->abandon();
+    core_.lock();
+  }
+  // What was accepted before has no worker perhaps, and no other to be had.
+  if (error && error != Errc::full && error != Errc::closed) core_.run_stranded_tasks();
   return error;
 }
 
-// Without any lock. Errc::full: there is no room. Then the sub-pool waits for it, if it asked to
-// block.
-std::error_code PoolNesting::submit_drain(OnFull when_full) noexcept {
+// A parent that is being closed hears only of what has been accepted: callers that are blocked are
+// told by its close.
+std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
-  auto* const drain = new (std::nothrow) DrainTask(parent.root(), *self_);
-  if (drain == nullptr) return std::make_error_code(std::errc::not_enough_memory);
-  PoolItem item(*drain);
   std::error_code error = Errc::closed;
-  parent.lock();
-  if (parent.state().closing) {
-    parent.unlock();
-  } else if (const auto accepted = parent.accept_if_room(item)) {
-    error = *accepted;
-  } else {
-    parent.unlock();
-    error = Errc::full;
+  if (!parent.shared_state().closing) {
+    error = parent.accept_if_room(drain, effects).value_or(make_error_code(Errc::full));
   }
-  if (!error) return {};
-  // A sub-pool's accepted tasks are still run, also if it is the parent of one that is closed.
-  if (error == Errc::closed && core_.locked(&PoolState::has_accepted)) error = Errc::full;
-  if (error == Errc::full && when_full == OnFull::block) error = wait_for_room(item);
-  if (item.job != nullptr) drain->call_off();
-  return error;
+  if (error == Errc::closed && core_.state().has_accepted()) error = Errc::full;
+  if (error != Errc::full || when_full != OnFull::block) return error;
+  return wait_for_room(drain, effects) ? std::error_code()
+                                       : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// Without any lock. There the sub-pool gets what a blocked submitter gets: the next room, after
-// those who came before. Errc::full, unless it could not be done; the item stays if it is not
-// needed.
-std::error_code PoolNesting::wait_for_room(PoolItem& item) noexcept {
+// At the parent the sub-pool gets what a blocked submitter gets: the next room, after those who
+// came before. False if there is no memory.
+bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
-  PoolItem unused;
+  PoolState& state = parent.shared_state();
   SubPool& place = *self_;
-  parent.lock();
-  while (!place.linked && !parent.state().queue.will_have_room_for(item)) {
-    if (parent.grow_queue(item)) continue;
-    parent.unlock();
-    return std::make_error_code(std::errc::not_enough_memory);
+  while (!place.linked && !state.queue.will_have_room_for(drain)) {
+    if (!parent.grow_queue(drain)) return false;
   }
-  if (place.linked) {
-    parent.unlock();
-    return Errc::full;
-  }
-  unused = std::move(place.drain);
-  static_cast<DrainTask*>(item.job)->wait_in_queue();
-  place.drain = std::move(item);
+  if (place.linked) return true;
+  if (place.drain.empty()) place.drain = std::move(drain);
   place.slot = &place.drain;
-  parent.state().waiters.blocked.push_back(place);
-  core_.locked([](PoolState& state) { ++state.drains_blocked; });
-  parent.match_up();  // There may be room by now.
-  return Errc::full;
+  state.waiters.blocked.push_back(place);
+  core_.state().waits_at_parent = true;
+  parent.match_up(effects);  // There may be room by now, or the parent has to ask its own.
+  core_.lock();
+  return true;
 }
 
 }  // namespace weft::pool

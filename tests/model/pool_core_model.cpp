@@ -125,7 +125,10 @@ namespace {
 class NoNesting final : public weft::pool::Nesting {
  public:
   explicit NoNesting(PoolCore& core) : core_(core) {}
-  std::error_code ask_for_worker(OnFull /*when_full*/) noexcept override { return {}; }
+  std::error_code ask_for_worker(OnFull /*when_full*/,
+                                 weft::pool::Effects& /*effects*/) noexcept override {
+    return {};
+  }
   void lock_with_sub_pools_closed(Close /*mode*/) noexcept override { core_.lock(); }
 
  private:

@@ -107,6 +107,8 @@ class PoolJob {
   void note_accepted() noexcept {
     is_accepted_.store(true, relaxed);  // Relaxed: one that is missed is made up for at the turn.
   }
+  // The same, of a drain task.
+  virtual void drain_accepted() noexcept {}
   // Null for a job that asks for nothing.
   [[nodiscard]] TaskAttributes* attributes() const noexcept { return attributes_; }
   // Why the job, which has not been accepted yet, need not be; empty if it should.
