@@ -20,7 +20,9 @@ PoolCore::PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent
   if (options_->prealloc) state_.queue.begin_with(options_->capacity + options_->queue_capacity);
 }
 
-PoolCore::~PoolCore() { nesting_ = nullptr; }
+PoolCore::~PoolCore() {
+  if (nesting_ != nullptr) nesting_->end();
+}
 
 std::error_code PoolCore::start() noexcept {
   std::error_code error;

@@ -13,6 +13,10 @@ class Nesting {
  public:
   virtual ~Nesting() = default;
 
+  // From when the core knows its nesting, others may know the pool; until it ends, closed and
+  // joined.
+  virtual void begin() noexcept = 0;
+  virtual void end() noexcept = 0;
   // Of a sub-pool. Requires the lock; releases it meanwhile. Asks the parent for a worker; see
   // nested/sub_pool.cpp.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,

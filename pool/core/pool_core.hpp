@@ -41,7 +41,10 @@ class PoolCore {
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
   // Once, before any other call.
-  void set_nesting(std::unique_ptr<Nesting> nesting) noexcept { nesting_ = std::move(nesting); }
+  void set_nesting(std::unique_ptr<Nesting> nesting) noexcept {
+    nesting_ = std::move(nesting);
+    nesting_->begin();
+  }
   [[nodiscard]] Nesting& nesting() const noexcept { return *nesting_; }
 
   // --- submit.cpp: tasks come in ---

@@ -32,9 +32,12 @@ SubPool* enter_first(SubPool* sub_pool) noexcept {
 // ---- The life of a sub-pool at its parent's
 
 PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
-  if (core.parent() == nullptr) return;
-  PoolCore& parent = *core.parent();
-  self_ = new SubPool(core, parent);
+  if (core.parent() != nullptr) self_ = new SubPool(core, *core.parent());
+}
+
+void PoolNesting::begin() noexcept {
+  if (self_ == nullptr) return;
+  PoolCore& parent = self_->parent;
   parent_ = &static_cast<PoolNesting&>(parent.nesting());
   const detail::SpinGuard guard(core_.spin_lock());
   self_->next_sub_pool = std::exchange(parent_->first_sub_pool_, self_);
@@ -42,7 +45,7 @@ PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
   core_.state().closed = core_.state().closing = parent.shared_state().closing;
 }
 
-PoolNesting::~PoolNesting() {
+void PoolNesting::end() noexcept {
   if (self_ != nullptr) move_out(self_->parent);
   if (first_sub_pool_ == nullptr) return;
   std::fprintf(stderr,

@@ -79,12 +79,11 @@ class DrainTask final : public detail::PoolJob {
 // that they share by the names of two pools, and so cannot follow who calls another.
 class PoolNesting final : public Nesting {
  public:
-  // Moves in with the parent, if the pool has one; nobody else knows the new pool. Throws
-  // std::bad_alloc.
-  explicit PoolNesting(PoolCore& core) WEFT_NOT_ANALYZED;
-  // After the pool was closed and joined.
-  ~PoolNesting() override;
+  explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
 
+  // Moves in with the parent, if the pool has one, and out.
+  void begin() noexcept override WEFT_NOT_ANALYZED;
+  void end() noexcept override;
   [[nodiscard]] std::error_code ask_for_worker(OnFull when_full, Effects& effects) noexcept override
       WEFT_NOT_ANALYZED;
   void lock_with_sub_pools_closed(Close mode) noexcept override WEFT_NOT_ANALYZED;

@@ -125,6 +125,8 @@ namespace {
 class NoNesting final : public weft::pool::Nesting {
  public:
   explicit NoNesting(PoolCore& core) : core_(core) {}
+  void begin() noexcept override {}
+  void end() noexcept override {}
   std::error_code ask_for_worker(OnFull /*when_full*/,
                                  weft::pool::Effects& /*effects*/) noexcept override {
     return {};
