@@ -14,16 +14,17 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// Requires the lock. Whether a drain task may begin a task; after its first, it makes way for
-// others.
-bool spares_slot(PoolCore& parent, Turn turn) noexcept {
-  const PoolState& state = parent.shared_state();
+// Requires the lock. Whether a drain task of the sub-pool may begin a task; after its first, it
+// makes way for others than its like.
+bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
+  PoolCore* const parent = sub_pool.parent();
+  if (parent == nullptr) return true;
+  const PoolState& state = parent->shared_state();
   if (state.paused || state.workers.live() > state.slots.capacity()) return false;
-  if (turn == Turn::later && !(state.queue.empty() && state.waiters.blocked.empty() &&
-                               state.waiters.reacquiring.empty())) {
-    return false;
-  }
-  return parent.parent() == nullptr || spares_slot(*parent.parent(), turn);
+  const bool others_wait = state.queue.size() > sub_pool.shared_state().workers.starting() ||
+                           !state.waiters.blocked.empty() || !state.waiters.reacquiring.empty();
+  if (turn == Turn::later && others_wait) return false;
+  return has_turn(*parent, turn);
 }
 
 // A task with a weight takes as many slots of each parent, of which its drain task has one. It
@@ -115,7 +116,7 @@ class Drain {
       state_.workers.arrive_again();
     }
     const bool goes_on = state_.workers.live() <= state_.slots.capacity() && !state_.paused &&
-                         spares_slot(*core_.parent(), turn) && state_.take(item, 0, effects);
+                         has_turn(core_, turn) && state_.take(item, 0, effects);
     const bool calls_others = goes_on && state_.lacks_worker();
     if (goes_on) {
       self_.number = state_.left_queue();

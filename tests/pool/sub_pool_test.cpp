@@ -183,23 +183,6 @@ FIBER_TEST_CASE("a sub-pool that waits for room is none of the parent's blocked 
   parent.wait_idle();
 }
 
-FIBER_TEST_CASE("a long queue of a sub-pool keeps nobody else from the parent's slot") {
-  Gate release;
-  std::vector<int> order;
-  FiberPool parent({.capacity = 1, .queue_capacity = 10});
-  FiberPool one({.capacity = 1, .queue_capacity = 100, .parent = &parent});
-  FiberPool two({.capacity = 1, .queue_capacity = 100, .parent = &parent});
-  CHECK(parent.submit([&] { release.wait(); }));
-  for (int i = 0; i < 5; ++i) {
-    CHECK(one.submit([&] { order.push_back(1); }));
-    CHECK(two.submit([&] { order.push_back(2); }));
-  }
-  CHECK(parent.submit([&] { order.push_back(0); }));
-  release.set();
-  parent.wait_idle();
-  CHECK(order == std::vector<int>{1, 2, 0, 1, 2, 1, 2, 1, 2, 1, 2});
-}
-
 FIBER_TEST_CASE("tasks may wait for any pool of the same root, with one slot each") {
   FiberPool parent({.capacity = 1});
   FiberPool one({.capacity = 1, .parent = &parent});
