@@ -25,6 +25,11 @@ void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (fibers::Stack* stack = fiber.stack.load(relaxed)) stack->ready_since = time_;
 }
 
+void LocalQueue::push_behind(Fiber& fiber) noexcept {
+  stamp(fiber);
+  waiting_.push_last(fiber);
+}
+
 // While no fiber waits, moves as many as there is room for into the ring. Returns the rest.
 Chain LocalQueue::fill_ring(Chain chain) noexcept {
   while (waiting_.size_hint() == 0 && !chain.is_empty()) {
