@@ -76,7 +76,8 @@ class StackTrimmer {
   Phase phase_ = Phase::resting;
   bool refused_;         // Not wanted, or the system lacks what it takes.
   bool at_end_ = false;  // Of the records.
-  std::int64_t sweep_began_ = 0;
+  // Or the runtime did: there is nothing yet to be found.
+  std::int64_t sweep_began_ = Deadline::now_nanoseconds();
   std::int64_t hung_since_ = 0;
   std::size_t place_ = 0;                // In the records.
   std::size_t count_ = 0;                // Of gates that hang.
