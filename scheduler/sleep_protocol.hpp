@@ -158,7 +158,7 @@ template <class Worker>
       pass_on_watch(worker);
       return true;
     }
-    if (worker.do_chores()) return true;
+    if (timed_out && worker.do_chores()) return true;
   }
 }
 
