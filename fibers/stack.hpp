@@ -88,26 +88,29 @@ struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
+  // First, in one cache line, what a fiber needs that goes on: many are cold then.
   // Where to go on; stale while somebody runs here. A worker that resumes a fiber says so in its
   // state first; docs/decisions/0011-deep-stacks.md says who relies on that. Relaxed: whoever hands
   // the stack over publishes it.
   detail::Atomic<Context> context{nullptr};
-  Fiber* fiber = nullptr;               // Bound to it, or inlined; null when free.
-  Stack* next = nullptr;                // In the list of free stacks it is in.
-  char* lowest = nullptr;               // The end of the memory, just above the guard.
-  detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
+  Fiber* fiber = nullptr;  // Bound to it, or inlined; null when free.
   ExceptionState exceptions;
   int saved_errno = 0;
-  std::uint32_t index = 0;  // Position among the stacks of its size.
-  std::uint8_t size_class = 0;
   std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
+  std::uint8_t size_class = 0;
+  detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
+  // Nanoseconds: when the bound fiber became ready, the last time that a run queue had no room for
+  // it or that it slept; of one that sleeps, when it will. Owner: the queue it is in, or the
+  // sleeper.
+  std::int64_t ready_since = 0;
+  Stack* next = nullptr;  // In the list of free stacks it is in.
+
+  char* lowest = nullptr;   // The end of the memory, just above the guard.
+  std::uint32_t index = 0;  // Position among the stacks of its size.
   [[no_unique_address]] SanitizerStack sanitizer;
   // Of a fiber that is pinned: the index of its worker. A whole word, so that the header has one
   // size, whether or not valgrind's number is in it.
   std::uint64_t home = 0;
-  // Nanoseconds: when the bound fiber became ready, the last time that a run queue had no room for
-  // it. Owner: the queue it is in.
-  std::int64_t ready_since = 0;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;
@@ -118,13 +121,23 @@ struct Stack {
   return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - stack.lowest);
 }
 
-// Fetches what resuming a parked fiber will touch: the header and the last frames below it, all in
-// one page. Worth it where many cold fibers are about to run one after the other.
+// Fetches what resuming a parked fiber touches, most likely: the first line of the header and the
+// frames below it, all in one page. Worth it where many cold fibers are about to run one after the
+// other.
 inline void prefetch(const Stack* stack) noexcept {
   if (stack == nullptr) return;
   const char* header = reinterpret_cast<const char*>(stack);
-  for (std::ptrdiff_t offset = -448; offset < std::ptrdiff_t{sizeof(Stack)}; offset += 64) {
+  for (std::ptrdiff_t offset = -384; offset <= 0; offset += 64) {
     __builtin_prefetch(header + offset);
+  }
+}
+
+// The same for certain, once the header is in the cache, which says where the last frames are.
+inline void prefetch_frames(const Stack* stack) noexcept {
+  if (stack == nullptr) return;
+  const auto* context = reinterpret_cast<const char*>(stack->context.load(detail::relaxed));
+  for (std::ptrdiff_t offset = -64; offset <= 256; offset += 64) {
+    __builtin_prefetch(context + offset);
   }
 }
 

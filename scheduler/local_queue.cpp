@@ -94,7 +94,7 @@ Fiber* LocalQueue::refill() noexcept {
   Chain waiting = waiting_.take(kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
   while (Fiber* fiber = waiting.take_first()) {
-    fibers::prefetch(fiber->stack.load(relaxed));
+    fibers::prefetch_frames(fiber->stack.load(relaxed));
     (void)ring_.push(*fiber);
   }
   while (unstarted != nullptr) {
