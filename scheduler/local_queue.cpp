@@ -49,6 +49,8 @@ void LocalQueue::push_last(Chain chain) noexcept {
   waiting_.push_last(rest);
 }
 
+void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
+
 // Every other time the fiber that has waited longest; else null, and it is the ring's turn.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   overtaken_first_ = !overtaken_first_;

@@ -67,6 +67,8 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
+  // Of fibers that have slept: when they would be ready was known when they began to.
+  void push_due(Chain chain) noexcept;
   // Fibers that become ready from now on do so at this time.
   void set_time(std::int64_t now) noexcept { time_ = now; }
   // Before push_new(): so that it needs no memory. Throws std::bad_alloc.

@@ -13,14 +13,13 @@ namespace {
 
 // A sleep that begins; lives on the stack that is being left.
 struct Sleep {
-  fibers::Fiber& fiber;
   Deadline deadline;
   scheduler::Timer timer;
 
   // On the other side of the switch. After it the fiber may go on elsewhere.
   static void start(void* sleep) noexcept {
     auto* self = static_cast<Sleep*>(sleep);
-    scheduler::current_worker()->add_sleep(self->timer, self->fiber, self->deadline);
+    scheduler::current_worker()->add_sleep(self->timer, self->deadline);
   }
 };
 
@@ -30,7 +29,11 @@ void sleep_until(Deadline deadline) noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   if (worker != nullptr && !deadline.is_never()) {
     scheduler::check_is_fiber(*worker, WaitReason::sleep);
-    Sleep sleep{*worker->current_fiber(), deadline, {}};
+    Sleep sleep{deadline, {}};
+    fibers::Fiber& fiber = *worker->current_fiber();
+    sleep.timer.waker = Waker::of_fiber(&fiber);
+    // Now, while it is in the cache: the queue that it enters does not look at its stack.
+    fiber.stack.load(relaxed)->ready_since = deadline.nanoseconds();
     worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
     return;
   }

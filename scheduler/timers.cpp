@@ -8,13 +8,6 @@ namespace weft::scheduler {
 
 using detail::relaxed;
 
-// The first tick that is not before the deadline, so that nothing fires early; but a later one than
-// now_, by I1.
-std::uint64_t Timers::tick_for(Deadline deadline) const noexcept {
-  const auto nanoseconds = static_cast<std::uint64_t>(deadline.nanoseconds());
-  return std::max((nanoseconds >> kTickShift) + 1, now_ + 1);
-}
-
 void Timers::link(Timer& timer) noexcept {
   const std::uint64_t difference = timer.tick ^ now_;
   const unsigned highest = static_cast<unsigned>(std::bit_width(difference | 1)) - 1;

@@ -1,6 +1,7 @@
 // Fibers that wait for a moment.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <weft/deadline.hpp>
@@ -60,9 +61,13 @@ class Timers {
   // Sets timer.home. True when next_hint() is earlier now: somebody may have to be told. After this
   // call the timer may fire, and its memory be gone, at any moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
-  // The same for a fiber that nothing but the clock wakes, `timer` being its own: it may stay
-  // unused.
-  bool add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept;
+  // The same for a fiber that nothing but the clock wakes, the waker of `timer` being its own; the
+  // timer stays unused if the fiber follows another.
+  bool add_sleep(Timer& timer, Deadline deadline) noexcept;
+  // Whether the fiber follows one that sleeps until the same tick, so that it needs no timer. False
+  // also while another thread is at the wheel. It calls nothing, so that it has no frame: it runs
+  // on the stack of the next fiber, most likely cold below that one's own frames.
+  [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if it has fired. After it the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
 
@@ -82,7 +87,13 @@ class Timers {
   static constexpr unsigned kSlots = 1U << kSlotBits;
   static constexpr unsigned kLevels = 8;
 
-  [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_);
+  // The first tick that is not before the deadline, so that nothing fires early; but a later one
+  // than now_, by I1.
+  [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
+    const auto nanoseconds = static_cast<std::uint64_t>(deadline.nanoseconds());
+    return std::max((nanoseconds >> kTickShift) + 1, now_ + 1);
+  }
+  [[nodiscard]] bool follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept WEFT_REQUIRES(lock_);
   // timer.tick is set. True when next_tick_ is lower now.
   bool insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   void link(Timer& timer) noexcept WEFT_REQUIRES(lock_);

@@ -6,20 +6,31 @@
 
 namespace weft::scheduler {
 
-bool Timers::add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept {
+inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
+  Latest& latest = latest_[tick % kLatest];
+  if (latest.tick != tick) return false;
   fiber.next = nullptr;
+  std::exchange(latest.fiber, &fiber)->next = &fiber;
+  return true;
+}
+
+bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
+  if (!lock_.try_lock()) return false;
+  const bool follows = follow(fiber, tick_for(deadline));
+  lock_.unlock();
+  return follows;
+}
+
+bool Timers::add_sleep(Timer& timer, Deadline deadline) noexcept {
+  fibers::Fiber& fiber = *timer.waker.fiber();
   const detail::SpinGuard guard(lock_);
   const std::uint64_t tick = tick_for(deadline);
-  Latest& latest = latest_[tick % kLatest];
-  if (latest.tick == tick) {
-    std::exchange(latest.fiber, &fiber)->next = &fiber;
-    return false;
-  }
+  if (follow(fiber, tick)) return false;
   timer.home = this;
   timer.tick = tick;
-  timer.waker = detail::Waker::of_fiber(&fiber);
   timer.leads = true;
-  latest = {tick, &fiber};
+  fiber.next = nullptr;
+  latest_[tick % kLatest] = {tick, &fiber};
   return insert(timer);
 }
 

@@ -111,20 +111,6 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   return fiber;
 }
 
-// The earliest timer of this worker has become an earlier one. A sleeper must know of it if this
-// worker goes on with a fiber; if it goes to sleep itself, it will see to its timers.
-void Worker::announce_timer() noexcept {
-  timer_untold_ = current_fiber() == nullptr;
-  if (!timer_untold_) tell_of_timer();
-}
-
-// Others may have seen to the timers by now.
-void Worker::tell_of_timer() noexcept {
-  const Deadline next = timers_.next_hint();
-  if (next.is_never() || !scheduler_.idle().anyone_asleep()) return;
-  announce_event(scheduler_, next.nanoseconds() + kOverdue);
-}
-
 void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
   WEFT_PROBE(wake, &fiber, index_);

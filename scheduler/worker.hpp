@@ -96,10 +96,10 @@ class Worker {
     if (timers_.add(timer, deadline)) [[unlikely]]
       announce_timer();
   }
-  // Of a fiber that is parked and that nothing but the clock wakes.
-  void add_sleep(Timer& timer, fibers::Fiber& fiber, Deadline deadline) noexcept {
-    if (timers_.add_sleep(timer, fiber, deadline)) [[unlikely]]
-      announce_timer();
+  // Of a fiber that is parked and that nothing but the clock wakes: the timer's waker.
+  void add_sleep(Timer& timer, Deadline deadline) noexcept {
+    if (!timers_.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
+      lead_sleep(timer, deadline);
   }
   // By the fiber that runs here, whose turn is over: others go first.
   void give_way() noexcept;
@@ -220,8 +220,6 @@ class Worker {
   // Always inlined: each spawn and wake comes here.
   [[gnu::always_inline]] void announce_work() noexcept;
   [[gnu::noinline]] void wake_for_work() noexcept;
-  void announce_timer() noexcept;
-  void tell_of_timer() noexcept;
   [[nodiscard]] bool has_pinned_work() const noexcept {
     return !pinned_ready_.is_empty() || !pinned_.empty_hint();
   }
@@ -249,13 +247,18 @@ class Worker {
   void allot_decisions(std::int64_t now) noexcept;
   [[nodiscard]] bool take_injected() noexcept;
   void run_events(std::int64_t now) noexcept;
-  std::size_t wake_sleepers(fibers::Fiber* first) noexcept;
-  [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool report_deadlock() noexcept;
   void rest() noexcept;
+
+  // worker_timers.cpp: the wheels.
+  void announce_timer() noexcept;
+  void lead_sleep(Timer& timer, Deadline deadline) noexcept;
+  void tell_of_timer() noexcept;
+  std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
+  [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
 
   // worker_search.cpp: among the other workers.
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;

@@ -167,60 +167,6 @@ void Worker::run_events(std::int64_t now) noexcept {
   }
 }
 
-// A chain of those whose sleep is over.
-std::size_t Worker::wake_sleepers(Fiber* first) noexcept {
-  std::size_t woken = 0;
-  for (Fiber* fiber = first; fiber != nullptr; ++woken) {
-    Fiber* following = fiber->next;
-    if (following != nullptr) fibers::prefetch(following->stack.load(relaxed));
-    counters_.timers.add_one();
-    make_ready_last(*fiber);
-    fiber = following;
-  }
-  return woken;
-}
-
-std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
-  std::size_t woken = 0;
-  for (Timer* timer = timers.expire(now); timer != nullptr;) {
-    // Read before the wake: the timer stands on the stack of the fiber that goes on then.
-    Timer* next = timer->next;
-    Fiber& fiber = *timer->waker.fiber();
-    if (timer->leads) {
-      woken += wake_sleepers(&fiber);
-    } else {
-      counters_.timers.add_one();
-      make_ready_last(fiber);
-      ++woken;
-    }
-    timer = next;
-  }
-  return woken;
-}
-
-// Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
-// does not get to its own. True when anything has become runnable.
-bool Worker::run_events_of_all() noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
-  std::size_t woken = 0;
-  for (const auto& other : scheduler_.workers()) {
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) {
-      woken += run_timers(other->timers_, now);
-    }
-  }
-  return woken > 0;
-}
-
-bool Worker::has_due_events() const noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
-  for (const auto& other : scheduler_.workers()) {
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) return true;
-  }
-  return false;
-}
-
 // Waits, with the time that it takes counted.
 template <class Wait>
 auto Worker::while_parked(Wait wait) noexcept {
@@ -285,19 +231,6 @@ Fiber* Worker::take_own_work() noexcept {
   if (fiber == nullptr) fiber = pinned_first_ ? queue_.pop() : take_pinned();
   if (has_pinned_work()) ask_to_look();
   return fiber;
-}
-
-// When the holder of the watch must look again: at the latest at `limit`, and when the earliest
-// timer of anybody is due; those of workers that are awake, in case they compute for long.
-Deadline Worker::earliest_event(Deadline limit) noexcept {
-  std::int64_t earliest = limit.nanoseconds();
-  for (const auto& other : scheduler_.workers()) {
-    const Deadline next = other->timers_.next_hint();
-    if (next.is_never()) continue;
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    earliest = std::min(earliest, next.nanoseconds() + (sees_to_them ? kOverdue : 0));
-  }
-  return Deadline::at_nanoseconds(earliest);
 }
 
 // When a sleeper gets up by itself, events apart.

@@ -32,7 +32,9 @@ struct Sleeper {
 
 void sleep_until(Timers& timers, Sleeper& sleeper, std::int64_t deadline) {
   sleeper.timer = Timer{};
-  timers.add_sleep(sleeper.timer, sleeper.fiber, Deadline::at_nanoseconds(deadline));
+  sleeper.timer.waker = weft::detail::Waker::of_fiber(&sleeper.fiber);
+  const Deadline until = Deadline::at_nanoseconds(deadline);
+  if (!timers.try_follow(sleeper.fiber, until)) timers.add_sleep(sleeper.timer, until);
 }
 
 // All that the chain of `expired` wakes, in its order.

@@ -1,0 +1,114 @@
+// What a worker does with timers: its own, and those of others.
+#include <algorithm>
+#include <utility>
+
+#include "base/probes.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/sleep_protocol.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::scheduler {
+
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::FiberState;
+
+// The earliest timer of this worker has become an earlier one. A sleeper must know of it if this
+// worker goes on with a fiber; if it goes to sleep itself, it will see to its timers.
+void Worker::announce_timer() noexcept {
+  timer_untold_ = current_fiber() == nullptr;
+  if (!timer_untold_) tell_of_timer();
+}
+
+// Not inlined into what begins a sleep: see Timers::try_follow().
+void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
+  if (timers_.add_sleep(timer, deadline)) announce_timer();
+}
+
+// Others may have seen to the timers by now.
+void Worker::tell_of_timer() noexcept {
+  const Deadline next = timers_.next_hint();
+  if (next.is_never() || !scheduler_.idle().anyone_asleep()) return;
+  announce_event(scheduler_, next.nanoseconds() + kOverdue);
+}
+
+// Of a chain of those whose sleep is over as many as a ring holds, so that others need not wait for
+// all; `first` is then the next one. Queued by one hold of a lock, and without a look at their
+// stacks, which are on their way into the cache.
+std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
+  Chain due;
+  std::size_t woken = 0;
+  for (; first != nullptr && woken < RunQueue::kCapacity; ++woken) {
+    Fiber& fiber = *std::exchange(first, first->next);
+    if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
+    fiber.state.store(FiberState::ready, relaxed);
+    WEFT_PROBE(wake, &fiber, index_);
+    if (watching_) [[unlikely]]
+      note_ready(fiber);
+    if (fiber.is_pinned()) [[unlikely]] {
+      scheduler_.home_of(fiber).push_pinned(fiber);
+    } else {
+      due.append(fiber);
+    }
+  }
+  counters_.timers.add(woken);
+  queue_.push_due(due);
+  if (scheduler_.idle().wants_wake_hint()) wake_for_work();
+  return woken;
+}
+
+std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
+  std::size_t woken = 0;
+  for (Timer* timer = timers.expire(now); timer != nullptr;) {
+    // Read before the wake: the timer stands on the stack of the fiber that goes on then.
+    Timer* next = timer->next;
+    Fiber* fiber = timer->waker.fiber();
+    if (timer->leads) {
+      while (fiber != nullptr) woken += wake_sleepers(fiber);
+    } else {
+      counters_.timers.add_one();
+      make_ready_last(*fiber);
+      ++woken;
+    }
+    timer = next;
+  }
+  return woken;
+}
+
+// Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
+// does not get to its own. True when anything has become runnable.
+bool Worker::run_events_of_all() noexcept {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  std::size_t woken = 0;
+  for (const auto& other : scheduler_.workers()) {
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) {
+      woken += run_timers(other->timers_, now);
+    }
+  }
+  return woken > 0;
+}
+
+bool Worker::has_due_events() const noexcept {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  for (const auto& other : scheduler_.workers()) {
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) return true;
+  }
+  return false;
+}
+
+// When the holder of the watch must look again: at the latest at `limit`, and when the earliest
+// timer of anybody is due; those of workers that are awake, in case they compute for long.
+Deadline Worker::earliest_event(Deadline limit) noexcept {
+  std::int64_t earliest = limit.nanoseconds();
+  for (const auto& other : scheduler_.workers()) {
+    const Deadline next = other->timers_.next_hint();
+    if (next.is_never()) continue;
+    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
+    earliest = std::min(earliest, next.nanoseconds() + (sees_to_them ? kOverdue : 0));
+  }
+  return Deadline::at_nanoseconds(earliest);
+}
+
+}  // namespace weft::scheduler
