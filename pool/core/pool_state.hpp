@@ -244,8 +244,10 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
+  // Whether no drain task would come for a caller that blocks: any that does sees to all who wait.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
-    return is_sub_pool && !waits_at_parent && workers.live() < slots.capacity() && has_room(weight);
+    return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
+           workers.live() < slots.capacity() && has_room(weight);
   }
   // Whether a task is queued, or sub-pools of its own wait for room with theirs.
   [[nodiscard]] bool has_accepted() noexcept;

@@ -331,6 +331,16 @@ TEST_CASE("a sub-pool that has all its drain tasks asks its parent for no other"
   CHECK(held.state.must_wait_at_parent(1));
   held.state.workers.begin_start();
   CHECK(!held.state.must_wait_at_parent(1));
+  CHECK(held.state.workers.arrive());
+  CHECK(!held.state.must_wait_at_parent(1));
+}
+
+TEST_CASE("nor for a caller that blocks while one is on its way") {
+  Held held({.capacity = 2, .queue_capacity = 1}, true);
+  held.state.workers.begin_start();
+  CHECK(!held.state.must_wait_at_parent(1));
+  CHECK(held.state.workers.arrive());
+  CHECK(held.state.must_wait_at_parent(1));
 }
 
 TEST_SUITE_END();

@@ -51,6 +51,24 @@ FIBER_TEST_CASE(
   CHECK(parent.available() == 3);
 }
 
+FIBER_TEST_CASE(
+    "a caller that blocks with free slots before it has the parent asked once at most") {
+  constexpr std::size_t kCapacity = 1'000;
+  FiberPool parent({.capacity = kCapacity});
+  FiberPool sub({.capacity = kCapacity, .parent = &parent});
+  Gate hold;
+  CHECK(sub.submit({.key = 1}, [&] { hold.wait(); }));
+  auto heavy = spawn([&] { CHECK(sub.submit({.weight = kCapacity}, [] {})); });
+  wait_until_true([&] { return sub.stats().blocked == 1; });
+  auto behind_heavy = spawn([&] { CHECK(sub.submit([] {})); });
+  wait_until_true([&] { return sub.stats().blocked == 2; });
+  auto behind_key = spawn([&] { CHECK(sub.submit({.key = 1}, [] {})); });
+  wait_until_true([&] { return sub.stats().blocked == 3; });
+  CHECK(sub.stats().started <= 4);
+  hold.set();
+  for (auto* caller : {&heavy, &behind_heavy, &behind_key}) caller->join();
+}
+
 FIBER_TEST_CASE("one that is heavier than a parent's capacity runs alone there") {
   FiberPool parent({.capacity = 2});
   FiberPool sub({.capacity = 5, .parent = &parent});
