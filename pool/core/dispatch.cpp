@@ -122,17 +122,19 @@ std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
 }
 
 void PoolCore::run_stranded_tasks() noexcept {
-  while (state_.workers.live() == 0 && state_.queue.startable() > 0 && !state_.paused &&
-         !state_.waits_at_parent) {
+  bool has_task = true;
+  while (has_task && state_.workers.live() == 0 && !state_.paused && !state_.waits_at_parent) {
     PoolItem item;
     Worker self;
     state_.workers.reacquire();
-    (void)state_.take(item, 0, self.effects);
-    self.number = state_.left_queue();
-    unlock(self.effects);
-    runner_.run(item, self);
-    lock_.lock();
-    end_task(self, item);
+    has_task = state_.take(item, 0, self.effects);
+    if (has_task) {
+      self.number = state_.left_queue();
+      unlock(self.effects);
+      runner_.run(item, self);
+      lock_.lock();
+      end_task(self, item);
+    }
     state_.workers.release();
     unlock(self.effects);
     lock_.lock();

@@ -144,7 +144,7 @@ class PoolCore {
   // Makes room for `item` in the queue's memory. False when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // Others may have relied on a fiber that could not be started. If no worker lives, the caller
-  // runs the tasks that were accepted.
+  // runs the tasks that were accepted, and those that wait for room: they may be sub-pools' drains.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
   // from being started.

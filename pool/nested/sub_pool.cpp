@@ -122,8 +122,12 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
     std::exchange(item.job, nullptr)->abandon();
     core_.lock();
   }
-  // What was accepted before has no worker perhaps, and no other to be had.
-  if (error && error != Errc::full && error != Errc::closed) core_.run_stranded_tasks();
+  // What was accepted before, or waits for room, has no worker perhaps, and no other to be had.
+  if (error && error != Errc::full && error != Errc::closed) {
+    core_.unlock(effects);
+    core_.lock();
+    core_.run_stranded_tasks();
+  }
   return error;
 }
 

@@ -9,6 +9,7 @@
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/faults/sweep.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -136,6 +137,28 @@ TEST_CASE("what a task of a group throws arrives: every allocation") {
 
 TEST_CASE("tasks with keys and priorities run, or are refused: every allocation") {
   sweep(&submit_with_options, {{Call::allocate, ENOMEM}}, kRefusals);
+}
+
+// A sub-pool waits in the line of a pool that has to wait itself.
+void wait_in_line_of_lines() {
+  weft::Runtime runtime({.workers = 1});
+  runtime.run([] {
+    std::atomic<bool> is_held{true};
+    std::atomic<std::size_t> done{0};
+    weft::FiberPool grand({.capacity = 1});
+    weft::FiberPool parent({.capacity = 1, .parent = &grand});
+    weft::FiberPool pool({.capacity = 1, .queue_capacity = 1, .parent = &parent});
+    (void)grand.submit([&] {
+      while (is_held) weft::this_fiber::yield();
+    });
+    const bool accepted{pool.try_submit([&] { done.fetch_add(1); })};
+    is_held = false;
+    demand(pool.wait_idle_until(10s), "what was accepted is not stranded");
+    demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
+  });
+}
+TEST_CASE("what a sub-pool has accepted runs, though its parent cannot ask: every allocation") {
+  sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace
 
