@@ -127,6 +127,9 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     Worker self;
     state_.workers.reacquire();
+    state_.workers.depart();  // The caller's place is one for those who wait.
+    state_.admit_blocked(self.effects);
+    state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);
     if (has_task) {
       self.number = state_.left_queue();
