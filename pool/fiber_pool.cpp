@@ -33,10 +33,21 @@ void run_worker(pool::PoolCore& core) {
   core.leave();
 }
 
+// No worker of the pool lives: if the caller was one, it has been retired. Slots that it has of
+// other pools it gives back while the task waits.
+void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::Worker& self) {
+  using pool::Registration;
+  Registration* outer = Registration::of_caller();
+  while (outer != nullptr && &outer->core() == &core) outer = outer->outer();
+  const Registration registration(core, item, Registration::Slot::held, outer);
+  core.runner().run(item, self);
+}
+
 constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .reaper = pool::run_idle_reaper,
                                          .autoscaler = pool::run_autoscaler,
-                                         .ticker = pool::run_ticker};
+                                         .ticker = pool::run_ticker,
+                                         .stranded = run_stranded};
 
 // The workers of a pool that outlives the runtime would keep that waiting.
 void retire_idle_workers() noexcept {

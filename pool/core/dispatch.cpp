@@ -134,7 +134,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     if (has_task) {
       self.number = state_.left_queue();
       unlock(self.effects);
-      runner_.run(item, self);
+      bodies_.stranded(*this, item, self);
       lock_.lock();
       end_task(self, item);
     }

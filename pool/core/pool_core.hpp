@@ -34,6 +34,8 @@ class PoolCore {
     BackgroundFiber::Body reaper;
     BackgroundFiber::Body autoscaler;
     BackgroundFiber::Body ticker;
+    // Of none of them: runs a task in place of a worker.
+    void (*stranded)(PoolCore& core, detail::PoolItem& item, Worker& self);
   };
 
   PoolCore(PoolOptions&& options, const Bodies& bodies, PoolCore* parent);

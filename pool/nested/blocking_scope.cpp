@@ -22,8 +22,7 @@ namespace {
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
-    if (!entry->has_slot() || !entry->core().options().release_when_blocked) continue;
-    action(entry->core(), entry->weight());
+    if (entry->core().options().release_when_blocked) action(*entry);
   }
 }
 
@@ -37,14 +36,15 @@ pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
 }  // namespace
 
 BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept : slots_(slots_of_caller(root)) {
-  for_each_slot(slots_, [](pool::PoolCore& core, std::size_t weight) {  //
-    core.change([weight](pool::PoolState& state) { state.release(weight); });
+  for_each_slot(slots_, [](pool::Registration& task) {
+    if (!task.begin_wait()) return;
+    task.core().change([&task](pool::PoolState& state) { state.release(task.weight()); });
   });
 }
 
 BlockingScope::~BlockingScope() {
-  for_each_slot(slots_, [](pool::PoolCore& core, std::size_t weight) {  //
-    core.reacquire_slots(weight);
+  for_each_slot(slots_, [](pool::Registration& task) {
+    if (task.end_wait()) task.core().reacquire_slots(task.weight());
   });
 }
 

@@ -32,44 +32,47 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
 // of a pool has any of it. It has been taken from its queue, and counts as running there.
 class SlotsOfParents {
  public:
-  explicit SlotsOfParents(Registration& drain) noexcept : drain_(drain), weight_(drain.weight()) {
+  explicit SlotsOfParents(Registration& drain) noexcept
+      : weight_(drain.weight()), first_(drain.outer()), end_(first_) {
     if (weight_ == 1) [[likely]]
       return;
-    for_each_parent(
-        [](PoolCore& parent) { parent.change([](PoolState& state) { state.release(1); }); });
-    for_each_parent([this](PoolCore& parent) { parent.reacquire_slots(weight_); });
-    tell_registrations(weight_);
+    // A caller that runs a drain task in place of a worker may have no slot of the pools around
+    // that worker's, or have given it back.
+    const PoolCore* parent = drain.core().parent();
+    for (; end_ != nullptr && &end_->core() == parent && end_->has_slot(); end_ = end_->outer()) {
+      parent = parent->parent();
+    }
+    for_each_worker([](Registration& worker) {
+      (void)worker.begin_wait();
+      worker.core().change([](PoolState& state) { state.release(1); });
+    });
+    for_each_worker([this](Registration& worker) { worker.core().reacquire_slots(weight_); });
+    for_each_worker([this](Registration& worker) {
+      worker.set_weight_of_drain(weight_);
+      (void)worker.end_wait();
+    });
   }
   ~SlotsOfParents() {
     if (weight_ == 1) [[likely]]
       return;
-    tell_registrations(0);
-    for_each_parent([this](PoolCore& parent) {
-      parent.change([this](PoolState& state) { state.slots.shrink(weight_); });
+    for_each_worker([this](Registration& worker) {
+      worker.set_weight_of_drain(0);
+      worker.core().change([this](PoolState& state) { state.slots.shrink(weight_); });
     });
   }
   SlotsOfParents(const SlotsOfParents&) = delete;
   SlotsOfParents& operator=(const SlotsOfParents&) = delete;
 
  private:
+  // Those of the parents, in whose slots the drain task runs.
   template <class Action>
-  void for_each_parent(Action action) noexcept {
-    for (PoolCore* parent = drain_.core().parent(); parent != nullptr; parent = parent->parent()) {
-      action(*parent);
-    }
-  }
-  // The workers that run the drain tasks; a caller that runs one in their place is none.
-  void tell_registrations(std::size_t weight) noexcept {
-    Registration* worker = drain_.outer();
-    for_each_parent([&](PoolCore& parent) {
-      if (worker == nullptr || &worker->core() != &parent) return;
-      worker->set_weight_of_drain(weight);
-      worker = worker->outer();
-    });
+  void for_each_worker(Action action) noexcept {
+    for (Registration* worker = first_; worker != end_; worker = worker->outer()) action(*worker);
   }
 
-  Registration& drain_;
   const std::size_t weight_;
+  Registration* const first_;
+  Registration* end_;
 };
 
 // Runs tasks of a sub-pool in a slot of the parent, on its fiber.
@@ -90,6 +93,7 @@ class Drain {
       }
       core_.lock();
     }
+    registration.give_slot_up();
     core_.match_up();
     return finished_;
   }

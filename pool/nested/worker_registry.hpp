@@ -31,7 +31,12 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held; }
+  // Whether it has one now: not while it waits.
+  [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held && waits_ == 0; }
+  // Waits may be nested, where a caller runs a task in place of a worker while it waits itself.
+  // True of the outermost, for which the slot is to be given back, or to be taken again.
+  [[nodiscard]] bool begin_wait() noexcept { return slot_ == Slot::held && waits_++ == 0; }
+  [[nodiscard]] bool end_wait() noexcept { return slot_ == Slot::held && --waits_ == 0; }
   // The worker has been retired.
   void give_slot_up() noexcept { slot_ = Slot::none; }
   // The slots of the task that it runs; a drain task has as many as the task in it.
@@ -48,6 +53,7 @@ class Registration : private detail::LocalNode {
   const detail::PoolItem& running_;
   Slot slot_;
   Registration* const outer_;
+  unsigned waits_ = 0;
   std::size_t weight_of_drain_ = 0;
 };
 

@@ -143,8 +143,14 @@ void run_worker(PoolCore& core) {
   weft::pool::run_tasks(core, item);
   core.leave();
 }
-constexpr PoolCore::Bodies kBodies{
-    .worker = run_worker, .reaper = no_body, .autoscaler = no_body, .ticker = no_body};
+void run_stranded(PoolCore& core, PoolItem& item, weft::pool::Worker& self) {
+  core.runner().run(item, self);
+}
+constexpr PoolCore::Bodies kBodies{.worker = run_worker,
+                                   .reaper = no_body,
+                                   .autoscaler = no_body,
+                                   .ticker = no_body,
+                                   .stranded = run_stranded};
 
 struct Fate {
   Data<int> runs{0};
