@@ -135,9 +135,9 @@ inline void prefetch(const Stack* stack) noexcept {
 // The same for certain, once the header is in the cache, which says where the last frames are.
 inline void prefetch_frames(const Stack* stack) noexcept {
   if (stack == nullptr) return;
-  const auto* context = reinterpret_cast<const char*>(stack->context.load(detail::relaxed));
-  for (std::ptrdiff_t offset = -64; offset <= 256; offset += 64) {
-    __builtin_prefetch(context + offset);
+  const auto context = reinterpret_cast<std::uintptr_t>(stack->context.load(detail::relaxed));
+  for (std::uintptr_t address = context - 64; address != context + 320; address += 64) {
+    __builtin_prefetch(reinterpret_cast<const void*>(address));
   }
 }
 
