@@ -258,6 +258,8 @@ class Worker {
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
   void tell_of_timer() noexcept;
   std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
+  [[nodiscard]] std::int64_t grace_of(const Worker& other) const noexcept;
+  [[nodiscard]] bool has_due_timers(const Worker& other, std::int64_t now) const noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
 
   // worker_search.cpp: among the other workers.

@@ -75,14 +75,23 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   return woken;
 }
 
+// By how much timers of that worker have to be overdue before this one sees to them: one that is
+// awake sees to its own, unless it computes for long.
+std::int64_t Worker::grace_of(const Worker& other) const noexcept {
+  return &other != this && !scheduler_.idle().is_asleep(other.index_) ? kOverdue : 0;
+}
+
+bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcept {
+  return other.timers_.due_hint(now - grace_of(other));
+}
+
 // Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
 // does not get to its own. True when anything has become runnable.
 bool Worker::run_events_of_all() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   std::size_t woken = 0;
   for (const auto& other : scheduler_.workers()) {
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) {
+    if (has_due_timers(*other, now)) {
       woken += run_timers(other->timers_, now);
     }
   }
@@ -92,8 +101,7 @@ bool Worker::run_events_of_all() noexcept {
 bool Worker::has_due_events() const noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   for (const auto& other : scheduler_.workers()) {
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    if (other->timers_.due_hint(sees_to_them ? now - kOverdue : now)) return true;
+    if (has_due_timers(*other, now)) return true;
   }
   return false;
 }
@@ -105,8 +113,7 @@ Deadline Worker::earliest_event(Deadline limit) noexcept {
   for (const auto& other : scheduler_.workers()) {
     const Deadline next = other->timers_.next_hint();
     if (next.is_never()) continue;
-    const bool sees_to_them = other.get() != this && !scheduler_.idle().is_asleep(other->index_);
-    earliest = std::min(earliest, next.nanoseconds() + (sees_to_them ? kOverdue : 0));
+    earliest = std::min(earliest, next.nanoseconds() + grace_of(*other));
   }
   return Deadline::at_nanoseconds(earliest);
 }
