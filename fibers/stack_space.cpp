@@ -99,7 +99,7 @@ StackSpace::~StackSpace() {
     munmap(base, range.limit * stride(size_class));
     reserved_by_all.fetch_sub(range.limit * stride(size_class), relaxed);
   }
-  protected_by_all.fetch_sub(protected_, relaxed);
+  protected_by_all.fetch_sub(protected_.load(relaxed), relaxed);
 }
 
 bool StackSpace::reserve(Range& range, unsigned size_class) {
@@ -119,22 +119,29 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
   return false;
 }
 
+// By a quarter of what there is: the call stops all threads of the process that need memory. Where
+// the kernel does not promise so much memory, by as little as is worth a call.
 bool StackSpace::extend(Range& range, unsigned size_class) {
-  const std::size_t wanted = std::max<std::size_t>(kExtension / stride(size_class), 4);
-  const std::size_t count = std::min(wanted, range.limit - range.usable);
-  if (count == 0) return false;
+  const std::size_t left = range.limit - range.usable;
+  const std::size_t least =
+      std::min(std::max<std::size_t>(kExtension / stride(size_class), 4), left);
+  if (least == 0) return false;
+  const std::size_t usual = std::min(std::max(least, range.usable / 4), left);
   // Room for every index beforehand: cooling a stack must not fail.
   try {
-    if (range.cold.capacity() < range.usable + count) {
-      range.cold.reserve((range.usable + count) * 2);
+    if (range.cold.capacity() < range.usable + usual) {
+      range.cold.reserve((range.usable + usual) * 2);
     }
   } catch (const std::bad_alloc&) {
     return false;
   }
   char* start = range.base.load(relaxed) + range.usable * stride(size_class);
-  if (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) return false;
-  range.usable += count;
-  return true;
+  for (const std::size_t count : {usual, least}) {
+    if (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) continue;
+    range.usable += count;
+    return true;
+  }
+  return false;
 }
 
 bool StackSpace::install_guard(char* guard) noexcept {
@@ -147,26 +154,35 @@ bool StackSpace::install_guard(char* guard) noexcept {
   }
   if (protected_by_all.fetch_add(1, relaxed) < most_protected() &&
       mprotect(guard, kGuardBytes, PROT_NONE) == 0) {
-    ++protected_;
+    protected_.fetch_add(1, relaxed);
     return true;
   }
   protected_by_all.fetch_sub(1, relaxed);
   return false;
 }
 
-// Installs `count` guards, the first at `guard`, and returns how many it could. One system call
-// does for all where the kernel takes advice about several ranges of the own process.
-unsigned StackSpace::install_guards(char* guard, unsigned size_class, unsigned count) noexcept {
-  if (guard_kind_ == GuardKind::lightweight && count > 1) {
-    std::array<iovec, kMostAtOnce> ranges;
-    for (unsigned i = 0; i < count; ++i) ranges[i] = {guard + i * stride(size_class), kGuardBytes};
-    const long done =
-        syscall(SYS_process_madvise, kPidfdSelf, ranges.data(), count, kGuardInstall, 0);
-    if (done == static_cast<long>(count * kGuardBytes)) return count;
+// Installs the guards of the fresh picks, which are the last ones, and returns how many of all
+// picks have one. One system call does for all where the kernel takes advice about several ranges
+// of the own process.
+unsigned StackSpace::install_guards(const Range& range, unsigned size_class, const Picks& picks,
+                                    unsigned picked) noexcept {
+  char* base = range.base.load(relaxed);
+  std::array<iovec, kMostAtOnce> guards;
+  unsigned guarded = 0;
+  while (guarded < picked && !picks[guarded].fresh) ++guarded;
+  const unsigned missing = picked - guarded;
+  for (unsigned i = 0; i < missing; ++i) {
+    guards[i] = {base + picks[guarded + i].index * stride(size_class), kGuardBytes};
   }
-  unsigned installed = 0;
-  while (installed < count && install_guard(guard + installed * stride(size_class))) ++installed;
-  return installed;
+  if (guard_kind_ == GuardKind::lightweight && missing > 1) {
+    const long done =
+        syscall(SYS_process_madvise, kPidfdSelf, guards.data(), missing, kGuardInstall, 0);
+    if (done == static_cast<long>(missing * kGuardBytes)) return picked;
+  }
+  for (unsigned i = 0; i < missing; ++i, ++guarded) {
+    if (!install_guard(static_cast<char*>(guards[i].iov_base))) break;
+  }
+  return guarded;
 }
 
 // Has the kernel provide the uppermost page of each pick. Else each fiber that starts there would
@@ -191,23 +207,28 @@ unsigned StackSpace::pick(Range& range, unsigned size_class, unsigned count, Pic
   if (range.limit == 0 && !reserve(range, size_class)) return 0;
   unsigned picked = 0;
   for (; picked < count && !range.cold.empty(); ++picked) {
-    picks[picked] = {range.cold.back(), false};
+    const bool bare = range.cold.size() == range.bare;
+    if (bare) --range.bare;
+    picks[picked] = {range.cold.back(), bare};
     range.cold.pop_back();
   }
-  while (picked < count) {
-    const std::size_t carved = range.carved.load(relaxed);
+  std::size_t carved = range.carved.load(relaxed);
+  for (; picked < count; ++picked, ++carved) {
     if (carved == range.usable && !extend(range, size_class)) break;
-    const auto wanted =
-        static_cast<unsigned>(std::min<std::size_t>(count - picked, range.usable - carved));
-    char* guard = range.base.load(relaxed) + carved * stride(size_class);
-    const unsigned fresh = install_guards(guard, size_class, wanted);
-    for (unsigned i = 0; i < fresh; ++i) {
-      picks[picked++] = {static_cast<std::uint32_t>(carved + i), true};
-    }
-    range.carved.store(carved + fresh, release);  // [range]
-    if (fresh < wanted) break;
+    picks[picked] = {static_cast<std::uint32_t>(carved), true};
   }
+  range.carved.store(carved, release);  // [range]
   return picked;
+}
+
+// Picks for which there was no guard: they are the last to be taken.
+void StackSpace::put_back(Range& range, const Picks& picks, unsigned first,
+                          unsigned picked) noexcept {
+  if (first == picked) return;
+  const std::lock_guard lock(mutex_);
+  range.bare += picked - first;
+  // extend() has made room for every index, so this cannot fail.
+  for (unsigned i = first; i < picked; ++i) range.cold.insert(range.cold.begin(), picks[i].index);
 }
 
 // A cold stack's memory reads as zeros, and zeros are what a new header consists of: it is not
@@ -232,10 +253,13 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Range& range = ranges_[size_class];
   Picks picks;
   const unsigned picked = pick(range, size_class, std::min(count, kMostAtOnce), picks);
-  // Outside the lock, since the kernel zeroes a page for each.
-  provide_pages(range, size_class, picks, picked);
+  // Outside the lock, since the kernel marks the guards page by page, and zeroes a page for each
+  // stack.
+  const unsigned guarded = install_guards(range, size_class, picks, picked);
+  put_back(range, picks, guarded, picked);
+  provide_pages(range, size_class, picks, guarded);
   Stack* chain = nullptr;
-  for (unsigned i = picked; i-- > 0;) {
+  for (unsigned i = guarded; i-- > 0;) {
     Stack* stack = construct(range, size_class, picks[i]);
     stack->next = chain;
     chain = stack;
@@ -285,8 +309,8 @@ StackSpace::Counts StackSpace::counts() noexcept {
   const std::lock_guard lock(mutex_);
   Counts counts;
   for (const Range& range : ranges_) {
-    counts.carved += range.carved.load(relaxed);
-    counts.cold += range.cold.size();
+    counts.carved += range.carved.load(relaxed) - range.bare;
+    counts.cold += range.cold.size() - range.bare;
   }
   return counts;
 }

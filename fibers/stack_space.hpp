@@ -29,8 +29,10 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 // been given back is cold, and is handed out again before a new one is carved.
 // Any thread may call; a mutex guards the bookkeeping, as no hot path comes here.
 // Invariants, per range
-//   I1  Stacks [0, carved) have their guards; those above have never been used.
-//   I2  A cold stack is in `cold`, its pages are gone, and nobody refers to it.
+//   I1  Stacks [0, carved) have their guards, but for those that are bare, or being taken; those
+//       above have never been used.
+//   I2  A cold stack is in `cold`, its pages are gone, and nobody refers to it. The first `bare` of
+//       these have no guard: the system refused it.
 class StackSpace {
  public:
   // `entry` is where every new stack starts; it must call arrive() first.
@@ -82,6 +84,7 @@ class StackSpace {
     std::size_t usable = 0;  // Stacks whose pages may be touched.
     detail::Atomic<std::size_t> carved{0};
     std::vector<std::uint32_t> cold;
+    std::size_t bare = 0;
   };
 
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
@@ -89,22 +92,25 @@ class StackSpace {
   static constexpr unsigned kMostAtOnce = 32;
   struct Pick {
     std::uint32_t index;
-    bool fresh;  // Never used before.
+    bool fresh;  // Never used before, and without a guard.
   };
   using Picks = std::array<Pick, kMostAtOnce>;
 
   [[nodiscard]] bool install_guard(char* guard) noexcept;
-  [[nodiscard]] unsigned install_guards(char* guard, unsigned size_class, unsigned count) noexcept;
+  [[nodiscard]] unsigned install_guards(const Range& range, unsigned size_class, const Picks& picks,
+                                        unsigned picked) noexcept;
   void provide_pages(const Range& range, unsigned size_class, const Picks& picks,
                      unsigned picked) noexcept;
   [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Picks& picks);
+  void put_back(Range& range, const Picks& picks, unsigned first, unsigned picked) noexcept;
   [[nodiscard]] Stack* construct(Range& range, unsigned size_class, Pick pick) noexcept;
 
   void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
 
   void (*entry_)(Arrival);
   GuardKind guard_kind_;
-  std::size_t protected_ = 0;  // Guards that are mappings of their own.
+  // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
+  detail::Atomic<std::size_t> protected_{0};
   // Whether the kernel takes such advice about several ranges at once. Relaxed: whoever finds out
   // that it does not says so.
   detail::Atomic<bool> can_provide_{true};

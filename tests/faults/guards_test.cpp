@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/magazine.hpp"
 #include "fibers/stack_space.hpp"
 #include "tests/faults/faults.hpp"
 
@@ -58,6 +59,43 @@ TEST_CASE("a stack without a guard is not handed out") {
   (void)disarm();
   CHECK((second != nullptr) == lightweight);
   if (second != nullptr) CHECK(!can_be_read(second->lowest - 1));
+}
+
+TEST_CASE("a stack for which there was no guard is handed out once there is one") {
+  arm({Call::advise, EINVAL, 1'000'000}, 1);
+  StackSpace space(&never_started);
+  CHECK(disarm());
+  // The first one makes memory usable, the others are guards.
+  arm({Call::protect, ENOMEM, 1'000'000}, 4);
+  Stack* two = space.take(weft::fibers::kDefaultSizeClass, 4);
+  CHECK(disarm());
+  CHECK(weft::base::chain_length(two) == 2);
+  CHECK(space.counts().carved == 2);
+  CHECK(space.counts().cold == 0);
+  Stack* second = two->next;
+  space.cool(two);
+  // Stacks that are guarded already come first.
+  Stack* six = space.take(weft::fibers::kDefaultSizeClass, 6);
+  CHECK(weft::base::chain_length(six) == 6);
+  CHECK(six == second);
+  CHECK(six->next == two);
+  CHECK(space.counts().carved == 6);
+  CHECK(space.counts().cold == 0);
+  for (Stack* stack = six; stack != nullptr; stack = stack->next) {
+    CHECK(can_be_read(stack->lowest));
+    CHECK(!can_be_read(stack->lowest - 1));
+  }
+}
+
+TEST_CASE("where there is no memory for as many stacks as usual there are fewer") {
+  constexpr unsigned kLargest = weft::fibers::kStackSizes - 1;
+  StackSpace space(&never_started);
+  if (space.guard_kind() != GuardKind::lightweight) return;  // Guards are protected, too.
+  // Four at a time become usable, then a quarter of what there is.
+  for (int i = 0; i < 20; ++i) CHECK(space.take(kLargest, 1) != nullptr);
+  arm({Call::protect, ENOMEM}, 1);
+  for (int i = 0; i < 5; ++i) CHECK(space.take(kLargest, 1) != nullptr);
+  CHECK(disarm());
 }
 
 }  // namespace
