@@ -26,8 +26,10 @@ struct Fiber {
   Fiber* next = nullptr;  // In a batch, a store or another list.
   // Bound when it first runs, null before. Relaxed: the owner's own; dumps read it, perhaps stale.
   // Order
-  //   [bound]  the worker that binds stores (release) -> a dump loads (acquire): the header has
-  //            been constructed.
+  //   [bound]  bind stores the stack (release) -> site_hint loads it (acquire): the header has been
+  //            constructed, and has the site.
+  //   [moved]  bind takes the site away after storing the stack (release) -> site_hint loads the
+  //            word (acquire) before the stack: a time is not taken for a site.
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
   detail::Atomic<std::uint8_t> wait_reason{0};
@@ -36,9 +38,12 @@ struct Fiber {
   // Of task.join_target(), 0 if that is null. Relaxed: written by the spawner; others take it as a
   // hint.
   detail::Atomic<std::uint8_t> target_digest{0};
-  // Relative to task.image_hint(), since a whole address has no room; see set_up().
-  // Relaxed: written by the spawner, read by dumps, perhaps stale.
-  detail::Atomic<std::int32_t> site{0};
+  // Before the fiber is bound, where it was spawned, relative to task.image_hint(), since a whole
+  // address has no room; see set_up(). Afterwards the header of its stack has that, and here stands
+  // since when the fiber is ready, in half ticks, or 0 if nobody has said so yet: queues that are
+  // sorted by it need not look at stacks, which are cold. Relaxed: the owner's own; dumps read it,
+  // perhaps stale.
+  detail::Atomic<std::uint32_t> site_or_time{0};
   detail::Task task;
 
   // In `size_class`: the fiber stays on one worker, Stack::home. Queued there alone, so whoever
@@ -57,7 +62,33 @@ struct Fiber {
                                    reinterpret_cast<std::intptr_t>(task.image_hint());
     const auto kept = static_cast<std::int32_t>(distance);
     // Too far where the task was wrapped by a shared library, and the call is in the program.
-    site.store(kept == distance ? kept : 0, detail::relaxed);
+    site_or_time.store(kept == distance ? static_cast<std::uint32_t>(kept) : 0, detail::relaxed);
+  }
+  // By the worker that runs it for the first time.
+  void bind(Stack& header) noexcept {
+    header.site.store(static_cast<std::int32_t>(site_or_time.load(detail::relaxed)),
+                      detail::relaxed);
+    stack.store(&header, detail::release);   // [bound]
+    site_or_time.store(0, detail::release);  // [moved]
+  }
+
+  // Of one that is bound, in nanoseconds: when it became ready, the last time that a run queue had
+  // no room for it or that it slept; of one that sleeps, when it will. By its owner: the queue that
+  // it is in, or the sleeper.
+  void set_ready_since(std::int64_t nanoseconds) noexcept {
+    site_or_time.store(in_half_ticks(nanoseconds), detail::relaxed);
+  }
+  // That time, to a tick, which is within 39 hours of `now`. A fiber that is not bound, or has not
+  // been told a time, counts as ready for ever.
+  [[nodiscard]] std::int64_t ready_since(std::int64_t now) const noexcept {
+    const std::uint32_t told = site_or_time.load(detail::relaxed);
+    if (told == 0 || stack.load(detail::relaxed) == nullptr) return 0;
+    return now - static_cast<std::int32_t>(in_half_ticks(now) - told) / 2 * kTick;
+  }
+  static constexpr std::int64_t kTick = std::int64_t{1} << 17;  // Nanoseconds.
+  // In the middle of a tick, so it is never 0.
+  [[nodiscard]] static std::uint32_t in_half_ticks(std::int64_t nanoseconds) noexcept {
+    return static_cast<std::uint32_t>(static_cast<std::uint64_t>(nanoseconds) / (kTick / 2)) | 1;
   }
   [[nodiscard]] static std::uint8_t digest_of(const void* target) noexcept {
     if (target == nullptr) return 0;
@@ -66,7 +97,10 @@ struct Fiber {
   }
   // The `caller` that set_up() was given; null when unknown.
   [[nodiscard]] const void* site_hint() const noexcept {
-    const std::int32_t distance = site.load(detail::relaxed);
+    const std::uint32_t here = site_or_time.load(detail::acquire);  // [moved]
+    const Stack* bound = stack.load(detail::acquire);               // [bound]
+    const std::int32_t distance =
+        bound == nullptr ? static_cast<std::int32_t>(here) : bound->site.load(detail::relaxed);
     const char* image = static_cast<const char*>(task.image_hint());
     return distance == 0 || image == nullptr ? nullptr : image + distance;
   }

@@ -99,18 +99,15 @@ struct Stack {
   std::uint16_t no_switch = 0;  // Scopes that the bound fiber is in and must not leave by a switch.
   std::uint8_t size_class = 0;
   detail::LocalNode* locals = nullptr;  // Values of FiberLocals; destroyed as the fiber ends.
-  // Nanoseconds: when the bound fiber became ready, the last time that a run queue had no room for
-  // it or that it slept; of one that sleeps, when it will. Owner: the queue it is in, or the
-  // sleeper.
-  std::int64_t ready_since = 0;
-  Stack* next = nullptr;  // In the list of free stacks it is in.
+  Stack* next = nullptr;                // In the list of free stacks it is in.
+  char* lowest = nullptr;               // The end of the memory, just above the guard.
 
-  char* lowest = nullptr;   // The end of the memory, just above the guard.
   std::uint32_t index = 0;  // Position among the stacks of its size.
+  // Of the bound fiber, as Fiber::site_or_time was before. Relaxed: for dumps.
+  detail::Atomic<std::int32_t> site{0};
   [[no_unique_address]] SanitizerStack sanitizer;
-  // Of a fiber that is pinned: the index of its worker. A whole word, so that the header has one
-  // size, whether or not valgrind's number is in it.
-  std::uint64_t home = 0;
+  // Of a fiber that is pinned: the index of its worker.
+  std::uint32_t home = 0;
   // Of the fiber that is bound. Written by it; read, perhaps stale, by dumps.
   detail::Atomic<std::uint64_t> fiber_id{0};
   FiberName name;

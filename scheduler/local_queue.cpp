@@ -21,8 +21,7 @@ namespace {
 
 // For those who take from here; of one worker alone there are none.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
-  if (!is_open()) return;
-  if (fibers::Stack* stack = fiber.stack.load(relaxed)) stack->ready_since = time_;
+  if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
 
 void LocalQueue::push_behind(Fiber& fiber) noexcept {
@@ -78,7 +77,7 @@ void LocalQueue::spill() noexcept {
 }
 
 // From another queue. Fibers that had entered the ring there have a time from before, and go first.
-void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen)); }
+void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
 // A chain of new fibers, or nothing.
 void LocalQueue::adopt(Fiber* chain) noexcept {
@@ -168,7 +167,7 @@ std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcep
     take_over(stolen);
   } else {
     // At the end of this ring they would wait a second time.
-    waiting_.merge(stolen);
+    waiting_.merge(stolen, time_);
     overtakers_ += count;
   }
   return count;

@@ -129,7 +129,7 @@ class LocalQueue {
   // that wait at the other: fibers taken from there would overtake some.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
     return other.waiting_.size_hint() != 0 &&
-           waiting_.oldest_since() < other.waiting_.oldest_since();
+           waiting_.oldest_since(time_) < other.waiting_.oldest_since(time_);
   }
   [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
 

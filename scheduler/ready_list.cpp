@@ -10,16 +10,6 @@ namespace weft::scheduler {
 
 using fibers::Fiber;
 
-namespace {
-
-// A fiber without a stack counts as ready for ever.
-[[nodiscard]] std::int64_t ready_since(const Fiber& fiber) noexcept {
-  const fibers::Stack* stack = fiber.stack.load(detail::relaxed);
-  return stack == nullptr ? 0 : stack->ready_since;
-}
-
-}  // namespace
-
 void Chain::append(Fiber& fiber) noexcept {
   fiber.next = nullptr;
   (first == nullptr ? first : last->next) = &fiber;
@@ -71,12 +61,12 @@ void ReadyList::push_first(const Chain& chain) noexcept {
   set_count(size_hint() + chain.count);
 }
 
-void ReadyList::merge(Chain chain) noexcept {
+void ReadyList::merge(Chain chain, std::int64_t now) noexcept {
   if (chain.is_empty()) return;
   Chain here = take_everything();
   Chain merged;
   for (std::size_t left = kMostPassed; left > 0 && !here.is_empty() && !chain.is_empty();) {
-    if (ready_since(*chain.first) < ready_since(*here.first)) {
+    if (chain.first->ready_since(now) < here.first->ready_since(now)) {
       merged.append(*chain.take_first());
     } else {
       merged.append(*here.take_first());
@@ -88,9 +78,10 @@ void ReadyList::merge(Chain chain) noexcept {
   push_first(merged);
 }
 
-std::int64_t ReadyList::oldest_since() noexcept {
+std::int64_t ReadyList::oldest_since(std::int64_t now) noexcept {
   const std::lock_guard guard(lock_);
-  return size_hint() == 0 ? std::numeric_limits<std::int64_t>::max() : ready_since(*chain_.first);
+  return size_hint() == 0 ? std::numeric_limits<std::int64_t>::max()
+                          : chain_.first->ready_since(now);
 }
 
 Chain ReadyList::take_everything() noexcept {

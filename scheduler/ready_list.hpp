@@ -38,17 +38,16 @@ class ReadyList {
   void push_last(const Chain& chain) noexcept;
   // In front of all others, in the chain's order.
   void push_first(const Chain& chain) noexcept;
-  // Each before the first that has been ready for less long, by Stack::ready_since; whoever has no
-  // stack counts as ready for ever. The chain's order is kept, and so is that of the others, of
-  // which it passes kMostPassed at most. By the only thread that pushes; others find the list empty
-  // meanwhile.
-  void merge(Chain chain) noexcept;
+  // Each before the first that has been ready for less long, by Fiber::ready_since(now). The
+  // chain's order is kept, and so is that of the others, of which it passes kMostPassed at most. By
+  // the only thread that pushes; others find the list empty meanwhile.
+  void merge(Chain chain, std::int64_t now) noexcept;
   // Up to `most` of the oldest, and kMostTaken at most.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
-  // Since when the oldest has been ready, by Stack::ready_since; the largest number if there is
-  // none.
-  [[nodiscard]] std::int64_t oldest_since() noexcept;
+  // Since when the oldest has been ready, by Fiber::ready_since(now); the largest number if there
+  // is none.
+  [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
   // Relaxed: a hint, for those who look before they lock.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }

@@ -118,7 +118,7 @@ class Scheduler {
   [[nodiscard]] Worker& worker(unsigned index) noexcept { return *workers_[index]; }
   // Of a fiber that is pinned, and has started.
   [[nodiscard]] Worker& home_of(const fibers::Fiber& fiber) noexcept {
-    return worker(static_cast<unsigned>(fiber.stack.load(detail::relaxed)->home));
+    return worker(fiber.stack.load(detail::relaxed)->home);
   }
   [[nodiscard]] unsigned most_workers() const noexcept {
     return options_.workers + (options_.monitor.enabled ? options_.monitor.spares : 0);

@@ -32,8 +32,7 @@ void sleep_until(Deadline deadline) noexcept {
     Sleep sleep{deadline, {}};
     fibers::Fiber& fiber = *worker->current_fiber();
     sleep.timer.waker = Waker::of_fiber(&fiber);
-    // Now, while it is in the cache: the queue that it enters does not look at its stack.
-    fiber.stack.load(relaxed)->ready_since = deadline.nanoseconds();
+    fiber.set_ready_since(deadline.nanoseconds());
     worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
     return;
   }

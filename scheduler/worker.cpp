@@ -152,20 +152,26 @@ inline Fiber* Worker::take_next_at_hand() noexcept {
   return queue_.pop();
 }
 
-void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
+inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   stack.fiber = &fiber;
-  stack.exceptions = {};
   stack.name.clear();
   if (next_fiber_id_ % kIdBlock == 0) next_fiber_id_ = take_id_block();
   stack.fiber_id.store(next_fiber_id_++, relaxed);  // Relaxed: for dumps.
-  fiber.stack.store(&stack, release);               // [bound]
+  fiber.bind(stack);
+}
+
+// The same, if this worker is not on that stack: a switch there must find no exceptions of the one
+// who had it before.
+void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
+  stack.exceptions = {};
+  bind(fiber, stack);
 }
 
 // The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
 Stack* Worker::resume_point(Fiber& next) noexcept {
   if (Stack* stack = next.stack.load(relaxed)) return stack;
   Stack* stack = stacks_.take_hot(next.size_class);
-  if (stack != nullptr) bind(next, *stack);
+  if (stack != nullptr) bind_to_switch(next, *stack);
   return stack;
 }
 

@@ -208,7 +208,8 @@ class Worker {
   // Always inlined, so that a switch saves the registers of its caller once.
   [[gnu::always_inline]] void leave(fibers::Stack& from, fibers::Fiber* next,
                                     detail::After after) noexcept;
-  void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
+  [[gnu::always_inline]] void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
+  void bind_to_switch(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
   [[nodiscard]] fibers::Fiber* take_child(const void* target) noexcept;
   static void run_inlined(fibers::Fiber& parent, fibers::Fiber& child) noexcept;
   void retire(fibers::Fiber& fiber) noexcept;

@@ -99,7 +99,7 @@ void Worker::enter(Fiber& fiber) noexcept {
   if (stack == nullptr) {
     stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) return out_of_stacks(fiber);
-    bind(fiber, *stack);
+    bind_to_switch(fiber, *stack);
     stack->home = index_;
   }
   if (watching_) [[unlikely]]

@@ -58,12 +58,12 @@ TEST_CASE("the document says what each field of a fiber's record takes") {
   CHECK_ROW(Fiber::wait_reason);
   CHECK_ROW(Fiber::size_class);
   CHECK_ROW(Fiber::target_digest);
-  CHECK_ROW(Fiber::site);
+  CHECK_ROW(Fiber::site_or_time);
   CHECK_ROW(Fiber::task);
   check_sum("Fiber", sizeof(Fiber),
             sizeof(Fiber::next) + sizeof(Fiber::stack) + sizeof(Fiber::state) +
                 sizeof(Fiber::wait_reason) + sizeof(Fiber::size_class) +
-                sizeof(Fiber::target_digest) + sizeof(Fiber::site) + sizeof(Fiber::task),
+                sizeof(Fiber::target_digest) + sizeof(Fiber::site_or_time) + sizeof(Fiber::task),
             0);
   CHECK_ROW(Slab);
   check_row("Slab::kFibers", Slab::kFibers);
@@ -83,14 +83,14 @@ TEST_CASE("the document says what each field of a stack's header takes" *
   CHECK_ROW(Stack::size_class);
   CHECK_ROW(Stack::no_switch);
   CHECK_ROW(Stack::home);
-  CHECK_ROW(Stack::ready_since);
+  CHECK_ROW(Stack::site);
   CHECK_ROW(Stack::fiber_id);
   CHECK_ROW(Stack::name);
   check_sum("Stack", sizeof(Stack),
             sizeof(Stack::context) + sizeof(Stack::fiber) + sizeof(Stack::next) +
                 sizeof(Stack::lowest) + sizeof(Stack::locals) + sizeof(Stack::exceptions) +
                 sizeof(Stack::saved_errno) + sizeof(Stack::index) + sizeof(Stack::size_class) +
-                sizeof(Stack::no_switch) + sizeof(Stack::home) + sizeof(Stack::ready_since) +
+                sizeof(Stack::no_switch) + sizeof(Stack::home) + sizeof(Stack::site) +
                 sizeof(Stack::fiber_id) + sizeof(Stack::name),
             5);
 }

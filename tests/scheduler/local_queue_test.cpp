@@ -248,9 +248,9 @@ TEST_CASE("those that have waited longest elsewhere go before those that wait he
   constexpr std::size_t kCount = 1'000;
   constexpr std::size_t kStolen = 300;
   Records records(2 * kCount, 2 * kCount);
-  queue.set_time(2);
+  queue.set_time(2 * Fiber::kTick);
   for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
-  victim.set_time(1);
+  victim.set_time(Fiber::kTick);
   for (std::size_t i = kCount; i < 2 * kCount; ++i) victim.push_last(records[i]);
   CHECK(queue.steal_oldest(victim, kStolen) == kStolen);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);
@@ -266,9 +266,9 @@ TEST_CASE("of two queues that one waits longer where the oldest is older, beyond
   LocalQueue other(true);
   constexpr std::size_t kCount = RunQueue::kCapacity + 1;
   Records records(2 * kCount, 2 * kCount);
-  one.set_time(2);
+  one.set_time(2 * Fiber::kTick);
   for (std::size_t i = 0; i < kCount; ++i) one.push_last(records[i]);
-  other.set_time(1);
+  other.set_time(Fiber::kTick);
   for (std::size_t i = kCount; i + 1 < 2 * kCount; ++i) other.push_last(records[i]);
   // The fibers in the ring are run soon, and are as old as may be.
   CHECK(!one.waits_longer_than(other));
@@ -291,7 +291,7 @@ TEST_CASE("those that are taken from another queue go among those that wait by a
   for (std::size_t i = 0; i < kInRings; ++i) (i % 2 == 0 ? queue : victim).push_last(records[i]);
   for (std::size_t i = 0; i < kCount; ++i) {
     LocalQueue& one = i / kTogether % 2 == 0 ? queue : victim;
-    one.set_time(static_cast<std::int64_t>(i / kTogether) + 1);
+    one.set_time((static_cast<std::int64_t>(i / kTogether) + 1) * Fiber::kTick);
     one.push_last(records[kInRings + i]);
   }
   // Piece by piece, as a worker does that relieves another.
@@ -312,7 +312,7 @@ TEST_CASE("those that are taken from a ring go before those that wait") {
   constexpr std::size_t kStolen = 50;
   Records records(kCount + kStolen, kCount + kStolen);
   for (std::size_t i = kCount; i < kCount + kStolen; ++i) victim.push_last(records[i]);
-  queue.set_time(1);
+  queue.set_time(Fiber::kTick);
   for (std::size_t i = 0; i < kCount; ++i) queue.push_last(records[i]);
   CHECK(queue.steal_ring(victim, kStolen / 2) == kStolen / 2);
   for (std::size_t i = 0; i < RunQueue::kCapacity; ++i) REQUIRE(queue.pop() == &records[i]);

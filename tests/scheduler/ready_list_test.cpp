@@ -45,13 +45,13 @@ TEST_CASE("no more than so many are passed for one that is merged into a list") 
   std::vector<weft::fibers::Stack> stacks(kCount + 1);
   for (std::size_t i = 0; i <= kCount; ++i) {
     fibers[i].stack.store(&stacks[i], weft::detail::relaxed);
-    stacks[i].ready_since = static_cast<std::int64_t>(i);
+    fibers[i].set_ready_since(static_cast<std::int64_t>(i) * Fiber::kTick);
   }
   for (std::size_t i = 0; i < kCount; ++i) list.push_last(fibers[i]);
   Chain newest;
   newest.append(fibers[kCount]);
-  list.merge(newest);
-  list.merge(Chain{});
+  list.merge(newest, 0);
+  list.merge(Chain{}, 0);
   CHECK(list.size_hint() == kCount + 1);
   for (std::size_t i = 0; i < ReadyList::kMostPassed; ++i) {
     REQUIRE(list.take(1).first == &fibers[i]);
