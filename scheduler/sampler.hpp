@@ -61,21 +61,34 @@ class Sampler {
   static constexpr std::int64_t kPatience = 10'000'000'000;
 
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  [[nodiscard]] bool is_on() const noexcept { return phase_ != Phase::off; }
+  // Whether it wants to know what becomes ready, and what runs.
+  [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
+  [[nodiscard]] bool is_following() const noexcept {
+    return phase_ == Phase::waiting || phase_ == Phase::running;
+  }
   // When is_due().
   void begin(std::int64_t now) noexcept;
 
-  // While is_on(): a fiber has become runnable here; `next` runs, or null; the one before has left.
-  void ready(const fibers::Fiber& fiber) noexcept {
-    if (phase_ == Phase::armed) follow(fiber);
+  // A fiber has become runnable here. Whether that changes what it wants to know.
+  bool ready(const fibers::Fiber& fiber) noexcept {
+    if (phase_ != Phase::armed) return false;
+    follow(fiber);
+    return true;
   }
-  void run(const fibers::Fiber* next) noexcept {
-    if (phase_ == Phase::running) finish();
-    if (phase_ == Phase::waiting && source_->fiber_.load(detail::relaxed) != followed_) {
+  // `next` runs, or null; the one before has left. Whether that changes what it wants to know.
+  bool run(const fibers::Fiber* next) noexcept {
+    if (phase_ == Phase::running) {
+      finish();
+    } else if (phase_ != Phase::waiting) {
+      return false;
+    } else if (source_->fiber_.load(detail::relaxed) != followed_) {
       phase_ = Phase::off;  // Somebody else has seen it run.
-    } else if (phase_ == Phase::waiting && next == followed_) {
+    } else if (next == followed_) {
       arrive();
+    } else {
+      return false;
     }
+    return true;
   }
   // Fibers have been stolen from the owner of `victim`. True if one of them is followed here now.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;

@@ -98,7 +98,7 @@ void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* cal
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
   fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
   WEFT_PROBE(spawn, &fiber, caller);
-  if (watching_) [[unlikely]]
+  if (watches_ready_) [[unlikely]]
     note_spawn(fiber);
   queue_.push_new(fiber);
   announce_work();
@@ -114,7 +114,7 @@ Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
 void Worker::make_ready(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
   WEFT_PROBE(wake, &fiber, index_);
-  if (watching_) [[unlikely]]
+  if (watches_ready_) [[unlikely]]
     note_ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
     return scheduler_.home_of(fiber).push_pinned(fiber);
@@ -125,7 +125,7 @@ void Worker::make_ready(Fiber& fiber) noexcept {
 void Worker::make_ready_last(Fiber& fiber) noexcept {
   fiber.state.store(FiberState::ready, relaxed);
   WEFT_PROBE(wake, &fiber, index_);
-  if (watching_) [[unlikely]]
+  if (watches_ready_) [[unlikely]]
     note_ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
     return scheduler_.home_of(fiber).push_pinned(fiber);
@@ -180,7 +180,7 @@ inline void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
   counters_.switches.add_one();
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
-  if (watching_) [[unlikely]]
+  if (watches_switches_) [[unlikely]]
     note_switch(from.fiber == nullptr ? Departure::ended : Departure::left,
                 to == nullptr ? nullptr : next);
   if (to == nullptr) {
@@ -260,7 +260,7 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);
-    if (worker.watching_) [[unlikely]]
+    if (worker.watches_switches_) [[unlikely]]
       worker.note_switch(Departure::ended, next);
     WEFT_PROBE(run, next, worker.index_);
     worker.current_.store(next, relaxed);
@@ -327,7 +327,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
   below.fiber = &child;
   worker->bind(child, here);
-  if (worker->watching_) [[unlikely]]
+  if (worker->watches_switches_) [[unlikely]]
     worker->note_switch(Departure::inlines, &child);
   WEFT_PROBE(run, &child, worker->index_);
   worker->current_.store(&child, relaxed);
@@ -343,7 +343,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker = current_worker();
   worker->retire(child);
   below.fiber = &parent;
-  if (worker->watching_) [[unlikely]]
+  if (worker->watches_switches_) [[unlikely]]
     worker->note_switch(Departure::ended, &parent);
   *worker->thread_.exceptions = below.exceptions;
   worker->current_.store(&parent, relaxed);

@@ -226,8 +226,8 @@ class Worker {
   }
 
   // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
-  // branch on watching_, and no more. Not gnu::cold: compiled for size, an event takes half as long
-  // again.
+  // branch on watches_ready_ or watches_switches_, and no more. Not gnu::cold: compiled for size,
+  // an event takes half as long again.
   enum class Departure : std::uint8_t { ended, left, inlines };
   [[gnu::noinline]] void note_spawn(const fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
@@ -238,6 +238,7 @@ class Worker {
     if (trace_.is_on()) trace_.put(kind, number);
   }
   void begin_watching(std::int64_t now) noexcept;
+  void choose_watches() noexcept;
   template <class Wait>
   auto while_parked(Wait wait) noexcept;
 
@@ -297,7 +298,9 @@ class Worker {
   const std::uint8_t default_size_class_;
   bool searching_ = false;
   bool look_due_ = false;
-  bool watching_ = false;      // Somebody wants to know what runs here: note_...().
+  // Somebody wants to know what becomes ready here, and what runs: note_...().
+  bool watches_ready_ = false;
+  bool watches_switches_ = false;
   bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
   bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.

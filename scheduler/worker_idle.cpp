@@ -102,7 +102,7 @@ void Worker::enter(Fiber& fiber) noexcept {
     bind_to_switch(fiber, *stack);
     stack->home = index_;
   }
-  if (watching_) [[unlikely]]
+  if (watches_switches_) [[unlikely]]
     note_switch(Departure::left, &fiber);
   WEFT_PROBE(run, &fiber, index_);
   current_.store(&fiber, relaxed);

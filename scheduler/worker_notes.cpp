@@ -29,12 +29,18 @@ std::uint64_t id_of(const Fiber& fiber) noexcept {
 void Worker::begin_watching(std::int64_t now) noexcept {
   if (sampler_.is_due(now)) sampler_.begin(now);
   trace_.look(scheduler_.number(), index_);
-  watching_ = sampler_.is_on() || trace_.is_on();
+  choose_watches();
+}
+
+// A fiber that is followed may wait for long: until it runs, what else becomes ready is not noted.
+void Worker::choose_watches() noexcept {
+  watches_ready_ = sampler_.is_armed() || trace_.is_on();
+  watches_switches_ = sampler_.is_following() || trace_.is_on();
 }
 
 void Worker::watch_now() noexcept {
   trace_.look(scheduler_.number(), index_);
-  watching_ = sampler_.is_on() || trace_.is_on();
+  choose_watches();
   if (const Fiber* fiber = current_fiber(); fiber != nullptr && trace_.is_on()) {
     trace_.put(TraceKind::run, number_of(fiber), id_of(*fiber));
     // It was given its name before.
@@ -43,21 +49,20 @@ void Worker::watch_now() noexcept {
 }
 
 void Worker::note_spawn(const Fiber& fiber) noexcept {
-  sampler_.ready(fiber);
+  if (sampler_.ready(fiber)) choose_watches();
   if (!trace_.is_on()) return;
   trace_.put(TraceKind::spawn, number_of(&fiber), number_of(fiber.site_hint()),
              number_of(fiber.task.type_hint()));
 }
 
 void Worker::note_ready(const Fiber& fiber) noexcept {
-  sampler_.ready(fiber);
+  if (sampler_.ready(fiber)) choose_watches();
   if (!trace_.is_on()) return;
   trace_.put(TraceKind::ready, number_of(&fiber), id_of(fiber), 0, fiber.wait_reason.load(relaxed));
 }
 
 void Worker::note_switch(Departure how, const Fiber* next) noexcept {
-  sampler_.run(next);
-  watching_ = sampler_.is_on() || trace_.is_on();
+  if (sampler_.run(next)) choose_watches();
   if (!trace_.is_on()) return;
   const std::uint64_t now = base::ticks();  // Both events are of one moment.
   if (const Fiber* fiber = current_fiber()) {
@@ -76,7 +81,7 @@ void Worker::note_switch(Departure how, const Fiber* next) noexcept {
 void Worker::note_stolen(Worker& victim) noexcept {
   counters_.steals.add_one();
   WEFT_PROBE(steal, index_, victim.index_);
-  if (sampler_.adopt(victim.sampler_)) watching_ = true;
+  if (sampler_.adopt(victim.sampler_)) choose_watches();
   note(TraceKind::steal, victim.index_);
 }
 

@@ -43,7 +43,7 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
     if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
     fiber.state.store(FiberState::ready, relaxed);
     WEFT_PROBE(wake, &fiber, index_);
-    if (watching_) [[unlikely]]
+    if (watches_ready_) [[unlikely]]
       note_ready(fiber);
     if (fiber.is_pinned()) [[unlikely]] {
       scheduler_.home_of(fiber).push_pinned(fiber);
