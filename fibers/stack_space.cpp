@@ -161,89 +161,88 @@ bool StackSpace::install_guard(char* guard) noexcept {
   return false;
 }
 
-// Installs the guards of the fresh picks, which are the last ones, and returns how many of all
-// picks have one. One system call does for all where the kernel takes advice about several ranges
+// Installs the guards of the fresh picks, one after the other until one is refused, and returns how
+// many there are. One system call does for all where the kernel takes advice about several ranges
 // of the own process.
-unsigned StackSpace::install_guards(const Range& range, unsigned size_class, const Picks& picks,
-                                    unsigned picked) noexcept {
+unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
+                                    const Picks& picks) noexcept {
   char* base = range.base.load(relaxed);
   std::array<iovec, kMostAtOnce> guards;
-  unsigned guarded = 0;
-  while (guarded < picked && !picks[guarded].fresh) ++guarded;
-  const unsigned missing = picked - guarded;
-  for (unsigned i = 0; i < missing; ++i) {
-    guards[i] = {base + picks[guarded + i].index * stride(size_class), kGuardBytes};
+  unsigned count = 0;
+  for (const std::uint32_t index : picks.fresh()) {
+    guards[count++] = {base + index * stride(size_class), kGuardBytes};
   }
-  if (guard_kind_ == GuardKind::lightweight && missing > 1) {
+  if (guard_kind_ == GuardKind::lightweight && count > 1) {
     const long done =
-        syscall(SYS_process_madvise, kPidfdSelf, guards.data(), missing, kGuardInstall, 0);
-    if (done == static_cast<long>(missing * kGuardBytes)) return picked;
+        syscall(SYS_process_madvise, kPidfdSelf, guards.data(), count, kGuardInstall, 0);
+    if (done == static_cast<long>(count * kGuardBytes)) return count;
   }
-  for (unsigned i = 0; i < missing; ++i, ++guarded) {
-    if (!install_guard(static_cast<char*>(guards[i].iov_base))) break;
+  unsigned installed = 0;
+  while (installed < count && install_guard(static_cast<char*>(guards[installed].iov_base))) {
+    ++installed;
   }
-  return guarded;
+  return installed;
 }
 
 // Has the kernel provide the uppermost page of each pick. Else each fiber that starts there would
 // make it do so by a page fault; one system call for all of them spares a quarter of that.
-void StackSpace::provide_pages(const Range& range, unsigned size_class, const Picks& picks,
-                               unsigned picked) noexcept {
-  if (picked < 2 || !can_provide_.load(relaxed)) return;
+void StackSpace::provide_pages(const Range& range, unsigned size_class,
+                               const Picks& picks) noexcept {
+  if (picks.count < 2 || !can_provide_.load(relaxed)) return;
   char* base = range.base.load(relaxed);
   std::array<iovec, kMostAtOnce> pages;
-  for (unsigned i = 0; i < picked; ++i) {
-    pages[i] = {top_of(base, size_class, picks[i].index) - kPage, kPage};
+  for (unsigned i = 0; i < picks.count; ++i) {
+    pages[i] = {top_of(base, size_class, picks.indices[i]) - kPage, kPage};
   }
   const long done =
-      syscall(SYS_process_madvise, kPidfdSelf, pages.data(), picked, kPopulateWrite, 0);
+      syscall(SYS_process_madvise, kPidfdSelf, pages.data(), picks.count, kPopulateWrite, 0);
   // An older kernel, or a filter of system calls; then the faults do it.
   if (done < 0) can_provide_.store(false, relaxed);
 }
 
-// Picks up to `count` stacks, cold ones first, and returns how many.
-unsigned StackSpace::pick(Range& range, unsigned size_class, unsigned count, Picks& picks) {
+// Up to `count` stacks: cold ones first, of these the bare ones last, then such as have never been
+// picked.
+StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned count) {
+  Picks picks;
   const std::lock_guard lock(mutex_);
-  if (range.limit == 0 && !reserve(range, size_class)) return 0;
-  unsigned picked = 0;
-  for (; picked < count && !range.cold.empty(); ++picked) {
-    const bool bare = range.cold.size() == range.bare;
-    if (bare) --range.bare;
-    picks[picked] = {range.cold.back(), bare};
-    range.cold.pop_back();
-  }
+  if (range.limit == 0 && !reserve(range, size_class)) return picks;
+  std::vector<std::uint32_t>& cold = range.cold;
+  picks.used = static_cast<unsigned>(std::min<std::size_t>(count, cold.size() - range.bare));
+  for (; picks.count < count && !cold.empty(); cold.pop_back()) picks.add(cold.back());
+  range.bare = std::min(range.bare, cold.size());
   std::size_t carved = range.carved.load(relaxed);
-  for (; picked < count; ++picked, ++carved) {
+  for (; picks.count < count; ++carved) {
     if (carved == range.usable && !extend(range, size_class)) break;
-    picks[picked] = {static_cast<std::uint32_t>(carved), true};
+    picks.add(static_cast<std::uint32_t>(carved));
   }
   range.carved.store(carved, release);  // [range]
-  return picked;
+  return picks;
 }
 
-// Picks for which there was no guard: they are the last to be taken.
-void StackSpace::put_back(Range& range, const Picks& picks, unsigned first,
-                          unsigned picked) noexcept {
-  if (first == picked) return;
+// All picks but the first so many: there was no guard for them.
+void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
+  if (guarded == picks.count) return;
   const std::lock_guard lock(mutex_);
-  range.bare += picked - first;
   // extend() has made room for every index, so this cannot fail.
-  for (unsigned i = first; i < picked; ++i) range.cold.insert(range.cold.begin(), picks[i].index);
+  range.cold.insert(range.cold.begin(), picks.indices.begin() + guarded,
+                    picks.indices.begin() + picks.count);
+  range.bare += picks.count - guarded;
+  picks.count = guarded;
 }
 
-// A cold stack's memory reads as zeros, and zeros are what a new header consists of: it is not
-// written again, because a dump may still be reading it.
-Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexcept {
+// Makes a stack ready for its first fiber. A cold stack's memory reads as zeros, and zeros are what
+// a new header consists of: it is not written again, because a dump may still be reading it.
+Stack* StackSpace::set_up(const Range& range, unsigned size_class, std::uint32_t index) noexcept {
   // Relaxed: pick() has seen it under the mutex.
   char* base = range.base.load(relaxed);
-  Stack* header = header_of(base, size_class, pick.index);
-  char* lowest = top_of(base, size_class, pick.index) - extent(size_class);
+  Stack* stack = std::launder(header_of(base, size_class, index));
+  char* header = reinterpret_cast<char*>(stack);
+  char* lowest = top_of(base, size_class, index) - extent(size_class);
   SanitizerStack::unpoison(lowest, extent(size_class));
-  auto* stack = pick.fresh ? ::new (static_cast<void*>(header)) Stack : std::launder(header);
-  stack->index = pick.index;
+  stack->index = index;
   stack->lowest = lowest;
   stack->size_class = static_cast<std::uint8_t>(size_class);
-  const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
+  const auto size = static_cast<std::size_t>(header - lowest);
   stack->sanitizer.create(lowest, size);
   stack->context.store(make_context(header, size, entry_), relaxed);
   return stack;
@@ -251,16 +250,17 @@ Stack* StackSpace::construct(Range& range, unsigned size_class, Pick pick) noexc
 
 Stack* StackSpace::take(unsigned size_class, unsigned count) {
   Range& range = ranges_[size_class];
-  Picks picks;
-  const unsigned picked = pick(range, size_class, std::min(count, kMostAtOnce), picks);
+  Picks picks = pick(range, size_class, std::min(count, kMostAtOnce));
   // Outside the lock, since the kernel marks the guards page by page, and zeroes a page for each
   // stack.
-  const unsigned guarded = install_guards(range, size_class, picks, picked);
-  put_back(range, picks, guarded, picked);
-  provide_pages(range, size_class, picks, guarded);
+  put_back(range, picks, picks.used + install_guards(range, size_class, picks));
+  provide_pages(range, size_class, picks);
+  for (const std::uint32_t index : picks.fresh()) {
+    ::new (static_cast<void*>(header_of(range.base.load(relaxed), size_class, index))) Stack;
+  }
   Stack* chain = nullptr;
-  for (unsigned i = guarded; i-- > 0;) {
-    Stack* stack = construct(range, size_class, picks[i]);
+  for (unsigned i = picks.count; i-- > 0;) {
+    Stack* stack = set_up(range, size_class, picks.indices[i]);
     stack->next = chain;
     chain = stack;
   }

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 #include <weft/detail/atomic.hpp>
 
@@ -90,20 +91,27 @@ class StackSpace {
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);
   [[nodiscard]] bool extend(Range& range, unsigned size_class);
   static constexpr unsigned kMostAtOnce = 32;
-  struct Pick {
-    std::uint32_t index;
-    bool fresh;  // Never used before, and without a guard.
+  // Stacks that are about to be handed out. The first of them have been used before; the others
+  // are fresh, and have no guards yet.
+  struct Picks {
+    std::array<std::uint32_t, kMostAtOnce> indices;
+    unsigned count = 0;
+    unsigned used = 0;
+
+    void add(std::uint32_t index) noexcept { indices[count++] = index; }
+    [[nodiscard]] std::span<const std::uint32_t> fresh() const noexcept {
+      return std::span(indices).subspan(used, count - used);
+    }
   };
-  using Picks = std::array<Pick, kMostAtOnce>;
 
   [[nodiscard]] bool install_guard(char* guard) noexcept;
-  [[nodiscard]] unsigned install_guards(const Range& range, unsigned size_class, const Picks& picks,
-                                        unsigned picked) noexcept;
-  void provide_pages(const Range& range, unsigned size_class, const Picks& picks,
-                     unsigned picked) noexcept;
-  [[nodiscard]] unsigned pick(Range& range, unsigned size_class, unsigned count, Picks& picks);
-  void put_back(Range& range, const Picks& picks, unsigned first, unsigned picked) noexcept;
-  [[nodiscard]] Stack* construct(Range& range, unsigned size_class, Pick pick) noexcept;
+  [[nodiscard]] unsigned install_guards(const Range& range, unsigned size_class,
+                                        const Picks& picks) noexcept;
+  void provide_pages(const Range& range, unsigned size_class, const Picks& picks) noexcept;
+  [[nodiscard]] Picks pick(Range& range, unsigned size_class, unsigned count);
+  void put_back(Range& range, Picks& picks, unsigned guarded) noexcept;
+  [[nodiscard]] Stack* set_up(const Range& range, unsigned size_class,
+                              std::uint32_t index) noexcept;
 
   void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
 
