@@ -1,8 +1,9 @@
-// How long workers have been there, and for how much of that they were asleep.
+// How long workers have been there, and how long fibers wait and run.
 #include <cstdint>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "fibers/fiber.hpp"
 #include "scheduler/sampler.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker.hpp"
@@ -11,7 +12,15 @@
 namespace {
 
 using namespace std::chrono_literals;
+using weft::scheduler::Durations;
+using weft::scheduler::Sampler;
 using weft::scheduler::Scheduler;
+
+std::uint64_t count_of(const Durations& durations) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < Durations::kBuckets; ++i) count += durations.count(i);
+  return count;
+}
 
 TEST_SUITE_BEGIN("scheduler/times");
 
@@ -25,8 +34,8 @@ FIBER_TEST_CASE("a worker that began, or went to sleep, after the moment asked f
 }
 
 TEST_CASE("the last bucket of durations takes all that are longer than any other does") {
-  weft::scheduler::Durations durations;
-  constexpr auto kLast = weft::scheduler::Durations::kBuckets - 1;
+  Durations durations;
+  constexpr auto kLast = Durations::kBuckets - 1;
   durations.record(-1);
   durations.record(0);
   CHECK(durations.count(0) == 2);
@@ -37,6 +46,47 @@ TEST_CASE("the last bucket of durations takes all that are longer than any other
   CHECK(durations.count(kLast) == 4);
   CHECK(durations.max() == std::uint64_t{1} << 62);
   CHECK(durations.sum() == (std::uint64_t{1} << 62) + (std::uint64_t{15} << (kLast - 2)));
+}
+
+TEST_CASE(
+    "of what becomes ready the first is followed, until it runs and leaves, and nothing else") {
+  Sampler sampler;
+  weft::fibers::Fiber first;
+  weft::fibers::Fiber second;
+  CHECK(!sampler.ready(first));  // Nobody has asked.
+  CHECK(!sampler.run(&first));
+  sampler.begin(1);
+  CHECK(sampler.is_armed());
+  CHECK(!sampler.is_following());
+  CHECK(!sampler.run(&second));
+  CHECK(sampler.ready(first));
+  CHECK(!sampler.is_armed());  // So others that become ready need not be told.
+  CHECK(sampler.is_following());
+  CHECK(!sampler.ready(second));
+  CHECK(!sampler.run(&second));
+  CHECK(!sampler.run(nullptr));
+  CHECK(sampler.run(&first));
+  CHECK(count_of(sampler.latencies()) == 1);
+  CHECK(sampler.is_following());
+  CHECK(sampler.run(&second));
+  CHECK(!sampler.is_following());
+  CHECK(count_of(sampler.runs()) == 1);
+  CHECK(!sampler.run(&first));
+}
+
+TEST_CASE("a fiber that another worker has taken is followed by whoever sees it run") {
+  Sampler victim;
+  Sampler thief;
+  weft::fibers::Fiber fiber;
+  CHECK(!thief.adopt(victim));
+  victim.begin(1);
+  CHECK(victim.ready(fiber));
+  CHECK(thief.adopt(victim));
+  CHECK(thief.run(&fiber));
+  CHECK(count_of(thief.latencies()) == 1);
+  CHECK(victim.run(nullptr));
+  CHECK(!victim.is_following());
+  CHECK(count_of(victim.latencies()) == 0);
 }
 
 TEST_SUITE_END();
