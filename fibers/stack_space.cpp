@@ -230,19 +230,24 @@ void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept
   picks.count = guarded;
 }
 
-// Makes a stack ready for its first fiber. A cold stack's memory reads as zeros, and zeros are what
-// a new header consists of: it is not written again, because a dump may still be reading it.
-Stack* StackSpace::set_up(const Range& range, unsigned size_class, std::uint32_t index) noexcept {
+// Makes the pick of this number ready for its first fiber. A cold stack's memory reads as zeros,
+// and zeros are what a new header consists of: it is not written again, because a dump may still be
+// reading it.
+Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& picks,
+                          unsigned number) noexcept {
   // Relaxed: pick() has seen it under the mutex.
   char* base = range.base.load(relaxed);
-  Stack* stack = std::launder(header_of(base, size_class, index));
-  char* header = reinterpret_cast<char*>(stack);
+  const std::uint32_t index = picks.indices[number];
+  Stack* header = header_of(base, size_class, index);
   char* lowest = top_of(base, size_class, index) - extent(size_class);
+  // Of a fresh stack, too: others may have had its addresses before.
   SanitizerStack::unpoison(lowest, extent(size_class));
+  Stack* stack =
+      number < picks.used ? std::launder(header) : ::new (static_cast<void*>(header)) Stack;
   stack->index = index;
   stack->lowest = lowest;
   stack->size_class = static_cast<std::uint8_t>(size_class);
-  const auto size = static_cast<std::size_t>(header - lowest);
+  const auto size = static_cast<std::size_t>(reinterpret_cast<char*>(header) - lowest);
   stack->sanitizer.create(lowest, size);
   stack->context.store(make_context(header, size, entry_), relaxed);
   return stack;
@@ -255,12 +260,9 @@ Stack* StackSpace::take(unsigned size_class, unsigned count) {
   // stack.
   put_back(range, picks, picks.used + install_guards(range, size_class, picks));
   provide_pages(range, size_class, picks);
-  for (const std::uint32_t index : picks.fresh()) {
-    ::new (static_cast<void*>(header_of(range.base.load(relaxed), size_class, index))) Stack;
-  }
   Stack* chain = nullptr;
   for (unsigned i = picks.count; i-- > 0;) {
-    Stack* stack = set_up(range, size_class, picks.indices[i]);
+    Stack* stack = set_up(range, size_class, picks, i);
     stack->next = chain;
     chain = stack;
   }

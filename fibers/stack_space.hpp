@@ -110,8 +110,8 @@ class StackSpace {
   void provide_pages(const Range& range, unsigned size_class, const Picks& picks) noexcept;
   [[nodiscard]] Picks pick(Range& range, unsigned size_class, unsigned count);
   void put_back(Range& range, Picks& picks, unsigned guarded) noexcept;
-  [[nodiscard]] Stack* set_up(const Range& range, unsigned size_class,
-                              std::uint32_t index) noexcept;
+  [[nodiscard]] Stack* set_up(const Range& range, unsigned size_class, const Picks& picks,
+                              unsigned number) noexcept;
 
   void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
 
