@@ -4,7 +4,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -16,6 +15,7 @@
 #include <weft/wait_group.hpp>
 
 #include "base/shake.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {
@@ -38,13 +38,10 @@ bool refuse_system_calls() {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-// In a child, which has no way back: by a fiber of the only worker, which runs `warm_up` first. The
-// child's exit status, or its signal, negative.
+// In a child, a fiber of the only worker: `warm_up`, then `body`, which may make no system call.
 template <class WarmUp, class Body>
-int status_of_child(WarmUp warm_up, Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(30 * weft::test::kSlowdown);
+void check_status(WarmUp warm_up, Body body, int expected) {
+  const int status = weft::test::status_of_child([&] {
     const weft::base::shake::Still still;
     weft::run({.workers = 1, .monitor = false}, [&] {
       warm_up();
@@ -52,10 +49,13 @@ int status_of_child(WarmUp warm_up, Body body) {
       body();
       _exit(0);
     });
+    return 1;
+  });
+  if (status == kNotPossibleHere) {
+    MESSAGE("skipped: system calls cannot be refused here");
+  } else {
+    CHECK(status == expected);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 // Fibers that end at once, and such as park: up to a thousand at a time have a stack.
@@ -71,22 +71,14 @@ void spawn_and_wait() {
   }
 }
 
-void check_status(int status, int expected) {
-  if (status == kNotPossibleHere) {
-    MESSAGE("skipped: system calls cannot be refused here");
-  } else {
-    CHECK(status == expected);
-  }
-}
-
 TEST_SUITE_BEGIN("cost/system_calls");
 
 TEST_CASE("on a warm worker a fiber is spawned, parks, is woken and ends without a system call") {
-  check_status(status_of_child(spawn_and_wait, spawn_and_wait), 0);
+  check_status(spawn_and_wait, spawn_and_wait, 0);
 }
 
 TEST_CASE("a system call would be noticed: new stacks take some") {
-  check_status(status_of_child([] {}, spawn_and_wait), -SIGSYS);
+  check_status([] {}, spawn_and_wait, -SIGSYS);
 }
 
 TEST_SUITE_END();

@@ -27,6 +27,7 @@
 #include "base/magazine.hpp"
 #include "base/memory_limits.hpp"
 #include "tests/fibers/stack_tools.hpp"
+#include "tests/support/child.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
 
@@ -41,6 +42,7 @@ using weft::fibers::Stack;
 using weft::fibers::stack_bytes;
 using weft::fibers::StackSpace;
 using weft::test::Coroutine;
+using weft::test::status_of_child;
 
 std::size_t count_mappings() {
   std::ifstream maps("/proc/self/maps");
@@ -277,16 +279,6 @@ TEST_CASE("with little address space there are fewer stacks, not a crash") {
   waitpid(child, &status, 0);
   CHECK(WIFEXITED(status));
   CHECK(WEXITSTATUS(status) == 0);
-}
-
-// In a child, which has no way back.
-template <class Body>
-int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) _exit(body());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 bool can_have_memory_and_a_thread() {

@@ -22,25 +22,15 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
+#include "tests/support/child.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {
 
 using namespace std::chrono_literals;
+using weft::test::status_of_child;
 
 constexpr int kNotPossibleHere = 77;
-
-template <class Body>
-int status_of_child(Body body) {
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(30 * weft::test::kSlowdown);
-    _exit(body());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
 
 // A bit of everything: fibers that park, sleep and end.
 int use_a_runtime() {
