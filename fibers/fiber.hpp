@@ -95,12 +95,13 @@ struct Fiber {
     const auto address = reinterpret_cast<std::uintptr_t>(target);
     return static_cast<std::uint8_t>((address >> 4 ^ address >> 11) | 1);
   }
-  // The `caller` that set_up() was given; null when unknown.
+  // The `caller` that set_up() was given; null when unknown, or when the fiber ends meanwhile.
   [[nodiscard]] const void* site_hint() const noexcept {
     const std::uint32_t here = site_or_time.load(detail::acquire);  // [moved]
     const Stack* bound = stack.load(detail::acquire);               // [bound]
     const std::int32_t distance =
         bound == nullptr ? static_cast<std::int32_t>(here) : bound->site.load(detail::relaxed);
+    if (stack.load(detail::acquire) != bound) return nullptr;  // [bound]
     const char* image = static_cast<const char*>(task.image_hint());
     return distance == 0 || image == nullptr ? nullptr : image + distance;
   }
