@@ -26,8 +26,8 @@ struct Fiber {
   Fiber* next = nullptr;  // In a batch, a store or another list.
   // Bound when it first runs, null before. Relaxed: the owner's own; dumps read it, perhaps stale.
   // Order
-  //   [bound]  bind stores the stack (release) -> site_hint loads it (acquire): the header has been
-  //            constructed, and has the site.
+  //   [bound]  bind stores the stack (release) -> site_hint and dumps load it (acquire): the header
+  //            has been constructed, and has the site.
   //   [moved]  bind takes the site away after storing the stack (release) -> site_hint loads the
   //            word (acquire) before the stack: a time is not taken for a site.
   detail::Atomic<Stack*> stack{nullptr};

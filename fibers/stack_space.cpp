@@ -136,12 +136,13 @@ bool StackSpace::extend(Range& range, unsigned size_class) {
     return false;
   }
   char* start = range.base.load(relaxed) + range.usable * stride(size_class);
-  for (const std::size_t count : {usual, least}) {
-    if (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) continue;
-    range.usable += count;
-    return true;
+  std::size_t count = usual;
+  while (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) {
+    if (count == least) return false;
+    count = least;
   }
-  return false;
+  range.usable += count;
+  return true;
 }
 
 bool StackSpace::install_guard(char* guard) noexcept {

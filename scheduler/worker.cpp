@@ -18,10 +18,8 @@
 
 namespace weft::scheduler {
 
-using detail::acquire;
 using detail::After;
 using detail::relaxed;
-using detail::release;
 using fibers::Fiber;
 using fibers::FiberState;
 using fibers::Stack;
