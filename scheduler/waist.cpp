@@ -59,7 +59,8 @@ struct TimedPark {
   }
 };
 
-void park_thread(After after, WaitReason reason) noexcept {
+// Not inlined, so that a fiber saves no registers for it.
+[[gnu::noinline]] void park_thread(After after, WaitReason reason) noexcept {
   ThreadSeat& seat = thread_seat();
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
