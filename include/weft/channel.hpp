@@ -68,18 +68,17 @@ class Channel {
 
   // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
   bool send(T value) WEFT_NOT_ANALYZED {
-    detail::give_way_if_due();
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
       push_back(std::move(value));
       lock_.unlock();
+      detail::give_way_if_due();
       return true;
     }
     return send_rare(std::move(value));
   }
   // As send(), but `until` may end the wait. `value` is moved from only when the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
-    detail::give_way_if_due();
     lock_.lock();
     return send_or_wait(value, until);
   }
@@ -98,14 +97,15 @@ class Channel {
 
   // Parks until there is a value. Empty when the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
-    detail::give_way_if_due();
+    // Read before the lock, which all loads behind it wait for.
+    const bool turn_is_over = detail::is_turn_over();
+    lock_.lock();
     // A value that is there is built where it is returned: a small one in a register. An optional
     // whose address is given away is written in parts and read as a whole, which costs a dozen
     // cycles when it comes so soon after.
-    lock_.lock();
-    if (count_ > 0) [[likely]]
+    if (count_ > 0 && !turn_is_over) [[likely]]
       return take_front();
-    if (detail::Waiter* sender = senders_.claim_front()) {
+    if (detail::Waiter* sender = count_ > 0 ? nullptr : senders_.claim_front()) {
       lock_.unlock();
       const Granted granted{*sender};
       return std::optional<T>(std::in_place, std::move(*static_cast<T*>(sender->slot)));
@@ -118,7 +118,6 @@ class Channel {
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value,
                                             const Until& until) WEFT_NOT_ANALYZED {
     value.reset();
-    detail::give_way_if_due();
     lock_.lock();
     return receive_or_wait(value, until);
   }
@@ -271,7 +270,10 @@ class Channel {
   // Tells the sender that its value was received, once that has been built where it is returned.
   struct Granted {
     detail::Waiter& sender;
-    ~Granted() { granted(sender); }
+    ~Granted() {
+      granted(sender);
+      detail::give_way_if_due();
+    }
   };
   struct LeaveFront {
     Channel& channel;
@@ -302,18 +304,18 @@ class Channel {
   }
   ChannelStatus send_or_wait(T& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = send_now(value);
-    if (status != ChannelStatus::would_wait) return status;
+    if (status != ChannelStatus::would_wait) return without_wait(status);
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // When there is no value, and nobody who waits to send one.
+  // When there is no value and nobody who waits to send one, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
-    if (closed_) {
-      lock_.unlock();
+    if (closed_ || count_ > 0) {
+      (void)receive_or_wait(value, {});
       return value;
     }
     detail::Waiter self;
@@ -323,7 +325,7 @@ class Channel {
   }
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = receive_now(value);
-    if (status != ChannelStatus::would_wait) return status;
+    if (status != ChannelStatus::would_wait) return without_wait(status);
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(
@@ -331,10 +333,17 @@ class Channel {
         self);
   }
 
+  // What did not have to wait lets others run if the turn is over; a wait has done so.
+  static ChannelStatus without_wait(ChannelStatus status) noexcept {
+    detail::give_way_if_due();
+    return status;
+  }
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
-    if (winner == detail::Claim::kClock) return ChannelStatus::timed_out;
-    if (winner == detail::Claim::kStop) return ChannelStatus::stopped;
-    return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+    if (winner == detail::Claim::kNotifier)
+      return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
+    // Perhaps there was no wait, as the stop had been requested before.
+    return without_wait(winner == detail::Claim::kClock ? ChannelStatus::timed_out
+                                                        : ChannelStatus::stopped);
   }
   // Takes up to `most` values out of the buffer, and lets waiting senders fill it again. `values`
   // has room for a whole buffer.

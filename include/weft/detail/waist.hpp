@@ -187,9 +187,9 @@ namespace weft::detail {
 void give_way() noexcept;
 
 // At the start of each call that may park, before anything is locked: a fiber that never has to
-// wait lets others run once its turn, 1 ms, is over. One load of a line of the worker's own. Not in
-// calls that promise not to park (try_..., spawn, wake): these are made with a thread's mutex held,
-// too.
+// wait lets others run once its turn, 1 ms, is over. One load of a line of the worker's own. A
+// channel's calls look only when they do not park, and last. Not in calls that promise not to park
+// (try_..., spawn, wake): these are made with a thread's mutex held, too.
 [[gnu::always_inline]] inline void give_way_if_due() noexcept {
   if (is_turn_over()) [[unlikely]]
     give_way();
