@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weft/detail/channel_iterator.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/waiter.hpp>
 
@@ -143,30 +144,7 @@ class Channel {
   }
 
   // Receives in a range-based for loop, until the channel is closed and drained.
-  class Iterator {
-   public:
-    using iterator_concept = std::input_iterator_tag;
-    using value_type = T;
-    using difference_type = std::ptrdiff_t;
-
-    // Receives the first value; parks until there is one, or the channel is closed.
-    explicit Iterator(Channel& channel) : channel_(&channel), value_(channel.receive()) {}
-    // The value that has been received. Not of an iterator that is at the end.
-    [[nodiscard]] T& operator*() const noexcept { return *value_; }
-    // Receives the next one; parks as receive() does.
-    Iterator& operator++() {
-      value_ = channel_->receive();
-      return *this;
-    }
-    void operator++(int) { ++*this; }
-    friend bool operator==(const Iterator& self, std::default_sentinel_t) noexcept {
-      return !self.value_;
-    }
-
-   private:
-    Channel* channel_;
-    mutable std::optional<T> value_;
-  };
+  using Iterator = detail::ChannelIterator<T>;
   // Receives; parks as receive() does. Each loop takes values away from all others.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
   // The end that an iterator is equal to once the channel is closed and drained.
