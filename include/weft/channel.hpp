@@ -76,7 +76,17 @@ class Channel {
       detail::give_way_if_due();
       return true;
     }
-    return send_rare(std::move(value));
+    // The wait is part of the caller, since after a switch each return is predicted wrongly. It is
+    // the address of a copy that others get: the argument's stays in the caller.
+    T kept(std::move(value));
+    if (closed_ || !receivers_.empty()) {
+      const ChannelStatus status = send_at_once(kept);
+      if (status != ChannelStatus::would_wait) return status == ChannelStatus::ok;
+    }
+    detail::Waiter self;
+    self.slot = std::addressof(kept);
+    detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
+    return self.granted;
   }
   // As send(), but `until` may end the wait. `value` is moved from only when the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
@@ -271,18 +281,13 @@ class Channel {
     lock_.unlock();
     granted(*sender);
   }
-  // These require the lock, and release it. By value, so that the address of what send() has been
-  // given stays its own.
-  [[gnu::noinline]] bool send_rare(T value) WEFT_NOT_ANALYZED {
-    if (closed_ || !receivers_.empty()) return send_or_wait(value, {}) == ChannelStatus::ok;
-    detail::Waiter self;
-    self.slot = std::addressof(value);
-    detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
-    return self.granted;
+  // These require the lock, and release it, but for a result of would_wait.
+  [[gnu::noinline]] ChannelStatus send_at_once(T& value) WEFT_NOT_ANALYZED {
+    return given_way(send_now(value));
   }
   ChannelStatus send_or_wait(T& value, const Until& until) WEFT_NOT_ANALYZED {
-    const ChannelStatus status = send_now(value);
-    if (status != ChannelStatus::would_wait) return without_wait(status);
+    const ChannelStatus status = send_at_once(value);
+    if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(
@@ -302,8 +307,8 @@ class Channel {
     return value;
   }
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
-    const ChannelStatus status = receive_now(value);
-    if (status != ChannelStatus::would_wait) return without_wait(status);
+    const ChannelStatus status = given_way(receive_now(value));
+    if (status != ChannelStatus::would_wait) return status;
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(
@@ -311,17 +316,17 @@ class Channel {
         self);
   }
 
-  // What did not have to wait lets others run if the turn is over; a wait has done so.
-  static ChannelStatus without_wait(ChannelStatus status) noexcept {
-    detail::give_way_if_due();
+  // Unless there is a wait to come, in which others run anyhow, they do now if the turn is over.
+  static ChannelStatus given_way(ChannelStatus status) noexcept {
+    if (status != ChannelStatus::would_wait) detail::give_way_if_due();
     return status;
   }
   static ChannelStatus outcome(detail::Claim::Winner winner, const detail::Waiter& self) noexcept {
     if (winner == detail::Claim::kNotifier)
       return self.granted ? ChannelStatus::ok : ChannelStatus::closed;
     // Perhaps there was no wait, as the stop had been requested before.
-    return without_wait(winner == detail::Claim::kClock ? ChannelStatus::timed_out
-                                                        : ChannelStatus::stopped);
+    return given_way(winner == detail::Claim::kClock ? ChannelStatus::timed_out
+                                                     : ChannelStatus::stopped);
   }
   // Takes up to `most` values out of the buffer, and lets waiting senders fill it again. `values`
   // has room for a whole buffer.
