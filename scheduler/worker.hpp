@@ -184,7 +184,7 @@ class Worker {
   static constexpr std::uint32_t kMostDecisions = 61;
   // Nanoseconds. A timer that its worker has not looked at for so long is any idle worker's; a busy
   // one takes it from a stuck worker only, and from others later: see visit().
-  static constexpr std::int64_t kOverdue = 500'000;
+  static constexpr std::int64_t kOverdue = 200'000;
 
   // A worker's memory of another, to tell work that waits from work that is being done.
   struct Look {
