@@ -297,13 +297,7 @@ class Channel {
   // When there is no value and nobody who waits to send one, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
-    if (closed_ || count_ > 0) {
-      (void)receive_or_wait(value, {});
-      return value;
-    }
-    detail::Waiter self;
-    self.slot = std::addressof(value);
-    detail::wait_in(receivers_, lock_, self, detail::WaitReason::channel_receive);
+    (void)receive_or_wait(value, {});
     return value;
   }
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
