@@ -44,9 +44,7 @@ bool Timers::add(Timer& timer, Deadline deadline) noexcept {
 bool Timers::insert(Timer& timer) noexcept {
   link(timer);
   if (timer.tick >= next_tick_.load(relaxed)) return false;
-  // A timer on a higher level must move down before it is due, so we look at its slot's start.
-  const unsigned shift = timer.level * kSlotBits;
-  next_tick_.store(timer.tick >> shift << shift, relaxed);
+  next_tick_.store(timer.tick, relaxed);
   return true;
 }
 
@@ -67,6 +65,21 @@ Timers::Next Timers::find_next() const noexcept {
     return {(block | static_cast<unsigned>(std::countr_zero(later))) << shift, level};
   }
   return {kNoTick, 0};
+}
+
+// The earliest of the timers there, if they are few; else the tick at which the slot begins. A
+// timer alone so costs its worker one wake, not one more for each level that it moves down.
+std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
+  if (next.level == 0 || next.tick == kNoTick) return next.tick;
+  constexpr unsigned kFew = 16;
+  std::uint64_t earliest = kNoTick;
+  unsigned seen = 0;
+  const auto slot = static_cast<unsigned>(next.tick >> (next.level * kSlotBits)) % kSlots;
+  for (const Timer* timer = slots_[next.level][slot]; timer != nullptr; timer = timer->next) {
+    if (++seen > kFew) return next.tick;
+    earliest = std::min(earliest, timer->tick);
+  }
+  return earliest;
 }
 
 Timer* Timers::take_slot(unsigned level, unsigned slot) noexcept {
@@ -99,7 +112,7 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
     }
   }
   now_ = std::max(now_, std::min(until, next.tick - 1));
-  next_tick_.store(next.tick, relaxed);
+  next_tick_.store(earliest_of(next), relaxed);
   return expired;
 }
 

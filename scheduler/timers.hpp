@@ -45,7 +45,8 @@ struct Timer {
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
 //       which its tick differs from now_; its upper groups equal those of now_.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
-//   I3  next_tick_ is no later than the first tick at which anything is due or must move down.
+//   I3  next_tick_ is no later than the first tick at which anything is due. Until then nothing
+//       need move down: now_ stays behind the slots that are passed over.
 //   I4  While an entry of latest_ has a tick > now_, its fiber is the last of a chain whose timer
 //       is linked: sleeps are not cancelled.
 class Timers {
@@ -104,6 +105,7 @@ class Timers {
     unsigned level;
   };
   [[nodiscard]] Next find_next() const noexcept WEFT_REQUIRES(lock_);
+  [[nodiscard]] std::uint64_t earliest_of(const Next& next) const noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
