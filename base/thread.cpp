@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -101,6 +102,17 @@ bool is_runnable(int thread) noexcept {
   char text[kLongestStat];
   const char* at = read_stat(path, text);
   return at != nullptr && at[1] == ' ' && at[2] == 'R';
+}
+
+std::uint64_t count_preemptions() noexcept {
+  rusage used{};
+  return ::getrusage(RUSAGE_THREAD, &used) == 0 ? static_cast<std::uint64_t>(used.ru_nivcsw) : 0;
+}
+
+std::int64_t thread_processor_time() noexcept {
+  timespec used{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
 unsigned parse_cpu_quota(const char* text) noexcept {

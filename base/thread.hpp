@@ -19,6 +19,12 @@ void set_thread_name(const char* name) noexcept;
 // when the system does not say.
 [[nodiscard]] bool is_runnable(int thread) noexcept;
 
+// How often the kernel has taken the processor away from the calling thread for another one.
+[[nodiscard]] std::uint64_t count_preemptions() noexcept;
+
+// How long the calling thread has had a processor, in nanoseconds.
+[[nodiscard]] std::int64_t thread_processor_time() noexcept;
+
 // errno. By a function that is compiled alone, since compilers keep its address over a switch; and
 // that the thread sanitizer does not watch, as errno is no fiber's own.
 [[nodiscard]] int last_error() noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
 
@@ -21,8 +22,7 @@ namespace weft::scheduler {
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
 //           last searcher). One of the two sees the other. Both fences are seq_cst. A caller that
-//           unparks a worker by its bit or as the napper reads that by acquire: spares are made
-//           late.
+//           unparks a worker by its bit reads that by acquire: spares are made late.
 class IdleSet {
  public:
   static constexpr unsigned kMaxWorkers = 2048;
@@ -32,7 +32,7 @@ class IdleSet {
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
-  // Cheap look before work_added(): whether somebody should be woken for new work.
+  // Cheap look before work_added(): whether a worker should be woken for new work.
   [[nodiscard]] bool wants_wake_hint() const noexcept {
     // Relaxed: a stale answer is repaired as README.md says.
     return searching_.load(detail::relaxed) == 0 && anyone_asleep();
@@ -42,8 +42,12 @@ class IdleSet {
     for (unsigned i = 1; i < words_; ++i) asleep |= bits_[i].load(detail::relaxed);
     return asleep != 0;
   }
-  [[nodiscard]] bool someone_searches_hint() const noexcept {
-    return searching_.load(detail::relaxed) != 0;
+  [[nodiscard]] unsigned asleep_hint() const noexcept {
+    unsigned asleep = 0;
+    for (unsigned i = 0; i < words_; ++i) {
+      asleep += static_cast<unsigned>(std::popcount(bits_[i].load(detail::relaxed)));
+    }
+    return asleep;
   }
 
   // After work has been made visible, and a full fence where README.md asks for one: the worker

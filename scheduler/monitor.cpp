@@ -8,6 +8,7 @@
 #include "base/thread.hpp"
 #include "fibers/thread_calls.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -64,6 +65,7 @@ void Monitor::run() noexcept {
     const std::int64_t now = Deadline::now_nanoseconds();
     const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
     provide_spares(verdict);
+    rouse_sleepers(verdict);
     (void)scheduler_.decay_some(now);
     trimmer.step(now);
     if (verdict.long_runs) last_long_run = now;
@@ -160,6 +162,14 @@ void Monitor::provide_spares(const Verdict& verdict) noexcept {
     wanted = scheduler_.spares_at_work();
   }
   scheduler_.want_spares(std::min(wanted, options_.spares));
+}
+
+// For workers that do not get to it, as they run a fiber for long or have been stopped by the
+// kernel: what is queued wakes a sleeper, and so does what nobody watches.
+void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
+  if (!verdict.anybody_awake || !scheduler_.idle().anyone_asleep()) return;
+  if (verdict.long_runs && scheduler_.has_work_hint()) wake_one(scheduler_);
+  mind_watch(scheduler_, scheduler_.earliest_timer_of_awake().nanoseconds());
 }
 
 void Monitor::pause(std::int64_t nanoseconds) noexcept {

@@ -121,6 +121,7 @@ class Monitor {
                Verdict& verdict) noexcept;
   void judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept;
   void provide_spares(const Verdict& verdict) noexcept;
+  void rouse_sleepers(const Verdict& verdict) noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
   [[nodiscard]] bool sleep_until(Deadline deadline) noexcept;
   void rise() noexcept;

@@ -90,6 +90,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
       number_(take_number()),
       queues_are_open_(options_.workers > 1 ||
                        (options_.monitor.enabled && !base::prepare_barriers())),
+      processors_(options_.monitor.enabled ? base::usable_processors() : most_workers() + 1),
       stacks_(&Worker::stack_main),
       fibers_(this, options_.max_fibers),
       events_(events),
@@ -295,6 +296,16 @@ bool Scheduler::has_events_to_watch() const noexcept {
          });
 }
 
+Deadline Scheduler::earliest_timer_of_awake() const noexcept {
+  std::int64_t earliest = Deadline::never().nanoseconds();
+  for (const auto& worker : workers()) {
+    const Deadline next = worker->next_timer_hint();
+    if (next.is_never() || is_asleep(*worker)) continue;
+    earliest = std::min(earliest, next.nanoseconds() + Worker::kOverdue);
+  }
+  return Deadline::at_nanoseconds(earliest);
+}
+
 bool Scheduler::stopping() const noexcept {
   return stopping_.load(acquire);  // [idle]
 }
@@ -391,7 +402,10 @@ EventSource& current_events() {
   throw std::system_error(make_error_code(Errc::no_runtime), "weft: no Runtime exists");
 }
 
-void Scheduler::events_started() noexcept { announce_event(*this, 0); }
+void Scheduler::events_started() noexcept {
+  if (runs_on_this_thread()) return current_worker()->announce_event();
+  announce_event(*this);
+}
 
 void EventSource::announce_watch() noexcept {
   if (scheduler_ != nullptr) scheduler_->events_started();

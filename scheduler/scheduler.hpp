@@ -105,9 +105,11 @@ class Scheduler {
   // For workers, and sleep_protocol.hpp.
   [[nodiscard]] bool has_outside_work_hint() const noexcept { return !inject_queue_.empty_hint(); }
   [[nodiscard]] bool has_work_hint() const noexcept;
-  [[nodiscard]] bool has_several_workers() const noexcept { return workers().size() > 1; }
   // Descriptors, or timers of any worker.
   [[nodiscard]] bool has_events_to_watch() const noexcept;
+  // When a sleeper is to see to a timer of a worker that is awake, and does not get to it.
+  [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
+  [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
   [[nodiscard]] bool stopping() const noexcept;
   void worker_sleeps() noexcept;
 
@@ -129,6 +131,13 @@ class Scheduler {
   // Asleep, or a spare that rests.
   [[nodiscard]] bool is_asleep(const Worker& worker) const noexcept;
   [[nodiscard]] bool all_are_asleep() const noexcept;
+  // How many workers are awake; may be stale when it returns.
+  [[nodiscard]] unsigned awake_hint() const noexcept {
+    return options_.workers + spares_at_work() - idle_.asleep_hint();
+  }
+  // Whether each processor has a worker that is awake, so that one more would take turns with
+  // them. Should one of these be blocked, the monitor sees to it.
+  [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= processors_; }
   // Threads that belong to the scheduler and run fibers or see to those that do.
   [[nodiscard]] std::size_t threads() const noexcept;
 
@@ -157,12 +166,11 @@ class Scheduler {
   [[nodiscard]] StackTrimmer& trimmer() noexcept { return trimmer_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] EventSource& events() noexcept { return events_; }
-  // Something is watched for the first time: one worker should sleep in events(). From any thread.
+  // The event source has been given something to watch, after nothing: a worker that sleeps
+  // should sleep there. From any thread.
   void events_started() noexcept;
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[nodiscard]] BlockingPool& blocking() noexcept { return blocking_; }
-  // The searcher that naps, or nullptr; see README.md.
-  [[nodiscard]] detail::Atomic<Worker*>& napper() noexcept { return napper_; }
 
   [[noreturn]] void throw_too_many_fibers() const;
 
@@ -180,6 +188,7 @@ class Scheduler {
   const SchedulerOptions options_;
   const unsigned number_;
   const bool queues_are_open_;
+  const unsigned processors_;
   fibers::StackDepot stacks_;
   fibers::FiberStore fibers_;
   InjectQueue inject_queue_;
@@ -189,7 +198,6 @@ class Scheduler {
   StackShortage stack_shortage_{*this};
   StackTrimmer trimmer_;
   Watch watch_;
-  detail::Atomic<Worker*> napper_{nullptr};
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().

@@ -11,18 +11,17 @@ namespace weft::scheduler {
 
 // One sleeping worker at a time holds the watch. It sleeps in the event source, if that watches
 // anything, and no longer than until the earliest timer of any worker. README.md here proves that
-// while any worker sleeps one of them holds the watch, or one is awake that will see to it.
+// while any worker sleeps one of them holds the watch, or a worker is awake that will see to it.
 // Order
-//   [watch]  The watch is given up; full_fence; the bits of IdleSet are read, against: a bit is
-//            set; full_fence; the watch is found to be held. And: a timer is set, or a descriptor
-//            added; full_fence; the watch and its limit are read, against: the watch is taken and
-//            its limit told; full_fence; timers and event source are read. Of each two, one sees
-//            the other. The holder is read by acquire: a spare was made before it took the watch.
+//   [watch]  A worker that sleeps has set a timer; full_fence; it finds the watch held, and reads
+//            its limit, against: the watch is taken and its limit told; full_fence; timers and
+//            event source are read. One sees the other. So with a plain thread that adds a
+//            descriptor. The holder is read by acquire: a spare was made before it took the watch.
 class Watch {
  public:
   static constexpr int kNobody = -1;
 
-  // By a worker whose bit in the IdleSet is set, or by the searcher that naps.
+  // By a worker whose bit in the IdleSet is set.
   [[nodiscard]] bool try_begin(unsigned worker) noexcept {
     int nobody = kNobody;
     // Relaxed look first, so that many sleepers do not fight for the line.
@@ -32,17 +31,23 @@ class Watch {
   }
   void end() noexcept { holder_.store(kNobody, detail::seq_cst); }  // [watch]
 
-  // By the holder: when it will look again by itself, in nanoseconds. A full fence must follow.
-  void set_limit(std::int64_t limit) noexcept { limit_.store(limit, detail::relaxed); }
+  // By the holder: when it will look again by itself, in nanoseconds, and whether it sleeps in the
+  // event source. A full fence must follow.
+  void set_limit(std::int64_t limit, bool sees_events) noexcept {
+    limit_.store(limit, detail::relaxed);
+    sees_events_.store(sees_events, detail::relaxed);
+  }
 
   // After a full fence, but for hints.
   [[nodiscard]] int holder() const noexcept { return holder_.load(detail::acquire); }  // [watch]
   [[nodiscard]] std::int64_t limit() const noexcept { return limit_.load(detail::relaxed); }
+  [[nodiscard]] bool sees_events() const noexcept { return sees_events_.load(detail::relaxed); }
 
  private:
   alignas(base::kCacheLine) detail::Atomic<int> holder_{kNobody};
-  // Relaxed: the fences of [watch] order it.
+  // Relaxed: the fences of [watch] order both.
   detail::Atomic<std::int64_t> limit_{std::numeric_limits<std::int64_t>::max()};
+  detail::Atomic<bool> sees_events_{false};
 };
 
 }  // namespace weft::scheduler

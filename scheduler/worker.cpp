@@ -69,6 +69,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       index_(index),
       scheduler_(scheduler),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
+      pace_(Deadline::now_nanoseconds(), scheduler.options().monitor.enabled),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
@@ -84,12 +85,19 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
   return *fiber;
 }
 
+// What is queued on the idle stack is announced before a fiber is run: most often it is that fiber.
 inline void Worker::announce_work() noexcept {
-  if (scheduler_.idle().wants_wake_hint()) [[unlikely]]
-    wake_for_work();
+  if (pace_.may_call() && scheduler_.idle().wants_wake_hint() && current_fiber() != nullptr)
+      [[unlikely]]
+    call_for_help();
 }
 
-void Worker::wake_for_work() noexcept { wake_one(scheduler_); }
+// Fibers wait here behind one that runs, or is about to.
+void Worker::call_for_help() noexcept {
+  if (queue_.empty_hint()) return;
+  pace_.note_call(Deadline::now_nanoseconds());
+  if (!scheduler_.is_crowded()) wake_one(scheduler_);
+}
 
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   queue_.make_room();

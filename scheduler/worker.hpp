@@ -17,6 +17,8 @@
 #include "scheduler/deadlock.hpp"
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/local_queue.hpp"
+#include "scheduler/pace.hpp"
+#include "scheduler/run_lengths.hpp"
 #include "scheduler/sampler.hpp"
 #include "scheduler/timers.hpp"
 #include "scheduler/trace_book.hpp"
@@ -63,6 +65,10 @@ struct WorkerCounters {
 // Owner: all members belong to the worker's thread unless they say otherwise.
 class Worker {
  public:
+  // Nanoseconds. A timer that its worker has not looked at for so long is any idle worker's; a busy
+  // one takes it from a stuck worker only, and from others later: see visit().
+  static constexpr std::int64_t kOverdue = 200'000;
+
   Worker(Scheduler& scheduler, unsigned index);
   ~Worker() = default;
   Worker(const Worker&) = delete;
@@ -94,13 +100,15 @@ class Worker {
   void push_pinned(fibers::Fiber& fiber) noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (timers_.add(timer, deadline)) [[unlikely]]
-      announce_timer();
+      announce_event();
   }
   // Of a fiber that is parked and that nothing but the clock wakes: the timer's waker.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!timers_.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
+  // A timer has become the earliest here, or the event source has been given something to watch.
+  void announce_event() noexcept;
   // By the fiber that runs here, whose turn is over: others go first.
   void give_way() noexcept;
 
@@ -158,13 +166,12 @@ class Worker {
   [[nodiscard]] Scheduler& shared() noexcept { return scheduler_; }
   [[nodiscard]] bool& searching() noexcept { return searching_; }
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
+  [[nodiscard]] bool is_search_worthwhile() const noexcept;
   [[nodiscard]] std::int64_t search_time() const noexcept;
-  [[nodiscard]] bool others_make_progress() noexcept;
-  [[nodiscard]] Deadline nap_limit(unsigned naps) const noexcept;
   [[nodiscard]] fibers::Fiber* take_own_work() noexcept;
   void begin_idling() noexcept;
   void note_sleep() noexcept;
-  [[nodiscard]] Deadline sleep_limit(bool first) noexcept;
+  [[nodiscard]] Deadline sleep_limit() noexcept;
   [[nodiscard]] Deadline earliest_event(Deadline limit) noexcept;
   [[nodiscard]] bool has_own_work() const noexcept;
   [[nodiscard]] bool has_due_events() const noexcept;
@@ -178,13 +185,9 @@ class Worker {
   static void run_fibers(void* stack);
 
  private:
-  // After so many decisions at most a worker looks at what it would otherwise never get to: the
-  // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
-  // into step with a program's own period.
-  static constexpr std::uint32_t kMostDecisions = 61;
-  // Nanoseconds. A timer that its worker has not looked at for so long is any idle worker's; a busy
-  // one takes it from a stuck worker only, and from others later: see visit().
-  static constexpr std::int64_t kOverdue = 200'000;
+  // While all usable processors have a worker that is awake, fibers wait so long before one more
+  // is.
+  static constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
 
   // A worker's memory of another, to tell work that waits from work that is being done.
   struct Look {
@@ -220,7 +223,7 @@ class Worker {
   void run_task(fibers::Fiber& fiber);
   // Always inlined: each spawn and wake comes here.
   [[gnu::always_inline]] void announce_work() noexcept;
-  [[gnu::noinline]] void wake_for_work() noexcept;
+  [[gnu::noinline]] void call_for_help() noexcept;
   [[nodiscard]] bool has_pinned_work() const noexcept {
     return !pinned_ready_.is_empty() || !pinned_.empty_hint();
   }
@@ -245,10 +248,16 @@ class Worker {
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
   [[nodiscard]] fibers::Fiber* take_pinned() noexcept;
+  void prepare_for_run() noexcept;
   void look_around() noexcept;
-  void allot_decisions(std::int64_t now) noexcept;
+  void look_at_pace(std::int64_t now) noexcept;
+  [[nodiscard]] bool expects_long_runs() const noexcept {
+    return pace_.expects_long_runs(pace_.last_look());
+  }
   [[nodiscard]] bool take_injected() noexcept;
-  void run_events(std::int64_t now) noexcept;
+  void run_own_timers(std::int64_t now) noexcept;
+  void poll(std::int64_t now) noexcept;
+  void note_events(std::size_t woken) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
   void give_memory_back() noexcept;
@@ -256,9 +265,8 @@ class Worker {
   void rest() noexcept;
 
   // worker_timers.cpp: the wheels.
-  void announce_timer() noexcept;
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
-  void tell_of_timer() noexcept;
+  void mind_watch_while_awake() noexcept;
   std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
   [[nodiscard]] std::int64_t grace_of(const Worker& other) const noexcept;
   [[nodiscard]] bool has_due_timers(const Worker& other, std::int64_t now) const noexcept;
@@ -292,7 +300,7 @@ class Worker {
 
   alignas(base::kCacheLine) detail::Turn turn_;
   // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
-  detail::Atomic<std::uint32_t> decisions_left_{kMostDecisions};
+  detail::Atomic<std::uint32_t> decisions_left_{Pace::kMostDecisions};
   const unsigned index_;
   Scheduler& scheduler_;
   const std::uint8_t default_size_class_;
@@ -302,15 +310,14 @@ class Worker {
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
-  bool timer_untold_ = false;  // A timer was set on the idle stack that no sleeper knows.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   Chain pinned_ready_;                    // Taken from pinned_.
   fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;
-  std::uint32_t allotted_ = kMostDecisions;
-  std::int64_t last_look_ = 0;
+  Pace pace_;
+  RunLengths run_lengths_;
   std::int64_t last_poll_ = 0;
   std::int64_t last_visit_ = 0;
   std::int64_t last_reach_ = 0;  // Of the oldest new fibers.

@@ -52,12 +52,10 @@ namespace weft::scheduler {
 namespace {
 
 // Nanoseconds.
-// The first sleep of an idle worker is short; README.md says what that is good for.
-constexpr std::int64_t kFirstSleep = 1'000'000;
 // How long a worker sleeps before it gives the memory of unused stacks and records back.
 constexpr std::int64_t kTrimDelay = 100'000'000;
-// Looks at what is shared, timers and descriptors should be no further apart than this.
-constexpr std::int64_t kLookPeriod = 200'000;
+// The oldest new fibers get a turn this often.
+constexpr std::int64_t kReachPeriod = 200'000;
 // A busy worker looks at the descriptors no more often than this.
 constexpr std::int64_t kPollInterval = 20'000;
 
@@ -79,7 +77,7 @@ void Worker::run() noexcept {
   base::set_thread_name(name);
   while (Fiber* fiber = find_work()) {
     end_search(*this);
-    if (std::exchange(timer_untold_, false)) tell_of_timer();
+    prepare_for_run();
     enter(*fiber);
   }
   thread_.between.destroy();
@@ -123,28 +121,48 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
   }
 }
 
+// Others sleep: should one of them get up, for what waits here or for what comes?
+void Worker::prepare_for_run() noexcept {
+  if (!scheduler_.idle().anyone_asleep()) return;
+  if (expects_long_runs()) mind_watch_while_awake();
+  if (pace_.may_call() && pace_.expects_wait(queue_.size_hint()) &&
+      scheduler_.idle().wants_wake_hint()) {
+    call_for_help();
+  }
+}
+
 // A look at all that local work would keep waiting for ever.
 void Worker::look_around() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   look_due_ = false;
   queue_.set_time(now);
-  allot_decisions(now);
+  look_at_pace(now);
   (void)take_injected();
-  if (now - last_reach_ >= kLookPeriod) {
+  if (now - last_reach_ >= kReachPeriod) {
     last_reach_ = now;
     queue_.reach_oldest();
   }
-  run_events(now);
+  run_own_timers(now);
+  if (now - last_poll_ > kPollInterval) poll(now);
   visit_others(now);
 }
 
-// As many decisions as were made in a look's period, at the pace of those since the last look. Runs
-// may become longer all of a sudden; then the monitor asks for a look.
-void Worker::allot_decisions(std::int64_t now) noexcept {
-  const std::int64_t elapsed = std::max<std::int64_t>(now - std::exchange(last_look_, now), 1);
-  const std::int64_t fitting = kLookPeriod * allotted_ / elapsed;
-  allotted_ = static_cast<std::uint32_t>(std::clamp<std::int64_t>(fitting, 1, kMostDecisions));
-  decisions_left_.store(allotted_, relaxed);
+// Decides when the next look is, and whether a worker that sleeps should get up. Runs may become
+// longer all of a sudden; then the monitor asks for a look.
+void Worker::look_at_pace(std::int64_t now) noexcept {
+  const Pace::Progress progress = pace_.look(now, counters_.switches.get());
+  if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
+  if (!scheduler_.idle().anyone_asleep()) {
+    decisions_left_.store(pace_.allot(progress, Pace::kLookPeriod), relaxed);
+    return;
+  }
+  decisions_left_.store(pace_.allot(progress, Pace::kPatience), relaxed);
+  const bool crowded = scheduler_.is_crowded();
+  if (!crowded) mind_watch_while_awake();
+  const std::int64_t patience = crowded ? kPatienceWhenCrowded : Pace::kPatience;
+  if (!pace_.finds_waiting(patience, queue_.size_hint())) return;
+  pace_.note_waiting();
+  wake_one(scheduler_);
 }
 
 bool Worker::take_injected() noexcept {
@@ -154,17 +172,22 @@ bool Worker::take_injected() noexcept {
   return true;
 }
 
-// Timers that are due, and descriptors if it is time to look at them.
-void Worker::run_events(std::int64_t now) noexcept {
+void Worker::run_own_timers(std::int64_t now) noexcept {
   if (sampler_.is_due(now) || detail::is_tracing() != trace_.is_on()) [[unlikely]]
     begin_watching(now);
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
-  if (scheduler_.events().watches_anything() && now - last_poll_ > kPollInterval) {
-    last_poll_ = now;
-    counters_.polls.add_one();
-    const std::size_t woken = scheduler_.events().wait(Deadline::past());
-    if (woken != 0) note(detail::TraceKind::poll, woken);
-  }
+}
+
+// Looks at the descriptors, without waiting for them.
+void Worker::poll(std::int64_t now) noexcept {
+  if (!scheduler_.events().watches_anything()) return;
+  last_poll_ = now;
+  note_events(scheduler_.events().wait(Deadline::past()));
+}
+
+void Worker::note_events(std::size_t woken) noexcept {
+  counters_.polls.add_one();
+  if (woken != 0) note(detail::TraceKind::poll, woken);
 }
 
 // Waits, with the time that it takes counted.
@@ -196,7 +219,7 @@ Fiber* Worker::find_work() noexcept {
     if (look_due_) {
       look_around();
     } else {
-      run_events(Deadline::now_nanoseconds());
+      run_own_timers(Deadline::now_nanoseconds());
     }
     if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
     if (scheduler_.is_spare(index_) && scheduler_.lets_spare_leave()) {
@@ -205,17 +228,20 @@ Fiber* Worker::find_work() noexcept {
     }
     if (Fiber* fiber = take_own_work()) return fiber;
     if (take_injected()) continue;
-    last_poll_ = 0;  // Out of work, so the descriptors are looked at whenever it was last done.
-    run_events(Deadline::now_nanoseconds());
-    if (has_work_hint() || has_pinned_work()) continue;
+    // What the kernel has is at hand; but a worker that was called is to help, and one that will
+    // sleep at once sees descriptors there.
+    if (!searching_ && is_search_worthwhile()) {
+      poll(Deadline::now_nanoseconds());
+      if (has_work_hint() || has_pinned_work()) continue;
+    }
     Fiber* found = search(*this);
-    if (found == nullptr && !while_parked([this] { return sleep(*this); })) return nullptr;
-    // Idle time says nothing about the pace of what comes now.
-    allotted_ = kMostDecisions;
-    last_look_ = Deadline::now_nanoseconds();
-    decisions_left_.store(allotted_, relaxed);
+    if (found == nullptr) {
+      if (!while_parked([this] { return sleep(*this); })) return nullptr;
+      scheduler_.monitor().work_begins();
+    }
+    pace_.resume(Deadline::now_nanoseconds(), counters_.switches.get());
+    decisions_left_.store(pace_.allotted(), relaxed);
     if (found != nullptr) return found;
-    scheduler_.monitor().work_begins();
   }
 }
 
@@ -234,14 +260,13 @@ Fiber* Worker::take_own_work() noexcept {
 }
 
 // When a sleeper gets up by itself, events apart.
-Deadline Worker::sleep_limit(bool first) noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
-  if (first) return Deadline::at_nanoseconds(now + kFirstSleep);
+Deadline Worker::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
   if (scheduler_.deadlock_watch().is_on_watch(index_)) {
     limit = std::min(limit, watch_pauses_.next());
   }
   if (scheduler_.has_surplus_hint()) {
+    const std::int64_t now = Deadline::now_nanoseconds();
     limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
   }
   return limit;
@@ -251,9 +276,8 @@ Deadline Worker::sleep_limit(bool first) noexcept {
 bool Worker::wait_for_events(Deadline deadline) noexcept {
   if (!scheduler_.events().watches_anything()) return parker_.park_until(deadline);
   if (!parker_.begin_elsewhere()) return true;
-  counters_.polls.add_one();
   const std::size_t woken = scheduler_.events().wait(deadline);
-  if (woken != 0) note(detail::TraceKind::poll, woken);
+  note_events(woken);
   return parker_.end_elsewhere() || woken > 0;
 }
 
@@ -263,6 +287,9 @@ bool Worker::has_own_work() const noexcept {
 }
 
 void Worker::begin_idling() noexcept {
+  const std::int64_t now = parked_since_.load(relaxed);
+  const Pace::Progress progress = pace_.look(now, counters_.switches.get());
+  if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
   scheduler_.deadlock_watch().take_over(index_);
   watch_pauses_.restart();
 }

@@ -15,8 +15,8 @@ using fibers::Fiber;
 
 namespace {
 
-// Nanoseconds. A searcher looks this long before it naps or sleeps: several times what a
-// wake-up of a sleeping thread costs.
+// Nanoseconds. A searcher looks this long before it sleeps: several times what a wake-up of a
+// sleeping thread costs.
 constexpr std::int64_t kSearchTime = 30'000;
 // Two looks at a victim must be as far apart to tell waiting work from work in progress.
 constexpr std::int64_t kBetweenLooks = 5'000;
@@ -24,8 +24,6 @@ constexpr std::int64_t kBetweenLooks = 5'000;
 constexpr std::int64_t kWorthStealing = 20'000;
 // A look at a victim so long ago says nothing about its pace now.
 constexpr std::int64_t kLookIsOld = 1'000'000;
-constexpr std::int64_t kShortestNap = 50'000;
-constexpr std::int64_t kLongestNap = 1'000'000;
 // A worker that has work looks at others no more often than this, at so many of them,
 constexpr std::int64_t kVisitPeriod = 200'000;
 constexpr std::uint32_t kVisited = 4;
@@ -98,7 +96,7 @@ void Worker::visit_others(std::int64_t now) noexcept {
 // thread that merely waits for a processor will be given its share of them by the kernel.
 bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const noexcept {
   if (now - look.time < kVisitPeriod) return false;
-  if (queue_.size_hint() < allotted_) return true;
+  if (queue_.size_hint() < pace_.allotted()) return true;
   const std::int64_t used = other.processor_time();
   if (look.processor_time == 0) look.processor_time = used;
   if (used - look.processor_time >= kComputes) return true;
@@ -144,7 +142,6 @@ void Worker::relieve(Worker& victim, std::int64_t wanted) noexcept {
   }
   if (taken == 0) return;
   note_stolen(victim);
-  if (scheduler_.idle().wants_wake_hint()) wake_for_work();
 }
 
 Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
@@ -163,20 +160,18 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
   return run_events_of_all() ? queue_.pop() : nullptr;
 }
 
-// How long to look at the others. A searcher does not see what the kernel has for it: while nobody
-// waits in the event source, that is the better place; and if all others sleep, whatever they will
-// have comes by there, too. Then it looks once; or twice, if somebody has work, to see its pace.
+// Whether another worker may have work, or soon make some. Whatever those that sleep will have
+// comes from the kernel first.
+bool Worker::is_search_worthwhile() const noexcept {
+  if (scheduler_.awake_hint() <= 1) return false;
+  return !scheduler_.events().watches_anything() || scheduler_.has_work_hint();
+}
+
+// How long to look at the others. A searcher does not see what the kernel has for it: if there is
+// anything to watch, that is the better place. Then it looks twice, to see the pace of those that
+// have work.
 std::int64_t Worker::search_time() const noexcept {
-  if (!scheduler_.events().watches_anything()) return kSearchTime;
-  const int holder = scheduler_.watch().holder();
-  const auto is_awake = [&](const auto& other) {
-    return other.get() != this && static_cast<int>(other->index_) != holder &&
-           !scheduler_.idle().is_asleep(other->index_) && !other->is_resting();
-  };
-  if (holder != Watch::kNobody && std::ranges::any_of(scheduler_.workers(), is_awake)) {
-    return kSearchTime;
-  }
-  return scheduler_.has_work_hint() ? kBetweenLooks : 0;
+  return scheduler_.events().watches_anything() ? kBetweenLooks : kSearchTime;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
@@ -186,21 +181,6 @@ Fiber* Worker::search_for_a_while() noexcept {
     if (scheduler_.stopping() || now - start >= search_time()) return nullptr;
     spin_between_looks();
   }
-}
-
-bool Worker::others_make_progress() noexcept {
-  const auto workers = scheduler_.workers();
-  for (std::size_t i = 0; i < workers.size(); ++i) {
-    if (workers[i].get() != this && workers[i]->counters().switches.get() != looks_[i].switches) {
-      return true;
-    }
-  }
-  return false;
-}
-
-Deadline Worker::nap_limit(unsigned naps) const noexcept {
-  const std::int64_t nap = std::min(kShortestNap << std::min(naps, 10U), kLongestNap);
-  return Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nap);
 }
 
 }  // namespace weft::scheduler

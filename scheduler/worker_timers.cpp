@@ -13,23 +13,22 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// The earliest timer of this worker has become an earlier one. A sleeper must know of it if this
-// worker goes on with a fiber; if it goes to sleep itself, it will see to its timers.
-void Worker::announce_timer() noexcept {
-  timer_untold_ = current_fiber() == nullptr;
-  if (!timer_untold_) tell_of_timer();
+// This worker sees to it at its next look, or before it sleeps; where runs are long, a sleeper
+// does.
+void Worker::announce_event() noexcept {
+  if (current_fiber() != nullptr && expects_long_runs()) mind_watch_while_awake();
 }
 
 // Not inlined into what begins a sleep: see Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
-  if (timers_.add_sleep(timer, deadline)) announce_timer();
+  if (timers_.add_sleep(timer, deadline)) announce_event();
 }
 
-// Others may have seen to the timers by now.
-void Worker::tell_of_timer() noexcept {
-  const Deadline next = timers_.next_hint();
-  if (next.is_never() || !scheduler_.idle().anyone_asleep()) return;
-  announce_event(scheduler_, next.nanoseconds() + kOverdue);
+// A sleeper is to see to the timers here if this worker does not get to them in time.
+void Worker::mind_watch_while_awake() noexcept {
+  if (!scheduler_.idle().anyone_asleep()) return;
+  const Deadline next = next_timer_hint();
+  mind_watch(scheduler_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + kOverdue);
 }
 
 // Of a chain of those whose sleep is over as many as a ring holds, so that others need not wait for
@@ -53,7 +52,8 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
   }
   counters_.timers.add(woken);
   queue_.push_due(due);
-  if (scheduler_.idle().wants_wake_hint()) wake_for_work();
+  // Of a million, others need not wait for all.
+  if (first != nullptr && pace_.may_call() && scheduler_.idle().wants_wake_hint()) call_for_help();
   return woken;
 }
 

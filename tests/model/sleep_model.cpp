@@ -1,6 +1,6 @@
 // scheduler/sleep_protocol.hpp, with idle_set and watch: work that comes from outside is not left
 // lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
-// clock bring is seen by an idle worker while others compute.
+// clock bring is seen by an idle worker, whether others compute or sleep.
 //
 // The workers here have no stacks, fibers or descriptors; all steps of the protocol are those that
 // ship.
@@ -38,23 +38,25 @@ enum Fault {
   kNone,
   kAdderWithoutFence,
   kSearcherLooksAway,
-  kNapsUnnoticed,
   kNeverEndsSearch,
-  kWatchNotPassedOn,
-  kTimerUntold,
+  kWatchNotMinded,
+  kTimerUntoldBySleeper,
   kDescriptorUntold,
+  kSourceIgnored,
 };
 
 // The setup of a test.
 enum Kind {
   kUntimed,
-  kFirstSleepsEnd,
   kFibersMeet,  // Two of them need two workers at the same time.
   // One computes until the fiber has run that an event of a descriptor wakes, which it has just
   // registered, or which was there from the start;
   kKernel,
   kOldDescriptor,
   kClock,  // or that a timer wakes.
+  // Nothing computes: each worker that has run a fiber sleeps. The first one has set a timer;
+  kClockOfSleeper,
+  kPlainThread,  // or a plain thread begins to watch a descriptor.
 };
 
 // Fibers made runnable from outside, of which only the number matters. The weakest queue that the
@@ -86,26 +88,29 @@ class Shared {
   [[nodiscard]] IdleSet& idle() { return *idle_; }
   [[nodiscard]] Watch& watch() { return *watch_; }
   [[nodiscard]] Worker& worker(unsigned index);
-  [[nodiscard]] Atomic<Worker*>& napper() { return napper_; }
   [[nodiscard]] bool stopping() const { return stopping_.load(acquire); }
-  [[nodiscard]] bool has_several_workers() const { return worker_count_ > 1; }
   [[nodiscard]] bool has_outside_work_hint() const { return !injected.empty_hint(); }
-  [[nodiscard]] bool has_work_hint() const {
-    return fault != kSearcherLooksAway && has_outside_work_hint();
+  [[nodiscard]] bool watches_events() const {
+    return fault != kSourceIgnored && watches.load(relaxed) != 0;
   }
   [[nodiscard]] bool has_events_to_watch() const {
-    if (fault == kWatchNotPassedOn) return false;
     return watches.load(relaxed) != 0 || timer.load(relaxed) != 0;
   }
 
   // Scheduler::make_ready_from_outside.
   void make_ready_from_outside() {
     injected.push();
-    if (fault == kNapsUnnoticed) full_fence();
-    if (fault == kAdderWithoutFence || fault == kNapsUnnoticed) {
-      return weft::scheduler::wake_one(*this);
-    }
+    if (fault == kAdderWithoutFence) return weft::scheduler::wake_one(*this);
     weft::scheduler::announce_from_outside(*this);
+  }
+  // By a plain thread, as Poller::enter.
+  void watch_descriptor() {
+    watches.fetch_add(1, relaxed);
+    if (fault != kDescriptorUntold) weft::scheduler::announce_event(*this);
+  }
+  void bring_event() {
+    event.store(1, release);  // The kernel's part.
+    poller.interrupt();
   }
   // Scheduler::stop, by whoever runs the last fiber.
   void stop();
@@ -115,7 +120,7 @@ class Shared {
   Atomic<std::uint32_t> watches{0};
   Atomic<std::uint32_t> event{0};
   Elsewhere poller;
-  // A timer, set or not.
+  // A timer: which worker has set it, counted from 1, or 0.
   Atomic<std::uint32_t> timer{0};
   // Bookkeeping that is not part of the modelled program.
   unsigned fibers_left;
@@ -127,7 +132,6 @@ class Shared {
  private:
   Aligned<IdleSet> idle_;
   Aligned<Watch> watch_;
-  Atomic<Worker*> napper_{nullptr};
   Atomic<bool> stopping_{false};
   Worker* workers_;
   unsigned worker_count_;
@@ -138,29 +142,34 @@ struct Worker {
   void run() {
     while (find_work()) {
       leave_search();
-      if (fault != kNeverEndsSearch) weft::scheduler::end_search(*this);
+      if (fault != kNeverEndsSearch) end_search();
       const bool is_event = std::exchange(runs_event_, false);
       const unsigned left = --shared_->fibers_left;
       if (left == 0) shared_->stop();
-      if (shared_->kind >= kFibersMeet) meet(left == 0, is_event);
+      const Kind kind = shared_->kind;
+      if (kind >= kFibersMeet && kind <= kClock) meet(left == 0, is_event);
+      if (kind == kClockOfSleeper && !is_event) shared_->timer.store(index_ + 1, relaxed);
     }
   }
-  // A fiber that keeps its worker until the last fiber runs too, on another worker.
+  void end_search() {
+    if (fault != kSearcherLooksAway) return weft::scheduler::end_search(*this);
+    if (std::exchange(searching_, false)) (void)shared_->idle().end_search();
+  }
+  // A fiber that keeps its worker until the last fiber runs too, on another worker. The worker, or
+  // the monitor on its behalf, minds the watch now and then; what one look misses for want of a
+  // fence the next one sees, so here is one look with a fence.
   void meet(bool last, bool is_event) {
     Shared& shared = *shared_;
     if (last) shared.last_runs.store(1, relaxed);
     if (last) weft::model::wake_in_kernel(shared.last_runs, 16);
-    if (!is_event && shared.kind == kClock) {
-      shared.timer.store(1, relaxed);
-      if (fault != kTimerUntold) weft::scheduler::announce_event(shared, kSoon);
-    } else if (!is_event && shared.kind != kFibersMeet) {
-      if (shared.kind == kKernel) {
-        shared.watches.fetch_add(1, relaxed);
-        if (fault != kDescriptorUntold) weft::scheduler::announce_event(shared, 0);
-      }
-      shared.event.store(1, release);  // The kernel's part.
-      shared.poller.interrupt();
+    const bool acts = !is_event && shared.kind != kFibersMeet;
+    if (acts && shared.kind == kClock) shared.timer.store(index_ + 1, relaxed);
+    if (acts && shared.kind == kKernel) shared.watches.fetch_add(1, relaxed);
+    if (fault != kWatchNotMinded) {
+      full_fence();
+      weft::scheduler::mind_watch(shared, next_timer_hint().nanoseconds());
     }
+    if (acts && shared.kind != kClock) shared.bring_event();
     while (shared.last_runs.newest() == 0) {
       weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
@@ -182,18 +191,14 @@ struct Worker {
   [[nodiscard]] bool& searching() { return searching_; }
   [[nodiscard]] bool search_for_a_while() { return run_event() || shared_->injected.pop(); }
   // Left to chance.
-  [[nodiscard]] bool others_make_progress() { return naps_left_ > 0 && perhaps(); }
-  // The deadline of a nap, and of the first sleep, is left out: it would hide a lost wake-up.
-  [[nodiscard]] Deadline nap_limit(unsigned) {
-    --naps_left_;
-    return Deadline::never();
-  }
-  [[nodiscard]] bool take_own_work() { return run_event(); }
+  [[nodiscard]] bool is_search_worthwhile() const { return perhaps(); }
   void begin_idling() { leave_search(); }
   void note_sleep() {}
-  [[nodiscard]] Deadline sleep_limit(bool first) const {
-    return first && shared_->kind == kFirstSleepsEnd ? Deadline::at_nanoseconds(kSoon)
-                                                     : Deadline::never();
+  [[nodiscard]] Deadline sleep_limit() const { return Deadline::never(); }
+  [[nodiscard]] Deadline next_timer_hint() const {
+    const bool has_set = shared_->timer.load(relaxed) == index_ + 1;
+    const bool tells = fault != kTimerUntoldBySleeper || shared_->kind != kClockOfSleeper;
+    return has_set && tells ? Deadline::at_nanoseconds(kSoon) : Deadline::never();
   }
   [[nodiscard]] Deadline earliest_event(Deadline limit) const {
     return shared_->timer.load(relaxed) != 0 ? Deadline::at_nanoseconds(kSoon) : limit;
@@ -253,7 +258,6 @@ struct Worker {
   // Bookkeeping that is not part of the modelled program.
   bool woken_for_work_ = false;
   bool runs_event_ = false;
-  int naps_left_ = 2;
 };
 
 Worker& Shared::worker(unsigned index) { return workers_[index]; }
@@ -273,7 +277,7 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   Shared shared{workers, kWorkers, kAdders* kFibers + kEvents};
 
   void before() {
-    weft::model::reset_time(kKind == kFirstSleepsEnd || kKind == kClock);
+    weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper);
     shared.kind = kKind;
     if (kKind == kOldDescriptor) shared.watches.store(1, relaxed);
     for (unsigned i = 0; i < kWorkers; ++i) {
@@ -284,6 +288,10 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   void thread(unsigned index) {
     if (index < kWorkers) return workers[index].run();
     for (int i = 0; i < kFibers; ++i) shared.make_ready_from_outside();
+    if (kKind == kPlainThread && index == kWorkers) {
+      shared.watch_descriptor();
+      shared.bring_event();
+    }
   }
   void after() { expect(shared.fibers_left == 0, "a fiber was not run"); }
 };
@@ -300,8 +308,6 @@ int main(int count, char** arguments) {
               random_search<Outside<2, 1, 2>>("two workers, one adder", 40'000),
               random_search<Outside<2, 2, 1>>("two workers, two adders", 40'000),
               random_search<Outside<3, 2, 2>>("three workers, two adders", 20'000),
-              random_search<Outside<2, 2, 2, kFirstSleepsEnd>>("two workers, first sleeps end",
-                                                               20'000),
               random_search<Outside<2, 2, 1, kFibersMeet>>("two fibers that meet", 40'000),
               random_search<Outside<3, 3, 1, kFibersMeet>>("three fibers that meet", 40'000),
               random_search<Outside<2, 1, 1, kKernel>>("one computes, an event comes", 40'000),
@@ -309,14 +315,17 @@ int main(int count, char** arguments) {
               random_search<Outside<2, 1, 1, kOldDescriptor>>("one computes, another watches",
                                                               400'000),
               random_search<Outside<2, 1, 1, kClock>>("one computes, a timer is due", 40'000),
-              random_search<Outside<3, 1, 1, kClock>>("three workers, a timer is due", 20'000)},
+              random_search<Outside<3, 1, 1, kClock>>("three workers, a timer is due", 20'000),
+              random_search<Outside<2, 1, 1, kClockOfSleeper>>("a sleeper has set a timer", 40'000),
+              random_search<Outside<3, 1, 1, kClockOfSleeper>>("the same, three workers", 40'000),
+              random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
               broken_by(kAdderWithoutFence, "the adder omits its fence"),
               broken_by(kSearcherLooksAway, "the last searcher does not look again"),
-              broken_by(kNapsUnnoticed, "the adder forgets who naps"),
               broken_by(kNeverEndsSearch, "a chosen sleeper forgets that it searches"),
-              broken_by(kWatchNotPassedOn, "the watch is not passed on"),
-              broken_by(kTimerUntold, "nobody is told of a new timer"),
-              broken_by(kDescriptorUntold, "nobody is told of the first descriptor")})
+              broken_by(kWatchNotMinded, "no worker that is awake minds the watch"),
+              broken_by(kTimerUntoldBySleeper, "a sleeper tells the holder of no timer"),
+              broken_by(kDescriptorUntold, "no worker is told of the first descriptor"),
+              broken_by(kSourceIgnored, "the holder is left outside of the event source")})
       .run(count, arguments);
 }

@@ -110,22 +110,27 @@ TEST_CASE("a worker that sleeps for good sees to the timer of one that computes"
   }
 }
 
-// The search time of a worker that has `queued` fibers, while `computing` of all workers, itself
-// included, compute. It is asked once `is_ready`.
-std::int64_t search_time(weft::scheduler::EventSource& events, unsigned workers, unsigned computing,
-                         unsigned queued, const std::function<bool()>& is_ready) {
+// What a worker thinks of a search: it has `queued` fibers, while `computing` of all workers,
+// itself included, compute, and the others sleep.
+struct Search {
+  bool is_worthwhile = false;
+  std::int64_t time = 0;
+};
+Search ask_about_search(weft::scheduler::EventSource& events, unsigned workers, unsigned computing,
+                        unsigned queued) {
   Scheduler scheduler(bare(workers), events);
   std::atomic<unsigned> begun{0};
   std::atomic<bool> over{false};
-  std::int64_t found = 0;
+  Search found;
   const auto compute = [&] {
     ++begun;
     while (!over) weft::detail::pause_cpu();
   };
   const auto ask = [&] {
-    while (begun < computing - 1 || !is_ready()) weft::detail::pause_cpu();
+    while (begun < computing - 1 || scheduler.awake_hint() != computing) weft::detail::pause_cpu();
+    const auto& worker = *weft::scheduler::current_worker();
     for (unsigned i = 0; i < queued; ++i) weft::detail::spawn(weft::detail::Task([] {}));
-    found = weft::scheduler::current_worker()->search_time();
+    found = {worker.is_search_worthwhile(), worker.search_time()};
     over = true;
   };
   scheduler.spawn(weft::detail::Task(ask), {}, nullptr);
@@ -136,22 +141,21 @@ std::int64_t search_time(weft::scheduler::EventSource& events, unsigned workers,
   return found;
 }
 
-TEST_CASE("a search is short if nobody waits for events, or if they are all that brings work") {
-  const TestGuard guard("a search is short if it is of no use");
-  const auto at_once = [] { return true; };
+TEST_CASE("a worker searches only while another worker is awake that may have work") {
+  const TestGuard guard("a search is made only if it may be of use");
   NoEvents none;
-  const std::int64_t full = search_time(none, 2, 2, 0, at_once);
-  CHECK(full > 0);
-  CHECK(search_time(none, 2, 1, 0, at_once) == full);
+  CHECK(!ask_about_search(none, 1, 1, 0).is_worthwhile);
+  CHECK(!ask_about_search(none, 2, 1, 0).is_worthwhile);
+  const Search full = ask_about_search(none, 2, 2, 0);
+  CHECK(full.is_worthwhile);
   HeldInterrupts watched([] {});
-  CHECK(search_time(watched, 2, 2, 0, at_once) == 0);
-  CHECK(search_time(watched, 3, 3, 0, at_once) == 0);
-  const std::int64_t two_looks = search_time(watched, 2, 2, 1, at_once);
-  CHECK(two_looks > 0);
-  CHECK(two_looks < full);
-  const auto others_sleep = [&] { return watched.has_sleeper(); };
-  CHECK(search_time(watched, 2, 1, 0, others_sleep) == 0);
-  CHECK(search_time(watched, 3, 2, 0, others_sleep) == full);
+  CHECK(!ask_about_search(watched, 2, 1, 0).is_worthwhile);
+  CHECK(!ask_about_search(watched, 2, 2, 0).is_worthwhile);
+  CHECK(!ask_about_search(watched, 3, 2, 0).is_worthwhile);
+  const Search two_looks = ask_about_search(watched, 2, 2, 1);
+  CHECK(two_looks.is_worthwhile);
+  CHECK(two_looks.time > 0);
+  CHECK(two_looks.time < full.time);
 }
 
 TEST_CASE("the destructor waits for a thread that is about to leave after a wake") {

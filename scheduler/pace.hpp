@@ -1,0 +1,138 @@
+// How fast a worker gets through its fibers, and what follows from it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+namespace weft::scheduler {
+
+// Decides when a worker looks around, when it calls another worker for help, and whether its fibers
+// run for long. All times are nanoseconds; a worker that does anything else than count decisions
+// has read the clock already. Owner: the worker.
+//
+// A call for help is a bet: it costs both workers some 10 us, and is lost when the caller is done
+// with what waits before the helper arrives. So after a call the worker waits before the next one,
+// twice as long each time, until it has measured that fibers do wait.
+class Pace {
+ public:
+  // After so many decisions at most a worker looks at what it would otherwise never get to: the
+  // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
+  // into step with a program's own period.
+  static constexpr std::uint32_t kMostDecisions = 61;
+  // Looks should be no further apart than this,
+  static constexpr std::int64_t kLookPeriod = 200'000;
+  // or, while a worker sleeps that could help, than this, for which a fiber may wait while a
+  // processor is idle.
+  static constexpr std::int64_t kPatience = 50'000;
+
+  // Without a monitor nobody repairs what a worker puts off: then all runs count as long.
+  Pace(std::int64_t now, bool is_monitored) noexcept
+      : last_look_(now), expects_long_runs_until_(is_monitored ? 0 : kForever) {}
+
+  // The worker has slept until `now`. Idle time says nothing about the pace: the former one stays.
+  void resume(std::int64_t now, std::uint64_t switches) noexcept {
+    last_look_ = now;
+    switches_ = switches;
+    let_call(now);
+  }
+
+  // What a look, or the end of all work, finds since the last look.
+  struct Progress {
+    std::int64_t elapsed = 0;
+    std::int64_t runs = 0;
+    // Whether the runs have taken so long on average.
+    [[nodiscard]] bool average(std::int64_t each) const noexcept {
+      return elapsed >= each * (runs + 1);
+    }
+    // Whether `queued` fibers of such runs wait for longer than `patience`.
+    [[nodiscard]] bool exceeds(std::int64_t patience, std::int64_t queued) const noexcept {
+      if (queued == 0) return false;
+      return runs == 0 ? elapsed >= patience : queued * elapsed >= patience * runs;
+    }
+  };
+  Progress look(std::int64_t now, std::uint64_t switches) noexcept {
+    const Progress progress{
+        std::max<std::int64_t>(now - std::exchange(last_look_, now), 1),
+        static_cast<std::int64_t>(switches - std::exchange(switches_, switches))};
+    let_call(now);
+    last_ = progress;
+    return progress;
+  }
+
+  // As many decisions until the next look as are made in `period` at the pace of `progress`.
+  [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
+    if (progress.elapsed * kMostDecisions <= period * progress.runs) {
+      allotted_ = kMostDecisions;  // Without a division: short runs look often.
+    } else {
+      const std::int64_t fitting = period * progress.runs / progress.elapsed;
+      allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
+    }
+    return allotted_;
+  }
+  [[nodiscard]] std::uint32_t allotted() const noexcept { return allotted_; }
+  [[nodiscard]] std::int64_t last_look() const noexcept { return last_look_; }
+
+  // Whether `queued` fibers have been found to wait for longer than `patience`. One look may have
+  // met a thread that was stopped for a moment; so where runs are short it takes two in a row.
+  [[nodiscard]] bool finds_waiting(std::int64_t patience, std::size_t queued) noexcept {
+    const bool waits = last_.exceeds(patience, static_cast<std::int64_t>(queued));
+    const bool waited = std::exchange(waits_, waits);
+    return waits && (waited || expects_long_runs(last_look_));
+  }
+
+  // A fiber has run for long, or been blocked: it may be so with others.
+  void note_long_run(std::int64_t now) noexcept {
+    expects_long_runs_until_ = std::max(expects_long_runs_until_, now + kMemory);
+    note_waiting();
+  }
+  [[nodiscard]] bool expects_long_runs(std::int64_t now) const noexcept {
+    return now < expects_long_runs_until_;
+  }
+
+  // Whether so many fibers, queued at once, will take longer than one of them should wait.
+  [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
+    return last_.exceeds(kPatience, static_cast<std::int64_t>(queued)) ||
+           (queued != 0 && expects_long_runs(last_look_));
+  }
+
+  // Whether it is time for a call, if fibers wait.
+  [[nodiscard]] bool may_call() const noexcept { return may_call_; }
+  void note_call(std::int64_t now) noexcept {
+    // No bet where one run takes longer than the next one should wait.
+    may_call_ = last_.exceeds(kPatience, 1) || expects_long_runs(now);
+    if (may_call_) return;
+    next_call_ = now + pause_;
+    pause_ = std::min(pause_ * 2, kLongestPause);
+  }
+  // Fibers do wait for long.
+  void note_waiting() noexcept {
+    pause_ = kShortestPause;
+    may_call_ = true;
+  }
+
+ private:
+  // How long a long run is remembered.
+  static constexpr std::int64_t kMemory = 100'000'000;
+  static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
+  static constexpr std::int64_t kShortestPause = 100'000;
+  static constexpr std::int64_t kLongestPause = 4'000'000;
+
+  void let_call(std::int64_t now) noexcept {
+    if (now >= next_call_) may_call_ = true;
+  }
+
+  bool may_call_ = true;
+  bool waits_ = false;
+  std::uint32_t allotted_ = kMostDecisions;
+  std::int64_t last_look_;
+  Progress last_{};  // Before the last look.
+  std::uint64_t switches_ = 0;
+  std::int64_t expects_long_runs_until_;
+  std::int64_t next_call_ = 0;
+  std::int64_t pause_ = kShortestPause;
+};
+
+}  // namespace weft::scheduler
