@@ -29,34 +29,42 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Every record is looked at, so this comes last. False also when the records are in use.
-bool DeadlockWatch::all_fibers_wait_for_each_other() const {
+// Every record is looked at, so this comes last. In doubt also when the records are in use.
+DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
+  Finding other = Finding::doubt;
   const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
     // Relaxed: the evidence, unchanged, says that nobody has written meanwhile.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
     const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
     const bool waits = state == FiberState::parked || state == FiberState::inlining;
-    if (!waits || !ends_from_inside(reason)) return false;
+    if (!waits) return false;
+    if (!ends_from_inside(reason)) {
+      other = Finding::waiting;
+      return false;
+    }
     ++waiting;
     return true;
   });
-  return listed && waiting != 0 && waiting == scheduler_.live();
+  return listed && waiting != 0 && waiting == scheduler_.live() ? Finding::deadlock : other;
 }
 
-bool DeadlockWatch::find(unsigned worker) {
+DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   looks_.fetch_add(1, relaxed);
   const std::optional<Evidence> before = collect(worker);
-  if (!before || before->switches == found_at_.load(relaxed)) return false;
+  if (!before || before->switches == found_at_.load(relaxed)) return Finding::doubt;
+  const Finding found = judge_fibers();
+  if (found != Finding::deadlock) return found;
   // Of all threads of the process only the one that asks may be running. The workers of another
   // runtime, asleep or not, are among those that might wake a fiber.
-  if (base::count_threads() != scheduler_.threads() + before->threads.parked()) return false;
-  if (!all_fibers_wait_for_each_other()) return false;
+  if (base::count_threads() != scheduler_.threads() + before->threads.parked()) {
+    return Finding::doubt;
+  }
   full_fence();  // [idle]
-  if (collect(worker) != before) return false;
+  if (collect(worker) != before) return Finding::doubt;
   found_at_.store(before->switches, relaxed);
-  return true;
+  return Finding::deadlock;
 }
 
 }  // namespace weft::scheduler

@@ -1,6 +1,7 @@
 // Whether anything can still happen.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <weft/deadline.hpp>
@@ -38,9 +39,13 @@ class DeadlockWatch {
     return on_watch_.load(detail::relaxed) == worker;
   }
 
-  // By the worker on watch, awake, on its idle stack. True when there is a deadlock that has not
-  // been found before.
-  [[nodiscard]] bool find(unsigned worker);
+  enum class Finding : std::uint8_t {
+    deadlock,  // One that has not been found before.
+    doubt,     // What is found now may be a deadlock later, though no worker wakes: look again.
+    waiting,   // The kernel will end a wait; until a worker wakes there is nothing to look for.
+  };
+  // By the worker on watch, awake, on its idle stack.
+  [[nodiscard]] Finding find(unsigned worker);
   // How often somebody has looked. Relaxed: for tests, which wait for it to grow.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
@@ -52,7 +57,7 @@ class DeadlockWatch {
   };
 
   [[nodiscard]] std::optional<Evidence> collect(unsigned worker) const noexcept;
-  [[nodiscard]] bool all_fibers_wait_for_each_other() const;
+  [[nodiscard]] Finding judge_fibers() const;
 
   Scheduler& scheduler_;
   detail::Atomic<unsigned> on_watch_{0};
@@ -66,6 +71,13 @@ class WatchPauses {
  public:
   void restart() noexcept { schedule(kFirst); }
   void lengthen() noexcept { schedule(pause_ * 2 < kLongest ? pause_ * 2 : kLongest); }
+  // Not before the clock ends a wait: until then there is nothing to look for.
+  void put_off(Deadline until) noexcept {
+    const Deadline last = Deadline::at_nanoseconds(Deadline::never().nanoseconds() - kFirst);
+    if (next_ < until) {
+      next_ = Deadline::at_nanoseconds(std::min(until, last).nanoseconds() + kFirst);
+    }
+  }
   // Until restart().
   void stop() noexcept { next_ = Deadline::never(); }
   [[nodiscard]] Deadline next() const noexcept { return next_; }

@@ -347,8 +347,16 @@ bool Worker::report_deadlock() noexcept {
     watch_pauses_.stop();
     return false;
   }
+  const DeadlockWatch::Finding found = watch.find(index_);
+  if (found == DeadlockWatch::Finding::waiting) {
+    watch_pauses_.stop();  // The worker that is woken then begins anew.
+    return false;
+  }
   watch_pauses_.lengthen();
-  if (!watch.find(index_)) return false;
+  if (const Deadline timer = earliest_event(Deadline::never()); !timer.is_never()) {
+    watch_pauses_.put_off(timer);
+  }
+  if (found != DeadlockWatch::Finding::deadlock) return false;
   const ExitWatch::Pause pause;
   report(scheduler_);
   return true;
