@@ -44,7 +44,7 @@ void compute_until(Done done) {
 TEST_SUITE_BEGIN("stress/idle_watch");
 
 FIBER_TEST_CASE_WITH("a ticker goes on while another fiber computes",
-                     {.workers = {2, 8}, .options = {.monitor = false}}) {
+                     {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Ticker ticker;
   Random random(1);
   for (int round = 0; round < kRounds; ++round) {
@@ -55,7 +55,7 @@ FIBER_TEST_CASE_WITH("a ticker goes on while another fiber computes",
 }
 
 FIBER_TEST_CASE_WITH("a timer that a computing fiber has set goes off all the same",
-                     {.workers = {2, 8}, .options = {.monitor = false}}) {
+                     {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(2);
   for (int round = 0; round < kRounds; ++round) {
     pause(random);
@@ -68,7 +68,7 @@ FIBER_TEST_CASE_WITH("a timer that a computing fiber has set goes off all the sa
 }
 
 FIBER_TEST_CASE_WITH("an echo comes back while another fiber computes",
-                     {.workers = {2, 8}, .options = {.monitor = false}}) {
+                     {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(3);
   for (int round = 0; round < kRounds; ++round) {
     // A listener of its own, so that the poller begins to watch something again and again.
@@ -97,7 +97,7 @@ FIBER_TEST_CASE_WITH("an echo comes back while another fiber computes",
 }
 
 FIBER_TEST_CASE_WITH("what a plain thread spawns or wakes runs while another fiber computes",
-                     {.workers = {2, 8}, .options = {.monitor = false}}) {
+                     {.workers = {2, 3, 8}, .options = {.monitor = false}}) {
   Random random(4);
   for (int round = 0; round < kRounds; ++round) {
     weft::Event event;

@@ -23,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using weft::Channel;
 using weft::ChannelStatus;
+using weft::test::drawn_workers;
 using weft::test::Progress;
 using weft::test::Random;
 
@@ -169,7 +170,8 @@ class World {
 
 TEST_SUITE_BEGIN("stress/mixed");
 
-THREAD_TEST_CASE_WITH("a mixed world keeps its books", {.workers = {1, 2, 8}}) {
+THREAD_TEST_CASE_WITH("a mixed world keeps its books",
+                      {.workers = {2, drawn_workers(5)}, .monitored = true}) {
   Progress progress(runtime);
   World world(progress);
   std::vector<weft::JoinHandle<void>> fibers;

@@ -19,12 +19,14 @@
 namespace {
 
 using namespace std::chrono_literals;
+using weft::test::drawn_workers;
 using weft::test::Progress;
 using weft::test::Random;
 
 TEST_SUITE_BEGIN("stress/storm");
 
-FIBER_TEST_CASE_WITH("steal storm: one spawns, everybody takes, each runs once", {.workers = {8}}) {
+FIBER_TEST_CASE_WITH("steal storm: one spawns, everybody takes, each runs once",
+                     {.workers = {drawn_workers(1)}, .monitored = true}) {
   Progress progress(runtime);
   Random random(1);
   while (!progress.time_is_up()) {
@@ -49,7 +51,8 @@ FIBER_TEST_CASE_WITH("steal storm: one spawns, everybody takes, each runs once",
 
 // The clock and a waker strike at the same moment, again and again; a permit that was given is
 // either taken by the waiter or still there.
-THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost", {.workers = {1, 8}}) {
+THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost",
+                      {.workers = {drawn_workers(2)}, .monitored = true}) {
   Progress progress(runtime);
   struct Pair {
     weft::Semaphore permits{0};
@@ -87,7 +90,7 @@ THREAD_TEST_CASE_WITH("timer against wake: nothing is given and lost", {.workers
 // A token goes round over fibers, plain threads and a second runtime: every wake comes from a
 // place of its own.
 THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of callers",
-                      {.workers = {8}}) {
+                      {.workers = {drawn_workers(3)}, .monitored = true}) {
   Progress progress(runtime);
   weft::Runtime second({.workers = 2});
   constexpr std::size_t kCallers = 12;
@@ -127,7 +130,8 @@ THREAD_TEST_CASE_WITH("migration storm: a token goes round over all kinds of cal
   for (std::thread& thread : threads) thread.join();
 }
 
-THREAD_TEST_CASE_WITH("sleepers of all lengths wake, never too early", {.workers = {8}}) {
+THREAD_TEST_CASE_WITH("sleepers of all lengths wake, never too early",
+                      {.workers = {drawn_workers(4)}, .monitored = true}) {
   Progress progress(runtime);
   std::vector<weft::JoinHandle<void>> fibers;
   for (std::uint64_t i = 0; i < 500; ++i) {

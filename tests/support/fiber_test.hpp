@@ -3,9 +3,9 @@
 //   FIBER_TEST_CASE("a sentence") { ... }   The body is the main fiber of a new runtime.
 //   THREAD_TEST_CASE("a sentence") { ... }  The body runs on a plain thread beside a new runtime.
 //
-// Each body runs three times, with 1, 2 and 8 workers, and has `runtime` in scope; in an emulator,
-// where all takes many times as long, once, with 2. Afterwards no fiber, thread or descriptor may
-// be left, and all of it must end before a deadline.
+// Each body runs four times, with 1, 2, 3 and 8 workers, and has `runtime` in scope; in an
+// emulator, where all takes many times as long, once, with 2. Afterwards no fiber, thread or
+// descriptor may be left, and all of it must end before a deadline.
 //
 //   FIBER_TEST_CASE_WITH("a sentence", {.workers = {1}, .options = {.max_fibers = 10}}) { ... }
 //   THREAD_TEST_CASE_WITH(...)
@@ -56,7 +56,7 @@ extern const unsigned kSlowdown;
 
 struct Setup {
   std::vector<unsigned> workers =
-      kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 8};
+      kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 3, 8};
   RuntimeOptions options = {};  // Its `workers` is set from the list.
   // A case for one worker alone is without a monitor, so that the order in which fibers run depends
   // on nothing but the case: nobody gives way, and no spare worker steps in, because the machine is

@@ -62,4 +62,8 @@ Random::result_type Random::operator()() noexcept {
   return mixed ^ (mixed >> 31);
 }
 
+unsigned drawn_workers(std::uint64_t stream) {
+  return 1 + static_cast<unsigned>(Random(stream).below(17));
+}
+
 }  // namespace weft::test

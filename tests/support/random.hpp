@@ -9,6 +9,9 @@ namespace weft::test {
 // The seed of this process: WEFT_TEST_SEED, or a new one in every run.
 [[nodiscard]] std::uint64_t test_seed();
 
+// A number of workers, from 1 to 17, for stress tests: another one for each stream and seed.
+[[nodiscard]] unsigned drawn_workers(std::uint64_t stream);
+
 // A generator for one test, or for one of its threads or fibers: each of them takes a stream of
 // its own, so that the numbers do not depend on who runs first. Not thread-safe.
 // Works with the distributions of <random>.

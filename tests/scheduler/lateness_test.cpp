@@ -1,0 +1,94 @@
+// No timed wait ends late while a worker is idle: with something to watch, so that one worker
+// sleeps in the event source and the others elsewhere; pinned or not; beside a fiber that computes.
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/support/lateness.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::test::Lateness;
+
+constexpr auto kWait = 5ms;
+constexpr int kRounds = 10;
+
+weft::net::TcpListener listen() {
+  return std::move(weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0)).value);
+}
+
+// One wait of each kind, several times.
+void wait_often(Lateness& lateness) {
+  for (int round = 0; round < kRounds; ++round) {
+    CHECK(lateness.is_punctual(kWait, [] { weft::this_fiber::sleep_for(kWait); }));
+    CHECK(lateness.is_punctual(kWait, [] {
+      weft::Semaphore empty(0);
+      (void)empty.try_acquire_until(kWait);
+    }));
+    CHECK(lateness.is_punctual(kWait, [] {
+      weft::Channel<int> silent(1);
+      std::optional<int> value;
+      CHECK(silent.receive_for(value, kWait) == weft::ChannelStatus::timed_out);
+    }));
+    CHECK(lateness.is_punctual(kWait, [] {
+      weft::Channel<int> timer(1);
+      const auto call = weft::call_after(kWait, [&] { (void)timer.send(1); });
+      (void)timer.receive();
+    }));
+  }
+}
+
+const weft::test::Setup kManyWorkers{.workers = {1, 2, 3, 5, 16}};
+
+TEST_SUITE_BEGIN("scheduler/lateness");
+
+FIBER_TEST_CASE_WITH("a timed wait is not late while a worker sleeps in the event source",
+                     {kManyWorkers}) {
+  Lateness lateness;
+  const auto listener = listen();
+  wait_often(lateness);
+}
+
+FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber is not late while other workers sleep",
+                     {kManyWorkers}) {
+  Lateness lateness;
+  const auto listener = listen();
+  weft::spawn({.pinned = true}, [&] { wait_often(lateness); }).join();
+}
+
+FIBER_TEST_CASE_WITH("a timed wait is not late beside a fiber that computes",
+                     {.workers = {2, 3, 5, 16}}) {
+  Lateness lateness;
+  const auto listener = listen();
+  std::atomic<bool> over{false};
+  weft::WaitGroup computes;
+  computes.go([&] {
+    while (!over.load()) weft::detail::pause_cpu();
+  });
+  wait_often(lateness);
+  over.store(true);
+  computes.wait();
+}
+
+FIBER_TEST_CASE_WITH("a timed wait of a fiber that waits for its own connection is not late",
+                     {kManyWorkers}) {
+  Lateness lateness;
+  auto listener = listen();
+  for (int round = 0; round < kRounds; ++round) {
+    CHECK(lateness.is_punctual(
+        kWait, [&] { CHECK(listener.accept(kWait).error == weft::Errc::timed_out); }));
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace

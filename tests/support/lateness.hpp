@@ -1,0 +1,54 @@
+// Tells a timed wait that the library ends late from one that a stopped machine ends late.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace weft::test {
+
+// A plain thread that sleeps all the time, for a moment each, and notes by how much the system
+// overslept: what it cannot do for that thread, it cannot do for a worker.
+class Lateness {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // A wait that ends so late while a worker is idle has been forgotten, and found by chance.
+  static constexpr std::chrono::milliseconds kBound{50};
+
+  Lateness() : thread_([this] { keep_watch(); }) {}
+  ~Lateness() {
+    ended_.store(true);
+    thread_.join();
+  }
+  Lateness(const Lateness&) = delete;
+  Lateness& operator=(const Lateness&) = delete;
+
+  // Runs a wait of `length`. False if it ended too late, and the machine was not to blame.
+  template <class Wait>
+  [[nodiscard]] bool is_punctual(Clock::duration length, Wait wait) {
+    longest_stall_.store(0);
+    const Clock::time_point due = Clock::now() + length;
+    wait();
+    const auto late = Clock::now() - due;
+    return late < kBound || std::chrono::nanoseconds(longest_stall_.load()) > kBound / 2;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kNap{2};
+
+  void keep_watch() {
+    while (!ended_.load()) {
+      const Clock::time_point due = Clock::now() + kNap;
+      std::this_thread::sleep_until(due);
+      const std::chrono::nanoseconds stall = Clock::now() - due;
+      if (stall.count() > longest_stall_.load()) longest_stall_.store(stall.count());
+    }
+  }
+
+  std::atomic<bool> ended_{false};
+  std::atomic<std::chrono::nanoseconds::rep> longest_stall_{0};
+  std::thread thread_;
+};
+
+}  // namespace weft::test
