@@ -13,14 +13,14 @@ namespace weft::base {
 namespace {
 
 // Order
-//   [hook]  set_panic_hook stores (release) -> panic exchanges (acq_rel): the hook's code is ready,
-//           and a panic inside the hook finds none.
-detail::Atomic<void (*)() noexcept> panic_hook{nullptr};
+//   [hook]  set_panic_hook exchanges (acq_rel) -> panic exchanges (acq_rel): the hook's code is
+//           ready, and a panic inside the hook finds none.
+detail::Atomic<PanicHook> panic_hook{nullptr};
 
 }  // namespace
 
-void set_panic_hook(void (*hook)() noexcept) noexcept {
-  panic_hook.store(hook, detail::release);  // [hook]
+PanicHook set_panic_hook(PanicHook hook) noexcept {
+  return panic_hook.exchange(hook, detail::acq_rel);  // [hook]
 }
 
 void panic(const char* sentence, const char* file, int line) noexcept {

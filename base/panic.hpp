@@ -7,8 +7,9 @@ namespace weft::base {
 // hook, and aborts. From any thread, also with locks held: the report uses write(2) only.
 [[noreturn]] void panic(const char* sentence, const char* file, int line) noexcept;
 
-// Called once by panic() before it aborts.
-void set_panic_hook(void (*hook)() noexcept) noexcept;
+// Called once by panic() before it aborts. Returns the hook of before.
+using PanicHook = void (*)() noexcept;
+PanicHook set_panic_hook(PanicHook hook) noexcept;
 
 }  // namespace weft::base
 

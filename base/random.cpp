@@ -2,11 +2,15 @@
 
 #include <time.h>
 
+#include <weft/detail/simulated.hpp>
+
 namespace weft::base {
 
 // Not inlined, so that no caller keeps the address of the state across a switch.
 // splitmix64: every state is a good one, so the seed needs no care.
 [[gnu::noinline]] std::uint64_t thread_random() noexcept {
+  if (detail::is_simulated()) [[unlikely]]
+    return detail::simulated()->random();
   static thread_local std::uint64_t state = 0;
   if (state == 0) {
     timespec now{};

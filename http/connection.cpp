@@ -4,6 +4,7 @@
 #include <chrono>
 #include <ctime>
 #include <exception>
+#include <weft/detail/simulated.hpp>
 
 #include "http/server_core.hpp"
 #include "http/session.hpp"
@@ -164,6 +165,8 @@ void Connection::reset() noexcept {
 }
 
 [[gnu::noinline]] std::int64_t Connection::coarse_now() noexcept {
+  if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
+    return simulation->now();
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
   return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;

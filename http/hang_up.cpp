@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include "io/kernel.hpp"
 #include "io/poller.hpp"
 
 namespace weft::http {
@@ -27,6 +28,8 @@ bool has_ended(int descriptor) noexcept {
 
 // Never inlined: a compiler may remember the address of errno over a switch.
 [[gnu::noinline]] bool is_gone(int descriptor) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->is_gone(descriptor);
   char byte = 0;
   const ssize_t count = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
   if (count > 0) return has_ended(descriptor);

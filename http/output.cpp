@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 #include <ctime>
+#include <weft/detail/simulated.hpp>
 
 #include "http/connection.hpp"
 
@@ -23,7 +24,11 @@ struct DateText {
 [[gnu::noinline]] void copy_date(char* to) noexcept {
   thread_local DateText date;
   timespec now{};
-  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]] {
+    now.tv_sec = static_cast<std::time_t>(simulation->wall_clock() / 1'000'000'000);
+  } else {
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  }
   if (now.tv_sec != date.second) {
     std::tm parts{};
     ::gmtime_r(&now.tv_sec, &parts);

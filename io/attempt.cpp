@@ -7,6 +7,8 @@
 
 #include <ctime>
 
+#include "io/kernel.hpp"
+
 namespace weft::io {
 
 namespace {
@@ -42,6 +44,8 @@ sigset_t pipe_signal() noexcept {
 }
 
 [[gnu::noinline]] short ready_now(int descriptor, short events) noexcept {
+  if (Kernel* kernel = simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->ready_now(descriptor, events);
   pollfd state{descriptor, events, 0};
   const CallResult result = result_of([&] { return ::poll(&state, 1, 0); });
   // A poll that fails tells nothing: the call itself will.
@@ -53,6 +57,8 @@ bool is_readable(int descriptor) noexcept { return ready_now(descriptor, POLLIN 
 bool is_writable(int descriptor) noexcept { return ready_now(descriptor, POLLOUT) != 0; }
 
 [[gnu::noinline]] CallResult set_non_blocking(int descriptor) noexcept {
+  if (simulated_kernel(descriptor) != nullptr) [[unlikely]]
+    return {};
   const CallResult flags = result_of([=] { return ::fcntl(descriptor, F_GETFL); });
   if (flags.error != 0 || (flags.value & O_NONBLOCK) != 0) return flags;
   return result_of(
@@ -60,6 +66,8 @@ bool is_writable(int descriptor) noexcept { return ready_now(descriptor, POLLOUT
 }
 
 [[gnu::noinline]] void close_descriptor(int descriptor) noexcept {
+  if (Kernel* kernel = simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->close(descriptor);
   // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
   (void)::close(descriptor);
 }

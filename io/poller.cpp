@@ -16,6 +16,7 @@
 
 #include "base/panic.hpp"
 #include "base/thread.hpp"
+#include "io/attempt.hpp"
 
 namespace weft::io {
 
@@ -52,8 +53,7 @@ bool IoHandle::end(std::uint32_t flags) noexcept {
 void IoHandle::finish_close() noexcept {
   poller_->deregister(descriptor_);
   // Relaxed: [use] has ordered what the flag was set with.
-  // Not repeated on EINTR: Linux has released the number by then, and it may be in use again.
-  if ((state_.load(relaxed) & kBorrowed) == 0) (void)::close(descriptor_);
+  if ((state_.load(relaxed) & kBorrowed) == 0) close_descriptor(descriptor_);
   const std::uint32_t before = state_.fetch_or(kGone, acq_rel);  // [owner]
   if ((before & kOwned) == 0) poller_->give_record(*this);
 }
@@ -104,17 +104,20 @@ std::size_t Poller::wait(Deadline deadline) noexcept {
   const bool looks_only = deadline == Deadline::past();
   if (looks_only && !watches_anything()) return 0;
   Events buffer;  // Not initialized: the kernel fills what is looked at.
-  const std::size_t count = fetch(deadline, buffer);
+  return deliver(std::span(buffer).first(fetch(deadline, buffer)), looks_only);
+}
+
+std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only) noexcept {
   // With many connections nothing of one that was quiet is in a cache any more. Records and
   // waiters are fetched ahead, all at once, so that they arrive while others are at work.
-  for (const epoll_event& event : std::span(buffer).first(count)) {
+  for (const epoll_event& event : events) {
     if (IoHandle* handle = find(event)) __builtin_prefetch(handle, 1);
   }
-  for (const epoll_event& event : std::span(buffer).first(count)) {
+  for (const epoll_event& event : events) {
     if (IoHandle* handle = find(event)) handle->read_.prefetch_waiter();
   }
   std::size_t woken = 0;
-  for (const epoll_event& event : std::span(buffer).first(count)) {
+  for (const epoll_event& event : events) {
     if (IoHandle* handle = find(event)) {
       woken += handle->deliver(event.events, static_cast<std::uint32_t>(event.data.u64 >> 32));
     } else if (!looks_only) {
@@ -184,7 +187,7 @@ void Poller::clear_interrupt() noexcept {
   event.data.u64 =
       std::uint64_t{record.generation_.load(relaxed)} << 32 | std::uint64_t{record.index_};
   const bool first = begin_watch();
-  if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+  if (control(EPOLL_CTL_ADD, descriptor, event) != 0) {
     const std::error_code error = last_error();
     // The kernel's answer for what is always ready.
     const bool is_ready = error == std::errc::operation_not_permitted;
@@ -218,8 +221,12 @@ void Poller::deregister(int descriptor) noexcept {
   // Explicitly, because a forked child that holds the descriptor too would keep it registered. It
   // fails, as it may, for what is always ready.
   epoll_event unused{};
-  (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, &unused);
+  (void)control(EPOLL_CTL_DEL, descriptor, unused);
   end_watch();
+}
+
+int Poller::control(int operation, int descriptor, epoll_event& event) noexcept {
+  return ::epoll_ctl(epoll_, operation, descriptor, &event);
 }
 
 // Null for the eventfd.

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <system_error>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
@@ -129,7 +130,7 @@ class IoUse {
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it
 //                returns: what was published before the interrupt is visible to the sleeper.
 //   [slab]       add stores a slab's address (release) -> find loads it (acquire): its records.
-class Poller final : public scheduler::EventSource {
+class Poller : public scheduler::EventSource {
  public:
   // Throws std::system_error when the system refuses the epoll instance or the eventfd.
   Poller();
@@ -159,14 +160,20 @@ class Poller final : public scheduler::EventSource {
   // As remove(), but the descriptor stays open, and is the caller's; -1 if it was closed before.
   [[nodiscard]] int detach(IoHandle& handle) noexcept;
 
+ protected:
+  // Where one wait() receives events, on the stack of the waiting worker: its own.
+  static constexpr std::size_t kEvents = 128;
+  using Events = std::array<epoll_event, kEvents>;
+
+  // Wakes those who wait for the events; how many.
+  std::size_t deliver(std::span<const epoll_event> events, bool looks_only) noexcept;
+  // As epoll_ctl().
+  virtual int control(int operation, int descriptor, epoll_event& event) noexcept;
+
  private:
   friend class IoHandle;
   static constexpr std::uint32_t kFirstSlabBits = 6;
   static constexpr std::size_t kSlabs = 26;  // Doubling in size: 2^32 records in all.
-
-  // Where one wait() receives events, on the stack of the waiting worker: its own.
-  static constexpr std::size_t kEvents = 128;
-  using Events = std::array<epoll_event, kEvents>;
 
   std::size_t fetch(Deadline deadline, Events& events) noexcept;
   void clear_interrupt() noexcept;

@@ -17,6 +17,7 @@
 #include <weft/net/dial.hpp>
 
 #include "base/thread.hpp"
+#include "io/kernel.hpp"
 
 namespace weft::net {
 
@@ -43,6 +44,20 @@ Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t p
   for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
     const auto [address, other] = Address::from_system(each->ai_addr, each->ai_addrlen);
     if (!other) result.value.push_back(address);
+  }
+  return result;
+}
+
+// The hosts of a simulation.
+Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::string& host,
+                                            std::uint16_t port) {
+  Result<std::vector<Address>> result;
+  for (const std::uint32_t found : kernel.look_up(host)) {
+    sockaddr_in system{};
+    system.sin_family = AF_INET;
+    system.sin_port = htons(port);
+    system.sin_addr.s_addr = found;
+    result.value.push_back(Address::from_system(&system, sizeof system).value);
   }
   return result;
 }
@@ -213,6 +228,8 @@ Result<std::vector<Address>> AnyResolver::look_up_rest(const std::string&, std::
 
 Result<std::vector<Address>> Resolver::look_up(const std::string& host, std::uint16_t port,
                                                const Until& until) {
+  if (io::Kernel* kernel = io::simulated_kernel()) [[unlikely]]
+    return ask_simulation(*kernel, host, port);
   auto [answer, error] = group_.run([host, port] { return ask_system(host, port); }, until);
   if (error) return {.error = error};
   return std::move(answer);

@@ -5,8 +5,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "io/kernel.hpp"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define WEFT_SANITIZED
@@ -36,6 +39,54 @@ Result<SystemName> name_from(Call call) noexcept {
   return name;
 }
 
+// --- The same of a simulation ---
+
+CallResult receive_from(io::Kernel& kernel, int descriptor, std::span<std::byte> buffer) noexcept {
+  iovec piece{buffer.data(), buffer.size()};
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return kernel.receive(descriptor, message);
+}
+
+CallResult send_to(io::Kernel& kernel, int descriptor, std::span<const std::byte> data) noexcept {
+  iovec piece{const_cast<std::byte*>(data.data()), data.size()};  // Not written to.
+  msghdr message{};
+  message.msg_iov = &piece;
+  message.msg_iovlen = 1;
+  return kernel.send(descriptor, message);
+}
+
+// As recvmmsg() and sendmmsg(): an error after the first message is left to the next call.
+template <class Call>
+CallResult for_each_message(std::span<mmsghdr> messages, Call call) noexcept {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const CallResult result = call(messages[i].msg_hdr);
+    if (result.error != 0) return i == 0 ? result : CallResult{static_cast<std::int64_t>(i), 0};
+    messages[i].msg_len = static_cast<unsigned>(result.value);
+  }
+  return {static_cast<std::int64_t>(messages.size()), 0};
+}
+
+// Files are the system's.
+CallResult send_file_to(io::Kernel& kernel, int descriptor, int file, std::uint64_t offset,
+                        std::size_t size) noexcept {
+  std::array<std::byte, 16 * 1024> buffer;
+  const CallResult got = result_of([&] {
+    return ::pread(file, buffer.data(), std::min(size, buffer.size()), static_cast<off_t>(offset));
+  });
+  if (got.error != 0 || got.value == 0) return got;
+  return send_to(kernel, descriptor, std::span(buffer).first(static_cast<std::size_t>(got.value)));
+}
+
+template <class Call>
+Result<SystemName> name_by(io::Kernel& kernel, Call call, int descriptor) noexcept {
+  Result<SystemName> name;
+  const CallResult result = (kernel.*call)(descriptor, name.value.data, name.value.size);
+  name.error = result.error == 0 ? std::error_code{} : result.code();
+  return name;
+}
+
 }  // namespace
 
 int SystemAddress::family() const noexcept {
@@ -45,31 +96,43 @@ int SystemAddress::family() const noexcept {
 }
 
 [[gnu::noinline]] CallResult open_socket(int family, int type) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel()) [[unlikely]]
+    return kernel->open_socket(family, type);
   return result_of([=] { return ::socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0); });
 }
 
 [[gnu::noinline]] CallResult open_pair(std::array<int, 2>& ends) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel()) [[unlikely]]
+    return kernel->open_pair(ends);
   return result_of([&] {
     return ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data());
   });
 }
 
 [[gnu::noinline]] CallResult bind_to(int descriptor, SystemAddress address) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->bind(descriptor, pointer_to(address));
   return result_of([=] {
     return ::bind(descriptor, pointer_to(address), static_cast<socklen_t>(address.size));
   });
 }
 
 [[gnu::noinline]] CallResult start_listening(int descriptor, int backlog) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->listen(descriptor, backlog);
   return result_of([=] { return ::listen(descriptor, backlog); });
 }
 
 [[gnu::noinline]] CallResult accept_from(int descriptor) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->accept(descriptor);
   return result_of(
       [=] { return ::accept4(descriptor, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC); });
 }
 
 [[gnu::noinline]] CallResult connect_to(int descriptor, SystemAddress address) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->connect(descriptor, pointer_to(address));
   return result_of([=] {
     return ::connect(descriptor, pointer_to(address), static_cast<socklen_t>(address.size));
   });
@@ -79,10 +142,14 @@ int SystemAddress::family() const noexcept {
 
 // Sanitizers know the C library's functions: what they write, and that they synchronize.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return receive_from(*kernel, descriptor, buffer);
   return result_of([=] { return ::recv(descriptor, buffer.data(), buffer.size(), 0); });
 }
 
 [[gnu::noinline]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return send_to(*kernel, descriptor, data);
   return result_of([=] { return ::send(descriptor, data.data(), data.size(), MSG_NOSIGNAL); });
 }
 
@@ -91,12 +158,16 @@ int SystemAddress::family() const noexcept {
 // Straight to the kernel: the C library's functions are points of thread cancellation, which
 // costs every call two locked instructions, 2 % of a small request each. Nobody cancels workers.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return receive_from(*kernel, descriptor, buffer);
   return result_of([=] {
     return ::syscall(SYS_recvfrom, descriptor, buffer.data(), buffer.size(), 0, nullptr, nullptr);
   });
 }
 
 [[gnu::noinline]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return send_to(*kernel, descriptor, data);
   return result_of([=] {
     return ::syscall(SYS_sendto, descriptor, data.data(), data.size(), MSG_NOSIGNAL, nullptr, 0);
   });
@@ -105,15 +176,22 @@ int SystemAddress::family() const noexcept {
 #endif
 
 [[gnu::noinline]] CallResult receive_message(int descriptor, msghdr& message) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->receive(descriptor, message);
   return result_of([&] { return ::recvmsg(descriptor, &message, MSG_CMSG_CLOEXEC); });
 }
 
 [[gnu::noinline]] CallResult send_message(int descriptor, const msghdr& message) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->send(descriptor, message);
   return result_of([&] { return ::sendmsg(descriptor, &message, MSG_NOSIGNAL); });
 }
 
 [[gnu::noinline]] CallResult receive_messages(int descriptor,
                                               std::span<mmsghdr> messages) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return for_each_message(messages,
+                            [=](msghdr& message) { return kernel->receive(descriptor, message); });
   return result_of([=] {
     return ::recvmmsg(descriptor, messages.data(), static_cast<unsigned>(messages.size()), 0,
                       nullptr);
@@ -121,6 +199,9 @@ int SystemAddress::family() const noexcept {
 }
 
 [[gnu::noinline]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return for_each_message(messages,
+                            [=](msghdr& message) { return kernel->send(descriptor, message); });
   return result_of([=] {
     return ::sendmmsg(descriptor, messages.data(), static_cast<unsigned>(messages.size()),
                       MSG_NOSIGNAL);
@@ -129,6 +210,8 @@ int SystemAddress::family() const noexcept {
 
 [[gnu::noinline]] CallResult send_from_file(int descriptor, int file, std::uint64_t offset,
                                             std::size_t size) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return send_file_to(*kernel, descriptor, file, offset, size);
   io::NoPipeSignal quiet;
   return quiet.note(result_of([=] {
     auto position = static_cast<off_t>(offset);
@@ -137,11 +220,15 @@ int SystemAddress::family() const noexcept {
 }
 
 [[gnu::noinline]] CallResult shut_down(int descriptor, int how) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->shut_down(descriptor, how);
   return result_of([=] { return ::shutdown(descriptor, how); });
 }
 
 [[gnu::noinline]] CallResult set_option(int descriptor, int level, int name,
                                         std::span<const std::byte> value) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->set_option(descriptor, level, name, value);
   return result_of([=] {
     return ::setsockopt(descriptor, level, name, value.data(),
                         static_cast<socklen_t>(value.size()));
@@ -154,16 +241,22 @@ CallResult set_option(int descriptor, int level, int name, int value) noexcept {
 
 [[gnu::noinline]] CallResult get_option(int descriptor, int level, int name,
                                         std::span<std::byte> value) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->get_option(descriptor, level, name, value);
   auto size = static_cast<socklen_t>(value.size());
   return result_of([&] { return ::getsockopt(descriptor, level, name, value.data(), &size); });
 }
 
 [[gnu::noinline]] Result<SystemName> name_of(int descriptor) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return name_by(*kernel, &io::Kernel::name_of, descriptor);
   return name_from(
       [=](sockaddr* name, socklen_t* size) { return ::getsockname(descriptor, name, size); });
 }
 
 [[gnu::noinline]] Result<SystemName> peer_of(int descriptor) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return name_by(*kernel, &io::Kernel::peer_of, descriptor);
   return name_from(
       [=](sockaddr* name, socklen_t* size) { return ::getpeername(descriptor, name, size); });
 }

@@ -155,7 +155,11 @@ std::string dump(Scheduler& scheduler, Deadline patience) {
 
 std::string describe_deadlock(Scheduler& scheduler) {
   return "weft: deadlock: every fiber waits for another, and nobody is left to wake one\n" +
-         compose(scheduler, report_patience(), &append_fiber_and_calls);
+         describe_calls(scheduler);
+}
+
+std::string describe_calls(Scheduler& scheduler) {
+  return compose(scheduler, report_patience(), &append_fiber_and_calls);
 }
 
 std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrace& calls) {
@@ -197,6 +201,12 @@ void write_all_to_stderr() noexcept {
   }
 }
 
-void install_panic_dump() noexcept { base::set_panic_hook(&dump_after_panic); }
+void install_panic_dump() noexcept { (void)base::set_panic_hook(&dump_after_panic); }
 
 }  // namespace weft::runtime
+
+namespace weft::detail {
+
+std::string Stage::describe() const { return runtime::describe_calls(*scheduler_); }
+
+}  // namespace weft::detail

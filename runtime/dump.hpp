@@ -19,6 +19,8 @@ namespace weft::runtime {
 // As dump(), with the calls that each parked fiber is in, and a heading of its own. Only when no
 // fiber can run meanwhile.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
+// The same without that heading.
+[[nodiscard]] std::string describe_calls(scheduler::Scheduler& scheduler);
 // A line about a worker that is stuck, and the fiber that it is stuck in; then one for each of the
 // calls that it is in.
 [[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,

@@ -29,8 +29,11 @@ class Pace {
   static constexpr std::int64_t kPatience = 50'000;
 
   // Without a monitor nobody repairs what a worker puts off: then all runs count as long.
-  Pace(std::int64_t now, bool is_monitored) noexcept
-      : last_look_(now), expects_long_runs_until_(is_monitored ? 0 : kForever) {}
+  // A simulation has every decision followed by a look: `most_decisions` is 1 there.
+  Pace(std::int64_t now, bool is_monitored, std::uint32_t most_decisions = kMostDecisions) noexcept
+      : most_decisions_(most_decisions),
+        last_look_(now),
+        expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
   // The worker has slept until `now`. Idle time says nothing about the pace: the former one stays.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
@@ -64,8 +67,8 @@ class Pace {
 
   // As many decisions until the next look as are made in `period` at the pace of `progress`.
   [[nodiscard]] std::uint32_t allot(const Progress& progress, std::int64_t period) noexcept {
-    if (progress.elapsed * kMostDecisions <= period * progress.runs) {
-      allotted_ = kMostDecisions;  // Without a division: short runs look often.
+    if (progress.elapsed * most_decisions_ <= period * progress.runs || most_decisions_ == 1) {
+      allotted_ = most_decisions_;  // Without a division: short runs look often.
     } else {
       const std::int64_t fitting = period * progress.runs / progress.elapsed;
       allotted_ = static_cast<std::uint32_t>(std::max<std::int64_t>(fitting, 1));
@@ -126,7 +129,8 @@ class Pace {
 
   bool may_call_ = true;
   bool waits_ = false;
-  std::uint32_t allotted_ = kMostDecisions;
+  const std::uint32_t most_decisions_;
+  std::uint32_t allotted_ = most_decisions_;
   std::int64_t last_look_;
   Progress last_{};  // Before the last look.
   std::uint64_t switches_ = 0;

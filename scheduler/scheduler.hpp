@@ -25,6 +25,7 @@
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/monitor.hpp"
 #include "scheduler/runtime_end.hpp"
+#include "scheduler/simulation.hpp"
 #include "scheduler/stack_shortage.hpp"
 #include "scheduler/stack_trimmer.hpp"
 #include "scheduler/watch.hpp"
@@ -44,6 +45,8 @@ struct SchedulerOptions {
   // Called by a worker, outside of fibers, when no fiber will ever run again. Empty: nobody looks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
+  // Makes the decisions of an only worker. Null: the rules do.
+  detail::Simulation* simulation = nullptr;
 };
 
 // Order
@@ -154,6 +157,11 @@ class Scheduler {
   [[nodiscard]] bool lets_spare_leave() noexcept;
 
   [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
+  // The time by the clock of its fibers.
+  [[nodiscard]] std::int64_t now() const noexcept {
+    return options_.simulation != nullptr ? options_.simulation->now()
+                                          : Deadline::now_nanoseconds();
+  }
   // Of all that the process has had, from 0.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }

@@ -64,16 +64,22 @@ constexpr std::size_t kFramesOfParent = 1 << 10;
 
 Worker::Worker(Scheduler& scheduler, unsigned index)
     : queue_(scheduler.queues_are_open() || scheduler.is_spare(index)),
-      timers_(Deadline::now_nanoseconds()),
+      timers_(scheduler.now()),
       resting_(scheduler.is_spare(index)),
       index_(index),
       scheduler_(scheduler),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
-      pace_(Deadline::now_nanoseconds(), scheduler.options().monitor.enabled),
+      pace_(Deadline::now_nanoseconds(), scheduler.options().monitor.enabled,
+            scheduler.options().simulation != nullptr ? 1 : Pace::kMostDecisions),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
-      looks_(scheduler.most_workers()) {}
+      looks_(scheduler.most_workers()) {
+  WEFT_CHECK(!detail::is_simulated(),
+             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
+  decisions_left_.store(pace_.allotted(), relaxed);
+  choose_watches();
+}
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = fibers_.take();
@@ -112,6 +118,8 @@ void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* cal
 
 Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   Fiber& fiber = make_fiber(std::move(task), default_size_class_, nullptr);
+  if (watches_ready_) [[unlikely]]
+    note_spawn_parked(fiber);
   fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
   fiber.state.store(FiberState::parked, relaxed);
   return fiber;

@@ -232,7 +232,8 @@ class Worker {
   // branch on watches_ready_ or watches_switches_, and no more. Not gnu::cold: compiled for size,
   // an event takes half as long again.
   enum class Departure : std::uint8_t { ended, left, inlines };
-  [[gnu::noinline]] void note_spawn(const fibers::Fiber& fiber) noexcept;
+  [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
+  [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
   // The running fiber goes, and `next` is here, or the idle stack if it is null.
   [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
@@ -249,6 +250,7 @@ class Worker {
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
   [[nodiscard]] fibers::Fiber* take_pinned() noexcept;
   void prepare_for_run() noexcept;
+  [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
   void look_around() noexcept;
   void look_at_pace(std::int64_t now) noexcept;
   [[nodiscard]] bool expects_long_runs() const noexcept {

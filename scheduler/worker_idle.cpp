@@ -250,8 +250,21 @@ Fiber* Worker::take_pinned() noexcept {
   return pinned_ready_.take_first();
 }
 
+// In a simulation: all that is ready is handed over, and one of it comes back.
+Fiber* Worker::take_chosen() noexcept {
+  detail::Simulation& simulation = *scheduler_.options().simulation;
+  while (Fiber* fiber = take_pinned()) simulation.ready(*fiber);
+  while (Fiber* fiber = queue_.pop()) simulation.ready(*fiber);
+  bool ends_turn = false;
+  Fiber* fiber = simulation.take(ends_turn);
+  turn_.over.store(ends_turn, relaxed);
+  return fiber;
+}
+
 // Fibers that may run nowhere else, and those that others might take, too, by turns.
 Fiber* Worker::take_own_work() noexcept {
+  if (scheduler_.options().simulation != nullptr) [[unlikely]]
+    return take_chosen();
   pinned_first_ = !pinned_first_;
   Fiber* fiber = pinned_first_ ? take_pinned() : queue_.pop();
   if (fiber == nullptr) fiber = pinned_first_ ? queue_.pop() : take_pinned();

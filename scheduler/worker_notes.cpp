@@ -34,8 +34,9 @@ void Worker::begin_watching(std::int64_t now) noexcept {
 
 // A fiber that is followed may wait for long: until it runs, what else becomes ready is not noted.
 void Worker::choose_watches() noexcept {
-  watches_ready_ = sampler_.is_armed() || trace_.is_on();
-  watches_switches_ = sampler_.is_following() || trace_.is_on();
+  const bool is_simulated = scheduler_.options().simulation != nullptr;
+  watches_ready_ = sampler_.is_armed() || trace_.is_on() || is_simulated;
+  watches_switches_ = sampler_.is_following() || trace_.is_on() || is_simulated;
 }
 
 void Worker::watch_now() noexcept {
@@ -48,7 +49,12 @@ void Worker::watch_now() noexcept {
   }
 }
 
-void Worker::note_spawn(const Fiber& fiber) noexcept {
+void Worker::note_spawn_parked(Fiber& fiber) noexcept {
+  if (auto* simulation = scheduler_.options().simulation) simulation->spawned(fiber);
+}
+
+void Worker::note_spawn(Fiber& fiber) noexcept {
+  if (auto* simulation = scheduler_.options().simulation) simulation->spawned(fiber);
   if (sampler_.ready(fiber)) choose_watches();
   if (!trace_.is_on()) return;
   trace_.put(TraceKind::spawn, number_of(&fiber), number_of(fiber.site_hint()),
@@ -63,6 +69,9 @@ void Worker::note_ready(const Fiber& fiber) noexcept {
 
 void Worker::note_switch(Departure how, const Fiber* next) noexcept {
   if (sampler_.run(next)) choose_watches();
+  if (auto* simulation = scheduler_.options().simulation; simulation != nullptr) {
+    if (how == Departure::ended) simulation->ended(*current_fiber());
+  }
   if (!trace_.is_on()) return;
   const std::uint64_t now = base::ticks();  // Both events are of one moment.
   if (const Fiber* fiber = current_fiber()) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <weft/detail/simulated.hpp>
 
 namespace weft {
 
@@ -11,7 +12,8 @@ namespace weft {
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
-// move it. Durations that would overflow become never(). A plain value: no call parks or throws.
+// move it. In a simulation (weft/sim.hpp) they are the simulation's. Durations that would overflow
+// become never(). A plain value: no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,9 +33,14 @@ class Deadline {
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(saturate(duration));
   }
-  // A moment of the same clock.
+  // A moment of the same clock. In a simulation steady_clock is another clock: weft::Clock is the
+  // simulation's.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
+    if (detail::is_simulated()) [[unlikely]] {
+      const auto now = Clock::now();
+      return time <= now ? past() : after(time - now);
+    }
     return Deadline(saturate(time.time_since_epoch()));
   }
   // Other clocks are read once, now: a later step of that clock does not move the deadline.
@@ -46,6 +53,8 @@ class Deadline {
 
   // The time by the clock. From anywhere; never parks.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
+    if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
+      return simulation->now();
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }
   // Since the clock's beginning; the largest number for never().

@@ -16,6 +16,10 @@ namespace weft::detail {
 void yield() noexcept { model::let_others_run(); }
 }  // namespace weft::detail
 
+namespace weft::io {
+void close_descriptor(int descriptor) noexcept { (void)::close(descriptor); }
+}  // namespace weft::io
+
 namespace weft::scheduler {
 void EventSource::announce_watch() noexcept {}
 EventSource& current_events() { std::abort(); }

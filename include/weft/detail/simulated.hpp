@@ -1,0 +1,44 @@
+// The clock and the chance of a simulation (weft/sim.hpp), in the place of the machine's.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::detail {
+
+// The functions of the simulation that runs in this process. Each one decides by the calling
+// thread: the simulation has a thread of its own, and all others keep the real clock.
+struct Simulated {
+  // Whether the simulation's own thread calls.
+  bool (*is_inside)() noexcept;
+  // Nanoseconds of the monotonic clock.
+  std::int64_t (*now)() noexcept;
+  // Nanoseconds since 1970.
+  std::int64_t (*wall_clock)() noexcept;
+  // 64 bits by the simulation's seed. Only if is_inside().
+  std::uint64_t (*random)() noexcept;
+};
+
+#ifdef WEFT_MODEL
+
+[[nodiscard]] constexpr const Simulated* simulated() noexcept { return nullptr; }
+
+#else
+
+// Null while no simulation runs. Relaxed: it points to constants.
+inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
+
+// Null while no simulation runs. From anywhere; never parks.
+[[nodiscard, gnu::always_inline]] inline const Simulated* simulated() noexcept {
+  return installed_simulation.load(relaxed);
+}
+
+#endif
+
+// Whether the caller is part of a simulation. From anywhere; never parks.
+[[nodiscard]] inline bool is_simulated() noexcept {
+  const Simulated* simulation = simulated();
+  return simulation != nullptr && simulation->is_inside();
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,80 @@
+#include "scheduler/simulation.hpp"
+
+#include "base/panic.hpp"
+#include "scheduler/current_worker.hpp"
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// Of the calling thread; null if it is none of a simulation.
+Simulation* simulation_here() noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  return worker == nullptr ? nullptr : worker->scheduler().options().simulation;
+}
+
+bool is_inside() noexcept { return simulation_here() != nullptr; }
+
+std::int64_t now() noexcept {
+  if (const Simulation* simulation = simulation_here()) return simulation->now();
+  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+}
+
+std::int64_t wall_clock() noexcept {
+  if (const Simulation* simulation = simulation_here()) return simulation->wall_clock();
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::uint64_t random() noexcept { return simulation_here()->random(); }
+
+constinit const Simulated functions{&is_inside, &now, &wall_clock, &random};
+
+void tell_of_panic() noexcept {
+  if (Simulation* simulation = simulation_here()) simulation->panicked();
+}
+
+scheduler::SchedulerOptions options_for(Simulation& simulation, std::size_t stack_size) {
+  scheduler::SchedulerOptions options;
+  options.workers = 1;
+  options.size_class = fibers::size_class_of(stack_size);
+  options.max_fibers = std::size_t{1} << 26;
+  options.on_exception = [&simulation](std::exception_ptr failure) {
+    simulation.failed(std::move(failure));
+  };
+  options.monitor.enabled = false;
+  options.monitor.trim_pause = {};
+  options.simulation = &simulation;
+  return options;
+}
+
+}  // namespace
+
+Stage::Stage(Simulation& simulation, scheduler::EventSource& events, std::size_t stack_size) {
+  // Relaxed, here and below: it points to constants, and the worker is started, and joined, between
+  // the two.
+  installed_simulation.store(&functions, relaxed);
+  try {
+    scheduler_ =
+        std::make_unique<scheduler::Scheduler>(options_for(simulation, stack_size), events);
+  } catch (...) {
+    installed_simulation.store(nullptr, relaxed);
+    throw;
+  }
+  // Plain threads of the process are none of the simulation's.
+  scheduler::stop_choosing(*scheduler_);
+  former_hook_ = base::set_panic_hook(&tell_of_panic);
+}
+
+Stage::~Stage() {
+  (void)base::set_panic_hook(former_hook_);
+  scheduler_.reset();
+  installed_simulation.store(nullptr, relaxed);
+}
+
+void Stage::spawn(Task&& task) { scheduler_->spawn(std::move(task), {}, nullptr); }
+
+Deadline Stage::next_timer() const noexcept { return scheduler_->worker(0).next_timer_hint(); }
+
+}  // namespace weft::detail
