@@ -1,0 +1,258 @@
+#include "libs/sim/core.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <stdexcept>
+#include <utility>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/sim/events.hpp"
+#include "libs/sim/wires.hpp"
+
+namespace weft::sim {
+
+namespace {
+
+// The streams of a seed; that of the schedule is 1.
+constexpr std::uint64_t kRandomStream = 2;
+constexpr std::uint64_t kUserStream = 3;
+constexpr std::uint64_t kDisturbanceStream = 4;
+
+// Of the world that runs; one at a time. Written before its worker starts, and after its end.
+constinit Core* running_core = nullptr;
+
+std::string text_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const std::exception& exception) {
+    return exception.what();
+  } catch (...) {
+    return "an exception that is no std::exception";
+  }
+}
+
+}  // namespace
+
+Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule)
+    : options_(options),
+      seed_(seed),
+      plan_(plan),
+      schedule_(schedule),
+      random_(seed, kRandomStream),
+      user_(seed, kUserStream),
+      disturbance_(seed, kDisturbanceStream),
+      story_(options.story_rows),
+      wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)) {
+  add_host("world", nullptr);
+  schedule_.begin(seed, plan.last_preemption);
+}
+
+Core::~Core() = default;
+
+Core* Core::find() noexcept { return detail::is_simulated() ? running_core : nullptr; }
+
+Core& Core::here() {
+  if (Core* core = find()) return *core;
+  throw std::logic_error("weft::sim: a call that belongs in a simulation was made outside of one");
+}
+
+// --- The plain thread ---
+
+void Core::run(const std::function<void(World&)>& body) {
+  running_core = this;
+  wires_->install();
+  stage_ = std::make_unique<detail::Stage>(*this, wires_->events(), options_.stack_size);
+  stage_->spawn(detail::Task([this, &body] { run_body(body); }));
+  over_.acquire();
+  stage_.reset();
+  wires_->uninstall();
+  running_core = nullptr;
+}
+
+std::string Core::story() const {
+  std::vector<std::string> names;
+  for (const auto& host : hosts_) names.push_back(host->name);
+  return story_.table(names);
+}
+
+bool Core::has_lost_any() const noexcept { return wires_->has_lost_any(); }
+
+// --- The body ---
+
+void Core::run_body(const std::function<void(World&)>& body) {
+  World world(*this);
+  try {
+    body(world);
+    if (phase_ == Phase::running) wait_for_leftovers();
+  } catch (...) {
+    fail("the body threw: " + text_of(std::current_exception()));
+  }
+  end();
+}
+
+void Core::wait_for_leftovers() {
+  const Deadline limit = Deadline::after(options_.grace);
+  std::chrono::nanoseconds pause = std::chrono::microseconds(100);
+  while (hosts_[0]->actors > 1 && !limit.passed()) {
+    this_fiber::sleep_for(pause);
+    pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::seconds(1));
+  }
+  const std::uint64_t left = hosts_[0]->actors - 1;
+  if (left == 0 || phase_ != Phase::running) return;
+  fail(std::to_string(left) +
+       " fibers that the body has spawned are left after its end and Options::grace\n" +
+       stage_->describe());
+}
+
+void Core::fail(std::string reason) noexcept {
+  if (phase_ == Phase::over) return;
+  story_.add(elapsed(), current_host_, "FAILED");
+  failure_ = std::move(reason);
+  end();
+}
+
+void Core::end() noexcept {
+  if (std::exchange(phase_, Phase::over) != Phase::over) over_.release();
+}
+
+void Core::leave_for_ever() noexcept {
+  for (;;) detail::park({[](void*) noexcept {}, nullptr}, detail::WaitReason::sleep);
+}
+
+// --- Fibers ---
+
+void Core::spawned(fibers::Fiber& fiber) noexcept {
+  const std::uint32_t number = spawn_host_.value_or(current_host_);
+  Host& host = *hosts_[number];
+  const bool is_helper = spawns_helper_ || (current_is_helper_ && !spawn_host_);
+  actors_.insert_or_assign(&fiber,
+                           Actor{++spawns_, schedule_.priority(), number, host.life, is_helper});
+  if (!is_helper) ++host.actors;
+}
+
+void Core::ready(fibers::Fiber& fiber) noexcept {
+  if (phase_ == Phase::before) phase_ = Phase::running;
+  auto found = actors_.find(&fiber);
+  if (found == actors_.end()) {
+    spawned(fiber);
+    found = actors_.find(&fiber);
+  }
+  Actor& actor = found->second;
+  if (is_dead(actor)) return;
+  Host& host = *hosts_[actor.host];
+  if (host.state == HostState::stopped) {
+    host.held.push_back(&fiber);
+    return;
+  }
+  const bool goes_on = &fiber == running_;
+  if (goes_on) resumable_ = ready_.size();
+  ready_.push_back({&fiber, &actor, goes_on});
+}
+
+fibers::Fiber* Core::take(bool& ends_turn) noexcept {
+  if (ready_.empty() || phase_ != Phase::running) return nullptr;
+  if (++turns_ > options_.max_turns) {
+    fail("fibers have had Options::max_turns turns, and the body has not returned\n" +
+         stage_->describe());
+    return nullptr;
+  }
+  const std::size_t index = ready_.size() == 1 ? 0 : schedule_.choose(ready_);
+  if (resumable_ < ready_.size()) ready_[resumable_].goes_on = false;
+  resumable_ = kNone;
+  const Candidate chosen = ready_[index];
+  if (ready_.size() > 1) decide({chosen.actor->number, ready_.size()});
+  ready_[index] = ready_.back();
+  ready_.pop_back();
+  running_ = chosen.fiber;
+  current_host_ = chosen.actor->host;
+  current_is_helper_ = chosen.actor->is_helper;
+  ends_turn = schedule_.ends_turn();
+  now_ += options_.turn_time.count();
+  return chosen.fiber;
+}
+
+void Core::ended(fibers::Fiber& fiber) noexcept {
+  const auto found = actors_.find(&fiber);
+  if (found == actors_.end()) return;
+  const Actor& actor = found->second;
+  if (!is_dead(actor) && !actor.is_helper) --hosts_[actor.host]->actors;
+  actors_.erase(found);
+  running_ = nullptr;
+}
+
+void Core::failed(std::exception_ptr failure) noexcept {
+  fail("an exception left a fiber of '" + hosts_[current_host_]->name + "': " + text_of(failure));
+}
+
+void Core::panicked() noexcept {
+  const std::string text =
+      "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) + ", after\n" + story();
+  (void)std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+std::uint64_t Core::random() noexcept {
+  const std::uint64_t value = random_.next();
+  decide({~std::uint64_t{0}, value});
+  return value;
+}
+
+void Core::decide(Decision decision) noexcept {
+  if (keeps_) decisions_.push_back(decision);
+  if (expected_ == nullptr || phase_ != Phase::running) return;
+  const std::size_t number = compared_++;
+  if (number < expected_->size() && (*expected_)[number] == decision) return;
+  const auto words = [](const Decision& each) {
+    if (each.actor == ~std::uint64_t{0}) return std::string("a random number was drawn");
+    return "fiber " + std::to_string(each.actor) + " was chosen of " + std::to_string(each.value) +
+           " that were ready";
+  };
+  fail("decision " + std::to_string(number + 1) + " differs between two runs of one seed: " +
+       (number < expected_->size() ? words((*expected_)[number]) : "there was none") +
+       ", and then " + words(decision) + "\n" + stage_->describe());
+}
+
+void Core::spawn_helper(std::function<void()> action) {
+  spawns_helper_ = true;
+  go(std::move(action));
+  spawns_helper_ = false;
+}
+
+// --- Time ---
+
+std::size_t Core::pass_time(Deadline next) noexcept {
+  if (settler_) {
+    detail::wake(std::exchange(settler_, {}));
+    return 1;
+  }
+  if (next.is_never()) {
+    fail("deadlock: nothing can happen any more, and the body has not returned\n" +
+         stage_->describe());
+    return 0;
+  }
+  if (next.nanoseconds() - kBeginning > options_.time_limit.count()) {
+    fail("the world has lasted longer than Options::time_limit\n" + stage_->describe());
+    return 0;
+  }
+  now_ = std::max(now_, next.nanoseconds());
+  return 0;
+}
+
+Deadline Core::next_timer() const noexcept { return stage_->next_timer(); }
+
+void Core::settle() {
+  if (settler_) throw std::logic_error("weft::sim::settle(): another fiber waits in it already");
+  detail::park({[](void* core) noexcept {
+                  auto& self = *static_cast<Core*>(core);
+                  self.settler_ = detail::Waker::of_fiber(self.running_);
+                },
+                this},
+               detail::WaitReason::sleep);
+}
+
+void Core::note(std::uint32_t host, std::string text) {
+  story_.add(elapsed(), host, std::move(text));
+}
+
+}  // namespace weft::sim

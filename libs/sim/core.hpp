@@ -1,0 +1,172 @@
+// The state of one world.
+#pragma once
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <semaphore>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+#include <weft/detail/waist.hpp>
+#include <weft/sim.hpp>
+
+#include "libs/sim/chance.hpp"
+#include "libs/sim/schedule.hpp"
+#include "libs/sim/story.hpp"
+#include "scheduler/simulation.hpp"
+
+namespace weft::sim {
+
+class Wires;
+
+// A part of a run that can be left out when a failure is shortened.
+struct Plan {
+  std::uint64_t last_preemption = ~std::uint64_t{0};
+  std::vector<bool> left_out = {};  // Of the faults, by number.
+  bool is_silent = false;           // Parts of streams and datagrams are not lost.
+};
+
+// One decision, for comparisons of two runs.
+struct Decision {
+  std::uint64_t actor;  // Its number; or, of a random number, all ones.
+  std::uint64_t value;
+  friend bool operator==(const Decision&, const Decision&) = default;
+};
+
+enum class HostState : std::uint8_t { down, up, stopped };
+
+struct Host {
+  std::string name;
+  std::function<void()> main;
+  HostState state = HostState::down;
+  std::uint32_t life = 0;
+  std::uint64_t actors = 0;          // Alive, of this life.
+  std::vector<fibers::Fiber*> held;  // Ready, but the host is stopped.
+};
+
+// Decides all that happens in a world: the Simulation that its Stage obeys. All of it belongs to
+// the stage's worker, except where it says otherwise. The plain thread that made it waits in wait()
+// for the end: the body has returned, or the run has failed. From then on no fiber runs.
+class Core final : public detail::Simulation {
+ public:
+  Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule);
+  ~Core() override;
+
+  // --- By the plain thread that made it ---
+
+  // Compares the decisions with those of another run, or keeps them.
+  void expect(const std::vector<Decision>* decisions) noexcept { expected_ = decisions; }
+  void keep_decisions() noexcept { keeps_ = true; }
+  [[nodiscard]] std::vector<Decision> take_decisions() noexcept { return std::move(decisions_); }
+  // Runs `body` to its end. Throws std::system_error.
+  void run(const std::function<void(World&)>& body);
+  [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
+  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+  [[nodiscard]] std::int64_t elapsed() const noexcept { return now_ - kBeginning; }
+  [[nodiscard]] std::string story() const;
+  // Faults that there were, or would have been.
+  [[nodiscard]] std::uint64_t faults() const noexcept { return faults_; }
+  [[nodiscard]] bool has_lost_any() const noexcept;
+
+  // --- Simulation ---
+
+  void spawned(fibers::Fiber& fiber) noexcept override;
+  void ready(fibers::Fiber& fiber) noexcept override;
+  [[nodiscard]] fibers::Fiber* take(bool& ends_turn) noexcept override;
+  void ended(fibers::Fiber& fiber) noexcept override;
+  void failed(std::exception_ptr failure) noexcept override;
+  void panicked() noexcept override;
+  [[nodiscard]] std::uint64_t random() noexcept override;
+
+  // --- By fibers of the world ---
+
+  void add_host(std::string_view name, std::function<void()> main);
+  // Throws std::invalid_argument.
+  [[nodiscard]] std::uint32_t find_host(std::string_view name) const;
+  [[nodiscard]] std::optional<std::uint32_t> try_find_host(std::string_view name) const;
+  [[nodiscard]] Host& host(std::uint32_t number) noexcept { return *hosts_[number]; }
+  [[nodiscard]] std::size_t host_count() const noexcept { return hosts_.size(); }
+  void start(std::uint32_t number);
+  // Ends all fibers of the host; the caller's too, which does not return then.
+  void end_host(std::uint32_t number, bool has_power);
+  void stop(std::uint32_t number);
+  void go_on(std::uint32_t number);
+  // Of the running fiber.
+  [[nodiscard]] std::uint32_t current_host() const noexcept { return current_host_; }
+  void note(std::uint32_t host, std::string text);
+  // Fails the run at the end of the running turn; the first reason counts.
+  void fail(std::string reason) noexcept;
+  // The caller never runs again.
+  [[noreturn]] void leave_for_ever() noexcept;
+  void settle();
+  void disturb(World& world, const Disturbance& wanted);
+  [[nodiscard]] Chance& user_chance() noexcept { return user_; }
+  [[nodiscard]] Wires& wires() noexcept { return *wires_; }
+  [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
+  [[nodiscard]] const Options& options() const noexcept { return options_; }
+  // Spawns a fiber that belongs to no host's leaks.
+  void spawn_helper(std::function<void()> action);
+
+  // --- By the event source, on the worker's own stack ---
+
+  [[nodiscard]] bool is_running() const noexcept { return phase_ == Phase::running; }
+  // Of the fibers.
+  [[nodiscard]] Deadline next_timer() const noexcept;
+  // Nothing is ready, and `next` (never() if nothing) is the next moment at which anything can
+  // happen. Lets time pass, or finds that nothing will ever happen. How many fibers it woke.
+  std::size_t pass_time(Deadline next) noexcept;
+
+  // The core of the calling fiber's world. Throws std::logic_error elsewhere; or null.
+  [[nodiscard]] static Core& here();
+  [[nodiscard]] static Core* find() noexcept;
+
+ private:
+  [[nodiscard]] bool is_dead(const Actor& actor) const noexcept {
+    return actor.life != hosts_[actor.host]->life;
+  }
+  void run_body(const std::function<void(World&)>& body);
+  void wait_for_leftovers();
+  void decide(Decision decision) noexcept;
+  void end() noexcept;
+
+  const Options& options_;
+  const std::uint64_t seed_;
+  const Plan& plan_;
+  Schedule& schedule_;
+  Chance random_;
+  Chance user_;
+  Chance disturbance_;
+  Story story_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::map<std::string, std::uint32_t, std::less<>> numbers_;
+  std::unordered_map<fibers::Fiber*, Actor> actors_;
+  static constexpr std::size_t kNone = ~std::size_t{0};
+  std::vector<Candidate> ready_;
+  std::size_t resumable_ = kNone;     // The place in ready_ of the one that ran last.
+  fibers::Fiber* running_ = nullptr;  // Or the one that ran last.
+  std::uint32_t current_host_ = 0;
+  bool current_is_helper_ = false;
+  std::optional<std::uint32_t> spawn_host_;  // Of a fiber that is spawned for another host.
+  bool spawns_helper_ = false;
+  std::uint64_t spawns_ = 0;
+  std::uint64_t turns_ = 0;
+  std::uint64_t faults_ = 0;
+  detail::Waker settler_{};
+  enum class Phase : std::uint8_t { before, running, over };
+  Phase phase_ = Phase::before;
+  std::optional<std::string> failure_;
+  bool keeps_ = false;
+  std::vector<Decision> decisions_;
+  const std::vector<Decision>* expected_ = nullptr;
+  std::size_t compared_ = 0;
+  std::binary_semaphore over_{0};
+  std::unique_ptr<Wires> wires_;
+  std::unique_ptr<detail::Stage> stage_;
+};
+
+}  // namespace weft::sim

@@ -1,0 +1,230 @@
+// Runs of many seeds, and what becomes of one that fails.
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <weft/sim.hpp>
+
+#include "libs/sim/core.hpp"
+
+namespace weft::sim {
+
+namespace {
+
+struct Outcome {
+  std::optional<std::string> failure;
+  std::string story;
+  std::uint64_t turns = 0;
+  std::int64_t elapsed = 0;
+  std::uint64_t faults = 0;
+  bool has_lost_any = false;
+};
+
+using Body = std::function<void(World&)>;
+
+// Only one world at a time: the clock of a process is a single one.
+std::mutex world_mutex;
+
+Outcome outcome_of(const Core& core) {
+  return {core.failure(), core.story(),  core.turns(),
+          core.elapsed(), core.faults(), core.has_lost_any()};
+}
+
+Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule,
+                 const Body& body) {
+  Core core(options, seed, plan, schedule);
+  core.run(body);
+  return outcome_of(core);
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Leaves out of a failing run what it does not need to fail in the same way.
+class Shrinker {
+ public:
+  Shrinker(const Options& options, std::uint64_t seed, const Body& body, Outcome& outcome)
+      : options_(options), seed_(seed), body_(body), outcome_(outcome) {}
+
+  // What is left, in words. The outcome is that of the shortened run then.
+  std::string shrink() {
+    const std::uint64_t faults = outcome_.faults;
+    std::string text;
+    if (outcome_.has_lost_any) {
+      Plan plan = plan_;
+      plan.is_silent = true;
+      text.append(attempt(plan) ? "nothing need be lost; " : "something must be lost; ");
+    }
+    std::uint64_t needed = faults;
+    for (std::uint64_t i = faults; i-- > 0;) {
+      Plan plan = plan_;
+      plan.left_out.resize(faults);
+      plan.left_out[i] = true;
+      if (attempt(plan)) --needed;
+    }
+    if (faults > 0) {
+      text.append(std::to_string(needed)).append(" of ").append(std::to_string(faults));
+      text.append(" faults are needed; ");
+    }
+    return text.append(shrink_preemptions());
+  }
+
+ private:
+  std::string shrink_preemptions() {
+    const std::uint64_t turns = outcome_.turns;
+    Plan plan = plan_;
+    plan.last_preemption = 0;
+    if (attempt(plan)) return "no fiber need be preempted";
+    std::uint64_t fails_not = 0;
+    std::uint64_t fails = turns + 1;
+    while (fails - fails_not > 1) {
+      plan.last_preemption = fails_not + (fails - fails_not) / 2;
+      (attempt(plan) ? fails : fails_not) = plan.last_preemption;
+    }
+    return "the last preemption that it needs is in turn " + std::to_string(fails) + " of " +
+           std::to_string(turns);
+  }
+  // Whether the run fails so, too; then it is the one that is shortened further.
+  bool attempt(const Plan& plan) {
+    const auto schedule = make_schedule(options_);
+    Outcome outcome = run_once(options_, seed_, plan, *schedule, body_);
+    if (!outcome.failure || first_line(*outcome.failure) != first_line(*outcome_.failure)) {
+      return false;
+    }
+    plan_ = plan;
+    outcome_ = std::move(outcome);
+    return true;
+  }
+
+  const Options& options_;
+  const std::uint64_t seed_;
+  const Body& body_;
+  Outcome& outcome_;
+  Plan plan_;
+};
+
+// Of the environment, or nothing.
+std::optional<std::uint64_t> wanted_seed() {
+  const char* text = std::getenv("WEFT_SIM_SEED");
+  if (text == nullptr || *text == 0) return std::nullopt;
+  std::uint64_t seed = 0;
+  const char* end = text + std::strlen(text);
+  if (const auto [stop, error] = std::from_chars(text, end, seed);
+      error != std::errc{} || stop != end) {
+    throw std::invalid_argument("the environment's WEFT_SIM_SEED = " + std::string(text) +
+                                ", must be a number");
+  }
+  return seed;
+}
+
+Options resolve(Options options) {
+  if (options.strategy == Strategy::exhaustive) options.seeds = 1;
+  if (const auto seed = wanted_seed()) {
+    options.first_seed = *seed;
+    options.seeds = 1;
+  }
+  if (options.turn_time.count() < 0 || options.grace.count() < 0) {
+    throw std::invalid_argument("weft::sim::Options: a time is negative");
+  }
+  return options;
+}
+
+void begin_alone() {
+  if (detail::is_simulated()) {
+    throw std::logic_error("weft::sim: a simulation was begun inside of another");
+  }
+}
+
+void add_to(Report& report, const Outcome& outcome) {
+  ++report.runs;
+  report.turns += outcome.turns;
+  report.simulated += std::chrono::nanoseconds(outcome.elapsed);
+}
+
+// Throws if the run has failed.
+void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome outcome) {
+  if (!outcome.failure && options.has_failed && options.has_failed()) {
+    throw Failure(seed, "Options::has_failed says so", outcome.story);
+  }
+  if (!outcome.failure) return;
+  std::string note;
+  if (options.shrinks && options.strategy != Strategy::exhaustive) {
+    note = "\nShortened: " + Shrinker(options, seed, body, outcome).shrink() + ".";
+  }
+  throw Failure(seed, *outcome.failure + note, outcome.story);
+}
+
+std::string sentence_of(std::uint64_t seed, const std::string& reason, const std::string& story) {
+  const std::string number = std::to_string(seed);
+  return "weft::sim: seed " + number + " fails: " + reason + "\nWEFT_SIM_SEED=" + number +
+         " in the environment runs it alone.\n" + story;
+}
+
+}  // namespace
+
+Failure::Failure(std::uint64_t seed, std::string reason, std::string story)
+    : std::runtime_error(sentence_of(seed, reason, story)),
+      seed_(seed),
+      reason_(std::move(reason)),
+      story_(std::move(story)) {}
+
+Report explore(const Options& given, const Body& body) {
+  begin_alone();
+  const std::lock_guard lock(world_mutex);
+  const Options options = resolve(given);
+  const auto schedule = make_schedule(options);
+  Report report;
+  for (std::uint64_t i = 0; i < options.seeds; ++i) {
+    const std::uint64_t seed = options.first_seed + i;
+    for (bool has_more = true; has_more;) {
+      Outcome outcome = run_once(options, seed, {}, *schedule, body);
+      add_to(report, outcome);
+      judge(options, seed, body, std::move(outcome));
+      has_more = schedule->has_more();
+      if (has_more && report.runs >= options.max_schedules) {
+        report.is_complete = false;
+        break;
+      }
+    }
+  }
+  return report;
+}
+
+void run(const std::function<void()>& body, Options options) {
+  options.seeds = 1;
+  (void)explore(options, [&body](World&) { body(); });
+}
+
+Report check_determinism(const Options& given, const Body& body) {
+  begin_alone();
+  const std::lock_guard lock(world_mutex);
+  const Options options = resolve(given);
+  Report report;
+  const Plan plan;
+  for (std::uint64_t i = 0; i < options.seeds; ++i) {
+    const std::uint64_t seed = options.first_seed + i;
+    const auto schedule = make_schedule(options);
+    Core first(options, seed, plan, *schedule);
+    first.keep_decisions();
+    first.run(body);
+    if (first.failure()) throw Failure(seed, *first.failure(), first.story());
+    const auto decisions = first.take_decisions();
+    const auto same_schedule = make_schedule(options);
+    Core second(options, seed, plan, *same_schedule);
+    second.expect(&decisions);
+    second.run(body);
+    if (second.failure()) throw Failure(seed, *second.failure(), second.story());
+    if (first.story() != second.story()) {
+      throw Failure(seed,
+                    "the stories of two runs of one seed differ; the first was\n" + first.story(),
+                    second.story());
+    }
+    add_to(report, outcome_of(first));
+  }
+  return report;
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,147 @@
+// What becomes of the hosts of a world.
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/sim/core.hpp"
+#include "libs/sim/wires.hpp"
+
+namespace weft::sim {
+
+void Core::add_host(std::string_view name, std::function<void()> main) {
+  const auto number = static_cast<std::uint32_t>(hosts_.size());
+  if (name.empty() || !numbers_.try_emplace(std::string(name), number).second) {
+    throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
+                                "' already, or the name is empty");
+  }
+  auto host = std::make_unique<Host>();
+  host->name = name;
+  host->main = std::move(main);
+  host->state = number == 0 ? HostState::up : HostState::down;
+  hosts_.push_back(std::move(host));
+}
+
+std::optional<std::uint32_t> Core::try_find_host(std::string_view name) const {
+  const auto found = numbers_.find(name);
+  return found == numbers_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::uint32_t Core::find_host(std::string_view name) const {
+  if (const auto found = try_find_host(name)) return *found;
+  throw std::invalid_argument("weft::sim: there is no host '" + std::string(name) + "'");
+}
+
+void Core::start(std::uint32_t number) {
+  Host& host = *hosts_[number];
+  host.state = HostState::up;
+  wires_->power_on(number);
+  note(number, "starts");
+  spawn_host_ = number;
+  go([this, number, &main = host.main] {
+    main();
+    note(number, "main returns");
+  });
+  spawn_host_.reset();
+}
+
+void Core::end_host(std::uint32_t number, bool has_power) {
+  if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot end");
+  Host& host = *hosts_[number];
+  if (host.state == HostState::down) return;
+  note(number, has_power ? "crashes" : "loses power");
+  host.state = HostState::down;
+  ++host.life;
+  host.actors = 0;
+  host.held.clear();
+  std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
+  resumable_ = kNone;
+  wires_->end_host(number, has_power);
+  if (number == current_host_) leave_for_ever();
+}
+
+void Core::stop(std::uint32_t number) {
+  if (number == 0) throw std::invalid_argument("weft::sim: the world itself cannot be stopped");
+  Host& host = *hosts_[number];
+  if (host.state != HostState::up) return;
+  note(number, "is stopped");
+  host.state = HostState::stopped;
+  std::erase_if(ready_, [&](const Candidate& each) {
+    if (each.actor->host != number) return false;
+    host.held.push_back(each.fiber);
+    return true;
+  });
+  resumable_ = kNone;
+  if (number == current_host_) this_fiber::yield();
+}
+
+void Core::go_on(std::uint32_t number) {
+  Host& host = *hosts_[number];
+  if (host.state != HostState::stopped) return;
+  note(number, "goes on");
+  host.state = HostState::up;
+  for (fibers::Fiber* fiber : std::exchange(host.held, {})) {
+    ready_.push_back({fiber, &actors_.at(fiber), false});
+  }
+}
+
+namespace {
+
+// What a disturbance does at one moment.
+struct Fault {
+  enum class Kind : std::uint8_t { partition, restart, stop };
+  Kind kind;
+  std::string one;
+  std::string other;
+  std::chrono::nanoseconds at;
+  std::chrono::nanoseconds lasts;
+};
+
+void bring_about(World& world, const Fault& fault) {
+  this_fiber::sleep_for(fault.at);
+  switch (fault.kind) {
+    case Fault::Kind::partition:
+      world.partition(fault.one, fault.other);
+      this_fiber::sleep_for(fault.lasts);
+      return world.heal(fault.one, fault.other);
+    case Fault::Kind::restart:
+      world.crash(fault.one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.restart(fault.one);
+    case Fault::Kind::stop:
+      world.stop(fault.one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.go_on(fault.one);
+  }
+}
+
+}  // namespace
+
+void Core::disturb(World& world, const Disturbance& wanted) {
+  const std::size_t hosts = hosts_.size() - 1;
+  if (hosts == 0) throw std::invalid_argument("weft::sim: there are no hosts to disturb");
+  const auto draw_host = [&] { return 1 + disturbance_.below(hosts); };
+  const auto add_some = [&](Fault::Kind kind, unsigned most) {
+    const std::uint64_t count = disturbance_.below(std::uint64_t{most} + 1);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::size_t one = draw_host();
+      std::size_t other = draw_host();
+      if (other == one) other = other % hosts + 1;  // An only host is cut off from itself: nothing.
+      const auto at = disturbance_.between(0, wanted.within.count());
+      const auto lasts = disturbance_.between(wanted.shortest.count(), wanted.longest.count());
+      const std::uint64_t number = faults_++;
+      if (number < plan_.left_out.size() && plan_.left_out[number]) continue;
+      spawn_helper(
+          [&world, fault = Fault{kind, hosts_[one]->name, hosts_[other]->name,
+                                 std::chrono::nanoseconds(at), std::chrono::nanoseconds(lasts)}] {
+            bring_about(world, fault);
+          });
+    }
+  };
+  add_some(Fault::Kind::partition, wanted.partitions);
+  add_some(Fault::Kind::restart, wanted.restarts);
+  add_some(Fault::Kind::stop, wanted.stops);
+}
+
+}  // namespace weft::sim

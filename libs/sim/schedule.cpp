@@ -1,0 +1,168 @@
+#include "libs/sim/schedule.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weft::sim {
+
+namespace {
+
+// The streams of a seed; those of others are in core.hpp.
+constexpr std::uint64_t kScheduleStream = 1;
+
+// The one that could run on, or -1.
+std::ptrdiff_t find_running(std::span<const Candidate> ready) noexcept {
+  const auto found = std::ranges::find(ready, true, &Candidate::goes_on);
+  return found == ready.end() ? -1 : found - ready.begin();
+}
+
+class RandomSchedule final : public Schedule {
+ public:
+  void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
+    // Some faults want many preemptions and some want none, so that runs differ in it.
+    constexpr std::array<double, 4> kChances{0, 0.02, 0.15, 0.5};
+    chance_ = Chance(seed, kScheduleStream);
+    preemption_ = kChances[chance_.below(kChances.size())];
+    last_preemption_ = last_preemption;
+    turn_ = 0;
+  }
+  std::size_t choose(std::span<const Candidate> ready) override {
+    const std::uint64_t drawn = chance_.next();
+    if (++turn_ >= last_preemption_) {
+      if (const auto running = find_running(ready); running >= 0) {
+        return static_cast<std::size_t>(running);
+      }
+    }
+    return static_cast<std::size_t>(drawn % ready.size());
+  }
+  bool ends_turn() noexcept override {
+    return chance_.is_true(preemption_) && turn_ < last_preemption_;
+  }
+
+ private:
+  Chance chance_{0, 0};
+  double preemption_ = 0;
+  std::uint64_t last_preemption_ = 0;
+  std::uint64_t turn_ = 0;
+};
+
+// Burckhardt and others, "A randomized scheduler with probabilistic guarantees of finding bugs".
+class PrioritySchedule final : public Schedule {
+ public:
+  explicit PrioritySchedule(unsigned depth) : changes_(depth > 0 ? depth - 1 : 0) {}
+
+  void begin(std::uint64_t seed, std::uint64_t last_preemption) override {
+    constexpr std::array<std::uint64_t, 4> kLengths{30, 300, 3'000, 30'000};
+    chance_ = Chance(seed, kScheduleStream);
+    // How long the run will be is not known: the places are spread over as many turns as one of
+    // these, so that a seed alone decides.
+    const std::uint64_t length = kLengths[chance_.below(kLengths.size())];
+    turn_ = 0;
+    lowest_ = kLowest;
+    in_a_row_ = 0;
+    places_.clear();
+    for (unsigned i = 0; i < changes_; ++i) {
+      const std::uint64_t place = 1 + chance_.below(length);
+      if (place < last_preemption) places_.push_back(place);
+    }
+  }
+  // Above those that a change leaves.
+  std::uint64_t priority() noexcept override { return kLowest + 1 + chance_.next() / 2; }
+  std::size_t choose(std::span<const Candidate> ready) override {
+    ++turn_;
+    std::size_t best = find_best(ready);
+    // A fiber that waits for others by yielding must let them run sooner or later.
+    in_a_row_ = ready[best].goes_on ? in_a_row_ + 1 : 0;
+    if (in_a_row_ > kMostInARow || std::ranges::find(places_, turn_) != places_.end()) {
+      in_a_row_ = 0;
+      ready[best].actor->priority = lowest_--;
+      best = find_best(ready);
+    }
+    return best;
+  }
+  bool ends_turn() noexcept override { return true; }
+
+ private:
+  static constexpr std::uint64_t kLowest = std::uint64_t{1} << 62;
+  static constexpr unsigned kMostInARow = 64;
+
+  static std::size_t find_best(std::span<const Candidate> ready) noexcept {
+    const auto less = [](const Candidate& a, const Candidate& b) {
+      return a.actor->priority != b.actor->priority ? a.actor->priority < b.actor->priority
+                                                    : a.actor->number > b.actor->number;
+    };
+    return static_cast<std::size_t>(std::ranges::max_element(ready, less) - ready.begin());
+  }
+
+  const unsigned changes_;
+  Chance chance_{0, 0};
+  std::uint64_t turn_ = 0;
+  std::uint64_t lowest_ = kLowest;
+  unsigned in_a_row_ = 0;
+  std::vector<std::uint64_t> places_;
+};
+
+// Depth first: a run follows the decisions of the one before up to the last that can be made
+// otherwise, and decides without preemptions from there on.
+class ExhaustiveSchedule final : public Schedule {
+ public:
+  explicit ExhaustiveSchedule(unsigned max_preemptions) : max_preemptions_(max_preemptions) {}
+
+  void begin(std::uint64_t, std::uint64_t) override { position_ = 0; }
+  std::size_t choose(std::span<const Candidate> ready) override {
+    const std::ptrdiff_t running = find_running(ready);
+    if (position_ == decisions_.size()) {
+      decisions_.push_back({0, static_cast<std::uint32_t>(ready.size()), running >= 0});
+    }
+    const std::size_t wanted = decisions_[position_++].choice;
+    // The first choice is the one that could run on, the others come in their order.
+    const auto usual = static_cast<std::size_t>(std::max<std::ptrdiff_t>(running, 0));
+    if (wanted == 0) return usual;
+    return std::min(wanted <= usual ? wanted - 1 : wanted, ready.size() - 1);
+  }
+  bool ends_turn() noexcept override { return true; }
+  bool has_more() noexcept override {
+    decisions_.resize(position_);
+    while (!decisions_.empty()) {
+      Decision& last = decisions_.back();
+      if (last.choice + 1 < last.count &&
+          (!last.preempts || preemptions() < max_preemptions_ || last.choice > 0)) {
+        ++last.choice;
+        return true;
+      }
+      decisions_.pop_back();
+    }
+    return false;
+  }
+
+ private:
+  struct Decision {
+    std::uint32_t choice;
+    std::uint32_t count;
+    bool preempts;  // Any choice but the first.
+  };
+  [[nodiscard]] std::size_t preemptions() const noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        decisions_, [](const Decision& each) { return each.preempts && each.choice > 0; }));
+  }
+
+  const unsigned max_preemptions_;
+  std::vector<Decision> decisions_;
+  std::size_t position_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Schedule> make_schedule(const Options& options) {
+  switch (options.strategy) {
+    case Strategy::random:
+      break;
+    case Strategy::priorities:
+      return std::make_unique<PrioritySchedule>(options.depth);
+    case Strategy::exhaustive:
+      return std::make_unique<ExhaustiveSchedule>(options.max_preemptions);
+  }
+  return std::make_unique<RandomSchedule>();
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,137 @@
+// The calls of a simulation's users, from inside.
+#include <stdexcept>
+#include <utility>
+#include <weft/sim.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/sim/core.hpp"
+#include "libs/sim/wires.hpp"
+
+namespace weft::sim {
+
+Network& Network::latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most) {
+  if (least.count() < 0 || most < least) {
+    throw std::invalid_argument("weft::sim::Network::latency(): least > most, or negative");
+  }
+  core_.wires().weather().least_latency = least.count();
+  core_.wires().weather().most_latency = most.count();
+  return *this;
+}
+
+Network& Network::loss(double chance) {
+  core_.wires().weather().loss = chance;
+  return *this;
+}
+
+Network& Network::duplication(double chance) {
+  core_.wires().weather().duplication = chance;
+  return *this;
+}
+
+Network& Network::bandwidth(std::uint64_t bytes_per_second) {
+  core_.wires().weather().bandwidth = bytes_per_second;
+  return *this;
+}
+
+void World::host(std::string_view name, std::function<void()> main) {
+  core_.add_host(name, std::move(main));
+  core_.start(core_.find_host(name));
+}
+
+void World::crash(std::string_view name) { core_.end_host(core_.find_host(name), true); }
+void World::power_off(std::string_view name) { core_.end_host(core_.find_host(name), false); }
+
+void World::restart(std::string_view name) {
+  const std::uint32_t number = core_.find_host(name);
+  core_.end_host(number, true);
+  core_.start(number);
+}
+
+void World::stop(std::string_view name) { core_.stop(core_.find_host(name)); }
+void World::go_on(std::string_view name) { core_.go_on(core_.find_host(name)); }
+
+bool World::is_up(std::string_view name) const {
+  return core_.host(core_.find_host(name)).state != HostState::down;
+}
+
+void World::partition(std::string_view one, std::string_view other) {
+  partition_one_way(one, other);
+  partition_one_way(other, one);
+}
+
+void World::partition_one_way(std::string_view from, std::string_view to) {
+  const std::uint32_t source = core_.find_host(from);
+  const std::uint32_t target = core_.find_host(to);
+  core_.wires().cut(source, target);
+  core_.note(source, "reaches " + std::string(to) + " no more");
+}
+
+void World::heal() {
+  core_.wires().heal();
+  core_.note(0, "heals all partitions");
+}
+
+void World::heal(std::string_view one, std::string_view other) {
+  const std::uint32_t first = core_.find_host(one);
+  const std::uint32_t second = core_.find_host(other);
+  core_.wires().heal(first, second);
+  core_.wires().heal(second, first);
+  core_.note(first, "reaches " + std::string(other) + " again");
+}
+
+void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }
+
+void World::after(std::chrono::nanoseconds delay, std::function<void()> action) {
+  core_.spawn_helper([delay, action = std::move(action)] {
+    this_fiber::sleep_for(delay);
+    action();
+  });
+}
+
+void World::run_for(std::chrono::nanoseconds time) { this_fiber::sleep_for(time); }
+
+bool World::run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
+                      std::chrono::nanoseconds pause) {
+  for (const Deadline deadline = Deadline::after(limit); !condition();) {
+    if (deadline.passed()) return false;
+    this_fiber::sleep_for(pause);
+  }
+  return true;
+}
+
+std::chrono::nanoseconds World::now() const noexcept {
+  return std::chrono::nanoseconds(core_.elapsed());
+}
+
+std::uint64_t World::seed() const noexcept { return core_.seed(); }
+
+bool is_simulated() noexcept { return Core::find() != nullptr; }
+
+void settle() { Core::here().settle(); }
+
+void check(bool holds, std::string_view sentence) {
+  if (!holds) fail("check failed: " + std::string(sentence));
+}
+
+void fail(std::string_view sentence) {
+  Core& core = Core::here();
+  core.fail(std::string(sentence));
+  core.leave_for_ever();
+}
+
+void note(std::string_view text) {
+  if (Core* core = Core::find()) core->note(core->current_host(), std::string(text));
+}
+
+std::uint64_t random(std::uint64_t bound) {
+  if (bound == 0) throw std::invalid_argument("weft::sim::random(0)");
+  return Core::here().user_chance().below(bound);
+}
+
+bool chance(double probability) { return Core::here().user_chance().is_true(probability); }
+
+void point() {
+  if (Core::find() != nullptr) this_fiber::yield_if_due();
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,152 @@
+#include <chrono>
+#include <optional>
+#include <string>
+#include <weft/clock.hpp>
+#include <weft/go.hpp>
+#include <weft/http/client.hpp>
+#include <weft/http/router.hpp>
+#include <weft/http/server.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/pool.hpp>
+#include <weft/sim.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sim/http");
+
+using namespace std::chrono_literals;
+namespace http = weft::http;
+namespace net = weft::net;
+namespace sim = weft::sim;
+
+namespace {
+
+// A server as programs have it, whose handler uses a pool.
+void run_server() {
+  weft::FiberPool pool({.capacity = 4, .queue_capacity = 100});
+  http::Server server([&pool](http::Request& request, http::Response& response) {
+    std::string answer = "got " + request.read_all().value;
+    pool.run([] { weft::this_fiber::sleep_for(1ms); });
+    (void)response.send(answer);
+  });
+  auto [listener, error] = net::TcpListener::listen(net::Address::any_v4(80));
+  CHECK(!error);
+  (void)server.serve(listener);
+}
+
+// The answer's body, or an error.
+net::Result<std::string> ask(http::Client& client, const std::string& body,
+                             const weft::Until& until = {}) {
+  auto [reply, error] =
+      client.send({.method = "PUT", .url = "http://server/x", .body = body}, until);
+  if (error) return {.error = error};
+  return reply.read_all(until);
+}
+
+}  // namespace
+
+TEST_CASE("clients, a server and its pool work unchanged, and the same way each time") {
+  const weft::test::TestGuard guard("clients, a server and its pool work unchanged");
+  const sim::Report report = sim::check_determinism({.seeds = 30}, [](sim::World& world) {
+    world.network().latency(1ms, 20ms).loss(0.02);
+    world.host("server", &run_server);
+    world.run_for(1ms);
+    http::Client client({.max_per_host = 3});
+    weft::TaskGroup group;
+    for (int i = 0; i < 10; ++i) {
+      group.spawn([&client, i] {
+        for (int j = 0; j < 5; ++j) {
+          const std::string body = std::to_string(i) + "/" + std::to_string(j);
+          const auto answer = ask(client, body);
+          CHECK(!answer.error);
+          CHECK(answer.value == "got " + body);
+        }
+      });
+    }
+    group.wait();
+    CHECK(client.stats().connections <= 3);
+  });
+  CHECK(report.runs == 30);
+}
+
+TEST_CASE("requests that may be repeated survive crashes, partitions and stops of the server") {
+  const weft::test::TestGuard guard("requests that may be repeated survive");
+  const sim::Report report = sim::explore({.seeds = 100}, [](sim::World& world) {
+    world.network().latency(1ms, 20ms).loss(0.02);
+    world.host("server", &run_server);
+    world.disturb({.partitions = 2, .restarts = 2, .stops = 2, .within = 20s, .longest = 3s});
+    http::Client client({.connect = 2s});
+    int answers = 0;
+    for (int i = 0; i < 20; ++i) {
+      const auto answer = ask(client, std::to_string(i), 5s);
+      if (!answer.error) ++answers;
+      world.run_for(1s);
+    }
+    world.heal();
+    world.run_for(1min);
+    CHECK(ask(client, "the last", 30s).value == "got the last");
+    CHECK(answers > 0);
+  });
+  CHECK(report.simulated > 100min);
+}
+
+TEST_CASE("a connection that nobody uses is closed by the server's idle limit, in virtual time") {
+  const weft::test::TestGuard guard("a connection that nobody uses is closed");
+  sim::explore({.seeds = 10}, [](sim::World& world) {
+    world.host("server", [] {
+      http::Server server(
+          [](http::Request&, http::Response& response) { (void)response.send("x"); },
+          {.limits = {.idle = 24h}});
+      auto listener = net::TcpListener::listen(net::Address::any_v4(80));
+      (void)server.serve(listener.value);
+    });
+    world.run_for(1ms);
+    auto [stream, error] = net::dial("server:80");
+    REQUIRE(!error);
+    const auto before = weft::Clock::now();
+    CHECK(!stream.wait_readable());
+    std::array<std::byte, 1> one{};
+    CHECK(stream.read_some(one).error == weft::Errc::end_of_stream);
+    CHECK(weft::Clock::now() - before >= 24h);
+    CHECK(weft::Clock::now() - before <= 49h);
+  });
+}
+
+TEST_CASE("a client repeats a request whose kept connection the server has just closed") {
+  const weft::test::TestGuard guard("a client repeats a request");
+  std::uint64_t retried = 0;
+  sim::explore({.seeds = 200}, [&](sim::World& world) {
+    world.network().latency(500ms, 1s);
+    world.host("server", [] {
+      http::Server server(
+          [](http::Request&, http::Response& response) { (void)response.send("x"); },
+          {.limits = {.idle = 10s}});
+      auto listener = net::TcpListener::listen(net::Address::any_v4(80));
+      (void)server.serve(listener.value);
+    });
+    world.run_for(1s);
+    http::Client client({.idle = 1h});
+    CHECK(!client.get("http://server/").value.read_all().error);
+    // Between one and two idle times the server closes the connection: at about that moment.
+    world.run_for(10s + std::chrono::milliseconds(sim::random(10'000)));
+    CHECK(!client.get("http://server/").error);
+    retried += client.stats().retried;
+  });
+  CHECK(retried > 0);
+}
+
+TEST_CASE("dates of answers follow the virtual clock") {
+  const weft::test::TestGuard guard("dates of answers follow the virtual clock");
+  sim::explore({.seeds = 1}, [](sim::World& world) {
+    world.host("server", &run_server);
+    world.run_for(24h);
+    http::Client client;
+    const auto [reply, error] = client.get("http://server/");
+    REQUIRE(!error);
+    CHECK(reply.header("Date").value() == "Wed, 02 Jan 2030 00:00:00 GMT");
+  });
+}
+
+TEST_SUITE_END();

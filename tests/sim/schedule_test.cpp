@@ -1,0 +1,205 @@
+#include <chrono>
+#include <cstdlib>
+#include <set>
+#include <string>
+#include <vector>
+#include <weft/channel.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/select.hpp>
+#include <weft/sim.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sim/schedule");
+
+using namespace std::chrono_literals;
+namespace sim = weft::sim;
+
+namespace {
+
+// Two fibers add to a number without a lock: an update is lost if one comes between the other's
+// reading and writing.
+void add_without_lock() {
+  int number = 0;
+  const auto add = [&number] {
+    const int before = number;
+    sim::point();
+    number = before + 1;
+  };
+  auto one = weft::spawn(add);
+  auto other = weft::spawn(add);
+  one.join();
+  other.join();
+  sim::check(number == 2, "no update is lost");
+}
+
+void lock_in_two_orders() {
+  weft::Mutex left;
+  weft::Mutex right;
+  const auto use = [](weft::Mutex& first, weft::Mutex& second) {
+    first.lock();
+    second.lock();
+    second.unlock();
+    first.unlock();
+  };
+  auto one = weft::spawn([&] { use(left, right); });
+  auto other = weft::spawn([&] { use(right, left); });
+  one.join();
+  other.join();
+}
+
+sim::Failure failure_of(const std::function<void()>& body, const sim::Options& options) {
+  try {
+    (void)sim::explore(options, [&](sim::World&) { body(); });
+  } catch (const sim::Failure& failure) {
+    return failure;
+  }
+  return {0, "", ""};
+}
+
+const std::vector<sim::Strategy> kStrategies{sim::Strategy::random, sim::Strategy::priorities,
+                                             sim::Strategy::exhaustive};
+
+}  // namespace
+
+TEST_CASE("each strategy finds a lost update, and a deadlock of two locks") {
+  const weft::test::TestGuard guard("each strategy finds a lost update and a deadlock");
+  for (const sim::Strategy strategy : kStrategies) {
+    CAPTURE(static_cast<int>(strategy));
+    const sim::Options options{.seeds = 200, .strategy = strategy};
+    CHECK(failure_of(&add_without_lock, options)
+              .reason()
+              .starts_with("check failed: no update is lost"));
+    CHECK(failure_of(&lock_in_two_orders, options).reason().starts_with("deadlock: "));
+  }
+}
+
+TEST_CASE("without a preemption there is no lost update, and the exhaustive strategy says so") {
+  const weft::test::TestGuard guard("without a preemption there is no lost update");
+  const sim::Report report =
+      sim::explore({.strategy = sim::Strategy::exhaustive, .max_preemptions = 0},
+                   [](sim::World&) { add_without_lock(); });
+  CHECK(report.is_complete);
+  CHECK(report.runs > 1);
+}
+
+TEST_CASE("the exhaustive strategy runs each order of three fibers once") {
+  const weft::test::TestGuard guard("the exhaustive strategy runs each order once");
+  std::multiset<std::string> orders;
+  const sim::Report report =
+      sim::explore({.strategy = sim::Strategy::exhaustive}, [&](sim::World&) {
+        std::string order;
+        weft::WaitGroup ended;
+        ended.add(3);
+        for (const char name : {'a', 'b', 'c'}) {
+          weft::go([&order, &ended, name] {
+            order.push_back(name);
+            ended.done();
+          });
+        }
+        ended.wait();
+        orders.insert(order);
+      });
+  CHECK(report.is_complete);
+  CHECK(report.runs == orders.size());
+  CHECK(std::set(orders.begin(), orders.end()).size() == 6);
+}
+
+TEST_CASE("the exhaustive strategy stops at its limit and says that there are more") {
+  const weft::test::TestGuard guard("the exhaustive strategy stops at its limit");
+  const sim::Report report =
+      sim::explore({.strategy = sim::Strategy::exhaustive, .max_schedules = 3}, [](sim::World&) {
+        weft::WaitGroup ended;
+        ended.add(5);
+        for (int i = 0; i < 5; ++i) weft::go([&ended] { ended.done(); });
+        ended.wait();
+      });
+  CHECK(report.runs == 3);
+  CHECK(!report.is_complete);
+}
+
+TEST_CASE("a seed fails again, alone, and in the same way") {
+  const weft::test::TestGuard guard("a seed fails again, alone");
+  const sim::Failure first = failure_of(&add_without_lock, {.seeds = 200});
+  REQUIRE(first.seed() != 0);
+  CHECK(std::string(first.what()).find("WEFT_SIM_SEED=" + std::to_string(first.seed())) !=
+        std::string::npos);
+  const sim::Failure again =
+      failure_of(&add_without_lock, {.seeds = 1, .first_seed = first.seed()});
+  CHECK(std::string(again.what()) == first.what());
+  setenv("WEFT_SIM_SEED", std::to_string(first.seed()).c_str(), 1);
+  const sim::Failure by_environment = failure_of(&add_without_lock, {});
+  unsetenv("WEFT_SIM_SEED");
+  CHECK(std::string(by_environment.what()) == first.what());
+}
+
+TEST_CASE("a failure says which preemption it needs") {
+  const weft::test::TestGuard guard("a failure says which preemption it needs");
+  const sim::Failure found = failure_of(&add_without_lock, {.seeds = 200});
+  CHECK(found.reason().find("the last preemption that it needs is in turn") != std::string::npos);
+  const sim::Failure needs_none = failure_of([] { sim::fail("always"); }, {.seeds = 200});
+  CHECK(needs_none.reason().find("no fiber need be preempted") != std::string::npos);
+}
+
+TEST_CASE("different seeds choose different orders and cases of a select") {
+  const weft::test::TestGuard guard("different seeds choose different orders");
+  std::set<std::string> seen;
+  (void)sim::explore({.seeds = 100}, [&](sim::World&) {
+    weft::Channel<int> one(4);
+    weft::Channel<int> other(4);
+    std::string chosen;
+    for (int i = 0; i < 4; ++i) {
+      CHECK(one.send(i));
+      CHECK(other.send(i));
+    }
+    for (int i = 0; i < 4; ++i) {
+      weft::select(weft::on_receive(one, [&](std::optional<int>) { chosen += '1'; }),
+                   weft::on_receive(other, [&](std::optional<int>) { chosen += '2'; }));
+    }
+    seen.insert(chosen);
+  });
+  CHECK(seen.size() > 8);
+}
+
+TEST_CASE("check_determinism() passes what the seed decides, and names the first other decision") {
+  const weft::test::TestGuard guard("check_determinism()");
+  const auto race = [](std::size_t fibers) {
+    weft::WaitGroup ended;
+    ended.add(fibers);
+    for (std::size_t i = 0; i < fibers; ++i) {
+      weft::go([&ended, i] {
+        weft::this_fiber::sleep_for(std::chrono::milliseconds(sim::random(5) + i));
+        ended.done();
+      });
+    }
+    ended.wait();
+  };
+  CHECK(sim::check_determinism({.seeds = 20}, [&](sim::World&) { race(5); }).runs == 20);
+  std::size_t runs = 0;
+  std::string reason;
+  try {
+    (void)sim::check_determinism({}, [&](sim::World&) { race(3 + runs++ % 2); });
+  } catch (const sim::Failure& failure) {
+    reason = failure.reason();
+  }
+  CHECK(reason.starts_with("decision "));
+  CHECK(reason.find("differs between two runs of one seed") != std::string::npos);
+}
+
+TEST_CASE("a test framework's own failures fail the run") {
+  const weft::test::TestGuard guard("a test framework's own failures fail the run");
+  int failures = 0;
+  const sim::Options options{.seeds = 10, .has_failed = [&] { return failures > 0; }};
+  const sim::Failure found = failure_of(
+      [&] {
+        if (sim::random(4) == 0) ++failures;
+      },
+      options);
+  CHECK(found.seed() != 0);
+  CHECK(failures == 1);
+}
+
+TEST_SUITE_END();

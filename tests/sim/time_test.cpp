@@ -1,0 +1,207 @@
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+#include <weft/blocking.hpp>
+#include <weft/blocking_group.hpp>
+#include <weft/channel.hpp>
+#include <weft/clock.hpp>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+#include <weft/pool.hpp>
+#include <weft/select.hpp>
+#include <weft/sim.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/timer.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sim/time");
+
+using namespace std::chrono_literals;
+namespace sim = weft::sim;
+
+namespace {
+
+// The reason for which a run fails; empty if it does not.
+std::string reason_of(const std::function<void()>& body, const sim::Options& options = {}) {
+  try {
+    sim::run(body, options);
+  } catch (const sim::Failure& failure) {
+    return failure.reason();
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("a sleep of a day takes a virtual day") {
+  const weft::test::TestGuard guard("a sleep of a day takes a virtual day");
+  std::chrono::nanoseconds slept{0};
+  const auto began = std::chrono::steady_clock::now();
+  sim::run([&] {
+    const auto before = weft::Clock::now();
+    weft::this_fiber::sleep_for(24h);
+    slept = weft::Clock::now() - before;
+  });
+  CHECK(slept >= 24h);
+  CHECK(slept < 24h + 1ms);
+  CHECK(std::chrono::steady_clock::now() - began < 1h);
+}
+
+TEST_CASE("deadlines, tickers and timed waits are virtual") {
+  const weft::test::TestGuard guard("deadlines, tickers and timed waits are virtual");
+  sim::run([] {
+    weft::Channel<int> channel;
+    std::optional<int> value;
+    const auto before = weft::Clock::now();
+    CHECK(channel.receive_until(value, 1h) == weft::ChannelStatus::timed_out);
+    CHECK(weft::Clock::now() - before >= 1h);
+    CHECK(weft::Deadline::at(weft::Clock::now() + 1h) > weft::Deadline::after(59min));
+    CHECK(!weft::Deadline::at(std::chrono::steady_clock::now() + 1h).passed());
+    weft::Ticker ticker(10min);
+    for (int i = 0; i < 6; ++i) ticker.wait();
+    CHECK(weft::Clock::now() - before >= 2h);
+    CHECK(weft::Clock::now() - before < 2h + 1s);
+  });
+}
+
+TEST_CASE("a plain thread keeps the real clock while a simulation runs") {
+  const weft::test::TestGuard guard("a plain thread keeps the real clock");
+  sim::run([] {
+    weft::this_fiber::sleep_for(1000h);
+    std::int64_t outside = 0;
+    bool is_simulated = true;
+    std::thread([&] {
+      outside = weft::Deadline::now_nanoseconds();
+      is_simulated = sim::is_simulated();
+    }).join();
+    CHECK(!is_simulated);
+    CHECK(sim::is_simulated());
+    const auto real = std::chrono::steady_clock::now().time_since_epoch();
+    CHECK(std::chrono::nanoseconds(outside) <= real);
+    CHECK(std::chrono::nanoseconds(outside) > real - 1h);
+  });
+  CHECK(!sim::is_simulated());
+}
+
+TEST_CASE("settle() returns when all others wait for time or for the caller") {
+  const weft::test::TestGuard guard("settle() returns when all others wait");
+  sim::explore({.seeds = 50}, [](sim::World&) {
+    weft::Channel<int> requests;
+    int done = 0;
+    auto worker = weft::spawn([&] {
+      std::optional<int> request;
+      while (requests.receive_until(request, {}) == weft::ChannelStatus::ok) {
+        for (int i = 0; i < *request; ++i) weft::this_fiber::yield();
+        done += *request;
+      }
+    });
+    const auto before = weft::Clock::now();
+    CHECK(requests.send(5));
+    sim::settle();
+    CHECK(done == 5);
+    CHECK(requests.send(7));
+    sim::settle();
+    CHECK(done == 12);
+    CHECK(weft::Clock::now() - before < 1ms);
+    requests.close();
+    worker.join();
+  });
+}
+
+TEST_CASE("a deadlock is found, with the calls of all fibers") {
+  const weft::test::TestGuard guard("a deadlock is found");
+  const std::string reason = reason_of([] {
+    weft::Channel<int> nobody_sends;
+    auto waits = weft::spawn([&] { (void)nobody_sends.receive(); });
+    waits.join();
+  });
+  CHECK(reason.starts_with("deadlock: "));
+  CHECK(reason.find("channel receive") != std::string::npos);
+  CHECK(reason.find("join") != std::string::npos);
+}
+
+TEST_CASE("a fiber that is left at the end of the body is a leak") {
+  const weft::test::TestGuard guard("a fiber that is left at the end of the body is a leak");
+  CHECK(reason_of([] {
+          weft::go([] { weft::this_fiber::sleep_for(1h); });
+        }).starts_with("1 fibers that the body has spawned are left"));
+  CHECK(reason_of([] { weft::go([] { weft::this_fiber::sleep_for(1s); }); }).empty());
+}
+
+TEST_CASE("exceptions of the body and of detached fibers fail the run") {
+  const weft::test::TestGuard guard("exceptions fail the run");
+  CHECK(reason_of([] {
+          throw std::runtime_error("of the body");
+        }).starts_with("the body threw: of the body"));
+  CHECK(reason_of([] {
+          weft::go([] { throw std::runtime_error("of a fiber"); });
+          weft::this_fiber::sleep_for(1s);
+        }).starts_with("an exception left a fiber of 'world': of a fiber"));
+}
+
+TEST_CASE("a body that never ends meets the limits of turns and of time") {
+  const weft::test::TestGuard guard("a body that never ends meets the limits");
+  const sim::Options options{.time_limit = 1h, .max_turns = 10'000, .shrinks = false};
+  CHECK(reason_of(
+            [] {
+              auto other = weft::spawn([] {
+                for (;;) weft::this_fiber::yield();
+              });
+              for (;;) weft::this_fiber::yield();
+            },
+            options)
+            .find("Options::max_turns") != std::string::npos);
+  CHECK(reason_of(
+            [] {
+              for (;;) weft::this_fiber::sleep_for(1min);
+            },
+            options)
+            .find("Options::time_limit") != std::string::npos);
+}
+
+TEST_CASE("a loop that waits for time by yielding makes progress") {
+  const weft::test::TestGuard guard("a loop that waits for time makes progress");
+  sim::run([] {
+    const weft::Deadline limit = weft::Deadline::after(10ms);
+    auto other = weft::spawn([] { weft::this_fiber::sleep_for(1ms); });
+    while (!limit.passed()) weft::this_fiber::yield();
+    other.join();
+  });
+}
+
+TEST_CASE("blocking calls run in place") {
+  const weft::test::TestGuard guard("blocking calls run in place");
+  sim::run([] {
+    const auto here = std::this_thread::get_id();
+    CHECK(weft::blocking([] { return std::this_thread::get_id(); }) == here);
+    weft::BlockingGroup group({.name = "test"});
+    const auto [there, error] = group.run([] { return std::this_thread::get_id(); });
+    CHECK(!error);
+    CHECK(there == here);
+  });
+}
+
+TEST_CASE("idle workers of a pool retire after an idle time of a day") {
+  const weft::test::TestGuard guard("idle workers of a pool retire after a day");
+  sim::explore({.seeds = 10}, [](sim::World& world) {
+    weft::FiberPool pool({.capacity = 4, .idle_timeout = 24h});
+    for (int i = 0; i < 4; ++i) {
+      CHECK(pool.submit([] { weft::this_fiber::sleep_for(1s); }));
+    }
+    world.run_for(23h);
+    CHECK(pool.stats().live == 4);
+    world.run_for(26h);
+    CHECK(pool.stats().live == 0);
+  });
+}
+
+TEST_CASE("a simulation inside of a simulation is refused") {
+  const weft::test::TestGuard guard("a simulation inside of a simulation is refused");
+  sim::run([] { CHECK_THROWS_AS(sim::run([] {}), std::logic_error); });
+  CHECK_THROWS_AS(sim::settle(), std::logic_error);
+}
+
+TEST_SUITE_END();
