@@ -17,8 +17,7 @@ namespace {
 
 // The streams of a seed; that of the schedule is 1.
 constexpr std::uint64_t kRandomStream = 2;
-constexpr std::uint64_t kUserStream = 3;
-constexpr std::uint64_t kDisturbanceStream = 4;
+constexpr std::uint64_t kDisturbanceStream = 3;
 
 // Of the world that runs; one at a time. Written before its worker starts, and after its end.
 constinit Core* running_core = nullptr;
@@ -41,7 +40,6 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
       plan_(plan),
       schedule_(schedule),
       random_(seed, kRandomStream),
-      user_(seed, kUserStream),
       disturbance_(seed, kDisturbanceStream),
       story_(options.story_rows),
       wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)) {

@@ -41,6 +41,7 @@ struct Decision {
 enum class HostState : std::uint8_t { down, up, stopped };
 
 struct Host {
+  Chance chance;  // What its fibers draw.
   std::string name;
   std::function<void()> main;
   HostState state = HostState::down;
@@ -105,7 +106,8 @@ class Core final : public detail::Simulation {
   [[noreturn]] void leave_for_ever() noexcept;
   void settle();
   void disturb(World& world, const Disturbance& wanted);
-  [[nodiscard]] Chance& user_chance() noexcept { return user_; }
+  // Of the caller's host, so that what one host draws changes nothing at another.
+  [[nodiscard]] Chance& user_chance() noexcept { return hosts_[current_host_]->chance; }
   [[nodiscard]] Wires& wires() noexcept { return *wires_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
@@ -139,7 +141,6 @@ class Core final : public detail::Simulation {
   const Plan& plan_;
   Schedule& schedule_;
   Chance random_;
-  Chance user_;
   Chance disturbance_;
   Story story_;
   std::vector<std::unique_ptr<Host>> hosts_;

@@ -67,7 +67,8 @@ CallResult Wires::send_datagram(Socket& socket, const msghdr& message) {
   if (is_unix && there == nullptr) return {0, ECONNREFUSED};
   if (is_unix && there->datagrams.size() >= kMostWaiting) return {0, EAGAIN};
   if (is_lost(socket.host, to.host)) return {size, 0};
-  const bool comes_twice = socket.host != to.host && chance_.is_true(weather_.duplication);
+  const bool comes_twice =
+      socket.host != to.host && chance(socket.host, to.host).is_true(weather_.duplication);
   // By value: the socket may be closed by then.
   Socket like;
   like.family = socket.family;

@@ -1,4 +1,5 @@
 // Runs of many seeds, and what becomes of one that fails.
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -41,7 +42,12 @@ Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, S
   return outcome_of(core);
 }
 
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+// The first line, without numbers: two runs that fail by it fail in the same way.
+std::string kind_of(const std::string& reason) {
+  std::string kind = reason.substr(0, reason.find('\n'));
+  std::erase_if(kind, [](char letter) { return letter >= '0' && letter <= '9'; });
+  return kind;
+}
 
 // Leaves out of a failing run what it does not need to fail in the same way.
 class Shrinker {
@@ -58,21 +64,30 @@ class Shrinker {
       plan.is_silent = true;
       text.append(attempt(plan) ? "nothing need be lost; " : "something must be lost; ");
     }
-    std::uint64_t needed = faults;
-    for (std::uint64_t i = faults; i-- > 0;) {
-      Plan plan = plan_;
-      plan.left_out.resize(faults);
-      plan.left_out[i] = true;
-      if (attempt(plan)) --needed;
-    }
     if (faults > 0) {
-      text.append(std::to_string(needed)).append(" of ").append(std::to_string(faults));
-      text.append(" faults are needed; ");
+      text.append(std::to_string(leave_faults_out(faults))).append(" of ");
+      text.append(std::to_string(faults)).append(" faults are needed; ");
     }
     return text.append(shrink_preemptions());
   }
 
  private:
+  // Large parts first, then smaller ones, until no single one can be left out. How many are left.
+  std::uint64_t leave_faults_out(std::uint64_t faults) {
+    plan_.left_out.resize(faults);
+    bool has_changed = true;
+    for (std::uint64_t size = faults; size > 0; size = has_changed && size == 1 ? 1 : size / 2) {
+      has_changed = false;
+      for (std::uint64_t begin = 0; begin < faults; begin += size) {
+        Plan plan = plan_;
+        for (std::uint64_t i = begin; i < std::min(begin + size, faults); ++i) {
+          plan.left_out[i] = true;
+        }
+        if (plan.left_out != plan_.left_out && attempt(plan)) has_changed = true;
+      }
+    }
+    return static_cast<std::uint64_t>(std::ranges::count(plan_.left_out, false));
+  }
   std::string shrink_preemptions() {
     const std::uint64_t turns = outcome_.turns;
     Plan plan = plan_;
@@ -91,7 +106,7 @@ class Shrinker {
   bool attempt(const Plan& plan) {
     const auto schedule = make_schedule(options_);
     Outcome outcome = run_once(options_, seed_, plan, *schedule, body_);
-    if (!outcome.failure || first_line(*outcome.failure) != first_line(*outcome_.failure)) {
+    if (!outcome.failure || kind_of(*outcome.failure) != kind_of(*outcome_.failure)) {
       return false;
     }
     plan_ = plan;

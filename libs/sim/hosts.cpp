@@ -10,13 +10,20 @@
 
 namespace weft::sim {
 
+namespace {
+
+// Of the streams of a seed, those of its hosts begin here; the others are in core.cpp.
+constexpr std::uint64_t kFirstHostStream = 1000;
+
+}  // namespace
+
 void Core::add_host(std::string_view name, std::function<void()> main) {
   const auto number = static_cast<std::uint32_t>(hosts_.size());
   if (name.empty() || !numbers_.try_emplace(std::string(name), number).second) {
     throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
                                 "' already, or the name is empty");
   }
-  auto host = std::make_unique<Host>();
+  auto host = std::make_unique<Host>(Host{.chance{seed_, kFirstHostStream + number}});
   host->name = name;
   host->main = std::move(main);
   host->state = number == 0 ? HostState::up : HostState::down;
@@ -98,8 +105,10 @@ struct Fault {
   std::chrono::nanoseconds lasts;
 };
 
-void bring_about(World& world, const Fault& fault) {
+// A fault that is left out takes the same time, so that all else remains as it was.
+void bring_about(World& world, const Fault& fault, bool is_left_out) {
   this_fiber::sleep_for(fault.at);
+  if (is_left_out) return this_fiber::sleep_for(fault.lasts);
   switch (fault.kind) {
     case Fault::Kind::partition:
       world.partition(fault.one, fault.other);
@@ -131,12 +140,10 @@ void Core::disturb(World& world, const Disturbance& wanted) {
       const auto at = disturbance_.between(0, wanted.within.count());
       const auto lasts = disturbance_.between(wanted.shortest.count(), wanted.longest.count());
       const std::uint64_t number = faults_++;
-      if (number < plan_.left_out.size() && plan_.left_out[number]) continue;
-      spawn_helper(
-          [&world, fault = Fault{kind, hosts_[one]->name, hosts_[other]->name,
-                                 std::chrono::nanoseconds(at), std::chrono::nanoseconds(lasts)}] {
-            bring_about(world, fault);
-          });
+      const bool is_left_out = number < plan_.left_out.size() && plan_.left_out[number];
+      const Fault fault{kind, hosts_[one]->name, hosts_[other]->name, std::chrono::nanoseconds(at),
+                        std::chrono::nanoseconds(lasts)};
+      spawn_helper([&world, fault, is_left_out] { bring_about(world, fault, is_left_out); });
     }
   };
   add_some(Fault::Kind::partition, wanted.partitions);

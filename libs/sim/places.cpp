@@ -139,7 +139,7 @@ Socket* Wires::bound_at(const Socket& like, const Place& place) {
   const auto found = places_.find(key_of(like, place));
   if (found == places_.end()) return nullptr;
   const auto& there = found->second;
-  return there.size() == 1 ? there[0] : there[chance_.below(there.size())];
+  return there.size() == 1 ? there[0] : there[chance(like.host, place.host).below(there.size())];
 }
 
 std::vector<std::uint32_t> Wires::look_up(const std::string& host) {

@@ -269,12 +269,13 @@ CallResult Wires::send_bytes(Socket& socket, const msghdr& message) {
     socket.wants_room = true;
     return {0, EAGAIN};
   }
+  Chance& chance = this->chance(socket.host, socket.peer.host);
   // Writes are short now and then, and what is written arrives in parts.
-  if (bytes.size() > 1 && chance_.below(16) == 0) bytes.resize(1 + chance_.below(bytes.size() - 1));
+  if (bytes.size() > 1 && chance.below(16) == 0) bytes.resize(1 + chance.below(bytes.size() - 1));
   const std::size_t total = bytes.size();
   for (std::size_t begin = 0; begin < total;) {
     std::size_t size = std::min(kSegment, total - begin);
-    if (size > 1 && chance_.below(8) == 0) size = 1 + chance_.below(size - 1);
+    if (size > 1 && chance.below(8) == 0) size = 1 + chance.below(size - 1);
     transmit(socket.connection, 1 - socket.end, Segment::Kind::data, bytes.substr(begin, size));
     begin += size;
   }

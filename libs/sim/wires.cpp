@@ -11,7 +11,8 @@ namespace weft::sim {
 
 namespace {
 
-constexpr std::uint64_t kNetworkStream = 5;
+// The first of the streams of a seed that are for the network; the others are less.
+constexpr std::uint64_t kNetworkStream = std::uint64_t{1} << 32;
 // Nanoseconds; what the way through the system takes on one host.
 constexpr std::int64_t kLoopback = 10'000;
 
@@ -19,7 +20,7 @@ constexpr std::int64_t kLoopback = 10'000;
 
 Wires::Wires(Core& core, std::uint64_t seed, bool is_silent)
     : core_(core),
-      chance_(seed, kNetworkStream),
+      seed_(seed),
       is_silent_(is_silent),
       events_(std::make_unique<Events>(core, *this)) {}
 
@@ -52,14 +53,19 @@ Deadline Wires::next() const noexcept {
 
 // --- Between hosts ---
 
+Chance& Wires::chance(std::uint32_t from, std::uint32_t to) {
+  const std::uint64_t way = (std::uint64_t{from} << 16) + to;
+  return chances_.try_emplace({from, to}, seed_, kNetworkStream + way).first->second;
+}
+
 std::int64_t Wires::latency(std::uint32_t from, std::uint32_t to) {
   if (from == to) return kLoopback;
-  return chance_.between(weather_.least_latency, weather_.most_latency);
+  return chance(from, to).between(weather_.least_latency, weather_.most_latency);
 }
 
 bool Wires::is_lost(std::uint32_t from, std::uint32_t to) {
   if (from == to || weather_.loss <= 0) return false;
-  const bool lost = chance_.is_true(weather_.loss) && !is_silent_;
+  const bool lost = chance(from, to).is_true(weather_.loss) && !is_silent_;
   has_lost_any_ = has_lost_any_ || lost;
   return lost;
 }

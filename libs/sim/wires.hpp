@@ -189,6 +189,7 @@ class Wires final : public io::Kernel {
   [[nodiscard]] static std::uint32_t readiness(Socket& socket) noexcept;
   [[nodiscard]] std::int64_t latency(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool is_lost(std::uint32_t from, std::uint32_t to);
+  [[nodiscard]] Chance& chance(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool reaches(std::uint32_t from, std::uint32_t to) const;
   void note(std::uint32_t host, std::string text);
 
@@ -221,7 +222,9 @@ class Wires final : public io::Kernel {
   void datagram_arrives(const Socket& like, const Place& to, Datagram datagram);
 
   Core& core_;
-  Chance chance_;
+  const std::uint64_t seed_;
+  // Of each way, so that what is sent on one changes nothing on another.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Chance> chances_;
   const bool is_silent_;
   bool has_lost_any_ = false;
   Weather weather_;

@@ -144,6 +144,33 @@ TEST_CASE("a failure says which preemption it needs") {
   CHECK(needs_none.reason().find("no fiber need be preempted") != std::string::npos);
 }
 
+TEST_CASE("a failure is shortened to the faults that it needs, and shows them in its story") {
+  const weft::test::TestGuard guard("a failure is shortened to the faults that it needs");
+  std::string reason;
+  std::string story;
+  try {
+    (void)sim::explore({.seeds = 100}, [](sim::World& world) {
+      int starts = 0;
+      world.host("alpha", [] {});
+      world.host("beta", [&] { ++starts; });
+      world.disturb({.partitions = 10, .restarts = 10, .stops = 10});
+      world.run_for(2min);
+      sim::check(starts < 4, "beta starts three times at most");
+    });
+  } catch (const sim::Failure& failure) {
+    reason = failure.reason();
+    story = failure.story();
+  }
+  CHECK(reason.starts_with("check failed: beta starts three times at most"));
+  CHECK(reason.find("Shortened: 3 of ") != std::string::npos);
+  CHECK(story.find("alpha") != std::string::npos);
+  std::size_t crashes = 0;
+  for (std::size_t at = 0; (at = story.find("crashes", at)) != std::string::npos; ++at) ++crashes;
+  CHECK(crashes == 3);
+  CHECK(story.find("reaches") == std::string::npos);
+  CHECK(story.find("is stopped") == std::string::npos);
+}
+
 TEST_CASE("different seeds choose different orders and cases of a select") {
   const weft::test::TestGuard guard("different seeds choose different orders");
   std::set<std::string> seen;
