@@ -6,6 +6,7 @@
 #include <weft/blocking.hpp>
 #include <weft/blocking_group.hpp>
 #include <weft/channel.hpp>
+#include <weft/clock.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>
 #include <weft/coroutine.hpp>
