@@ -9,6 +9,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "libs/sim/events.hpp"
+#include "libs/sim/leaks.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -131,7 +132,10 @@ void Core::spawned(fibers::Fiber& fiber) noexcept {
 }
 
 void Core::ready(fibers::Fiber& fiber) noexcept {
-  if (phase_ == Phase::before) phase_ = Phase::running;
+  if (phase_ == Phase::before) {
+    phase_ = Phase::running;
+    ignore_leaks_of_this_thread();
+  }
   auto found = actors_.find(&fiber);
   if (found == actors_.end()) {
     spawned(fiber);
