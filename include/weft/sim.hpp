@@ -12,7 +12,8 @@
 //
 // The code that is simulated is the program's own: fibers, timers, pools, weft::net, weft::http.
 // A failure names its seed, and WEFT_SIM_SEED=<seed> in the environment makes every explore() run
-// that seed alone. docs/simulation.md is the guide, and says what is simulated.
+// that seed alone; WEFT_SIM_TRACE=<file> has the story of a failure written there for Perfetto.
+// docs/simulation.md is the guide, and says what is simulated.
 #pragma once
 
 #include <chrono>
@@ -164,6 +165,9 @@ class World {
   void heal();
   // Ends those between the two.
   void heal(std::string_view one, std::string_view other);
+  // The most sockets that the host may have at once: one more is too_many_files_open. Those that it
+  // has stay open.
+  void limit_sockets(std::string_view name, std::size_t most);
   // Latency, loss and the like.
   [[nodiscard]] Network& network() noexcept { return network_; }
 

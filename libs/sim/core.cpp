@@ -64,17 +64,34 @@ void Core::run(const std::function<void(World&)>& body) {
   wires_->install();
   stage_ = std::make_unique<detail::Stage>(*this, wires_->events(), options_.stack_size);
   stage_->spawn(detail::Task([this, &body] { run_body(body); }));
-  over_.acquire();
+  wait_for_end();
   stage_.reset();
   wires_->uninstall();
   running_core = nullptr;
 }
 
-std::string Core::story() const {
+// A fiber that computes for ever keeps a world from its end, which nothing else would tell.
+void Core::wait_for_end() {
+  constexpr std::chrono::seconds kPatience{10};
+  for (std::uint64_t before = 0; !over_.try_acquire_for(kPatience);) {
+    const std::uint64_t now = turns();
+    if (now == before) {
+      const std::string text = "weft::sim: in the run of WEFT_SIM_SEED=" + std::to_string(seed_) +
+                               " one fiber has run for 10 real seconds: it never waits\n";
+      (void)std::fwrite(text.data(), 1, text.size(), stderr);
+    }
+    before = now;
+  }
+}
+
+std::vector<std::string> Core::host_names() const {
   std::vector<std::string> names;
   for (const auto& host : hosts_) names.push_back(host->name);
-  return story_.table(names);
+  return names;
 }
+
+std::string Core::story() const { return story_.table(host_names()); }
+std::string Core::trace() const { return story_.trace(host_names()); }
 
 bool Core::has_lost_any() const noexcept { return wires_->has_lost_any(); }
 
@@ -155,7 +172,9 @@ void Core::ready(fibers::Fiber& fiber) noexcept {
 
 fibers::Fiber* Core::take(bool& ends_turn) noexcept {
   if (ready_.empty() || phase_ != Phase::running) return nullptr;
-  if (++turns_ > options_.max_turns) {
+  const std::uint64_t turns = turns_.load(detail::relaxed) + 1;
+  turns_.store(turns, detail::relaxed);
+  if (turns > options_.max_turns) {
     fail("fibers have had Options::max_turns turns, and the body has not returned\n" +
          stage_->describe());
     return nullptr;

@@ -67,9 +67,10 @@ class Core final : public detail::Simulation {
   // Runs `body` to its end. Throws std::system_error.
   void run(const std::function<void(World&)>& body);
   [[nodiscard]] const std::optional<std::string>& failure() const noexcept { return failure_; }
-  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_; }
+  [[nodiscard]] std::uint64_t turns() const noexcept { return turns_.load(detail::relaxed); }
   [[nodiscard]] std::int64_t elapsed() const noexcept { return now_ - kBeginning; }
   [[nodiscard]] std::string story() const;
+  [[nodiscard]] std::string trace() const;
   // Faults that there were, or would have been.
   [[nodiscard]] std::uint64_t faults() const noexcept { return faults_; }
   [[nodiscard]] bool has_lost_any() const noexcept;
@@ -131,6 +132,8 @@ class Core final : public detail::Simulation {
   [[nodiscard]] bool is_dead(const Actor& actor) const noexcept {
     return actor.life != hosts_[actor.host]->life;
   }
+  [[nodiscard]] std::vector<std::string> host_names() const;
+  void wait_for_end();
   void run_body(const std::function<void(World&)>& body);
   void wait_for_leftovers();
   void decide(Decision decision) noexcept;
@@ -155,7 +158,8 @@ class Core final : public detail::Simulation {
   std::optional<std::uint32_t> spawn_host_;  // Of a fiber that is spawned for another host.
   bool spawns_helper_ = false;
   std::uint64_t spawns_ = 0;
-  std::uint64_t turns_ = 0;
+  // Relaxed: the thread that waits for the end only looks whether it grows.
+  detail::Atomic<std::uint64_t> turns_{0};
   std::uint64_t faults_ = 0;
   detail::Waker settler_{};
   enum class Phase : std::uint8_t { before, running, over };

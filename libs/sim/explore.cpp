@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +20,7 @@ namespace {
 struct Outcome {
   std::optional<std::string> failure;
   std::string story;
+  std::string trace;
   std::uint64_t turns = 0;
   std::int64_t elapsed = 0;
   std::uint64_t faults = 0;
@@ -31,8 +33,9 @@ using Body = std::function<void(World&)>;
 std::mutex world_mutex;
 
 Outcome outcome_of(const Core& core) {
-  return {core.failure(), core.story(),  core.turns(),
-          core.elapsed(), core.faults(), core.has_lost_any()};
+  return {core.failure(),     core.story(),   core.failure() ? core.trace() : "",
+          core.turns(),       core.elapsed(), core.faults(),
+          core.has_lost_any()};
 }
 
 Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule,
@@ -159,6 +162,14 @@ void add_to(Report& report, const Outcome& outcome) {
   report.simulated += std::chrono::nanoseconds(outcome.elapsed);
 }
 
+void write_trace(const char* file, const std::string& trace) {
+  std::ofstream out(file);
+  if (!(out << trace).flush()) {
+    throw std::runtime_error("the environment's WEFT_SIM_TRACE = " + std::string(file) +
+                             " cannot be written");
+  }
+}
+
 // Throws if the run has failed.
 void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome outcome) {
   if (!outcome.failure && options.has_failed && options.has_failed()) {
@@ -169,6 +180,7 @@ void judge(const Options& options, std::uint64_t seed, const Body& body, Outcome
   if (options.shrinks && options.strategy != Strategy::exhaustive) {
     note = "\nShortened: " + Shrinker(options, seed, body, outcome).shrink() + ".";
   }
+  if (const char* file = std::getenv("WEFT_SIM_TRACE")) write_trace(file, outcome.trace);
   throw Failure(seed, *outcome.failure + note, outcome.story);
 }
 

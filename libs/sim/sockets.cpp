@@ -16,6 +16,7 @@ using io::CallResult;
 
 CallResult Wires::open_socket(int family, int type) noexcept {
   if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return {0, EAFNOSUPPORT};
+  if (is_full(core_.current_host())) return {0, EMFILE};
   return {make_socket(core_.current_host(), family, type & (SOCK_STREAM | SOCK_DGRAM)).descriptor,
           0};
 }
@@ -60,6 +61,7 @@ CallResult Wires::accept(int descriptor) noexcept {
   if (socket == nullptr) return {0, EBADF};
   if (socket->state != Socket::State::listening) return {0, EINVAL};
   if (socket->waiting.empty()) return {0, EAGAIN};
+  if (is_full(socket->host)) return {0, EMFILE};
   const int accepted = socket->waiting.front();
   socket->waiting.pop_front();
   return {accepted, 0};

@@ -23,6 +23,15 @@ void end_line(std::string& text) {
   text.append("\n");
 }
 
+void append_quoted(std::string& json, std::string_view text) {
+  json.append("\"");
+  for (const char letter : text) {
+    if (letter == '"' || letter == '\\') json.push_back('\\');
+    json.push_back(static_cast<unsigned char>(letter) < 0x20 ? ' ' : letter);
+  }
+  json.append("\"");
+}
+
 }  // namespace
 
 std::string seconds_text(std::int64_t nanoseconds) {
@@ -70,6 +79,25 @@ std::string Story::table(std::span<const std::string> hosts) const {
     }
   }
   return text;
+}
+
+std::string Story::trace(std::span<const std::string> hosts) const {
+  std::string json("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n");
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    json.append(R"({"ph":"M","name":"process_name","pid":)").append(std::to_string(i));
+    json.append(R"(,"args":{"name":)");
+    append_quoted(json, hosts[i]);
+    json.append("}},\n");
+  }
+  for (const Row& row : rows_) {
+    json.append(R"({"ph":"i","s":"p","tid":0,"pid":)").append(std::to_string(row.host));
+    json.append(R"(,"ts":)").append(std::to_string(row.time / 1000)).append(R"(,"name":)");
+    append_quoted(json, row.text);
+    json.append("},\n");
+  }
+  // The format has no place for a last comma.
+  json.erase(json.size() - 2, 1);
+  return json.append("]}\n");
 }
 
 }  // namespace weft::sim

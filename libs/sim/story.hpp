@@ -20,6 +20,8 @@ class Story {
   void add(std::int64_t now, std::uint32_t host, std::string text);
   // `hosts` are the names, by number.
   [[nodiscard]] std::string table(std::span<const std::string> hosts) const;
+  // The same in the Trace Event Format, which Perfetto and Chrome show.
+  [[nodiscard]] std::string trace(std::span<const std::string> hosts) const;
 
  private:
   struct Row {

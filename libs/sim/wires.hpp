@@ -132,6 +132,7 @@ class Wires final : public io::Kernel {
   void heal(std::uint32_t from, std::uint32_t to);
   void end_host(std::uint32_t host, bool has_power);
   void power_on(std::uint32_t host) { dark_.erase(host); }
+  void limit(std::uint32_t host, std::size_t most) { limits_[host] = most; }
   [[nodiscard]] bool has_lost_any() const noexcept { return has_lost_any_; }
 
   // --- By the event source ---
@@ -186,6 +187,8 @@ class Wires final : public io::Kernel {
   [[nodiscard]] Socket* find(int descriptor) noexcept;
   Socket& make_socket(std::uint32_t host, int family, int type);
   void edge(Socket& socket, std::uint32_t events);
+  // Whether the host may not have one more.
+  [[nodiscard]] bool is_full(std::uint32_t host) const;
   [[nodiscard]] static std::uint32_t readiness(Socket& socket) noexcept;
   [[nodiscard]] std::int64_t latency(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool is_lost(std::uint32_t from, std::uint32_t to);
@@ -231,6 +234,7 @@ class Wires final : public io::Kernel {
   std::map<std::pair<std::uint32_t, std::uint32_t>, unsigned> cuts_;
   std::set<std::uint32_t> dark_;  // Hosts without power.
   std::map<std::uint32_t, std::int64_t> busy_until_;
+  std::map<std::uint32_t, std::size_t> limits_;  // Of sockets, for hosts that have a limit.
   std::map<std::uint32_t, std::uint16_t> next_port_;
   int next_descriptor_ = kFirstDescriptor;
   std::map<int, std::unique_ptr<Socket>> sockets_;

@@ -79,6 +79,10 @@ void World::heal(std::string_view one, std::string_view other) {
   core_.note(first, "reaches " + std::string(other) + " again");
 }
 
+void World::limit_sockets(std::string_view name, std::size_t most) {
+  core_.wires().limit(core_.find_host(name), most);
+}
+
 void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }
 
 void World::after(std::chrono::nanoseconds delay, std::function<void()> action) {

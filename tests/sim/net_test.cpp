@@ -155,6 +155,26 @@ TEST_CASE("a full backlog lets a connection wait until another one is accepted")
   });
 }
 
+TEST_CASE("a host without descriptors accepts again when one has been closed") {
+  const weft::test::TestGuard guard("a host without descriptors accepts again");
+  sim::explore({.seeds = 5}, [](sim::World& world) {
+    world.host("server", [] { run_echo(7); });
+    world.run_for(1ms);
+    world.limit_sockets("server", 2);
+    std::array<std::byte, 1> one{};
+    auto first = net::dial("server:7").value;
+    CHECK(!first.write_all(one).error);
+    CHECK(!first.read_exactly(one).error);
+    auto second = net::dial("server:7").value;
+    CHECK(!second.write_all(one).error);
+    CHECK(second.read_exactly(one, 1min).error == weft::Errc::timed_out);
+    first.close();
+    CHECK(!second.read_exactly(one, 1min).error);
+    world.limit_sockets("world", 1);
+    CHECK(net::dial("server:7").error == std::errc::too_many_files_open);
+  });
+}
+
 TEST_CASE("a partition holds a stream up, and heals; one that lasts breaks it") {
   const weft::test::TestGuard guard("a partition holds a stream up");
   sim::explore({.seeds = 5}, [](sim::World& world) {

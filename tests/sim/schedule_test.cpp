@@ -1,5 +1,10 @@
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -169,6 +174,24 @@ TEST_CASE("a failure is shortened to the faults that it needs, and shows them in
   CHECK(crashes == 3);
   CHECK(story.find("reaches") == std::string::npos);
   CHECK(story.find("is stopped") == std::string::npos);
+}
+
+TEST_CASE("the story of a failure is written as a trace") {
+  const weft::test::TestGuard guard("the story of a failure is written as a trace");
+  const std::string file = "/tmp/weft_sim_trace_" + std::to_string(getpid()) + ".json";
+  setenv("WEFT_SIM_TRACE", file.c_str(), 1);
+  CHECK_THROWS_AS(sim::run([] {
+                    sim::note("a \"row\"");
+                    sim::fail("always");
+                  }),
+                  sim::Failure);
+  unsetenv("WEFT_SIM_TRACE");
+  std::ifstream in(file);
+  const std::string text((std::istreambuf_iterator<char>(in)), {});
+  CHECK(text.starts_with("{\"displayTimeUnit\""));
+  CHECK(text.find("\"name\":\"a \\\"row\\\"\"") != std::string::npos);
+  CHECK(text.ends_with("}\n]}\n"));
+  std::remove(file.c_str());
 }
 
 TEST_CASE("different seeds choose different orders and cases of a select") {
