@@ -1,0 +1,34 @@
+// Misuse inside of a simulation ends the process, and says by which seed.
+#include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
+#include <weft/sim.hpp>
+
+#include "tests/support/death_test.hpp"
+
+TEST_SUITE_BEGIN("sim/misuse");
+
+namespace sim = weft::sim;
+
+DEATH_TEST_CASE("a Runtime inside of a simulation ends the process",
+                "a Runtime was made inside a simulation") {
+  sim::run([] { const weft::Runtime runtime; });
+}
+
+DEATH_TEST_CASE("misuse inside of a simulation tells the seed", "WEFT_SIM_SEED=7") {
+  sim::run(
+      [] {
+        weft::Mutex mutex;
+        mutex.unlock();
+      },
+      {.first_seed = 7});
+}
+
+DEATH_TEST_CASE("misuse inside of a simulation shows what happened before", "before the mutex") {
+  sim::run([] {
+    sim::note("before the mutex");
+    weft::Mutex mutex;
+    mutex.unlock();
+  });
+}
+
+TEST_SUITE_END();
