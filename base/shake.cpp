@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/simulated.hpp>
 
 #include "base/random.hpp"
 #include "base/thread.hpp"
@@ -56,7 +57,10 @@ detail::Atomic<std::uint32_t> stills{0};
   return random.below(bound);
 }
 
-bool is_still() noexcept { return stills.load(relaxed) != 0 || seed() == 0; }
+// A simulation makes all decisions itself.
+bool is_still() noexcept {
+  return stills.load(relaxed) != 0 || seed() == 0 || detail::is_simulated();
+}
 
 }  // namespace
 
