@@ -168,7 +168,7 @@ ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(optio
 
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
-  const std::string key = url.scheme + "://" + url.authority();
+  const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
   std::vector<std::shared_ptr<HostPool>> unused;  // Closed without the lock.
   const std::lock_guard guard(mutex_);
   if (hosts_.size() >= kMost) {
@@ -195,7 +195,8 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
   auto connection = std::make_unique<ClientConnection>();
   connection->stream = std::move(stream);
   if (is_secure) {
-    auto [layer, refused] = options_.secure(connection->stream, url.host, limit);
+    auto [layer, refused] =
+        options_.secure(connection->stream, url.host.substr(0, url.host.find('%')), limit);
     if (refused) return {.error = refused};
     connection->layer = std::move(layer);
   }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "http/authority.hpp"
 #include "http/head_parser.hpp"
 
 namespace weft::http {
@@ -24,9 +25,6 @@ constexpr ByteTable make_table(std::string_view others) {
 }
 
 constexpr ByteTable kTokenTable = make_table("!#$%&'*+-.^_`|~");
-// A name or an address, and perhaps a port: no blanks, slashes, at signs, or what else a URL would
-// take for the end of it.
-constexpr ByteTable kHostTable = make_table("-._~!$&'()*+;=:[]%");
 
 bool all_in(const ByteTable& table, std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(),
@@ -47,12 +45,20 @@ bool parse_length(std::string_view text, std::uint64_t& length) noexcept {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-void note_connection(std::string_view value, Head& head) noexcept {
-  if (list_has(value, "close")) head.keep_alive = false;
-  if (head.minor_version == 0 && list_has(value, "keep-alive")) head.keep_alive = true;
-}
+// The values of all Connection headers. "close" counts, whatever stands before or behind it
+// (RFC 9112, 9.3).
+struct Wishes {
+  bool close = false;
+  bool keep_alive = false;
 
-bool is_host(std::string_view text) noexcept { return all_in(kHostTable, text); }
+  void add(std::string_view value) noexcept {
+    close = close || list_has(value, "close");
+    keep_alive = keep_alive || list_has(value, "keep-alive");
+  }
+  [[nodiscard]] bool stays(int minor_version) const noexcept {
+    return !close && (keep_alive || minor_version > 0);
+  }
+};
 
 // `host` becomes that of a target that has one, which counts instead of the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
@@ -69,7 +75,7 @@ bool is_target(std::string_view method, std::string_view target, std::string_vie
   host = rest.substr(0, rest.find_first_of("/?"));
   return (equal_tokens(target.substr(0, colon), "http") ||
           equal_tokens(target.substr(0, colon), "https")) &&
-         !host.empty() && is_host(host);
+         !host.empty() && is_host_value(host);
 }
 
 // Sets the framing; false if two readers could see two bodies.
@@ -95,6 +101,60 @@ int check_coding(std::string_view coding) noexcept {
   const std::string_view first = coding.substr(0, coding.find(','));
   if (comma != std::string_view::npos && equal_tokens(first, "chunked")) return 400;
   return is_token(first) ? 501 : 400;
+}
+
+// What the headers of a request say beyond Head.
+struct RequestHeaders {
+  BodyHeaders body;
+  Wishes wishes;
+  unsigned hosts = 0;
+  bool unknown_expectation = false;
+  bool connection_upgrade = false;
+  bool names_protocol = false;
+};
+
+int read_headers(Head& head, RequestHeaders& facts) noexcept {
+  for (const Header& header : head.headers()) {
+    const std::string_view name = header.name;
+    // Only names of these sizes matter.
+    switch (name.size()) {
+      case 4:
+        if (equal_tokens(name, "host")) {
+          ++facts.hosts;
+          head.host = header.value;
+        }
+        break;
+      case 6:
+        if (!equal_tokens(name, "expect")) break;
+        if (equal_tokens(header.value, "100-continue")) {
+          head.expects_continue = head.minor_version == 1;
+        } else {
+          facts.unknown_expectation = true;
+        }
+        break;
+      case 7:
+        if (equal_tokens(name, "upgrade")) facts.names_protocol = true;
+        break;
+      case 10:
+        if (!equal_tokens(name, "connection")) break;
+        facts.wishes.add(header.value);
+        if (list_has(header.value, "upgrade")) facts.connection_upgrade = true;
+        break;
+      case 14:
+        if (!equal_tokens(name, "content-length")) break;
+        ++facts.body.lengths;
+        if (!parse_length(header.value, head.content_length)) return 400;
+        break;
+      case 17:
+        if (!equal_tokens(name, "transfer-encoding")) break;
+        ++facts.body.codings;
+        facts.body.coding = header.value;
+        break;
+      default:
+        break;
+    }
+  }
+  return 0;
 }
 
 }  // namespace
@@ -128,69 +188,30 @@ int check_request_line(std::string_view line, Head& head) noexcept {
 }
 
 int apply_request_rules(Head& head) noexcept {
-  head.keep_alive = head.minor_version == 1;
-  BodyHeaders body;
-  unsigned hosts = 0;
-  bool unknown_expectation = false;
-  bool connection_upgrade = false;
-  bool names_protocol = false;
-  for (const Header& header : head.headers()) {
-    const std::string_view name = header.name;
-    // Only names of these sizes matter.
-    switch (name.size()) {
-      case 4:
-        if (equal_tokens(name, "host")) {
-          ++hosts;
-          head.host = header.value;
-        }
-        break;
-      case 6:
-        if (!equal_tokens(name, "expect")) break;
-        if (equal_tokens(header.value, "100-continue")) {
-          head.expects_continue = head.minor_version == 1;
-        } else {
-          unknown_expectation = true;
-        }
-        break;
-      case 7:
-        if (equal_tokens(name, "upgrade")) names_protocol = true;
-        break;
-      case 10:
-        if (!equal_tokens(name, "connection")) break;
-        note_connection(header.value, head);
-        if (list_has(header.value, "upgrade")) connection_upgrade = true;
-        break;
-      case 14:
-        if (!equal_tokens(name, "content-length")) break;
-        ++body.lengths;
-        if (!parse_length(header.value, head.content_length)) return 400;
-        break;
-      case 17:
-        if (!equal_tokens(name, "transfer-encoding")) break;
-        ++body.codings;
-        body.coding = header.value;
-        break;
-      default:
-        break;
-    }
+  RequestHeaders facts;
+  if (const int status = read_headers(head, facts)) return status;
+  if (facts.hosts > 1 || (facts.hosts == 0 && head.minor_version == 1) ||
+      !is_host_value(head.host)) {
+    return 400;
   }
-  if (hosts > 1 || (hosts == 0 && head.minor_version == 1) || !is_host(head.host)) return 400;
   if (!is_target(head.method, head.target, head.host)) return 400;
-  if (!frame_body(body, head)) return 400;
-  if (body.codings == 1) {
-    if (const int status = check_coding(body.coding)) return status;
+  if (!frame_body(facts.body, head)) return 400;
+  if (facts.body.codings == 1) {
+    if (const int status = check_coding(facts.body.coding)) return status;
   }
-  if (unknown_expectation) return 417;
-  head.has_length = body.lengths == 1;
-  head.asks_for_upgrade = connection_upgrade && names_protocol && head.minor_version == 1;
+  if (facts.unknown_expectation) return 417;
+  head.keep_alive = facts.wishes.stays(head.minor_version);
+  head.has_length = facts.body.lengths == 1;
+  head.asks_for_upgrade =
+      facts.connection_upgrade && facts.names_protocol && head.minor_version == 1;
   return 0;
 }
 
 int apply_response_rules(Head& head) noexcept {
-  head.keep_alive = head.minor_version == 1;
   BodyHeaders body;
+  Wishes wishes;
   for (const Header& header : head.headers()) {
-    if (equal_tokens(header.name, "connection")) note_connection(header.value, head);
+    if (equal_tokens(header.name, "connection")) wishes.add(header.value);
     if (equal_tokens(header.name, "content-length")) {
       ++body.lengths;
       if (!parse_length(header.value, head.content_length)) return 502;
@@ -201,6 +222,7 @@ int apply_response_rules(Head& head) noexcept {
     }
   }
   if (!frame_body(body, head) || (body.codings == 1 && check_coding(body.coding) != 0)) return 502;
+  head.keep_alive = wishes.stays(head.minor_version);
   head.has_length = body.lengths == 1;
   if (head.framing == Framing::none) head.framing = Framing::until_close;
   return 0;

@@ -5,6 +5,8 @@
 #include <weft/http/header.hpp>
 #include <weft/http/url.hpp>
 
+#include "http/authority.hpp"
+
 namespace weft::http {
 
 namespace {
@@ -20,7 +22,6 @@ bool all_of(std::string_view text, bool (*holds)(char) noexcept) noexcept {
 bool is_name_char(char c) noexcept {
   return is_alphanumeric(c) || c == '-' || c == '.' || c == '_';
 }
-bool is_v6_char(char c) noexcept { return is_name_char(c) || c == ':' || c == '%'; }
 // Goes into a request line as it is.
 bool is_target_char(char c) noexcept { return c > 0x20 && c < 0x7f && c != '#'; }
 
@@ -29,33 +30,19 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 }
 
 // The host and, if there is one, the port.
-bool parse_authority(std::string_view text, Url& url) {
-  std::string_view host = text;
-  std::string_view port;
-  bool has_port = false;
-  if (text.starts_with('[')) {
-    const std::size_t end = text.find(']');
-    if (end == std::string_view::npos) return false;
-    host = text.substr(1, end - 1);
-    const std::string_view rest = text.substr(end + 1);
-    has_port = rest.starts_with(':');
-    if (!rest.empty() && !has_port) return false;
-    port = rest.substr(has_port ? 1 : 0);
-    if (host.find(':') == std::string_view::npos || !all_of(host, is_v6_char)) return false;
-  } else {
-    const std::size_t colon = text.find(':');
-    has_port = colon != std::string_view::npos;
-    host = text.substr(0, colon);
-    if (has_port) port = text.substr(colon + 1);
-    if (host.empty() || !all_of(host, is_name_char)) return false;
-  }
-  url.host = host;
+bool take_authority(std::string_view text, Url& url) {
+  Authority parts;
+  if (!parse_authority(text, parts)) return false;
+  // Of names only what the DNS has, and of addresses in brackets those of today.
+  const bool is_right = parts.is_literal ? parts.host.find(':') != std::string_view::npos
+                                         : all_of(parts.host, is_name_char);
+  if (!is_right || parts.port == 0) return false;
+  url.host = parts.host;
   std::transform(url.host.begin(), url.host.end(), url.host.begin(),
                  [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  url.port = default_port(url.scheme);
-  if (port.empty()) return true;  // "host:" is allowed.
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), url.port);
-  return error == std::errc() && end == port.data() + port.size() && url.port != 0;
+  if (!parts.zone.empty()) url.host.append(1, '%').append(parts.zone);
+  url.port = parts.port.value_or(default_port(url.scheme));
+  return true;
 }
 
 // RFC 3986, 5.2.4. `path` begins with a slash.
@@ -91,7 +78,7 @@ net::Result<Url> Url::parse(std::string_view text) {
   }
   text.remove_prefix(colon + 3);
   const std::size_t end = std::min(text.find_first_of("/?#"), text.size());
-  if (!parse_authority(text.substr(0, end), url)) return fail(Errc::malformed);
+  if (!take_authority(text.substr(0, end), url)) return fail(Errc::malformed);
   text.remove_prefix(end);
   text = text.substr(0, text.find('#'));
   if (!all_of(text, is_target_char)) return fail(Errc::malformed);
@@ -123,9 +110,20 @@ net::Result<Url> Url::resolve(std::string_view reference) const {
 }
 
 std::string Url::authority() const {
-  std::string text = host.find(':') == std::string::npos ? host : "[" + host + "]";
+  const bool is_address = host.find(':') != std::string::npos;
+  std::string text = is_address ? "[" : "";
+  text.append(host, 0, host.find('%'));
+  if (is_address) text += ']';
   if (port != default_port(scheme)) text.append(1, ':').append(std::to_string(port));
   return text;
+}
+
+std::string Url::to_string() const {
+  std::string text = scheme + "://" + authority();
+  if (const std::size_t zone = host.find('%'); zone != std::string::npos) {
+    text.insert(text.find(']'), "%25").insert(text.find(']'), host, zone + 1);
+  }
+  return text + target;
 }
 
 }  // namespace weft::http

@@ -82,6 +82,8 @@ constexpr Case kCases[] = {
     {"If-Match", "\"a\"", 412, ""},
     {"If-Unmodified-Since", "DATE", 200, "0123456789"},
     {"If-Unmodified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 412, ""},
+    {"If-Unmodified-Since", "Sunday, 06-Nov-94 08:49:37 GMT", 412, ""},
+    {"If-Unmodified-Since", "Sun Nov  6 08:49:37 1994", 412, ""},
     {"If-Unmodified-Since", "yesterday", 200, "0123456789"},
     {"If-Modified-Since", "DATE", 304, ""},
     {"If-Modified-Since", "Sun, 06 Nov 1994 08:49:37 GMT", 200, "0123456789"},
@@ -170,9 +172,27 @@ TEST_CASE("dates are read as they are written") {
   }
   for (const char* text : {"", "Mon, 06 Nov 1994 08:49:37 GMT", "Sun, 31 Feb 1999 08:49:37 GMT",
                            "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 06 Nov 1994 08:49:3x GMT",
-                           "Sunday, 06-Nov-94 08:49:37 GMT", "Sun, +6 Nov 1994 08:49:37 GMT"}) {
+                           "Sun, +6 Nov 1994 08:49:37 GMT", "Sun, 06 Nov 1994 24:49:37 GMT",
+                           "Monday, 06-Nov-94 08:49:37 GMT", "Sun, 06-Nov-94 08:49:37 GMT",
+                           "Sunday, 06 Nov 1994 08:49:37 GMT", "Sun Nov 6 08:49:37 1994",
+                           "Sun Nov  6 08:49:37 1994 GMT", "Sun Nov 31 08:49:37 1994"}) {
+    CAPTURE(text);
     CHECK_FALSE(http::parse_http_date(text));
   }
+}
+
+TEST_CASE("dates are read in the two forms of old, too") {
+  constexpr std::int64_t kNow = 1'700'000'000;  // In 2023.
+  const auto parse = [](std::string_view text) { return http::parse_http_date(text, kNow); };
+  CHECK(parse("Sunday, 06-Nov-94 08:49:37 GMT") == 784111777);
+  CHECK(parse("Sun Nov  6 08:49:37 1994") == 784111777);
+  CHECK(parse("Wed Nov 16 08:49:37 1994") == 784975777);
+  // Two digits mean no year that is more than 50 years ahead.
+  CHECK(parse("Sunday, 31-Dec-73 00:00:00 GMT") ==
+        http::parse_http_date("Sun, 31 Dec 2073 00:00:00 GMT"));
+  CHECK(parse("Tuesday, 01-Jan-74 00:00:00 GMT") == 126'230'400);
+  CHECK(parse("Wednesday, 01-Jan-20 00:00:00 GMT") == 1'577'836'800);
+  CHECK(parse("Sat, 31 Dec 2016 23:59:60 GMT") == 1'483'228'800);  // A leap second.
 }
 
 TEST_SUITE_END();

@@ -24,6 +24,9 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
       {"http://[::1]:81/", "http://[::1]:81/"},
       {"http://127.0.0.1:8080/%20?a%0d", "http://127.0.0.1:8080/%20?a%0d"},
       {"http://a#b", "http://a/"},
+      {"http://[FE80::1%25Eth0]:81/", "http://[fe80::1%25Eth0]:81/"},
+      {"http://[::1%lo]/", "http://[::1%25lo]/"},
+      {"http://a:00080/", "http://a/"},
       {"", ""},
       {"a/b", ""},
       {"//a/b", ""},
@@ -44,6 +47,14 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
       {"http://a/\xc3\xa4", ""},
       {"http://[::1/", ""},
       {"http://[a]/", ""},
+      {"http://[a:b]/", ""},
+      {"http://[1:2]/", ""},
+      {"http://[::1%]/", ""},
+      {"http://[::1%a/b]/", ""},
+      {"http://[v1.a]/", ""},
+      {"http://a:00/", ""},
+      {"http://a:99999999999/", ""},
+      {"http://a%41/", ""},
       {"http://[::1]x/", ""},
       {"http://a\\b/", ""},
   };
@@ -56,6 +67,11 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
   }
   CHECK(http::Url::parse("ftp://a").error == http::Errc::unsupported);
   CHECK(http::Url::parse("http://a b").error == http::Errc::malformed);
+}
+
+TEST_CASE("a Host header names no zone of an address") {
+  CHECK(http::Url::parse("http://[fe80::1%25eth0]:81/").value.authority() == "[fe80::1]:81");
+  CHECK(http::Url::parse("http://[fe80::1%eth0]/").value.host == "fe80::1%eth0");
 }
 
 TEST_CASE("references are resolved as RFC 3986 says") {

@@ -11,7 +11,7 @@ namespace weft::http {
 // An absolute URL of http or https, taken apart. A plain value.
 struct Url {
   std::string scheme = "http";  // Or "https".
-  std::string host;             // "example.org", "127.0.0.1", "::1"; in small letters.
+  std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in small letters.
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query, as they are asked for; no fragment.
 
@@ -23,10 +23,11 @@ struct Url {
   // "?c". Errors: as parse().
   [[nodiscard]] net::Result<Url> resolve(std::string_view reference) const;
 
-  // "example.org", "example.org:8080", "[::1]"; without the scheme's own port.
+  // "example.org", "example.org:8080", "[::1]": what a Host header says. Without the scheme's own
+  // port, and without the zone of an address, which only this machine knows.
   [[nodiscard]] std::string authority() const;
-  // A text that parse() reads.
-  [[nodiscard]] std::string to_string() const { return scheme + "://" + authority() + target; }
+  // A text that parse() reads, with the zone.
+  [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Url& left, const Url& right) = default;
 };
