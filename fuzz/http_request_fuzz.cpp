@@ -24,9 +24,11 @@ bool is_within(std::string_view part, std::string_view all) {
 
 void check_head(std::string_view text) {
   static weft::http::Head head;
-  const int status = weft::http::parse_request_head(text, 100, head);
-  require(status == 0 || (status >= 400 && status < 600));
-  if (status != 0) return;
+  if (const auto fault = weft::http::parse_request_head(text, 100, head)) {
+    const int status = weft::http::status_of(*fault);
+    require(status >= 400 && status < 600);
+    return;
+  }
   unsigned hosts = 0;
   unsigned lengths = 0;
   unsigned codings = 0;

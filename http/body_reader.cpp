@@ -36,8 +36,7 @@ net::Result<std::size_t> BodyReader::read_some(std::span<std::byte> buffer) {
   return decoder_ ? read_chunked(buffer) : read_plain(buffer);
 }
 
-std::error_code BodyReader::fail(int status, std::error_code error) noexcept {
-  failure_ = status;
+std::error_code BodyReader::fail(std::error_code error) noexcept {
   error_ = error;
   return error;
 }
@@ -47,18 +46,15 @@ net::Result<std::size_t> BodyReader::receive(std::span<char> room) {
     must_ask_ = false;
     output_.append("HTTP/1.1 100 Continue\r\n\r\n");
   }
-  if (const auto error = output_.flush()) return {.error = fail(400, error)};
+  if (const auto error = output_.flush()) return {.error = fail(error)};
   auto result = connection_.read(room, Deadline::past());
   if (result.error == weft::Errc::timed_out) {
     if (!deadline_is_set_) deadline_ = Deadline::after(connection_.server().limits().body);
     deadline_is_set_ = true;
     result = connection_.read(room, deadline_);
   }
-  if (result.error == weft::Errc::timed_out) return {.error = fail(408, result.error)};
-  if (result.error == weft::Errc::end_of_stream) {
-    return {.error = fail(400, Errc::unexpected_end)};
-  }
-  if (result.error) return {.error = fail(400, result.error)};
+  if (result.error == weft::Errc::end_of_stream) return {.error = fail(Errc::unexpected_end)};
+  if (result.error) return {.error = fail(result.error)};
   return result;
 }
 
@@ -92,7 +88,7 @@ net::Result<std::size_t> BodyReader::read_chunked(std::span<std::byte> buffer) {
     }
     switch (step.state) {
       case ChunkDecoder::State::data:
-        if (step.data.size() > left_) return {.error = fail(413, Errc::body_too_large)};
+        if (step.data.size() > left_) return {.error = fail(Errc::body_too_large)};
         left_ -= step.data.size();
         (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
         return {.value = step.data.size()};
@@ -100,9 +96,7 @@ net::Result<std::size_t> BodyReader::read_chunked(std::span<std::byte> buffer) {
         over_ = true;
         return {.error = weft::Errc::end_of_stream};
       case ChunkDecoder::State::refused:
-        return {.error = fail(400, Errc::malformed)};
-      case ChunkDecoder::State::trailers_too_large:
-        return {.error = fail(431, Errc::head_too_large)};
+        return {.error = fail(step.error)};
       case ChunkDecoder::State::wants_more:
         break;
     }

@@ -36,8 +36,8 @@ class BodyReader {
   [[nodiscard]] bool over() const noexcept { return over_; }
   // The answer begins: a client that waits to be asked for the body is not asked any more.
   void note_answer() noexcept { may_ask_ = false; }
-  // The status to answer because of an error; 0 if there was none.
-  [[nodiscard]] int failure() const noexcept { return failure_; }
+  // Why the body cannot be read to its end; empty if nothing has failed.
+  [[nodiscard]] std::error_code error() const noexcept { return error_; }
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();
   }
@@ -47,7 +47,7 @@ class BodyReader {
   net::Result<std::size_t> read_chunked(std::span<std::byte> buffer);
   // From the connection, waiting for it.
   net::Result<std::size_t> receive(std::span<char> room);
-  [[nodiscard]] std::error_code fail(int status, std::error_code error) noexcept;
+  [[nodiscard]] std::error_code fail(std::error_code error) noexcept;
 
   static constexpr std::size_t kRawSize = 8192;
   static constexpr std::uint64_t kMostDiscarded = 64 * 1024;
@@ -58,7 +58,6 @@ class BodyReader {
   bool over_;
   bool must_ask_;  // The client waits to be asked for the body, and has not been.
   bool may_ask_ = true;
-  int failure_ = 0;
   std::error_code error_;
   std::uint64_t left_;  // Of a body of known length; else of what is allowed.
   Deadline deadline_ = Deadline::never();

@@ -106,7 +106,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
     const std::size_t line_end = input.find('\n', done);
     const std::size_t end = line_end == std::string_view::npos ? input.size() : line_end + 1;
     if (trailer_text_.size() + (end - done) > max_trailer_bytes_ + 2) {
-      return {State::trailers_too_large, done, {}};
+      return {State::refused, done, {}, Errc::head_too_large};
     }
     trailer_text_.append(input.substr(done, end - done));
     done = end;
@@ -114,11 +114,12 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
     if (trailer_text_ == "\r\n" || trailer_text_.ends_with("\r\n\r\n")) {
       at_ = At::end;
       const bool good = parse_trailers();
-      if (trailers_.size() > max_trailers_) return {State::trailers_too_large, done, {}};
-      return {good ? State::end : State::refused, done, {}};
+      if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
+      return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
     // A line that is none, or a bare LF: known at once.
-    if (!trailer_text_.ends_with("\r\n")) return {State::refused, done, {}};
+    if (!trailer_text_.ends_with("\r\n"))
+      return {State::refused, done, {}, Errc::malformed_trailer};
   }
   return {State::wants_more, done, {}};
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <weft/http/error.hpp>
 #include <weft/http/header.hpp>
 
 namespace weft::http {
@@ -15,11 +16,12 @@ namespace weft::http {
 // must not be able to disagree about where it ends. Bytes may come in any portions.
 class ChunkDecoder {
  public:
-  enum class State : std::uint8_t { wants_more, data, end, refused, trailers_too_large };
+  enum class State : std::uint8_t { wants_more, data, end, refused };
   struct Step {
     State state;
-    std::size_t consumed;   // Bytes of the input that are done with.
-    std::string_view data;  // With State::data: what is at the end of those.
+    std::size_t consumed;                // Bytes of the input that are done with.
+    std::string_view data;               // With State::data: what is at the end of those.
+    Errc error = Errc::malformed_chunk;  // With State::refused.
   };
 
   ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers) noexcept

@@ -206,7 +206,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
 
 net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const Until& until) {
   const std::string head = make_call_head(url, call);
-  if (head.empty()) return {.error = Errc::malformed};
+  if (head.empty()) return {.error = Errc::malformed_call};
   auto pool = pool_of(url);
   if (!pool->slots.try_acquire_until(until)) return {.error = until.error()};
   Lease lease(pool);

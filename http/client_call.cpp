@@ -54,7 +54,7 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
   for (;;) {
     const std::string_view rest = connection.input.rest();
     const HeadLines::Verdict verdict = lines.look_at(rest);
-    if (verdict == HeadLines::Verdict::refused) return Errc::malformed;
+    if (verdict == HeadLines::Verdict::refused) return Errc::malformed_line;
     if (lines.size() > most) return Errc::head_too_large;
     if (verdict == HeadLines::Verdict::complete) {
       text = rest.substr(lines.first_line(), lines.size() - lines.first_line());
@@ -63,7 +63,7 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
     }
     const auto error = connection.receive(most, until);
     // Of an answer that has begun the connection did not know before.
-    if (error == Errc::unexpected_end && !rest.empty()) return Errc::malformed;
+    if (error == Errc::unexpected_end && !rest.empty()) return Errc::truncated_head;
     if (error) return error;
   }
 }
@@ -75,7 +75,7 @@ std::error_code receive_answer(ClientConnection& connection, Reply::State& state
     std::string text;
     if (const auto error = receive_head(connection, most, text, until)) return error;
     most -= text.size();
-    if (!state.parse(std::move(text))) return Errc::malformed;
+    if (const Fault fault = state.parse(std::move(text))) return *fault;
     if (state.head().status == 101) return Errc::unsupported;
     if (state.head().status >= 200) return {};
     if (until.is_over()) return until.error();  // A server that goes on informing ends no wait.

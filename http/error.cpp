@@ -6,37 +6,102 @@ namespace weft::http {
 
 namespace {
 
+const char* message_of_malformed(Errc code) noexcept {
+  switch (code) {
+    case Errc::malformed_url:
+      return "malformed URL: a scheme, a host and visible ASCII are needed, anything else in "
+             "percent codes";
+    case Errc::malformed_call:
+      return "the call must not be sent: its method is no token, or a header has an impossible "
+             "name or value, or is one that the client writes itself";
+    case Errc::malformed_line:
+      return "malformed: a bare CR or LF, a NUL, or a line that goes on in the next one";
+    case Errc::malformed_start:
+      return "malformed: the first line is none of HTTP/1.1; is it another protocol?";
+    case Errc::malformed_target:
+      return "malformed: the target of the request is neither a path nor a URL";
+    case Errc::malformed_host:
+      return "malformed: the Host cannot be one, is missing, or is there more than once";
+    case Errc::malformed_header:
+      return "malformed: a header whose name is no token, or whose value has control characters";
+    case Errc::malformed_length:
+      return "malformed: a Content-Length that is no number, differs from another one, or stands "
+             "beside a Transfer-Encoding";
+    case Errc::malformed_coding:
+      return "malformed: a Transfer-Encoding that does not end with \"chunked\"";
+    case Errc::malformed_chunk:
+      return "malformed: the size of a chunk, or what follows its data";
+    case Errc::malformed_trailer:
+      return "malformed: a line behind the last chunk that is no header";
+    case Errc::malformed_handshake:
+      return "malformed: a WebSocket is asked for without one Sec-WebSocket-Key of 16 bytes in "
+             "base64";
+    case Errc::truncated_head:
+      return "malformed: the peer ended the stream within a head";
+    default:
+      return nullptr;
+  }
+}
+
+const char* message_of(Errc code) noexcept {
+  switch (code) {
+    case Errc::body_too_large:
+      return "the body is larger than Limits::body_bytes allows, or a client's "
+             "ClientOptions::body_bytes: raise it, or refuse such bodies";
+    case Errc::head_too_large:
+      return "the head is larger than Limits::head_bytes or headers allow, or a client's "
+             "ClientOptions::head_bytes or headers: raise the limit that is met";
+    case Errc::target_too_large:
+      return "the target of the request is larger than Limits::target_bytes allows: raise it";
+    case Errc::unexpected_end:
+      return "the peer ended the stream in the middle of a message: what came of it is not all";
+    case Errc::already_started:
+      return "the head of the answer has been sent, and says what it says: set status and "
+             "headers, and call send() or upgrade(), before the first write()";
+    case Errc::wrong_length:
+      return "the body is not as long as its Content-Length says: write so many bytes, or set "
+             "none";
+    case Errc::too_many_redirects:
+      return "more redirects than ClientOptions::max_redirects allows: raise it, or look for a "
+             "circle";
+    case Errc::unsupported:
+      return "not supported: a URL of another scheme than http (or https, with "
+             "ClientOptions::secure), a redirect that cannot be followed, or an upgrade that was "
+             "not asked for";
+    case Errc::unsupported_version:
+      return "not supported: a version of HTTP that does not begin with 1";
+    case Errc::unsupported_method:
+      return "not supported: CONNECT, as a server is no proxy";
+    case Errc::unsupported_coding:
+      return "not supported: a Transfer-Encoding besides \"chunked\"";
+    case Errc::unsupported_expectation:
+      return "not supported: an Expect other than \"100-continue\"";
+    default:
+      return "unknown weft-http error";
+  }
+}
+
 class Category final : public std::error_category {
  public:
   [[nodiscard]] const char* name() const noexcept override { return "weft-http"; }
   [[nodiscard]] std::string message(int code) const override {
-    switch (static_cast<Errc>(code)) {
-      case Errc::malformed:
-        return "malformed: what the peer has sent, or what was to be sent to it, breaks the rules "
-               "of HTTP/1.1";
-      case Errc::body_too_large:
-        return "the body is larger than Limits::body_bytes allows, or a client's "
-               "ClientOptions::body_bytes: raise it, or refuse such bodies";
-      case Errc::head_too_large:
-        return "the head is larger than Limits::head_bytes, target_bytes or headers allow, or a "
-               "client's ClientOptions::head_bytes: raise the limit that is met";
-      case Errc::unexpected_end:
-        return "the peer ended the stream in the middle of a message: what came of it is not all";
-      case Errc::already_started:
-        return "the head of the answer has been sent, and says what it says: set status and "
-               "headers, and call send() or upgrade(), before the first write()";
-      case Errc::wrong_length:
-        return "the body is not as long as its Content-Length says: write so many bytes, or set "
-               "none";
-      case Errc::too_many_redirects:
-        return "more redirects than ClientOptions::max_redirects allows: raise it, or do they go "
-               "in circles?";
-      case Errc::unsupported:
-        return "not supported: a URL of another scheme than http (or https, with "
-               "ClientOptions::secure), a redirect that cannot be followed, a coding that nobody "
-               "knows, or an upgrade that was not asked for";
-    }
-    return "unknown weft-http error";
+    const char* const malformed = message_of_malformed(static_cast<Errc>(code));
+    return malformed != nullptr ? malformed : message_of(static_cast<Errc>(code));
+  }
+};
+
+class KindCategory final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "weft-http-kind"; }
+  [[nodiscard]] std::string message(int kind) const override {
+    return static_cast<ErrorKind>(kind) == ErrorKind::malformed
+               ? "malformed: what was sent, or was to be sent, breaks the rules of HTTP/1.1"
+               : "unknown kind of weft-http error";
+  }
+  [[nodiscard]] bool equivalent(const std::error_code& code, int kind) const noexcept override {
+    return static_cast<ErrorKind>(kind) == ErrorKind::malformed &&
+           code.category() == http::error_category() &&
+           message_of_malformed(static_cast<Errc>(code.value())) != nullptr;
   }
 };
 
@@ -44,6 +109,11 @@ class Category final : public std::error_category {
 
 const std::error_category& error_category() noexcept {
   static const Category category;
+  return category;
+}
+
+const std::error_category& kind_category() noexcept {
+  static const KindCategory category;
   return category;
 }
 

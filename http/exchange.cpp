@@ -5,6 +5,7 @@
 #include <weft/http/error.hpp>
 
 #include "http/connection.hpp"
+#include "http/head_rules.hpp"
 #include "http/input.hpp"
 #include "http/server_core.hpp"
 
@@ -58,9 +59,9 @@ bool Exchange::was_the_last() const noexcept {
 
 bool Exchange::finish() {
   hang_up_.reset();
-  if (const int failure = body_.failure()) {
+  if (body_.error()) {
     close_ = true;
-    if (!started()) send_error(failure);
+    if (!started()) send_error(status_of(body_.error()));
   }
   if (talk_) {
     status_ = 101;

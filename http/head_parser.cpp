@@ -4,8 +4,6 @@
 
 #include <memory>
 
-#include "http/head_rules.hpp"
-
 namespace weft::http {
 
 namespace {
@@ -23,11 +21,6 @@ void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
              : std::string_view(text.data(), static_cast<std::size_t>(at + size - text.data()));
-}
-
-int on_url(llhttp_t* parser, const char* at, std::size_t size) {
-  append(sink_of(parser).head->target, at, size);
-  return 0;
 }
 
 int on_name(llhttp_t* parser, const char* at, std::size_t size) {
@@ -69,7 +62,6 @@ int on_head_end(llhttp_t* /*parser*/) { return HPE_PAUSED; }
 llhttp_settings_t make_settings() noexcept {
   llhttp_settings_t settings;
   llhttp_settings_init(&settings);
-  settings.on_url = on_url;
   settings.on_header_field = on_name;
   settings.on_header_value = on_value;
   settings.on_header_value_complete = on_value_end;
@@ -85,55 +77,63 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-enum class Outcome : std::uint8_t { parsed, malformed, too_many };
+// The parser reads the headers alone: it knows some methods and versions only, and the first line
+// has been read by then. This one stands in its place.
+constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
-Outcome parse(std::string_view text, llhttp_type_t type, std::size_t max_headers,
-              Head& head) noexcept {
+Fault fault_of(llhttp_errno_t error) noexcept {
+  switch (error) {
+    case HPE_UNEXPECTED_CONTENT_LENGTH:
+    case HPE_INVALID_CONTENT_LENGTH:
+      return Errc::malformed_length;
+    case HPE_INVALID_TRANSFER_ENCODING:
+      return Errc::malformed_coding;
+    default:
+      return Errc::malformed_header;
+  }
+}
+
+// `text` begins behind the first line.
+Fault parse_headers(std::string_view text, llhttp_type_t type, std::size_t max_headers,
+                    Head& head) noexcept {
   Sink sink{&head, max_headers};
   llhttp_t parser;
   llhttp_init(&parser, type, &kSettings);
   parser.data = &sink;
+  const std::string_view first_line = kFirstLine[type == HTTP_REQUEST ? 0 : 1];
+  (void)llhttp_execute(&parser, first_line.data(), first_line.size());
   const llhttp_errno_t outcome = llhttp_execute(&parser, text.data(), text.size());
-  if (sink.too_many) return Outcome::too_many;
-  if (outcome != HPE_PAUSED) return Outcome::malformed;
-  head.status = parser.status_code;
+  if (sink.too_many) return Errc::head_too_large;
+  if (outcome != HPE_PAUSED) return fault_of(outcome);
   for (std::size_t i = 0; i < head.count; ++i) {
     Header& header = head.storage[i];
     header.value = without_blanks(header.value);
-    if (!is_token(header.name)) return Outcome::malformed;
+    if (!is_token(header.name)) return Errc::malformed_header;
   }
-  return Outcome::parsed;
+  return {};
 }
 
 }  // namespace
 
-int parse_request_head(std::string_view text, std::size_t max_headers, Head& head) noexcept {
+Fault parse_request_head(std::string_view text, std::size_t max_headers, Head& head) noexcept {
   head.clear();
-  const std::string_view line = text.substr(0, text.find('\r'));
-  if (const int status = check_request_line(line, head)) return status;
-  switch (parse(text, HTTP_REQUEST, max_headers, head)) {
-    case Outcome::malformed:
-      return 400;
-    case Outcome::too_many:
-      return 431;
-    case Outcome::parsed:
-      break;
+  const std::size_t end = text.find("\r\n");
+  if (end == std::string_view::npos) return Errc::malformed_start;
+  if (const Fault fault = parse_request_line(text.substr(0, end), head)) return fault;
+  if (const Fault fault = parse_headers(text.substr(end + 2), HTTP_REQUEST, max_headers, head)) {
+    return fault;
   }
   return apply_request_rules(head);
 }
 
-int parse_response_head(std::string_view text, std::size_t max_headers, Head& head) noexcept {
+Fault parse_response_head(std::string_view text, std::size_t max_headers, Head& head) noexcept {
   head.clear();
-  const std::string_view line = text.substr(0, text.find('\r'));
-  if (!line.starts_with("HTTP/1.") || line.size() < 12) return 502;
-  if ((line[7] != '0' && line[7] != '1') || line[8] != ' ') return 502;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (line[9] < '1' || !is_digit(line[9]) || !is_digit(line[10]) || !is_digit(line[11]) ||
-      (line.size() > 12 && line[12] != ' ')) {
-    return 502;
+  const std::size_t end = text.find("\r\n");
+  if (end == std::string_view::npos) return Errc::malformed_start;
+  if (const Fault fault = parse_status_line(text.substr(0, end), head)) return fault;
+  if (const Fault fault = parse_headers(text.substr(end + 2), HTTP_RESPONSE, max_headers, head)) {
+    return fault;
   }
-  head.minor_version = line[7] - '0';
-  if (parse(text, HTTP_RESPONSE, max_headers, head) != Outcome::parsed) return 502;
   return apply_response_rules(head);
 }
 

@@ -1,4 +1,4 @@
-// The head of a request, taken apart.
+// The head of a message, taken apart.
 #pragma once
 
 #include <array>
@@ -8,6 +8,8 @@
 #include <string_view>
 #include <weft/http/header.hpp>
 #include <weft/http/limits.hpp>
+
+#include "http/head_rules.hpp"
 
 namespace weft::http {
 
@@ -53,13 +55,12 @@ struct Head {
   [[nodiscard]] std::span<const Header> headers() const noexcept { return {storage.data(), count}; }
 };
 
-// Takes a whole head apart, from its first line to its blank line, whose lines HeadLines has found
-// to be right. Returns the status to answer with, or 0.
-// For a request: 400, 431 (more than `max_headers`), 501 (an unknown method), 505.
-[[nodiscard]] int parse_request_head(std::string_view text, std::size_t max_headers,
-                                     Head& head) noexcept;
-// For a response: 0, or 502 for what cannot be understood.
-[[nodiscard]] int parse_response_head(std::string_view text, std::size_t max_headers,
-                                      Head& head) noexcept;
+// Takes a whole request head apart, from its first line to its blank line, whose lines HeadLines
+// has found to be right. More than `max_headers` are Errc::head_too_large.
+[[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
+                                       Head& head) noexcept;
+// The same for a response.
+[[nodiscard]] Fault parse_response_head(std::string_view text, std::size_t max_headers,
+                                        Head& head) noexcept;
 
 }  // namespace weft::http

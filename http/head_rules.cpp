@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstdint>
 #include <limits>
+#include <weft/error.hpp>
 
 #include "http/authority.hpp"
 #include "http/head_parser.hpp"
@@ -62,9 +63,8 @@ struct Wishes {
 
 // `host` becomes that of a target that has one, which counts instead of the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
-  const bool visible = std::all_of(target.begin(), target.end(), [](char c) {
-    return static_cast<unsigned char>(c) > 0x20 && c != 0x7f && c != '#';
-  });
+  const bool visible = std::all_of(target.begin(), target.end(),
+                                   [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible) return false;
   if (target == "*") return method == "OPTIONS";
   if (target.starts_with('/')) return true;
@@ -78,29 +78,33 @@ bool is_target(std::string_view method, std::string_view target, std::string_vie
          !host.empty() && is_host_value(host);
 }
 
-// Sets the framing; false if two readers could see two bodies.
-bool frame_body(const BodyHeaders& body, Head& head) noexcept {
-  if (body.lengths > 1 || body.codings > 1) return false;
-  if (body.codings == 1) {
-    if (body.lengths == 1 || head.minor_version == 0) return false;
-    head.framing = Framing::chunked;
-    return true;
-  }
-  if (body.lengths == 1) head.framing = Framing::length;
-  return true;
-}
-
-// 0, or what to answer to a transfer coding: it must be chunked, and nothing but that.
-int check_coding(std::string_view coding) noexcept {
-  if (equal_tokens(coding, "chunked")) return 0;
+// A transfer coding must be chunked, and nothing but that.
+Fault check_coding(std::string_view coding) noexcept {
+  if (equal_tokens(coding, "chunked")) return {};
   const std::size_t comma = coding.rfind(',');
   std::string_view last = comma == std::string_view::npos ? coding : coding.substr(comma + 1);
   while (!last.empty() && (last.front() == ' ' || last.front() == '\t')) last.remove_prefix(1);
   // Another one before is unknown to us; one behind has no end.
-  if (comma != std::string_view::npos && !equal_tokens(last, "chunked")) return 400;
+  if (comma != std::string_view::npos && !equal_tokens(last, "chunked"))
+    return Errc::malformed_coding;
   const std::string_view first = coding.substr(0, coding.find(','));
-  if (comma != std::string_view::npos && equal_tokens(first, "chunked")) return 400;
-  return is_token(first) ? 501 : 400;
+  if (comma != std::string_view::npos && equal_tokens(first, "chunked"))
+    return Errc::malformed_coding;
+  return is_token(first) ? Errc::unsupported_coding : Errc::malformed_coding;
+}
+
+// Sets the framing; a fault if two readers could see two bodies.
+Fault frame_body(const BodyHeaders& body, Head& head) noexcept {
+  if (body.lengths > 1) return Errc::malformed_length;
+  if (body.codings > 1) return Errc::malformed_coding;
+  if (body.codings == 1) {
+    if (body.lengths == 1) return Errc::malformed_length;
+    if (head.minor_version == 0) return Errc::malformed_coding;
+    head.framing = Framing::chunked;
+    return check_coding(body.coding);
+  }
+  if (body.lengths == 1) head.framing = Framing::length;
+  return {};
 }
 
 // What the headers of a request say beyond Head.
@@ -113,7 +117,7 @@ struct RequestHeaders {
   bool names_protocol = false;
 };
 
-int read_headers(Head& head, RequestHeaders& facts) noexcept {
+Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   for (const Header& header : head.headers()) {
     const std::string_view name = header.name;
     // Only names of these sizes matter.
@@ -143,7 +147,7 @@ int read_headers(Head& head, RequestHeaders& facts) noexcept {
       case 14:
         if (!equal_tokens(name, "content-length")) break;
         ++facts.body.lengths;
-        if (!parse_length(header.value, head.content_length)) return 400;
+        if (!parse_length(header.value, head.content_length)) return Errc::malformed_length;
         break;
       case 17:
         if (!equal_tokens(name, "transfer-encoding")) break;
@@ -154,78 +158,112 @@ int read_headers(Head& head, RequestHeaders& facts) noexcept {
         break;
     }
   }
-  return 0;
+  return {};
+}
+
+bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+
+// "HTTP/1.1", or another digit at its end.
+Fault parse_version(std::string_view text, Head& head) noexcept {
+  if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
+      !is_digit(text[7])) {
+    return Errc::malformed_start;
+  }
+  if (text[5] != '1') return Errc::unsupported_version;
+  head.minor_version = text[7] == '0' ? 0 : 1;
+  return {};
 }
 
 }  // namespace
 
 bool is_token(std::string_view text) noexcept { return !text.empty() && all_in(kTokenTable, text); }
 
-int check_request_line(std::string_view line, Head& head) noexcept {
+Fault parse_request_line(std::string_view line, Head& head) noexcept {
   const std::size_t first = line.find(' ');
   const std::size_t last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) return 400;
+  if (first == std::string_view::npos || first == last) return Errc::malformed_start;
   const std::string_view method = line.substr(0, first);
-  const std::string_view version = line.substr(last + 1);
-  if (!is_token(method) || line.find(' ', first + 1) != last || last == first + 1) return 400;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (version.size() != 8 || !version.starts_with("HTTP/") || !is_digit(version[5]) ||
-      version[6] != '.' || !is_digit(version[7])) {
-    return 400;
+  const std::string_view target = line.substr(first + 1, last - first - 1);
+  if (!is_token(method) || target.empty() || target.find(' ') != std::string_view::npos) {
+    return Errc::malformed_start;
   }
-  if (version[5] != '1' || version[7] > '1') return 505;
+  if (const Fault fault = parse_version(line.substr(last + 1), head)) return fault;
   head.method = method;
-  head.minor_version = version[7] - '0';
-  constexpr std::array<std::string_view, 8> kServed = {"GET",    "HEAD",  "POST",    "PUT",
-                                                       "DELETE", "PATCH", "OPTIONS", "TRACE"};
-  // Also those of WebDAV and others that the parser knows; but a tunnel is nothing for a server.
-  constexpr std::array<std::string_view, 20> kOthers = {
-      "COPY",     "LOCK",  "MKCOL",     "MOVE",   "PROPFIND",   "PROPPATCH", "SEARCH",
-      "UNLOCK",   "BIND",  "REBIND",    "UNBIND", "ACL",        "REPORT",    "MKACTIVITY",
-      "CHECKOUT", "MERGE", "SUBSCRIBE", "NOTIFY", "MKCALENDAR", "PURGE"};
-  if (std::find(kServed.begin(), kServed.end(), method) != kServed.end()) return 0;
-  return std::find(kOthers.begin(), kOthers.end(), method) != kOthers.end() ? 0 : 501;
+  head.target = target;
+  // A tunnel is nothing for a server.
+  return method == "CONNECT" ? Fault(Errc::unsupported_method) : std::nullopt;
 }
 
-int apply_request_rules(Head& head) noexcept {
+Fault parse_status_line(std::string_view line, Head& head) noexcept {
+  if (line.size() < 12 || line[8] != ' ') return Errc::malformed_start;
+  if (const Fault fault = parse_version(line.substr(0, 8), head)) return fault;
+  const std::string_view digits = line.substr(9, 3);
+  if (digits[0] < '1' || !std::all_of(digits.begin(), digits.end(), is_digit) ||
+      (line.size() > 12 && line[12] != ' ')) {
+    return Errc::malformed_start;
+  }
+  head.status = (digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0');
+  return {};
+}
+
+Fault apply_request_rules(Head& head) noexcept {
   RequestHeaders facts;
-  if (const int status = read_headers(head, facts)) return status;
+  if (const Fault fault = read_headers(head, facts)) return fault;
   if (facts.hosts > 1 || (facts.hosts == 0 && head.minor_version == 1) ||
       !is_host_value(head.host)) {
-    return 400;
+    return Errc::malformed_host;
   }
-  if (!is_target(head.method, head.target, head.host)) return 400;
-  if (!frame_body(facts.body, head)) return 400;
-  if (facts.body.codings == 1) {
-    if (const int status = check_coding(facts.body.coding)) return status;
-  }
-  if (facts.unknown_expectation) return 417;
+  if (!is_target(head.method, head.target, head.host)) return Errc::malformed_target;
+  if (const Fault fault = frame_body(facts.body, head)) return fault;
+  if (facts.unknown_expectation) return Errc::unsupported_expectation;
   head.keep_alive = facts.wishes.stays(head.minor_version);
   head.has_length = facts.body.lengths == 1;
   head.asks_for_upgrade =
       facts.connection_upgrade && facts.names_protocol && head.minor_version == 1;
-  return 0;
+  return {};
 }
 
-int apply_response_rules(Head& head) noexcept {
+Fault apply_response_rules(Head& head) noexcept {
   BodyHeaders body;
   Wishes wishes;
   for (const Header& header : head.headers()) {
     if (equal_tokens(header.name, "connection")) wishes.add(header.value);
     if (equal_tokens(header.name, "content-length")) {
       ++body.lengths;
-      if (!parse_length(header.value, head.content_length)) return 502;
+      if (!parse_length(header.value, head.content_length)) return Errc::malformed_length;
     }
     if (equal_tokens(header.name, "transfer-encoding")) {
       ++body.codings;
       body.coding = header.value;
     }
   }
-  if (!frame_body(body, head) || (body.codings == 1 && check_coding(body.coding) != 0)) return 502;
+  if (const Fault fault = frame_body(body, head)) return fault;
   head.keep_alive = wishes.stays(head.minor_version);
   head.has_length = body.lengths == 1;
   if (head.framing == Framing::none) head.framing = Framing::until_close;
-  return 0;
+  return {};
+}
+
+int status_of(std::error_code error) noexcept {
+  if (error == weft::Errc::timed_out) return 408;
+  if (error.category() != error_category()) return 400;
+  switch (static_cast<Errc>(error.value())) {
+    case Errc::body_too_large:
+      return 413;
+    case Errc::target_too_large:
+      return 414;
+    case Errc::unsupported_expectation:
+      return 417;
+    case Errc::head_too_large:
+      return 431;
+    case Errc::unsupported_method:
+    case Errc::unsupported_coding:
+      return 501;
+    case Errc::unsupported_version:
+      return 505;
+    default:
+      return 400;
+  }
 }
 
 }  // namespace weft::http

@@ -1,23 +1,32 @@
 // The rules for a head, beyond its syntax, so that everybody on its way agrees where it ends.
 #pragma once
 
+#include <optional>
 #include <string_view>
+#include <system_error>
+#include <weft/http/error.hpp>
 
 namespace weft::http {
 
 struct Head;
+// What is wrong with a head; nothing, if it is right.
+using Fault = std::optional<Errc>;
 
 [[nodiscard]] bool is_token(std::string_view text) noexcept;
 
-// Looks at a request line: a token, one blank, a target, one blank, HTTP/1.0 or HTTP/1.1. Sets the
-// method and the version. Returns 0, or 400, 501 for a method that is not served, 505 for another
-// version.
-[[nodiscard]] int check_request_line(std::string_view line, Head& head) noexcept;
+// Takes the first line of a request apart: a method, which is any token, one blank, a target, one
+// blank, HTTP/1.x. A version beyond 1.1 counts as 1.1 (RFC 9110, 2.5).
+[[nodiscard]] Fault parse_request_line(std::string_view line, Head& head) noexcept;
+// The same for the first line of a response: HTTP/1.x, one blank, three digits, and perhaps a blank
+// and a text.
+[[nodiscard]] Fault parse_status_line(std::string_view line, Head& head) noexcept;
 
-// Looks at target and headers, and sets what Head says about the body and the connection. Returns
-// 0, or the status to answer with: 400, 417, 501.
-[[nodiscard]] int apply_request_rules(Head& head) noexcept;
-// The same for a response; 502 if it cannot be trusted.
-[[nodiscard]] int apply_response_rules(Head& head) noexcept;
+// Looks at target and headers, and sets what Head says about the body and the connection.
+[[nodiscard]] Fault apply_request_rules(Head& head) noexcept;
+// The same for a response.
+[[nodiscard]] Fault apply_response_rules(Head& head) noexcept;
+
+// What a server answers to a request that has failed so.
+[[nodiscard]] int status_of(std::error_code error) noexcept;
 
 }  // namespace weft::http

@@ -8,9 +8,9 @@
 
 namespace weft::http {
 
-bool Reply::State::parse(std::string text) {
+Fault Reply::State::parse(std::string text) {
   text_ = std::move(text);
-  return parse_response_head(text_, Limits::kMaxHeaders, head_) == 0;
+  return parse_response_head(text_, Limits::kMaxHeaders, head_);
 }
 
 void Reply::State::begin_body(Lease&& lease, bool answers_head) {
@@ -82,9 +82,7 @@ net::Result<std::size_t> Reply::State::read_chunked(std::span<std::byte> buffer,
       case ChunkDecoder::State::end:
         return end_body();
       case ChunkDecoder::State::refused:
-        return fail(Errc::malformed);
-      case ChunkDecoder::State::trailers_too_large:
-        return fail(Errc::head_too_large);
+        return fail(step.error);
       case ChunkDecoder::State::wants_more:
         break;
     }

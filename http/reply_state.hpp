@@ -20,8 +20,8 @@ class Reply::State {
   State(Url url, const ClientOptions& options) noexcept
       : url_(std::move(url)), head_bytes_(options.head_bytes), body_bytes_(options.body_bytes) {}
 
-  // False: it is no proper head.
-  [[nodiscard]] bool parse(std::string text);
+  // Takes the head apart.
+  [[nodiscard]] Fault parse(std::string text);
   // Behind parse(), if not all of the request has been sent.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
   // Behind parse(): the body is what comes by this connection next.

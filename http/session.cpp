@@ -7,11 +7,13 @@
 #include <utility>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
+#include <weft/http/error.hpp>
 
 #include "http/connection.hpp"
 #include "http/exchange.hpp"
 #include "http/head_lines.hpp"
 #include "http/head_parser.hpp"
+#include "http/head_rules.hpp"
 #include "http/input.hpp"
 #include "http/output.hpp"
 #include "http/server_core.hpp"
@@ -72,12 +74,12 @@ class Session {
   Found read_first_bytes();
   [[nodiscard]] Found nothing_asked() const noexcept;
   Found take_head(std::string_view text);
-  Found refuse(int status);
+  Found refuse(std::error_code why);
   bool answer();
   void run_handler(Exchange& exchange);
   void call_handler(Exchange& exchange) noexcept;
   void begin_to_talk(Exchange& exchange) noexcept;
-  void report_access(Exchange& exchange, Deadline began) noexcept;
+  void report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept;
 
   Connection& connection_;
   ServerCore& server_;
@@ -121,17 +123,19 @@ Session::Found Session::read_head() {
     // A method and a version take less than the difference.
     const bool in_target = lines.first_line_size() == 0;
     const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
-    if (line_size > limits.target_bytes + 64) return refuse(414);
+    if (line_size > limits.target_bytes + 64) return refuse(Errc::target_too_large);
     switch (verdict) {
       case HeadLines::Verdict::refused:
-        return refuse(400);
+        return refuse(Errc::malformed_line);
       case HeadLines::Verdict::complete:
-        if (lines.size() > limits.head_bytes) return refuse(431);
+        if (lines.size() > limits.head_bytes) return refuse(Errc::head_too_large);
         return take_head(text.substr(lines.first_line(), lines.size() - lines.first_line()));
       case HeadLines::Verdict::incomplete:
         break;
     }
-    if (text.size() >= limits.head_bytes) return refuse(in_target ? 414 : 431);
+    if (text.size() >= limits.head_bytes) {
+      return refuse(in_target ? Errc::target_too_large : Errc::head_too_large);
+    }
     const auto room = input_.make_room(limits.head_bytes);
     auto received = connection_.read(room, Deadline::past());
     // Behind a body some clients send a line's end that belongs to nothing, and asks for nothing.
@@ -143,8 +147,8 @@ Session::Found Session::read_head() {
       if (deadline.is_never()) deadline = Deadline::after(limits.head);
       received = connection_.read(room, deadline);
     }
-    if (received.error == weft::Errc::timed_out) return refuse(408);
-    if (received.error == weft::Errc::end_of_stream) return refuse(400);
+    if (received.error == weft::Errc::timed_out) return refuse(received.error);
+    if (received.error == weft::Errc::end_of_stream) return refuse(Errc::truncated_head);
     if (received.error) return Found::end;
     input_.filled(received.value);
   }
@@ -152,25 +156,25 @@ Session::Found Session::read_head() {
 
 Session::Found Session::take_head(std::string_view text) {
   const Limits& limits = server_.limits();
-  int status = parse_request_head(text, limits.headers, head_);
-  if (status == 0 && head_.target.size() > limits.target_bytes) status = 414;
-  if (status == 0 && head_.framing == Framing::length && head_.content_length > limits.body_bytes) {
-    status = 413;
+  Fault fault = parse_request_head(text, limits.headers, head_);
+  if (!fault && head_.target.size() > limits.target_bytes) fault = Errc::target_too_large;
+  if (!fault && head_.framing == Framing::length && head_.content_length > limits.body_bytes) {
+    fault = Errc::body_too_large;
   }
-  if (status != 0) return refuse(status);
+  if (fault) return refuse(*fault);
   input_.consume(static_cast<std::size_t>(text.data() + text.size() - input_.rest().data()));
   return Found::request;
 }
 
 // The part of the head that has been understood is in head_. The connection is closed, because
 // where the next request begins is not known.
-Session::Found Session::refuse(int status) {
+Session::Found Session::refuse(std::error_code why) {
   server_.count_malformed();
   const Deadline began = Deadline::after(std::chrono::nanoseconds(0));
   Exchange exchange(connection_, input_, output_, head_);
   exchange.close_after();
-  exchange.send_error(status);
-  if (server_.options().on_access) report_access(exchange, began);
+  exchange.send_error(status_of(why));
+  if (server_.options().on_access) report_access(exchange, began, why);
   return output_.error() ? Found::end : Found::refused;
 }
 
@@ -182,7 +186,7 @@ bool Session::answer() {
   Exchange exchange(connection_, input_, output_, head_);
   run_handler(exchange);
   const bool stays = exchange.finish();
-  if (measured) report_access(exchange, began);
+  if (measured) report_access(exchange, began, exchange.body().error());
   if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {
     begin_to_talk(exchange);
@@ -234,14 +238,16 @@ void Session::begin_to_talk(Exchange& exchange) noexcept {
   }
 }
 
-void Session::report_access(Exchange& exchange, Deadline began) noexcept {
+// `why` the request was not read to its end, if it was not.
+void Session::report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept {
   const Request request(exchange);
   const std::chrono::nanoseconds took(Deadline::now_nanoseconds() - began.nanoseconds());
   try {
     server_.options().on_access({.request = request,
                                  .status = output_.error() ? 0 : exchange.status(),
                                  .bytes = exchange.bytes_sent(),
-                                 .duration = took});
+                                 .duration = took,
+                                 .error = output_.error() ? output_.error() : why});
   } catch (...) {
     server_.report(std::current_exception());
   }

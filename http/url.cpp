@@ -68,7 +68,7 @@ net::Result<Url> fail(Errc code) { return {.error = code}; }
 
 net::Result<Url> Url::parse(std::string_view text) {
   const std::size_t colon = text.find("://");
-  if (colon == std::string_view::npos) return fail(Errc::malformed);
+  if (colon == std::string_view::npos) return fail(Errc::malformed_url);
   const std::string_view scheme = text.substr(0, colon);
   Url url;
   if (equal_tokens(scheme, "https")) {
@@ -78,10 +78,10 @@ net::Result<Url> Url::parse(std::string_view text) {
   }
   text.remove_prefix(colon + 3);
   const std::size_t end = std::min(text.find_first_of("/?#"), text.size());
-  if (!take_authority(text.substr(0, end), url)) return fail(Errc::malformed);
+  if (!take_authority(text.substr(0, end), url)) return fail(Errc::malformed_url);
   text.remove_prefix(end);
   text = text.substr(0, text.find('#'));
-  if (!all_of(text, is_target_char)) return fail(Errc::malformed);
+  if (!all_of(text, is_target_char)) return fail(Errc::malformed_url);
   url.target.assign(text.starts_with('/') ? 0 : 1, '/');
   url.target.append(text);
   return {.value = std::move(url)};
@@ -95,7 +95,7 @@ net::Result<Url> Url::resolve(std::string_view reference) const {
     return reference.substr(stop).starts_with("://") ? parse(reference) : fail(Errc::unsupported);
   }
   if (reference.starts_with("//")) return parse(scheme + ":" + std::string(reference));
-  if (!all_of(reference, is_target_char)) return fail(Errc::malformed);
+  if (!all_of(reference, is_target_char)) return fail(Errc::malformed_url);
   Url url = *this;
   const std::string path = target.substr(0, target.find('?'));
   if (reference.starts_with('?')) {

@@ -201,22 +201,31 @@ FIBER_TEST_CASE("a connection that is found closed is replaced, if the request m
 }
 
 FIBER_TEST_CASE("answers that cannot be trusted are errors") {
-  const std::vector<std::string> answers = {
-      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok",
-      "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-      "HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok",
-      "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok",
-      "HTTP/2.0 200 OK\r\n\r\n",
-      "HTTP/1.1 99 OK\r\n\r\n",
-      "ICY 200 OK\r\n\r\n",
-      "<html>\r\n\r\n",
-      "HTTP/1.1 200 OK\r\nContent-Le",
+  using enum http::Errc;
+  const std::vector<std::pair<std::string, http::Errc>> answers = {
+      {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok", malformed_length},
+      {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       malformed_length},
+      {"HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok", malformed_line},
+      {"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", malformed_line},
+      {"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", malformed_length},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, x\r\n\r\n", malformed_coding},
+      {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", malformed_header},
+      {"HTTP/1.1 99 OK\r\n\r\n", malformed_start},
+      {"ICY 200 OK\r\n\r\n", malformed_start},
+      {"<html>\r\n\r\n", malformed_start},
+      {"HTTP/1.1 200 OK\r\nContent-Le", truncated_head},
+      {"HTTP/2.0 200 OK\r\n\r\n", unsupported_version},
+      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", unsupported_coding},
   };
-  Script script(answers);
+  std::vector<std::string> texts;
+  for (const auto& [text, wanted] : answers) texts.push_back(text);
+  Script script(texts);
   http::Client client;
-  for (std::size_t i = 0; i < answers.size(); ++i) {
-    CHECK(client.get(script.url()).error == http::Errc::malformed);
+  for (const auto& [text, wanted] : answers) {
+    const std::error_code error = client.get(script.url()).error;
+    CHECK(std::pair(text, error) == std::pair(text, http::make_error_code(wanted)));
+    CHECK((error == http::ErrorKind::malformed) == (wanted <= truncated_head));
   }
   script.join();
   Script bodies({"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
@@ -227,7 +236,7 @@ FIBER_TEST_CASE("answers that cannot be trusted are errors") {
   http::Client strict({.body_bytes = 10});
   CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::unexpected_end);
   CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::unexpected_end);
-  CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::malformed);
+  CHECK(client.get(bodies.url()).value.read_all().error == http::Errc::malformed_chunk);
   CHECK(client.get(bodies.url()).value.read_all().value == "up to the end");
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
@@ -257,7 +266,7 @@ FIBER_TEST_CASE("a server that informs for ever, or wraps little in much, is giv
   Script script({informs + kGood, wraps + "0\r\n\r\n"});
   http::Client client({.head_bytes = 256});
   CHECK(client.get(script.url()).error == http::Errc::head_too_large);
-  CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed);
+  CHECK(client.get(script.url()).value.read_all().error == http::Errc::malformed_chunk);
 }
 
 FIBER_TEST_CASE("a stop request ends what a server never lets wait") {
@@ -328,15 +337,16 @@ FIBER_TEST_CASE("a body whose source fails ends the call") {
 FIBER_TEST_CASE("what would split a request is not sent") {
   http::Client client;
   const std::string url = "http://127.0.0.1:9/";
-  CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error == http::Errc::malformed);
-  CHECK(client.get(url + " HTTP/1.1\r\nA: b").error == http::Errc::malformed);
+  CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error ==
+        http::Errc::malformed_call);
+  CHECK(client.get(url + " HTTP/1.1\r\nA: b").error == http::Errc::malformed_url);
   CHECK(client.get("https://127.0.0.1:9/").error == http::Errc::unsupported);
   const HttpServer server(
       [](http::Request&, http::Response& response) { (void)response.send({}); });
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
            {"A", "b\r\nC: d"}, {"A b", "c"}, {"Host", "b"}, {"Transfer-Encoding", "chunked"}}) {
     CHECK(client.send({.url = url_of(server, "/"), .headers = {{name, value}}}).error ==
-          http::Errc::malformed);
+          http::Errc::malformed_call);
   }
 }
 

@@ -39,7 +39,8 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
       .get("/users/{id}/posts/{post}", say("post"))
       .get("/users/me/posts", say("my posts"))
       .get("/files/{path...}", say("file"))
-      .put("/users/{id}", say("put"));
+      .put("/users/{id}", say("put"))
+      .route("QUERY", "/users", say("query"));
   const HttpServer server(router);
   CHECK(get(server, "/") == "root");
   CHECK(get(server, "/?a=b") == "root");
@@ -53,6 +54,8 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
   CHECK(get(server, "/files/a/b.c") == "file path=a/b.c");
   CHECK(get(server, "/files/") == "file");
   CHECK(get(server, "/users/7", "PUT") == "put id=7");
+  CHECK(get(server, "/users", "QUERY") == "query");
+  CHECK(get(server, "/users", "query") == "405");
   CHECK(get(server, "/users/") == "404");
   CHECK(get(server, "/files") == "404");
   CHECK(get(server, "/nothing") == "404");

@@ -66,7 +66,7 @@ TEST_CASE("URLs are taken apart, and put together as they were meant") {
     if (!error) CHECK(http::Url::parse(url.to_string()).value == url);
   }
   CHECK(http::Url::parse("ftp://a").error == http::Errc::unsupported);
-  CHECK(http::Url::parse("http://a b").error == http::Errc::malformed);
+  CHECK(http::Url::parse("http://a b").error == http::Errc::malformed_url);
 }
 
 TEST_CASE("a Host header names no zone of an address") {

@@ -84,7 +84,7 @@ class Reply {
 
   // Reads what there is of the body, at least one byte. Parks. At its end:
   // weft::Errc::end_of_stream. Other errors: weft::Errc::timed_out, cancelled (it may be tried
-  // again); Errc::malformed, unexpected_end; the stream's.
+  // again); those of ErrorKind::malformed, Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
   // All of it. After an error `value` is what came before; Errc::body_too_large is one.
   net::Result<std::string> read_all(const Until& until = {});
@@ -129,9 +129,9 @@ class Client {
   // nothing goes from https to http. A request that may be repeated (GET, HEAD, PUT, DELETE,
   // OPTIONS, TRACE) is, when a connection that was kept turns out to be closed. An answer of 300 or
   // above that comes while a body is being sent ends the sending; its connection is not kept.
-  // Errors: weft::Errc::timed_out, cancelled; Errc::malformed (a URL, a header, an answer),
-  // unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(), the layer and the
-  // stream have.
+  // Errors: weft::Errc::timed_out, cancelled; those of ErrorKind::malformed (a URL, a header, an
+  // answer), Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(),
+  // the layer and the stream have.
   net::Result<Reply> send(const Call& call, const Until& until = {});
   // As send(), of a GET without headers of its own.
   net::Result<Reply> get(std::string url, const Until& until = {}) {

@@ -7,25 +7,57 @@
 namespace weft::http {
 
 enum class Errc {
-  malformed = 1,    // The peer does not speak HTTP/1.1, or not properly.
-  body_too_large,   // More than Limits::body_bytes.
-  head_too_large,   // More than Limits::head_bytes or Limits::headers, or so many trailers.
-  unexpected_end,   // The peer ended the stream in the middle of a message.
-  already_started,  // The head of the answer has been sent, and cannot be changed.
-  wrong_length,     // More or less has been written than Content-Length said.
+  // What somebody has sent, or was to send, breaks the rules: `error == ErrorKind::malformed`.
+  malformed_url = 1,    // Of a call, or of a redirect.
+  malformed_call,       // A method or a header of a Call that must not be sent.
+  malformed_line,       // A bare CR or LF, a NUL, or a line that goes on in the next one.
+  malformed_start,      // The first line is none of a request, or of an answer.
+  malformed_target,     // No path, no URL.
+  malformed_host,       // A Host that cannot be one; none, or several of them.
+  malformed_header,     // A name that is no token, a value with control characters.
+  malformed_length,     // A Content-Length that is no number; several, or with Transfer-Encoding.
+  malformed_coding,     // A Transfer-Encoding that does not end with "chunked".
+  malformed_chunk,      // The size of a chunk, or the line's end behind its data.
+  malformed_trailer,    // A line behind the last chunk.
+  malformed_handshake,  // The request for a WebSocket has no proper Sec-WebSocket-Key.
+  truncated_head,       // The stream ended within a head.
+
+  body_too_large,    // More than Limits::body_bytes.
+  head_too_large,    // More than Limits::head_bytes or Limits::headers, or so many trailers.
+  target_too_large,  // More than Limits::target_bytes.
+  unexpected_end,    // The peer ended the stream before a message, or in the middle of its body.
+  already_started,   // The head of the answer has been sent, and cannot be changed.
+  wrong_length,      // More or less has been written than Content-Length said.
   too_many_redirects,
-  unsupported,  // A URL of another scheme, a redirect without a target, an unknown coding.
+  unsupported,          // A URL of another scheme, a redirect that cannot be followed, an upgrade.
+  unsupported_version,  // Of HTTP: neither 1.1 nor another 1.
+  unsupported_method,   // CONNECT, at a server.
+  unsupported_coding,   // A Transfer-Encoding besides "chunked".
+  unsupported_expectation,
+};
+
+// What several of these have in common.
+enum class ErrorKind {
+  malformed = 1,  // The peer does not speak HTTP/1.1, or not properly; or the call would not.
 };
 
 // Of Errc; its name is "weft-http". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
+// Of ErrorKind; its name is "weft-http-kind". Lives as long as the process.
+[[nodiscard]] const std::error_category& kind_category() noexcept;
 
-// An Errc as a std::error_code: so they compare, `error == http::Errc::malformed`.
+// An Errc as a std::error_code: so they compare, `error == http::Errc::malformed_chunk`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
+}
+// An ErrorKind as a std::error_condition: `error == http::ErrorKind::malformed`.
+[[nodiscard]] inline std::error_condition make_error_condition(ErrorKind kind) noexcept {
+  return {static_cast<int>(kind), kind_category()};
 }
 
 }  // namespace weft::http
 
 template <>
 struct std::is_error_code_enum<weft::http::Errc> : std::true_type {};
+template <>
+struct std::is_error_condition_enum<weft::http::ErrorKind> : std::true_type {};

@@ -31,6 +31,9 @@ struct Access {
   int status;                         // 0: the connection broke first.
   std::uint64_t bytes;                // Of the body that was sent.
   std::chrono::nanoseconds duration;  // From the head's end to the answer's.
+  // Why the request was refused or could not be read to its end (an http::Errc, or
+  // weft::Errc::timed_out), or why the connection broke; empty if all went well.
+  std::error_code error = {};
 };
 
 struct ServerOptions {

@@ -15,9 +15,9 @@ struct Url {
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query, as they are asked for; no fragment.
 
-  // "https://example.org:8443/a?b#c". Errors: Errc::unsupported for another scheme, Errc::malformed
-  // for everything else; a user and a password are refused, too, and so are bytes that would have
-  // to be coded.
+  // "https://example.org:8443/a?b#c". Errors: Errc::unsupported for another scheme,
+  // Errc::malformed_url for everything else; a user and a password are refused, too, and so are
+  // bytes that would have to be coded.
   static net::Result<Url> parse(std::string_view text);
   // The place to which a link, or a redirect, leads from here: "https://a/b", "//a/b", "/b", "b",
   // "?c". Errors: as parse().
