@@ -10,6 +10,7 @@
 #include "http/connection.hpp"
 #include "http/exchange.hpp"
 #include "http/head_rules.hpp"
+#include "http/printable.hpp"
 #include "http/server_core.hpp"
 
 namespace weft::http {
@@ -30,12 +31,14 @@ bool is_ours(std::string_view name) noexcept {
 }  // namespace
 
 void Exchange::set_status(int status) noexcept {
-  if (!started() && status >= 200 && status <= 599) status_ = status;
+  if (started() || status < 200 || status > 599) return;
+  status_ = status;
+  status_is_set_ = true;
 }
 
 void Exchange::add_header(std::string_view name, std::string_view value) {
   if (!is_token(name) || !is_value(value) || is_ours(name)) {
-    throw std::invalid_argument("weft::http::Response::add_header: '" + std::string(name) +
+    throw std::invalid_argument("weft::http::Response::add_header: '" + printable(name) +
                                 "' must be a token with a value on one line, and none of the "
                                 "headers that the server writes itself");
   }
@@ -45,7 +48,7 @@ void Exchange::add_header(std::string_view name, std::string_view value) {
     const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
     if (error != std::errc() || end != value.data() + value.size()) {
       throw std::invalid_argument("weft::http::Response::add_header: Content-Length = '" +
-                                  std::string(value) + "', must be a number of bytes");
+                                  printable(value) + "', must be a number of bytes");
     }
     promise_ = length;
     return;  // Written with the head, once.
@@ -54,9 +57,9 @@ void Exchange::add_header(std::string_view name, std::string_view value) {
   fields_.append(name).append(": ").append(value).append("\r\n");
 }
 
-// Whatever the handler says: a HEAD's answer, 204 and 304.
+// Whatever the handler says: a HEAD's answer, 204, 205 and 304.
 bool Exchange::has_no_body() const noexcept {
-  return head_.method == "HEAD" || status_ == 204 || status_ == 304;
+  return head_.method == "HEAD" || status_ == 204 || status_ == 205 || status_ == 304;
 }
 
 bool Exchange::will_stay() const noexcept {
@@ -96,6 +99,7 @@ void Exchange::append_connection_header() {
 std::error_code Exchange::send(std::string_view body) {
   if (started() || talk_) return Errc::already_started;
   if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
+  if (status_ == 205) promise_ = 0;  // Its client waits for a body, and there is none.
   stage_ = Stage::complete;
   body_.note_answer();
   std::string coded;
@@ -128,6 +132,7 @@ std::error_code Exchange::send_rest(std::string_view body) {
 
 // The head of an answer that is written part by part.
 void Exchange::begin_stream() {
+  if (status_ == 205) promise_ = 0;
   body_.note_answer();
   if (connection_.server().options().compression && wants_code(promise_)) {
     if (!has_no_body()) gzip_ = Gzip::make(connection_.server().options().compression->level);

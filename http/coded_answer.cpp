@@ -43,7 +43,8 @@ std::string_view Exchange::field(std::string_view name) const noexcept {
 bool Exchange::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_ == 206 || !field("content-range").empty();
-  if (status_ == 204 || (size && *size < options.min_bytes && !is_part)) return false;
+  if (status_ == 204 || status_ == 205 || (size && *size < options.min_bytes && !is_part))
+    return false;
   if (!field("content-encoding").empty() || list_has(field("cache-control"), "no-transform")) {
     return false;
   }

@@ -57,12 +57,19 @@ bool Exchange::was_the_last() const noexcept {
   return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
 }
 
+// The handler has returned without a word, and its context is over: that is no answer, though an
+// empty one would look like success.
+bool Exchange::was_given_up() const noexcept {
+  return !started() && !talk_ && !status_is_set_ && context_ && context_->is_over();
+}
+
 bool Exchange::finish() {
   hang_up_.reset();
   if (body_.error()) {
     close_ = true;
     if (!started()) send_error(status_of(body_.error()));
   }
+  if (was_given_up()) send_error(503);
   if (talk_) {
     status_ = 101;
     stage_ = Stage::complete;

@@ -78,6 +78,7 @@ class Exchange {
 
   [[nodiscard]] bool has_no_body() const noexcept;
   [[nodiscard]] bool will_stay() const noexcept;
+  [[nodiscard]] bool was_given_up() const noexcept;
   [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
   [[nodiscard]] bool wants_code(std::optional<std::uint64_t> size);
   void announce_code();
@@ -105,6 +106,7 @@ class Exchange {
   std::optional<HangUpWatch> hang_up_;
 
   int status_ = 200;
+  bool status_is_set_ = false;  // By the handler.
   Stage stage_ = Stage::not_started;
   bool close_ = false;
   bool broken_off_ = false;

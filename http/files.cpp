@@ -18,6 +18,7 @@
 #include <utility>
 #include <weft/http/error.hpp>
 
+#include "http/accept_encoding.hpp"
 #include "http/http_date.hpp"
 
 namespace weft::http {
@@ -177,12 +178,18 @@ enum class Asked : std::uint8_t { all, part, nothing };
 // A range that cannot be understood, or is for another version of the file, is all of it.
 Asked find_range(const Request& request, const File& file, Range& range) {
   const auto text = request.header("range");
-  if (!text || request.method() != "GET" || !text->starts_with("bytes=")) return Asked::all;
+  constexpr std::string_view kUnit = "bytes=";
+  if (!text || request.method() != "GET" || !equal_tokens(text->substr(0, kUnit.size()), kUnit)) {
+    return Asked::all;
+  }
   if (const auto version = request.header("if-range");
       version && *version != file.tag() && parse_http_date(*version) != file.modified()) {
     return Asked::all;
   }
-  const std::string_view spec = text->substr(6);
+  std::string_view specs = text->substr(kUnit.size());
+  std::string_view spec;
+  std::string_view another;
+  if (!next_item(specs, spec) || next_item(specs, another)) return Asked::all;
   const std::size_t dash = spec.find('-');
   if (dash == std::string_view::npos) return Asked::all;
   const auto first = parse_number(spec.substr(0, dash));
@@ -201,16 +208,23 @@ Asked find_range(const Request& request, const File& file, Range& range) {
 
 std::error_code answer_plainly(Response& response, int status) {
   response.set_status(status);
+  response.add_header("Content-Type", "text/plain");
   if (status == 503) response.add_header("Retry-After", "1");
   return response.send(std::string(reason_phrase(status)) + "\n");
 }
 
+bool reads(const Request& request) noexcept {
+  return request.method() == "GET" || request.method() == "HEAD";
+}
+
+std::error_code refuse_method(Response& response) {
+  response.add_header("Allow", "GET, HEAD");
+  return answer_plainly(response, 405);
+}
+
 std::error_code send_open_file(Request& request, Response& response, const File& file,
                                std::string_view name, const FileOptions& options) {
-  if (request.method() != "GET" && request.method() != "HEAD") {
-    response.add_header("Allow", "GET, HEAD");
-    return answer_plainly(response, 405);
-  }
+  if (!reads(request)) return refuse_method(response);
   if (!file.is_regular()) return answer_plainly(response, file.status_instead());
   response.add_header("ETag", file.tag());
   response.add_header("Last-Modified", format_http_date(file.modified()));
@@ -267,8 +281,11 @@ std::error_code send_file(Request& request, Response& response, const std::strin
 Handler serve_folder(std::string folder, FileOptions options) {
   return [folder = std::move(folder), options = std::move(options)](Request& request,
                                                                     Response& response) {
-    // From the request's own path: where the route's parameter begins is where it ends.
-    std::string path = request.parameter("path");
+    if (!reads(request)) {
+      (void)refuse_method(response);
+      return;
+    }
+    std::string path = request.rest_of_path();
     const bool is_name =
         path.find('\0') == std::string::npos && !is_hidden(path) && !path.starts_with('/');
     if (!is_name) {
@@ -285,7 +302,9 @@ Handler serve_folder(std::string folder, FileOptions options) {
     if (file.is_folder()) {
       // So that links in its index mean what they say.
       response.set_status(301);
-      response.add_header("Location", std::string(request.path()) + "/");
+      std::string place = std::string(request.path()) + "/";
+      if (!request.query().empty()) place.append(1, '?').append(request.query());
+      response.add_header("Location", place);
       (void)response.send({});
       return;
     }

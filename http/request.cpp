@@ -72,6 +72,11 @@ std::string Request::parameter(std::string_view name) const {
   return {};
 }
 
+std::string Request::rest_of_path() const {
+  const auto& parameters = exchange_.parameters();
+  return decode_path(parameters.empty() ? path().substr(1) : parameters.back().second);
+}
+
 void Request::add_parameter(std::string_view name, std::string_view value) {
   exchange_.add_parameter(name, value);
 }

@@ -2,12 +2,29 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include "http/head_rules.hpp"
+
 namespace weft::http {
+
+namespace {
+
+// "GET, HEAD".
+std::string listed(const std::set<std::string_view>& methods) {
+  std::string list;
+  for (const std::string_view method : methods) {
+    if (!list.empty()) list += ", ";
+    list += method;
+  }
+  return list;
+}
+
+}  // namespace
 
 // A place in the tree of all patterns: what may stand in the next part of a path.
 struct Router::Node {
@@ -20,9 +37,16 @@ struct Router::Node {
     std::vector<std::string> names;
   };
   std::map<std::string, Route, std::less<>> methods;
+  std::optional<Route> any_method;
 
+  [[nodiscard]] bool has_routes() const noexcept { return !methods.empty() || any_method; }
   // Null if this place has none for the method.
   [[nodiscard]] const Route* route_for(std::string_view method) const;
+
+  // Adds the methods of this place; HEAD stands behind GET.
+  void add_methods(std::set<std::string_view>& to) const;
+  // The same for all places below, too.
+  void collect_methods(std::set<std::string_view>& to) const;
 
   using Values = std::vector<std::string_view>;
   // Shows `visit` the nodes that have handlers for `path`, in the order of preference, up to the
@@ -43,13 +67,28 @@ struct Router::Routes {
 const Router::Node::Route* Router::Node::route_for(std::string_view method) const {
   auto found = methods.find(method);
   if (found == methods.end() && method == "HEAD") found = methods.find("GET");
-  return found == methods.end() ? nullptr : &found->second;
+  if (found != methods.end()) return &found->second;
+  return any_method ? &*any_method : nullptr;
+}
+
+void Router::Node::add_methods(std::set<std::string_view>& to) const {
+  for (const auto& [method, route] : methods) {
+    to.insert(method);
+    if (method == "GET") to.insert("HEAD");
+  }
+}
+
+void Router::Node::collect_methods(std::set<std::string_view>& to) const {
+  add_methods(to);
+  for (const auto& [part, node] : literal) node.collect_methods(to);
+  if (any != nullptr) any->collect_methods(to);
+  if (rest != nullptr) rest->collect_methods(to);
 }
 
 template <class Visit>
 bool Router::Node::visit_matches(std::string_view path, Values& values, const Visit& visit) const {
   // `path` is empty, or begins with the slash before the next part.
-  if (path.empty()) return !methods.empty() && visit(*this);
+  if (path.empty()) return has_routes() && visit(*this);
   const std::size_t end = std::min(path.find('/', 1), path.size());
   const std::string_view part = path.substr(1, end - 1);
   const bool is_coded = part.find('%') != std::string_view::npos;
@@ -72,7 +111,8 @@ bool Router::Node::visit_matches(std::string_view path, Values& values, const Vi
 
 Router::Router() : routes_(std::make_shared<Routes>()) {}
 
-Router& Router::route(std::string_view method, std::string_view pattern, Handler handler) {
+// Adds a route for `method`; for all, if it is empty.
+void Router::add(std::string_view method, std::string_view pattern, Handler handler) {
   const auto refuse = [&](const char* why) {
     throw std::invalid_argument("weft::http::Router: " + std::string(pattern) + ": " + why);
   };
@@ -100,9 +140,26 @@ Router& Router::route(std::string_view method, std::string_view pattern, Handler
     if (child == nullptr) child = std::make_unique<Node>();
     node = child.get();
   }
-  const auto [place, added] = node->methods.try_emplace(
-      std::string(method), Node::Route{std::move(handler), std::move(names)});
-  if (!added) refuse("has a handler already");
+  Node::Route route{std::move(handler), std::move(names)};
+  if (method.empty()) {
+    if (node->any_method) refuse("has a handler already");
+    node->any_method = std::move(route);
+  } else if (!node->methods.try_emplace(std::string(method), std::move(route)).second) {
+    refuse("has a handler already");
+  }
+}
+
+Router& Router::route(std::string_view method, std::string_view pattern, Handler handler) {
+  if (!is_token(method)) {
+    throw std::invalid_argument("weft::http::Router: " + std::string(pattern) +
+                                ": the method is no token");
+  }
+  add(method, pattern, std::move(handler));
+  return *this;
+}
+
+Router& Router::any(std::string_view pattern, Handler handler) {
+  add({}, pattern, std::move(handler));
   return *this;
 }
 
@@ -127,15 +184,21 @@ void Router::Routes::run_from(std::size_t depth, Request& request, Response& res
 
 void Router::Routes::dispatch(Request& request, Response& response) const {
   const std::string_view path = request.path();
+  // "*" is no path, but all of the server.
+  if (!path.starts_with('/')) {
+    std::set<std::string_view> methods{"OPTIONS"};
+    root.collect_methods(methods);
+    response.set_status(204);
+    response.add_header("Allow", listed(methods));
+    (void)response.send({});
+    return;
+  }
   const Node::Route* route = nullptr;
   Node::Values values;
-  // "*" is no path, but all of the server.
-  if (path.starts_with('/')) {
-    (void)root.visit_matches(path, values, [&](const Node& node) {
-      route = node.route_for(request.method());
-      return route != nullptr;
-    });
-  }
+  (void)root.visit_matches(path, values, [&](const Node& node) {
+    route = node.route_for(request.method());
+    return route != nullptr;
+  });
   if (route == nullptr) {
     refuse(path, response);
     return;
@@ -150,24 +213,18 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
 void Router::Routes::refuse(std::string_view path, Response& response) const {
   std::set<std::string_view> methods;
   Node::Values values;
-  if (path.starts_with('/')) {
-    (void)root.visit_matches(path, values, [&](const Node& node) {
-      for (const auto& [method, route] : node.methods) methods.insert(method);
-      return false;
-    });
-  }
+  (void)root.visit_matches(path, values, [&](const Node& node) {
+    node.add_methods(methods);
+    return false;
+  });
+  response.add_header("Content-Type", "text/plain");
   if (methods.empty()) {
     response.set_status(404);
     (void)response.send("Not Found\n");
     return;
   }
-  std::string allowed;
-  for (const std::string_view method : methods) {
-    if (!allowed.empty()) allowed += ", ";
-    allowed += method;
-  }
   response.set_status(405);
-  response.add_header("Allow", allowed);
+  response.add_header("Allow", listed(methods));
   (void)response.send("Method Not Allowed\n");
 }
 

@@ -1,6 +1,7 @@
 #include <weft/http/server.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
@@ -18,6 +19,7 @@
 
 #include "http/connection.hpp"
 #include "http/gzip.hpp"
+#include "http/printable.hpp"
 #include "http/server_core.hpp"
 
 namespace weft::http {
@@ -241,7 +243,11 @@ void ServerCore::report(std::exception_ptr exception) const noexcept {
     }
     std::rethrow_exception(exception);
   } catch (const std::exception& failure) {
-    std::fprintf(stderr, "weft::http: a handler has thrown: %s\n", failure.what());
+    // It may quote what a client has sent, and must not need memory.
+    std::array<char, 512> text{};
+    const std::string_view what(failure.what());
+    make_printable(std::span(text).first(what.copy(text.data(), text.size() - 1)));
+    std::fprintf(stderr, "weft::http: a handler has thrown: %s\n", text.data());
   } catch (...) {
     std::fprintf(stderr, "weft::http: a handler has thrown\n");
   }

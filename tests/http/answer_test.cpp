@@ -1,5 +1,6 @@
 // Answers that must not be mistaken for others.
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -13,6 +14,8 @@
 namespace weft::test {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 // Lines of a log, to be read once the server has ended.
 http::ServerOptions options_with_log(std::vector<std::string>& lines) {
@@ -228,6 +231,52 @@ FIBER_TEST_CASE("the host of a target counts instead of the Host header") {
   CHECK(answers.at(0).body == "a.test:81");
   CHECK(answers.at(1).body == "a.test");
   CHECK(answers.at(2).body == "b.test");
+}
+
+FIBER_TEST_CASE("205 has no body, and says so") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    response.set_status(205);
+    if (request.path() == "/send") {
+      CHECK_FALSE(response.send("nothing of this"));
+    } else if (request.path() == "/write") {
+      CHECK_FALSE(response.write("nothing of this"));
+      CHECK_FALSE(response.write("nor of this"));
+    } else {
+      response.add_header("Content-Length", "5");
+    }
+  });
+  net::TcpStream stream = server.connect();
+  for (const std::string path : {"/send", "/write", "/"}) {
+    send_text(stream, "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    const std::string head = receive_until(stream, "\r\n\r\n");
+    CHECK(head.starts_with("HTTP/1.1 205 Reset Content\r\n"));
+    CHECK(head.find("\r\nContent-Length: 0\r\n") != std::string::npos);
+    CHECK(head.find("Transfer-Encoding") == std::string::npos);
+  }
+}
+
+FIBER_TEST_CASE("a handler that gives up with its context has not answered 200") {
+  http::ServerOptions options;
+  options.limits.request = 10ms;
+  const HttpServer server(
+      [](http::Request& request, http::Response& response) {
+        if (request.path() == "/done") response.set_status(201);
+        (void)wait_for_end(request.context());
+      },
+      options);
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, kGet).status == 503);
+  CHECK(ask_once(stream, kGet).status == 503);  // On the same connection.
+  CHECK(ask_once(stream, "GET /done HTTP/1.1\r\nHost: a\r\n\r\n").status == 201);
+}
+
+FIBER_TEST_CASE("a client that ends its half reads that its request was given up") {
+  const HttpServer server([](http::Request& request, http::Response&) {
+    CHECK(wait_for_end(request.context()) == Errc::cancelled);
+  });
+  const auto answers = ask(server, kGet);
+  CHECK(answers.size() == 1);
+  CHECK(answers.at(0).status == 503);
 }
 
 TEST_SUITE_END();

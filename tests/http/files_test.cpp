@@ -34,10 +34,10 @@ class Site {
 
   [[nodiscard]] http::Router routes() const {
     http::Router router;
-    router.get("/{path...}",
-               http::serve_folder(folder_ + "/public", {.cache_control = "no-cache"}));
+    router.get("/{path...}", http::serve_folder(folder(), {.cache_control = "no-cache"}));
     return router;
   }
+  [[nodiscard]] std::string folder() const { return folder_ + "/public"; }
 
  private:
   static std::string make_folder() {
@@ -73,6 +73,9 @@ constexpr Case kCases[] = {
     {"Range", "bytes=-", 200, "0123456789"},
     {"Range", "bytes=99999999999999999999-", 200, "0123456789"},
     {"Range", "lines=1-2", 200, "0123456789"},
+    {"Range", "Bytes=2-4", 206, "234"},
+    {"Range", "BYTES=-3", 206, "789"},
+    {"Range", "bytes=, 2-4 ,", 206, "234"},
     {"If-None-Match", "TAG", 304, ""},
     {"If-None-Match", "\"a\", W/TAG", 304, ""},
     {"If-None-Match", "*", 304, ""},
@@ -151,6 +154,41 @@ FIBER_TEST_CASE("only what is below the folder is anybody's") {
     CHECK(std::pair(path, status_of(path)) == std::pair(path, 404));
   }
   CHECK(ask(server, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n").at(0).status == 405);
+}
+
+FIBER_TEST_CASE("the redirect to a folder keeps the query, and a refusal says what it is") {
+  const Site site;
+  const HttpServer server(site.routes());
+  const auto answer_to = [&](std::string_view line) {
+    return ask(server, std::string(line) + " HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
+  };
+  CHECK(answer_to("GET /sub?x=1&y").has("Location: /sub/?x=1&y"));
+  CHECK(answer_to("GET /sub").has("Location: /sub/"));
+  CHECK(answer_to("GET /nothing").has("Content-Type: text/plain"));
+  for (const std::string_view line : {"POST /sub", "POST /ten.txt"}) {
+    CHECK(answer_to(line).status == 405);
+    CHECK(answer_to(line).has("Allow: GET, HEAD"));
+  }
+}
+
+FIBER_TEST_CASE("a folder is served whatever the route calls its path, and without a route") {
+  const Site site;
+  http::Router router;
+  router.get("/static/{file...}", http::serve_folder(site.folder()))
+      .get("/{user}/{all...}", http::serve_folder(site.folder()));
+  for (const auto& [handler, prefix] : {std::pair<http::Handler, std::string>(router, "/static"),
+                                        {router, "/someone"},
+                                        {http::serve_folder(site.folder()), ""}}) {
+    const HttpServer server(handler);
+    for (const auto& [path, body] : {std::pair("/ten.txt", "0123456789"),
+                                     {"/sub/", "sub"},
+                                     {"/", "<p>"},
+                                     {"/nothing", "Not Found\n"},
+                                     {"/sub/%2e%2e/%2e%2e/secret", "Not Found\n"}}) {
+      const std::string request = "GET " + prefix + path + " HTTP/1.1\r\nHost: a\r\n\r\n";
+      CHECK(ask(server, request).at(0).body == body);
+    }
+  }
 }
 
 FIBER_TEST_CASE("a large file goes out whole, and its head tells its size") {

@@ -68,7 +68,9 @@ FIBER_TEST_CASE("a method that a path does not have is answered with those it ha
   const HttpServer server(router);
   const Answer answer = ask(server, "DELETE /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
   CHECK(answer.status == 405);
-  CHECK(answer.has("Allow: GET, PUT"));
+  CHECK(answer.has("Allow: GET, HEAD, PUT"));
+  CHECK(answer.has("Content-Type: text/plain"));
+  CHECK(ask(server, "GET /b HTTP/1.1\r\nHost: a\r\n\r\n").at(0).has("Content-Type: text/plain"));
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
@@ -86,7 +88,7 @@ FIBER_TEST_CASE("a route that has the method is found behind those that have oth
   CHECK(get(server, "/users/7") == "all path=users/7");
   const Answer answer = ask(server, "PUT /users/me HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
   CHECK(answer.status == 405);
-  CHECK(answer.has("Allow: DELETE, GET, POST"));
+  CHECK(answer.has("Allow: DELETE, GET, HEAD, POST"));
 }
 
 FIBER_TEST_CASE("parts are compared as what they mean, and the whole server is no path") {
@@ -97,7 +99,26 @@ FIBER_TEST_CASE("parts are compared as what they mean, and the whole server is n
   CHECK(get(server, "/%61%20b") == "blank");
   CHECK(get(server, "/c%20d") == "coded");
   CHECK(get(server, "/", "OPTIONS") == "root");
-  CHECK(get(server, "*", "OPTIONS") == "404");
+  const Answer all = ask(server, "OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
+  CHECK(all.status == 204);
+  CHECK(all.has("Allow: GET, HEAD, OPTIONS"));
+}
+
+FIBER_TEST_CASE("a route of any method takes what no other route of its pattern does") {
+  http::Router router;
+  router.get("/a", say("get"))
+      .any("/a", say("any"))
+      .any("/b/{id}", say("any b"))
+      .post("/c", say("c"));
+  const HttpServer server(router);
+  CHECK(get(server, "/a") == "get");
+  CHECK(get(server, "/a", "POST") == "any");
+  CHECK(get(server, "/a", "QUERY") == "any");
+  CHECK(get(server, "/b/7", "DELETE") == "any b id=7");
+  CHECK(get(server, "/c", "DELETE") == "405");
+  CHECK_THROWS_AS(router.any("/a", say("x")), std::invalid_argument);
+  CHECK_THROWS_AS(router.route("", "/d", say("x")), std::invalid_argument);
+  CHECK_THROWS_AS(router.route("A B", "/d", say("x")), std::invalid_argument);
 }
 
 FIBER_TEST_CASE("middleware is called in its order, and may answer itself") {

@@ -262,52 +262,6 @@ FIBER_TEST_CASE("each answer is told to the log of accesses") {
   CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
 }
 
-FIBER_TEST_CASE("the log of accesses is told why a request was refused") {
-  std::vector<std::error_code> errors;
-  http::ServerOptions options;
-  options.limits.body_bytes = 10;
-  options.on_access = [&](const http::Access& access) { errors.push_back(access.error); };
-  {
-    const HttpServer server(
-        [](http::Request& request, http::Response& response) {
-          if (!request.read_all().error) (void)response.send({});
-        },
-        options);
-    for (const std::string_view request :
-         {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: [\r\n\r\n",
-          "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nA: b\n\r\n", "G\r\n\r\n",
-          "GET a HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n",
-          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
-          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n",
-          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
-          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
-          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx",
-          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nx\r\n\r\n",
-          "GET / HTTP/1.1\r\nHo", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
-          "GET / HTTP/2.0\r\nHost: a\r\n\r\n"}) {
-      CHECK(ask(server, request).size() == 1);
-    }
-  }
-  using enum http::Errc;
-  const std::vector<std::error_code> wanted = {{},
-                                               malformed_host,
-                                               malformed_host,
-                                               malformed_line,
-                                               malformed_start,
-                                               malformed_target,
-                                               malformed_header,
-                                               malformed_length,
-                                               body_too_large,
-                                               unexpected_end,
-                                               unsupported_coding,
-                                               malformed_chunk,
-                                               malformed_trailer,
-                                               truncated_head,
-                                               unsupported_method,
-                                               unsupported_version};
-  CHECK(errors == wanted);
-}
-
 FIBER_TEST_CASE("who comes when there are no descriptors is told so, and then the server goes on") {
   constexpr std::size_t kClients = 40;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;

@@ -25,7 +25,8 @@ struct FileOptions {
 std::error_code send_file(Request& request, Response& response, const std::string& path,
                           const FileOptions& options = {});
 
-// For a route such as "/files/{path...}": the files below `folder`, and of a folder its index.html.
+// For a route such as "/files/{path...}", whatever its parameter is called, or as the only handler
+// of a server: the files below `folder` by Request::rest_of_path(), and of a folder its index.html.
 // Nothing outside of it is reached, neither by dots nor by links; a name that begins with a dot is
 // nobody's. From anywhere; never parks. Throws std::bad_alloc; synchronizes with nothing.
 [[nodiscard]] Handler serve_folder(std::string folder, FileOptions options = {});

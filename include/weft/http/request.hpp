@@ -50,6 +50,9 @@ class Request {
   // The part of the path that the router found for `{name}`, decoded; empty if there is no such
   // parameter.
   [[nodiscard]] std::string parameter(std::string_view name) const;
+  // The value of the last parameter, whatever its name: of "/static/{file...}" what stands behind
+  // "/static/". Without parameters: the path behind its first slash. Decoded.
+  [[nodiscard]] std::string rest_of_path() const;
   // By a router, with a name and a value that live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
 

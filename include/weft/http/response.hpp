@@ -51,7 +51,8 @@ using Talk = std::function<net::Next(Upgraded)>;
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which
 // go out as chunks if no Content-Length has been set. A handler that does neither has answered with
-// the status and without a body; if it has promised one by Content-Length, with 500. An answer that
+// the status and without a body; if it has promised one by Content-Length, with 500; if it has set
+// no status either and the request's context is over, with 503. An answer that
 // has begun is broken off by throwing: the connection ends, and before what would tell the client
 // that it has all of it. Used by one fiber at a time. Calls park, throw and synchronize where they
 // say so.

@@ -22,16 +22,18 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // may be. Of the routes with the method, what stands there literally is preferred, part by part,
 // then `{name}`; a part is compared as what its percent codes mean. A path that nobody has is
 // answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
-// if its route has none. Copies share their routes. Routes are added before it serves; then it may
-// be called from any number of fibers. Calls park, throw and synchronize where they say so. Routes
-// are added by one caller at a time.
+// if its route has none. "OPTIONS *" is answered with 204, and the methods of all routes in Allow.
+// Copies share their routes. Routes are added before it serves; then it may be called from any
+// number of fibers. Calls park, throw and synchronize where they say so. Routes are added by one
+// caller at a time.
 class Router {
  public:
   // Without routes: everything is answered with 404.
   Router();
 
-  // Throws std::invalid_argument for a pattern that does not begin with a slash, or that has a
-  // brace where none belongs, or if there is a handler already.
+  // `method` is any token, such as "QUERY"; its case matters. Throws std::invalid_argument for a
+  // method that is no token, for a pattern that does not begin with a slash, or that has a brace
+  // where none belongs, or if there is a handler already.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
   // route() for GET.
   Router& get(std::string_view pattern, Handler handler) {
@@ -49,6 +51,8 @@ class Router {
   Router& del(std::string_view pattern, Handler handler) {
     return route("DELETE", pattern, std::move(handler));
   }
+  // For each method that has no route() of its own with this pattern.
+  Router& any(std::string_view pattern, Handler handler);
   // Around all routes, the first one outermost, and also around 404 and 405.
   Router& use(Middleware middleware);
 
@@ -58,6 +62,8 @@ class Router {
  private:
   struct Node;
   struct Routes;
+  void add(std::string_view method, std::string_view pattern, Handler handler);
+
   std::shared_ptr<Routes> routes_;
 };
 

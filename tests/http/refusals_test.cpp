@@ -1,0 +1,93 @@
+// What is told of requests and headers that are refused.
+#include <exception>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+#include <weft/http/error.hpp>
+#include <weft/http/server.hpp>
+
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+TEST_SUITE_BEGIN("http/refusals");
+
+FIBER_TEST_CASE("the log of accesses is told why a request was refused") {
+  std::vector<std::error_code> errors;
+  http::ServerOptions options;
+  options.limits.body_bytes = 10;
+  options.on_access = [&](const http::Access& access) { errors.push_back(access.error); };
+  {
+    const HttpServer server(
+        [](http::Request& request, http::Response& response) {
+          if (!request.read_all().error) (void)response.send({});
+        },
+        options);
+    for (const std::string_view request :
+         {"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: [\r\n\r\n",
+          "GET / HTTP/1.1\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nA: b\n\r\n", "G\r\n\r\n",
+          "GET a HTTP/1.1\r\nHost: a\r\n\r\n", "GET / HTTP/1.1\r\nHost: a\r\nA b: c\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: x\r\n\r\n",
+          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx",
+          "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nx\r\n\r\n",
+          "GET / HTTP/1.1\r\nHo", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
+          "GET / HTTP/2.0\r\nHost: a\r\n\r\n"}) {
+      CHECK(ask(server, request).size() == 1);
+    }
+  }
+  using enum http::Errc;
+  const std::vector<std::error_code> wanted = {{},
+                                               malformed_host,
+                                               malformed_host,
+                                               malformed_line,
+                                               malformed_start,
+                                               malformed_target,
+                                               malformed_header,
+                                               malformed_length,
+                                               body_too_large,
+                                               unexpected_end,
+                                               unsupported_coding,
+                                               malformed_chunk,
+                                               malformed_trailer,
+                                               truncated_head,
+                                               unsupported_method,
+                                               unsupported_version};
+  CHECK(errors == wanted);
+}
+
+FIBER_TEST_CASE("what a client has sent splits no message about it") {
+  std::vector<std::string> messages;
+  http::ServerOptions options;
+  options.on_exception = [&](std::exception_ptr thrown) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const std::invalid_argument& refused) {
+      messages.emplace_back(refused.what());
+    }
+  };
+  {
+    const HttpServer server(
+        [](http::Request& request, http::Response& response) {
+          response.add_header(request.query_value("n").value(), request.query_value("v").value());
+        },
+        options);
+    for (const std::string_view query : {"n=a%0d%0aX&v=b", "n=Content-Length&v=1%0a%1b[31m"}) {
+      const std::string request = "GET /?" + std::string(query) + " HTTP/1.1\r\nHost: a\r\n\r\n";
+      CHECK(ask(server, request).at(0).status == 500);
+    }
+  }
+  CHECK(messages.size() == 2);
+  CHECK(messages[0].find("'a??X'") != std::string::npos);
+  for (const std::string& message : messages) {
+    for (const char c : message) CHECK(static_cast<unsigned char>(c) >= 0x20);
+  }
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
