@@ -21,13 +21,17 @@ std::error_code check_path(std::string_view path) noexcept {
   return opened;
 }
 
+std::error_code check_mode(unsigned mode) noexcept {
+  if (S_ISREG(mode)) return {};
+  return std::make_error_code(S_ISDIR(mode) ? std::errc::is_a_directory
+                                            : std::errc::operation_not_supported);
+}
+
 [[gnu::noinline]] std::error_code check_kind(int file) noexcept {
   struct stat found {};
   const CallResult result = result_of([&] { return ::fstat(file, &found); });
   if (result.error != 0) return result.code();
-  if (S_ISREG(found.st_mode)) return {};
-  return std::make_error_code(S_ISDIR(found.st_mode) ? std::errc::is_a_directory
-                                                     : std::errc::operation_not_supported);
+  return check_mode(found.st_mode);
 }
 
 }  // namespace weft::files

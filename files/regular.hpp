@@ -21,7 +21,9 @@ inline constexpr int kOpening = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 [[nodiscard]] std::error_code check_path(std::string_view path) noexcept;
 // For a thread that may wait for a disk.
 [[nodiscard]] CallResult open_waiting(const std::string& path, int flags, unsigned mode) noexcept;
-// The error for an open file that is no regular one: is_a_directory, operation_not_supported.
+// The error for a mode (stat::st_mode) of no regular file: is_a_directory, operation_not_supported.
+[[nodiscard]] std::error_code check_mode(unsigned mode) noexcept;
+// The same for an open file.
 [[nodiscard]] std::error_code check_kind(int file) noexcept;
 
 }  // namespace weft::files

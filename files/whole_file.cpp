@@ -74,6 +74,10 @@ std::error_code replace(const std::string& path, const std::string& data) {
   const CallResult looked = result_of([&] { return ::stat(path.c_str(), &old); });
   const bool is_new = looked.error == ENOENT;
   if (looked.error != 0 && !is_new) return looked.code();
+  // rename() would put a regular file in the place of a device, which the machine may need.
+  if (!is_new) {
+    if (const auto other = check_mode(old.st_mode)) return other;
+  }
   std::string name;
   // It is for its owner alone until it has the rights of the file that it replaces.
   const Result<Descriptor> created = create_beside(path, name, is_new ? 0666 : 0600);

@@ -89,8 +89,9 @@ Result<std::string> read_file(std::string path, const Until& until = {},
                                          const Until& until = {});
 // The same, so that everybody sees the old file or the new one, whole, also after a crash: writes
 // beside it (.weft.*.new), brings that to the disk, and renames it. So, as by rename(2), a symbolic
-// link is replaced itself. The new file has the rights of the old one from its first byte on, or
-// fewer; its owner and group, too, where the caller may give them.
+// link is replaced itself; but a link to a device, a pipe, a socket or a directory is refused as
+// that is, with the errors of File::open(), and stays. The new file has the rights of the old one
+// from its first byte on, or fewer; its owner and group, too, where the caller may give them.
 [[nodiscard]] std::error_code replace_file(std::string path, std::string data,
                                            const Until& until = {});
 

@@ -150,6 +150,27 @@ FIBER_TEST_CASE("a pipe under a file's name keeps no thread") {
   CHECK(!files::write_file(folder / "other", "x"));
 }
 
+FIBER_TEST_CASE("replace_file refuses pipes, sockets, devices and directories, and they stay") {
+  const Folder folder;
+  const std::string pipe = folder / "pipe";
+  const std::string socket = folder / "socket";
+  CHECK(::mkfifo(pipe.c_str(), 0600) == 0);
+  CHECK(::mknod(socket.c_str(), S_IFSOCK | 0600, 0) == 0);
+  std::filesystem::create_directory(folder / "directory");
+  // A device is reached by a link: the machine's own is nothing to try this on.
+  std::filesystem::create_symlink("/dev/null", folder / "device");
+  constexpr std::errc kRefused = std::errc::operation_not_supported;
+  CHECK(files::replace_file(pipe, "x") == kRefused);
+  CHECK(files::replace_file(socket, "x") == kRefused);
+  CHECK(files::replace_file(folder / "device", "x") == kRefused);
+  CHECK(files::replace_file(folder / "directory", "x") == std::errc::is_a_directory);
+  CHECK(std::filesystem::is_fifo(pipe));
+  CHECK(std::filesystem::is_socket(socket));
+  CHECK(std::filesystem::is_symlink(folder / "device"));
+  CHECK(std::filesystem::is_directory(folder / "directory"));
+  CHECK(files::list_directory(folder.path()).value.size() == 4);
+}
+
 FIBER_TEST_CASE("a path with a zero inside is refused, and not cut there") {
   const Folder folder;
   CHECK(!files::write_file(folder / "file", "x"));
