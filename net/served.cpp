@@ -1,4 +1,6 @@
 // A server's connections: what they do while they are served, and while they are idle.
+#include <cstdio>
+#include <exception>
 #include <mutex>
 
 #include "net/server_core.hpp"
@@ -68,12 +70,34 @@ void Server::Core::serve(Served& connection) {
   Finish finish{&connection};
   Connection shown = connection.shown(draining_);
   for (;;) {
-    if (handler_(shown) == Next::close) return;
+    if (handle(shown) == Next::close) return;
     const Idle idle = become_idle(connection);
     if (idle == Idle::over) return;
     if (idle == Idle::readable) continue;
     finish.connection = nullptr;  // Perhaps gone by now.
     return;
+  }
+}
+
+// Calls the handler. What it throws concerns its connection alone, which is closed.
+Next Server::Core::handle(Connection& connection) noexcept {
+  try {
+    return handler_(connection);
+  } catch (...) {
+    report(std::current_exception());
+    return Next::close;
+  }
+}
+
+// What on_exception throws itself is written to stderr, too.
+void Server::Core::report(const std::exception_ptr& exception) const noexcept {
+  try {
+    if (options_.on_exception) return options_.on_exception(exception);
+    std::rethrow_exception(exception);
+  } catch (const std::exception& failure) {
+    std::fprintf(stderr, "weft::net: a handler has thrown: %s\n", failure.what());
+  } catch (...) {
+    std::fprintf(stderr, "weft::net: a handler has thrown\n");
   }
 }
 

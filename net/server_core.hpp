@@ -65,6 +65,8 @@ class Server::Core {
   void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] bool take_place(const Until& until) noexcept;
   void give_place() noexcept;
+  [[nodiscard]] Next handle(Connection& connection) noexcept;
+  void report(const std::exception_ptr& exception) const noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
   template <class Visit>
   void for_each(Visit visit);

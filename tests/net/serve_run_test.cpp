@@ -126,16 +126,37 @@ FIBER_TEST_CASE("a false alarm on an idle connection takes no place in the pool"
   CHECK(ask(idle, "third") == "third");
 }
 
-FIBER_TEST_CASE("an exception in a request after an idle time is the pool's affair, too") {
+FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not the server") {
   std::atomic<int> told{0};
-  FiberPool pool({.capacity = 2, .on_exception = [&](const std::exception_ptr&) { ++told; }});
-  Serving serving({.run = net::in_pool(pool)}, answer_or_throw);
+  FiberPool pool({.capacity = 2});
+  for (const bool in_a_pool : {false, true}) {
+    ServeOptions options{.on_exception = [&](const std::exception_ptr& thrown) {
+      CHECK_THROWS_WITH_AS(std::rethrow_exception(thrown), "as it was asked to",
+                           std::runtime_error);
+      ++told;
+    }};
+    if (in_a_pool) options.run = net::in_pool(pool);
+    Serving serving(std::move(options), answer_or_throw);
+    // In the first request, and in one after an idle time.
+    TcpStream first = serving.connect();
+    CHECK(!first.write_all(bytes("t")).error);
+    CHECK(has_ended(first));
+    TcpStream second = serving.connect();
+    CHECK(ask(second, "a") == "a");
+    if (in_a_pool) pool.wait_idle();
+    CHECK(!second.write_all(bytes("t")).error);
+    CHECK(has_ended(second));
+    TcpStream other = serving.connect();
+    CHECK(ask(other, "b") == "b");
+  }
+  CHECK(told == 4);
+}
+
+FIBER_TEST_CASE("a server without on_exception goes on when a handler throws") {
+  Serving serving({}, answer_or_throw);
   TcpStream stream = serving.connect();
-  CHECK(ask(stream, "a") == "a");
-  pool.wait_idle();
   CHECK(!stream.write_all(bytes("t")).error);
   CHECK(has_ended(stream));
-  wait_for([&] { return told == 1; });
   TcpStream other = serving.connect();
   CHECK(ask(other, "b") == "b");
 }

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -128,6 +129,9 @@ struct ServeOptions {
   // Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
   std::function<std::error_code(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
+  // Receives what a handler has thrown, before its connection is closed. It is called in the fiber
+  // of that connection, and may park. Empty: the server writes one line to stderr.
+  std::function<void(std::exception_ptr)> on_exception = {};
   // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
   // quarter of that time later.
   std::chrono::nanoseconds idle_timeout = kNever;
@@ -161,8 +165,9 @@ struct ServeStats {
 // Accepts connections and has a handler called for each. Lack of descriptors and memory, or a
 // firewall that lets none in, is waited out with pauses that grow from 1 ms to 1 s. While there are
 // no descriptors, one that is held in reserve is used to refuse those that wait.
-// Exceptions that leave a handler go where those of its fiber go; its connection is closed. From
-// fibers and plain threads. Calls park, throw and synchronize where they say so.
+// An exception that leaves a handler goes to ServeOptions::on_exception, and its connection is
+// closed; the server goes on. From fibers and plain threads. Calls park, throw and synchronize
+// where they say so.
 class Server {
  public:
   using Handler = std::function<Next(Connection&)>;
