@@ -1,6 +1,10 @@
 #include <weft/runtime.hpp>
 
+#include <chrono>
+#include <exception>
+#include <new>
 #include <ostream>
+#include <string>
 #include <weft/this_fiber.hpp>
 
 #include "base/panic.hpp"
@@ -17,7 +21,8 @@ namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
     : events_(std::make_unique<io::Poller>()),
-      scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options), *events_)) {
+      scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options), *events_)),
+      unwinding_(std::uncaught_exceptions()) {
   runtime::install_panic_dump();
   if (options.dump_signal != 0) {
     dump_signal_ = std::make_unique<runtime::DumpSignal>(options.dump_signal);
@@ -49,7 +54,43 @@ Runtime::~Runtime() {
              "a Runtime was destroyed by one of its own fibers, which it would wait for: let the "
              "thread that made it destroy it");
   scheduler_->begin_end();
+  await_end();
   scheduler_->retire();
+}
+
+// A program that seems to hang at its end is told why. An exception that unwinds the caller is told
+// soon, since its handler may never be reached.
+void Runtime::await_end() noexcept {
+  const bool unwinds = std::uncaught_exceptions() > unwinding_;
+  const auto patience = std::chrono::milliseconds(unwinds ? 100 : 5000);
+  if (scheduler_->wait_end_until(Deadline::after(patience))) return;
+  try {
+    std::string text = "weft: ";
+    if (unwinds) {
+      text += "an exception ends the scope of a Runtime";
+      if (!thrown_.empty()) text += " (" + thrown_ + ")";
+      text += ", which waits for the fibers below; let them end, by a stop token for example\n";
+    } else {
+      text += "the end of a Runtime has waited for 5 s for the fibers below; let them end\n";
+    }
+    runtime::write_to_stderr(text + runtime::dump(*scheduler_, runtime::report_patience()));
+  } catch (const std::bad_alloc&) {
+    runtime::write_to_stderr("weft: the end of a Runtime waits for fibers that have not ended\n");
+  }
+}
+
+void Runtime::note_exception() noexcept {
+  try {
+    throw;
+  } catch (const std::exception& thrown) {
+    try {
+      thrown_ = thrown.what();
+    } catch (const std::bad_alloc&) {
+      thrown_.clear();  // The report does without.
+    }
+  } catch (...) {
+    thrown_ = "no std::exception";
+  }
 }
 
 // Not inlined: the return address tells dumps who spawned.

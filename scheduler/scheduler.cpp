@@ -336,7 +336,7 @@ void Scheduler::worker_sleeps() noexcept {
   base::futex_wake_all(drain_epoch_);
 }
 
-bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
+bool Scheduler::wait_idle(Deadline deadline, Then then) noexcept {
   draining_.fetch_add(1, seq_cst);  // [drain]
   bool idle = false;
   for (;;) {
@@ -345,9 +345,9 @@ bool Scheduler::wait_idle_until(Deadline deadline) noexcept {
     idle = live() == 0;
     if (idle || deadline.passed()) break;
     // While it is counted it only looks at live(), so as long as a fiber lives it does nothing.
-    if (deadline.is_never()) ParkedThreads::begin();
+    if (then == Then::waits_on) ParkedThreads::begin();
     base::futex_wait(drain_epoch_, epoch, deadline);
-    if (deadline.is_never()) ParkedThreads::end();
+    if (then == Then::waits_on) ParkedThreads::end();
   }
   draining_.fetch_sub(1, relaxed);
   return idle;

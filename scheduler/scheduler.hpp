@@ -83,7 +83,14 @@ class Scheduler {
   // choose this scheduler any more, and waits for what was spawned meanwhile.
   void retire() noexcept;
   // From a plain thread: waits until no fiber is left. False when the deadline passed first.
-  [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept;
+  [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept {
+    return wait_idle(deadline, deadline.is_never() ? Then::waits_on : Then::acts);
+  }
+  // The same, by a thread that only reports at the deadline, and then waits on: to the search for
+  // deadlocks it waits without one.
+  [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
+    return wait_idle(deadline, Then::waits_on);
+  }
   // By the runtime's destructor, before retire(): fibers that wait for more to do are told.
   void begin_end() noexcept {
     is_ending_.store(true, detail::relaxed);
@@ -183,6 +190,10 @@ class Scheduler {
   [[noreturn]] void throw_too_many_fibers() const;
 
  private:
+  // What a thread does at the end of its wait, while fibers live.
+  enum class Then : std::uint8_t { acts, waits_on };
+
+  bool wait_idle(Deadline deadline, Then then) noexcept;
   static constexpr std::int64_t kDecayPeriod = 500'000'000;
 
   void start_worker();

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <stop_token>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -131,8 +132,10 @@ class Runtime {
   // std::system_error when the system refuses a thread or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Parks the calling plain thread until every fiber has ended, then stops the workers.
-  // Must not be called from a fiber of this runtime. Only where a fiber has called exit(), which
-  // destroys what is static, nothing is waited for and nothing stopped: the process ends.
+  // Must not be called from a fiber of this runtime. After 5 s of waiting it lists the fibers that
+  // are left on stderr, once; after 0.1 s if an exception unwinds the caller, with what it says if
+  // run() has thrown it. Only where a fiber has called exit(), which destroys what is static,
+  // nothing is waited for and nothing stopped: the process ends.
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -157,7 +160,11 @@ class Runtime {
         },
         SpawnOptions{.name = "main"});
     state.join();
-    return state.take();
+    WEFT_TRY { return state.take(); }
+    WEFT_CATCH_ALL {
+      note_exception();
+      WEFT_RETHROW;
+    }
   }
 
   // Waits until every fiber has ended, at most so long. False when some are left; they are then
@@ -203,11 +210,16 @@ class Runtime {
 
  private:
   void spawn_here(detail::Task&& task, const SpawnOptions& options);
+  // In a handler: keeps the words of an exception that run() throws, for the destructor.
+  void note_exception() noexcept;
+  void await_end() noexcept;
 
   std::unique_ptr<scheduler::EventSource> events_;  // Outlives the scheduler.
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
   std::stop_source stop_source_;
+  std::string thrown_;  // What the last exception of run() says; empty: none.
+  int unwinding_;       // std::uncaught_exceptions() at the beginning.
 
   friend class RuntimeScope;
 };
@@ -233,8 +245,8 @@ class RuntimeScope {
 void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its
-// result or throws its exception. From a plain thread, which is blocked meanwhile. Synchronizes as
-// Runtime::run().
+// result or throws its exception. While it waits for fibers, it reports as ~Runtime() does. From a
+// plain thread, which is blocked meanwhile. Synchronizes as Runtime::run().
 template <std::invocable F>
 auto run(F&& main) -> std::invoke_result_t<F&> {
   Runtime runtime;
