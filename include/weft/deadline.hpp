@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <weft/detail/nanoseconds.hpp>
 #include <weft/detail/simulated.hpp>
 
 namespace weft {
@@ -12,8 +13,9 @@ namespace weft {
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
-// move it. In a simulation (weft/sim.hpp) they are the simulation's. Durations that would overflow
-// become never(). A plain value: no call parks or throws.
+// move it; in a simulation (weft/sim.hpp) they are the simulation's. A moment beyond the years
+// 1678 to 2262 of its clock is never() or past(), whatever its clock, period and type; a duration
+// that is not a number counts as 0. A plain value: no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
@@ -31,7 +33,7 @@ class Deadline {
   // So long from now. Reads the clock.
   template <class Rep, class Period>
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
-    return after_nanoseconds(saturate(duration));
+    return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
   }
   // A moment of the same clock. In a simulation steady_clock is another clock: weft::Clock is the
   // simulation's.
@@ -41,14 +43,17 @@ class Deadline {
       const auto now = Clock::now();
       return time <= now ? past() : after(time - now);
     }
-    return Deadline(saturate(time.time_since_epoch()));
+    return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
   // Other clocks are read once, now: a later step of that clock does not move the deadline.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
-    const auto now = OtherClock::now();
-    // Compared first: the distance to a moment long past may not be representable.
-    return time <= now ? past() : after(time - now);
+    const detail::WideNanoseconds now =
+        detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
+    // Wide, since both may be far from the epoch of that clock.
+    const detail::WideNanoseconds distance =
+        detail::wide_nanoseconds(time.time_since_epoch()) - now;
+    return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));
   }
 
   // The time by the clock. From anywhere; never parks.
@@ -75,15 +80,6 @@ class Deadline {
     const std::int64_t now = now_nanoseconds();
     if (duration > never().nanoseconds_ - now) return never();
     return Deadline(duration < 0 ? 0 : now + duration);
-  }
-  template <class Rep, class Period>
-  [[nodiscard]] static constexpr std::int64_t saturate(
-      std::chrono::duration<Rep, Period> duration) noexcept {
-    // Compared as seconds in floating point, which cannot overflow: 292 years fit in 63 bits.
-    const double seconds = std::chrono::duration<double>(duration).count();
-    if (seconds > 9.2e9) return never().nanoseconds_;
-    if (!(seconds > 0)) return 0;
-    return std::chrono::ceil<std::chrono::nanoseconds>(duration).count();
   }
 
   std::int64_t nanoseconds_;

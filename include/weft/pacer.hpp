@@ -26,8 +26,12 @@ namespace weft {
 // every wait has returned. Calls park, throw and synchronize where they say so.
 class Pacer {
  public:
-  // Throws std::invalid_argument unless `spacing` is above 0.
-  explicit Pacer(std::chrono::nanoseconds spacing) : spacing_(checked(spacing)) { open_.set(); }
+  // `spacing` is rounded up to nanoseconds. Throws std::invalid_argument unless it is above 0.
+  template <class Rep, class Period>
+  explicit Pacer(std::chrono::duration<Rep, Period> spacing)
+      : spacing_(checked(detail::saturated_nanoseconds(spacing))) {
+    open_.set();
+  }
   Pacer(const Pacer&) = delete;
   Pacer& operator=(const Pacer&) = delete;
 

@@ -111,9 +111,11 @@ class Timer {
 // Calls as for Timer.
 class Ticker {
  public:
-  // The first tick comes after one period. Throws std::invalid_argument unless `period` is above 0.
-  explicit Ticker(std::chrono::nanoseconds period)
-      : clock_(Deadline::after(checked(period)), period) {}
+  // The first tick comes after one period, which is rounded up to nanoseconds. Throws
+  // std::invalid_argument unless `period` is above 0.
+  template <class Rep, class Period>
+  explicit Ticker(std::chrono::duration<Rep, Period> period)
+      : Ticker(Checked{detail::saturated_nanoseconds(period)}) {}
 
   // Parks until the next tick; for ever after stop().
   void wait() noexcept { (void)wait_until({}); }
@@ -125,19 +127,27 @@ class Ticker {
   // No more ticks, until a reset.
   void stop() noexcept { (void)clock_.set(Deadline::never(), {}); }
   // The next tick comes after one period from now. Throws as the constructor.
-  void reset(std::chrono::nanoseconds period) {
-    (void)clock_.set(Deadline::after(checked(period)), period);
+  template <class Rep, class Period>
+  void reset(std::chrono::duration<Rep, Period> period) {
+    const Checked checked{detail::saturated_nanoseconds(period)};
+    (void)clock_.set(Deadline::after(checked.period), checked.period);
   }
 
   // For a select.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
-  static std::chrono::nanoseconds checked(std::chrono::nanoseconds period) {
-    if (period.count() > 0) return period;
-    WEFT_THROW(std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
-                                     " ns, must be above 0"));
-  }
+  struct Checked {
+    explicit Checked(std::chrono::nanoseconds given) : period(given) {
+      if (period.count() > 0) return;
+      WEFT_THROW(std::invalid_argument("weft::Ticker: period = " + std::to_string(period.count()) +
+                                       " ns, must be above 0"));
+    }
+    std::chrono::nanoseconds period;
+  };
+
+  explicit Ticker(const Checked& checked)
+      : clock_(Deadline::after(checked.period), checked.period) {}
 
   detail::ClockSource clock_;
 };

@@ -1,7 +1,9 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <limits>
+#include <ratio>
 #include <weft/deadline.hpp>
 
 namespace {
@@ -53,6 +55,70 @@ TEST_CASE("another clock's time is taken relative to that clock's now") {
 TEST_CASE("the beginning of another clock's time has passed") {
   CHECK(Deadline::at(std::chrono::system_clock::time_point{}).passed());
   CHECK(Deadline::at(std::chrono::system_clock::time_point::min()).passed());
+}
+
+TEST_CASE("a moment of another clock beyond what nanoseconds hold is never or past") {
+  using std::chrono::year;
+  CHECK(Deadline::at(std::chrono::sys_days(year{9999} / 12 / 31)).is_never());
+  CHECK(Deadline::at(std::chrono::sys_days::max()).is_never());
+  CHECK(Deadline::at(std::chrono::sys_days(year{1} / 1 / 1)).passed());
+  CHECK(Deadline::at(std::chrono::sys_days::min()).passed());
+  CHECK(Deadline::at(std::chrono::sys_seconds::max()).is_never());
+}
+
+// Its moments are counted from a beginning that 64 bits of nanoseconds do not reach.
+struct AncientClock {
+  using rep = std::int64_t;
+  using period = std::ratio<1>;
+  using duration = std::chrono::duration<rep, period>;
+  using time_point = std::chrono::time_point<AncientClock>;
+  static time_point now() noexcept { return time_point(duration(100'000'000'000)); }
+};
+
+TEST_CASE("a moment near the now of a clock keeps its distance however old the clock is") {
+  const Deadline before = Deadline::after(1h);
+  const Deadline deadline = Deadline::at(AncientClock::now() + 1h);
+  CHECK(deadline >= before);
+  CHECK(deadline <= Deadline::after(1h));
+  CHECK(Deadline::at(AncientClock::now() - 1s).passed());
+  CHECK(Deadline::at(AncientClock::time_point::max()).is_never());
+}
+
+TEST_CASE("a duration of an odd period is as long as it says, or never over") {
+  using Frames = std::chrono::duration<std::int64_t, std::ratio<1, 60>>;
+  constexpr std::int64_t kYear = 60LL * 31'556'952;
+  const Deadline in_120_years = Deadline::after(Frames(kYear * 120));
+  CHECK(in_120_years >= Deadline::after(std::chrono::seconds(119LL * 31'556'952)));
+  CHECK(in_120_years <= Deadline::after(std::chrono::seconds(121LL * 31'556'952)));
+  CHECK(Deadline::after(Frames(kYear * 400)).is_never());
+  CHECK(Deadline::after(Frames::max()).is_never());
+  CHECK(Deadline::after(Frames::min()).passed());
+}
+
+TEST_CASE("every kind of duration becomes nanoseconds, rounded up, without overflow") {
+  using std::chrono::duration;
+  using weft::detail::saturated_nanoseconds;
+  using Nanoseconds = std::chrono::nanoseconds;
+  static_assert(saturated_nanoseconds(3ms) == 3'000'000ns);
+  static_assert(saturated_nanoseconds(duration<int, std::ratio<1, 3>>(1)) == 333'333'334ns);
+  static_assert(saturated_nanoseconds(duration<int, std::ratio<1, 3>>(-1)) == -333'333'333ns);
+  static_assert(saturated_nanoseconds(duration<int, std::pico>(1)) == 1ns);
+  static_assert(saturated_nanoseconds(duration<int, std::pico>(-1)) == 0ns);
+  static_assert(saturated_nanoseconds(duration<double>(1.5)) == 1'500'000'000ns);
+  static_assert(saturated_nanoseconds(duration<float, std::nano>(0.25F)) == 1ns);
+  static_assert(saturated_nanoseconds(std::chrono::years(292)) > 0ns);
+  static_assert(saturated_nanoseconds(std::chrono::years(293)) == Nanoseconds::max());
+  static_assert(saturated_nanoseconds(std::chrono::years(-293)) == Nanoseconds::min());
+  static_assert(saturated_nanoseconds(duration<std::uint64_t, std::exa>::max()) ==
+                Nanoseconds::max());
+  static_assert(saturated_nanoseconds(duration<std::int64_t, std::atto>::max()) == 9'223'372'037ns);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+  static_assert(saturated_nanoseconds(duration<double>(kInfinity)) == Nanoseconds::max());
+  static_assert(saturated_nanoseconds(duration<double>(-kInfinity)) == Nanoseconds::min());
+  static_assert(saturated_nanoseconds(duration<double>(kNoNumber)) == 0ns);
+  CHECK(saturated_nanoseconds(duration<long double>::max()) == Nanoseconds::max());
+  CHECK(saturated_nanoseconds(duration<long double, std::exa>::min()) == Nanoseconds::min());
 }
 
 TEST_SUITE_END();

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/pacer.hpp>
 #include <weft/select.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
@@ -90,6 +91,13 @@ FIBER_TEST_CASE("a moment beyond the end of time never comes") {
   CHECK(weft::call_after(std::chrono::years(100000), [] { FAIL_CHECK("early"); }).stop());
   Ticker ticker(std::chrono::nanoseconds::max());
   CHECK_FALSE(ticker.wait_until(Deadline::after(1ms)));
+  Ticker in_centuries(std::chrono::years(1000));
+  CHECK_FALSE(in_centuries.wait_until(Deadline::after(1ms)));
+  in_centuries.reset(std::chrono::hours::max());
+  CHECK_FALSE(in_centuries.wait_until(Deadline::after(1ms)));
+  weft::Pacer pacer(std::chrono::years(1000));
+  pacer.next();
+  CHECK_FALSE(pacer.next_for(1ms));
   Channel<int> channel;
   std::optional<int> value;
   auto sender = weft::spawn([&] { channel.send(1); });
