@@ -90,27 +90,14 @@ namespace {
 
 const std::uint64_t scope_key = detail::new_local_key();
 
-// A scope's memory is not the list's.
-void leave_alone(detail::LocalNode*) noexcept {}
-
 }  // namespace
 
 ContextScope::ContextScope(const Context* context) noexcept
-    : LocalNode{detail::locals(), scope_key, &leave_alone}, context_(context) {
-  detail::locals() = this;
-}
-
-// Values that were made in the scope stand before it.
-ContextScope::~ContextScope() {
-  detail::LocalNode** link = &detail::locals();
-  while (*link != this) link = &(*link)->next;
-  *link = next;
-}
+    : LocalScope(scope_key), context_(context) {}
 
 const Context* ContextScope::current() noexcept {
-  const detail::LocalNode* node = detail::locals();
-  while (node != nullptr && node->key != scope_key) node = node->next;
-  return node == nullptr ? nullptr : static_cast<const ContextScope*>(node)->context_;
+  const LocalScope* scope = innermost(scope_key);
+  return scope == nullptr ? nullptr : static_cast<const ContextScope*>(scope)->context_;
 }
 
 }  // namespace weft

@@ -11,7 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/local_node.hpp>
+#include <weft/detail/local_scope.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/timer.hpp>
@@ -138,15 +138,11 @@ class Context {
 // Makes `context` the calling fiber's own while this object lives, which is in one scope of that
 // fiber. They nest. A fiber begins without one; tasks of a TaskGroup begin with the group's.
 // Costs a few nanoseconds and no memory. On plain threads, too. Neither parks nor synchronizes.
-class ContextScope : private detail::LocalNode {
+class ContextScope : private detail::LocalScope {
  public:
   // By the fiber, or plain thread, whose context it becomes. Never parks. `context` must outlive
-  // it.
+  // it. With its end the context of before is the caller's again; by the one that made it.
   explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
-  // The context of before is the caller's again. By the one that made it. Never parks.
-  ~ContextScope();
-  ContextScope(const ContextScope&) = delete;
-  ContextScope& operator=(const ContextScope&) = delete;
 
   // The caller's innermost one; null if there is none. From anywhere.
   [[nodiscard]] static const Context* current() noexcept;

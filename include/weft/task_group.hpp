@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -17,6 +18,7 @@
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/give_back.hpp>
 #include <weft/detail/group_pool.hpp>
+#include <weft/detail/group_queue.hpp>
 #include <weft/detail/group_stop.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -79,8 +81,10 @@ class TaskGroup {
   TaskGroup& operator=(const TaskGroup&) = delete;
 
   // Starts a task. Parks while `limit` others run, first come, first served; then, in a pool, does
-  // what its on_full says. A task of the group that starts another at the limit would wait for its
-  // own place: it runs the new one itself instead, before this call returns. Throws as go(), or as
+  // what its on_full says. A task of the group never waits for a place, because it holds one, and
+  // perhaps a lock that others need: at the limit its task is queued, and this call returns. A task
+  // of the group that ends is followed by a queued one, on the same fiber, before spawns that wait.
+  // The same holds for tasks of a group that a task of this one has made. Throws as go(), or as
   // FiberPool::go(); nothing has been started then, and a task that is refused is where it was
   // before, as it was.
   template <class F>
@@ -97,8 +101,8 @@ class TaskGroup {
   // As spawn(), in a pool, with what the task asks of it. A task that takes a std::stop_token is
   // given one of its own, which hears of its options' stop and timeout and of the group's end.
   // Throws std::invalid_argument for a group without a pool, and as FiberPool::submit() does of
-  // options; a task at the group's limit that starts another runs it itself, whatever that asks
-  // for.
+  // options; a task that is queued at the group's limit is none of the pool's queue, whatever it
+  // asks for.
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
@@ -121,7 +125,8 @@ class TaskGroup {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Refused (Errc::timed_out, cancelled) when `until` ended the wait for a place, also for one in
-  // the pool; and as by FiberPool::submit_until().
+  // the pool; and as by FiberPool::submit_until(). A task of the group does not wait, as in
+  // spawn().
   template <class F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
@@ -183,15 +188,20 @@ class TaskGroup {
   }
   [[nodiscard]] bool is_limited() const noexcept { return options_.limit != SIZE_MAX; }
 
-  // One of the group's count, and of its permits.
+  // One of the group's count, and of its permits until the task has ended.
   struct Place {
     explicit Place(TaskGroup& in_group) noexcept : group(&in_group) { in_group.running_.add(); }
-    Place(Place&& other) noexcept : group(std::exchange(other.group, nullptr)) {}
+    Place(Place&& other) noexcept
+        : group(std::exchange(other.group, nullptr)), has_permit(other.has_permit) {}
     Place& operator=(Place&&) = delete;
+    // The last access to the group.
     ~Place() {
-      if (group != nullptr) group->end();
+      if (group == nullptr) return;
+      if (has_permit && group->is_limited()) group->permits_.release();
+      group->running_.done();
     }
     TaskGroup* group;
+    bool has_permit = true;
   };
   // A task and its place, which is given up once the task is gone, and all it holds: a joiner goes
   // on then. A fiber's locals must be gone, too; a worker of a pool keeps them.
@@ -211,14 +221,27 @@ class TaskGroup {
     [[nodiscard]] F& task() noexcept { return *task_; }
     [[nodiscard]] const void* join_target() const noexcept { return &place_.group->running_; }
     void operator()() {
-      place_.group->run(*task_);
-      task_.reset();
-      if (!place_.group->pool_) detail::destroy_locals();
+      TaskGroup& group = *place_.group;
+      if (!group.is_limited()) return group.run_to_end(task_);
+      group.queue_.add_runner();
+      group.run_to_end(task_);
+      while (const std::unique_ptr<detail::QueuedTask> queued = group.queue_.next()) queued->run();
+      place_.has_permit = false;
     }
 
    private:
     Place place_;  // Goes last.
     std::optional<F> task_;
+  };
+  // A task that was started by one of the group, at the limit.
+  template <class F>
+  struct Queued final : detail::QueuedTask {
+    template <class G>
+    Queued(TaskGroup& of, G&& given) : group(of), task(std::forward<G>(given)) {}
+    void run() noexcept override { group.run_to_end(task); }
+
+    TaskGroup& group;
+    std::optional<F> task;
   };
   // Around a submit. A member that is destroyed without having run was refused or, later, dropped;
   // only this call can tell which. The group counts on until that is settled.
@@ -262,21 +285,34 @@ class TaskGroup {
     };
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
-  // With a permit, for which it waits by `room`, or runs the task here.
+  // With a permit, for which it waits by `room`, or behind the caller.
   template <class F, class Submit>
   Accepted start(detail::Room room, const Until& until, F&& task, Submit submit) {
     if (is_limited() && !permits_.try_acquire()) {
       if (room == detail::Room::now) return Errc::full;
-      if (room == detail::Room::as_configured && runs_in_own_task()) {
-        run(task);
-        return {};
+      if (queue_.is_around_caller()) {
+        return start_behind(until, std::forward<F>(task), submit);
       }
-      const auto acquire = [&]() noexcept { return permits_.try_acquire_until(until); };
-      if (!pool_.wait_without_slot(acquire)) {
-        return until.error();
-      }
+      if (!await_permit(until)) return until.error();
     }
     return admit(std::forward<F>(task), submit);
+  }
+  // By a task of the group, or around one, when there was no permit.
+  template <class F, class Submit>
+  Accepted start_behind(const Until& until, F&& task, Submit submit) {
+    using Push = detail::GroupQueue::Push;
+    auto queued = std::make_unique<Queued<std::decay_t<F>>>(*this, std::forward<F>(task));
+    std::decay_t<F>& own = *queued->task;
+    std::unique_ptr<detail::QueuedTask> pushed = std::move(queued);
+    const Push push = queue_.push(pushed);
+    if (push == Push::queued) return {};
+    const bool has_permit = push == Push::has_place || await_permit(until);
+    const Accepted accepted = has_permit ? admit(std::move(own), submit) : Accepted(until.error());
+    if (!accepted) detail::give_back<F>(task, own);
+    return accepted;
+  }
+  [[nodiscard]] bool await_permit(const Until& until) noexcept {
+    return pool_.wait_without_slot([&]() noexcept { return permits_.try_acquire_until(until); });
   }
   // With a permit, which goes with the member. `submit` hands it to the pool, if there is one.
   template <class F, class Submit>
@@ -304,13 +340,17 @@ class TaskGroup {
   template <class F>
   void run(F& task) {
     const ContextScope scope(context_);
+    const detail::GroupScope of_group(queue_);
     [[maybe_unused]] const detail::PoolStopScope<F> pool_stop(pool_, context_);
     WEFT_TRY { (void)detail::invoke_in(context_, task); }
     WEFT_CATCH_ALL { keep(std::current_exception()); }
   }
-  [[nodiscard]] bool runs_in_own_task() const noexcept {
-    const Context* context = this_fiber::context();
-    return context != nullptr && context->is_within(context_);
+  // The same; then the task is gone, and what it leaves to its fiber.
+  template <class F>
+  void run_to_end(std::optional<F>& task) {
+    run(*task);
+    task.reset();
+    if (!pool_) detail::destroy_locals();
   }
   void keep(std::exception_ptr error) noexcept {
     {
@@ -324,15 +364,11 @@ class TaskGroup {
     }
     if (options_.on_error == OnError::cancel_rest) context_.cancel(std::move(error));
   }
-  // A task's last access to the group.
-  void end() noexcept {
-    if (is_limited()) permits_.release();
-    running_.done();
-  }
 
   const TaskGroupOptions options_;
   const detail::GroupPool pool_;  // None: a fiber for each task.
   Semaphore permits_;
+  detail::GroupQueue queue_{permits_};
   WaitGroup running_;
   // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
   detail::Atomic<std::int64_t> dropped_{0};

@@ -4,12 +4,15 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/fiber_local.hpp>
 #include <weft/go.hpp>
+#include <weft/mutex.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -108,13 +111,13 @@ FIBER_TEST_CASE("no more tasks run at once than the limit says") {
   CHECK(most >= 1);
 }
 
-FIBER_TEST_CASE("a task that starts others at the limit does their work itself") {
+FIBER_TEST_CASE("tasks that tasks start at the limit run after them, in their places") {
   TaskGroup group({.limit = 2});
   std::atomic<int> ran{0};
   std::atomic<int> running{0};
   std::atomic<bool> exceeded{false};
   const std::function<void(int)> tree = [&](int depth) {
-    if (++running > 2 * 5) exceeded = true;  // Two fibers, each at most five calls deep.
+    if (++running > 2) exceeded = true;
     ++ran;
     weft::this_fiber::yield();
     if (depth > 0) {
@@ -126,6 +129,92 @@ FIBER_TEST_CASE("a task that starts others at the limit does their work itself")
   group.join();
   CHECK(ran == 1 + 3 + 9 + 27 + 81);
   CHECK(exceeded == false);
+}
+
+FIBER_TEST_CASE("a chain of tasks at the limit, each started by the one before, uses no stack") {
+  TaskGroup group({.limit = 4});
+  std::atomic<int> ran{0};
+  const std::function<void(int)> go_deeper = [&](int left) {
+    ++ran;
+    if (left > 0) group.spawn([&go_deeper, left] { go_deeper(left - 1); });
+    weft::this_fiber::yield();
+  };
+  for (int i = 0; i < 4; ++i) group.spawn([&] { go_deeper(1000); });
+  group.join();
+  CHECK(ran == 4 * 1001);
+}
+
+FIBER_TEST_CASE("a task at the limit starts another under NoCancel and from an inner group") {
+  const Context unrelated;
+  TaskGroup group({.limit = 1});
+  std::atomic<int> ran{0};
+  group.spawn([&] {
+    const weft::this_fiber::NoCancel shield;
+    group.spawn([&] { ++ran; });
+    TaskGroup inner(&unrelated);
+    inner.spawn([&] {
+      TaskGroup innermost(nullptr, {.limit = 1});
+      innermost.spawn([&] { group.spawn([&] { ++ran; }); });
+      innermost.join();
+      CHECK(group.spawn_until(Deadline::past(), [&] { ++ran; }));
+    });
+    inner.join();
+    CHECK_FALSE(group.try_spawn([] { FAIL_CHECK("refused"); }));
+    CHECK(ran == 0);
+  });
+  group.join();
+  CHECK(ran == 3);
+}
+
+FIBER_TEST_CASE("a task at the limit may hold a lock while it starts another that needs it") {
+  weft::Mutex mutex;
+  TaskGroup group({.limit = 1});
+  std::vector<int> order;
+  group.spawn([&] {
+    const std::lock_guard guard(mutex);
+    for (int i = 1; i <= 3; ++i) {
+      group.spawn([&, i] {
+        const std::lock_guard again(mutex);
+        order.push_back(i);
+      });
+    }
+    order.push_back(0);
+  });
+  group.join();
+  CHECK(order == std::vector<int>{0, 1, 2, 3});
+}
+
+FIBER_TEST_CASE("a queued task is a task like any other: context, exception, locals") {
+  static weft::FiberLocal<int> local;
+  TaskGroup group({.limit = 1, .on_error = OnError::run_rest});
+  group.spawn([&] {
+    *local = 1;
+    group.spawn([&](Context& context) {
+      CHECK(&context == &group.context());
+      CHECK(*local == 0);
+      *local = 2;
+      throw std::runtime_error("queued");
+    });
+    group.spawn([&] { CHECK(*local == 0); });
+    throw std::runtime_error("first");
+  });
+  CHECK_THROWS_WITH(group.join(), "first");
+  CHECK(group.take_errors().empty());
+}
+
+FIBER_TEST_CASE("tasks of many starters at the limit all run, whoever ends in between") {
+  for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
+    TaskGroup group({.limit = 2});
+    std::atomic<int> ran{0};
+    for (int i = 0; i < 4; ++i) {
+      group.spawn([&] {
+        ++ran;
+        for (int k = 0; k < 3; ++k) group.spawn([&] { ++ran; });
+      });
+    }
+    group.join();
+    CHECK(ran == 16);
+  }
 }
 
 FIBER_TEST_CASE("a group's tasks work in its context, which is a child of the caller's") {

@@ -1,0 +1,82 @@
+// Tasks of a group at its limit that wait behind tasks of the group.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <weft/detail/local_scope.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/semaphore.hpp>
+
+namespace weft::detail {
+
+// A task that waits, with all it needs to run.
+class QueuedTask {
+ public:
+  QueuedTask() noexcept = default;
+  virtual ~QueuedTask() = default;
+  QueuedTask(const QueuedTask&) = delete;
+  QueuedTask& operator=(const QueuedTask&) = delete;
+  // On the fiber of a runner, once.
+  virtual void run() noexcept = 0;
+
+ private:
+  friend class GroupQueue;
+  std::unique_ptr<QueuedTask> next_;
+};
+
+// A task of a group that starts another at the limit must not wait for a place: it holds one, and
+// perhaps locks that the others need. The new task is queued here instead. Each task that ends
+// runs a queued one on its fiber, in its place, and so on until the queue is empty.
+// Running the new task inside the call that starts it was tried: such calls nest until the stack
+// overflows, and the new task waits forever for a lock that its caller holds.
+// Invariants
+//   I1  runners_ counts the fibers that look into the queue before they end.
+//   I2  The queue is empty unless runners_ is above 0.
+//   I3  A push tries for a place under lock_, and a runner that has given its place back looks
+//       again under lock_: so no task waits while a place is free, except for a moment.
+class GroupQueue {
+ public:
+  // What became of a push.
+  enum class Push : unsigned char {
+    queued,     // A runner will run the task.
+    has_place,  // A place has become free, and is the caller's; the task is not queued.
+    no_runner,  // The task is not queued.
+  };
+
+  // The tasks of the group belong to those of the group that its maker runs a task of, if any.
+  explicit GroupQueue(Semaphore& places) noexcept;
+  GroupQueue(const GroupQueue&) = delete;
+  GroupQueue& operator=(const GroupQueue&) = delete;
+
+  // Whether the caller is a task of the group, or of a group that such a task has made, and so on.
+  [[nodiscard]] bool is_around_caller() const noexcept;
+  // Takes the task if it is queued, and only then.
+  [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;
+  // By a fiber that has a place: it is a runner until next() returns null.
+  void add_runner() noexcept;
+  // By a runner: the task to run next. Null: there is none, and its place has been given back.
+  [[nodiscard]] std::unique_ptr<QueuedTask> next() noexcept;
+
+ private:
+  [[nodiscard]] std::unique_ptr<QueuedTask> pop() noexcept WEFT_REQUIRES(lock_);
+
+  Semaphore& places_;
+  const GroupQueue* const enclosing_;
+  SpinLock lock_;
+  std::size_t runners_ WEFT_GUARDED_BY(lock_) = 0;
+  std::unique_ptr<QueuedTask> first_ WEFT_GUARDED_BY(lock_);
+  QueuedTask* last_ WEFT_GUARDED_BY(lock_) = nullptr;  // Valid while there is a first_.
+};
+
+// While it lives, the caller runs a task of the group.
+class GroupScope : private LocalScope {
+ public:
+  explicit GroupScope(const GroupQueue& of_group) noexcept;
+  // The queue of the innermost one; null if the caller runs no task of a group.
+  [[nodiscard]] static const GroupQueue* current() noexcept;
+
+ private:
+  const GroupQueue& of_group_;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,31 @@
+#include <weft/detail/local_scope.hpp>
+
+#include <weft/detail/waist.hpp>
+
+namespace weft::detail {
+
+namespace {
+
+// A scope's memory is not the list's.
+void leave_alone(LocalNode*) noexcept {}
+
+}  // namespace
+
+LocalScope::LocalScope(std::uint64_t of_key) noexcept : LocalNode{locals(), of_key, &leave_alone} {
+  locals() = this;
+}
+
+// Values that were made in the scope stand before it.
+LocalScope::~LocalScope() {
+  LocalNode** link = &locals();
+  while (*link != this) link = &(*link)->next;
+  *link = next;
+}
+
+const LocalScope* LocalScope::innermost(std::uint64_t of_key) noexcept {
+  const LocalNode* node = locals();
+  while (node != nullptr && node->key != of_key) node = node->next;
+  return static_cast<const LocalScope*>(node);
+}
+
+}  // namespace weft::detail
