@@ -4,6 +4,12 @@ namespace weft {
 
 using detail::Waiter;
 
+void Semaphore::add(std::int64_t permits) noexcept {
+  using Limits = std::numeric_limits<std::int64_t>;
+  if (!__builtin_add_overflow(available_, permits, &available_)) return;
+  available_ = permits > 0 ? Limits::max() : Limits::min();
+}
+
 bool Semaphore::take(std::uint64_t count) noexcept {
   if (available_ < 0 || static_cast<std::uint64_t>(available_) < count) return false;
   available_ -= static_cast<std::int64_t>(count);
@@ -38,7 +44,7 @@ bool Semaphore::try_acquire_until(const Until& until, std::uint64_t count) noexc
 
 void Semaphore::release(std::uint64_t count) noexcept {
   lock_.lock();
-  available_ += static_cast<std::int64_t>(count);
+  add(clamp(count));
   Waiter* granted = grant();
   lock_.unlock();
   detail::wake_chain(granted);
@@ -46,8 +52,8 @@ void Semaphore::release(std::uint64_t count) noexcept {
 
 void Semaphore::resize(std::uint64_t permits) noexcept {
   lock_.lock();
-  available_ += static_cast<std::int64_t>(permits) - static_cast<std::int64_t>(size_);
-  size_ = permits;
+  add(clamp(permits) - size_);
+  size_ = clamp(permits);
   Waiter* granted = grant();
   lock_.unlock();
   detail::wake_chain(granted);
@@ -60,7 +66,7 @@ Waiter* Semaphore::grant() noexcept {
     if (!take(first->amount)) break;
     waiters_.erase(*first);
     if (!detail::WaitList::try_claim(*first)) {
-      available_ += static_cast<std::int64_t>(first->amount);
+      add(clamp(first->amount));
       continue;
     }
     *tail = first;

@@ -1,7 +1,10 @@
 // A bounded number of permits.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <limits>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -14,10 +17,11 @@ namespace weft {
 // let the last acquire through may be still on its way out.
 class Semaphore {
  public:
-  // With `permits` permits, all of them free; 2^63 - 1 at most, as of all numbers of permits here.
-  // Never parks.
-  explicit Semaphore(std::uint64_t permits) noexcept
-      : size_(permits), available_(static_cast<std::int64_t>(permits)) {}
+  // The most permits there can be.
+  static constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+
+  // With `permits` permits, all of them free. More than kMost count as kMost. Never parks.
+  explicit Semaphore(std::uint64_t permits) noexcept : size_(clamp(permits)), available_(size_) {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
@@ -34,7 +38,7 @@ class Semaphore {
     return try_acquire_until(Deadline::after(duration), count);
   }
   // Never parks. By anybody: more may be released than were acquired, which is how a semaphore that
-  // begins with 0 signals.
+  // begins with 0 signals. No more than kMost are ever free.
   void release(std::uint64_t count = 1) noexcept;
   // Makes it a semaphore of `permits` permits: the difference to what it was made with, or resized
   // to before, is added to those that are free, or taken from them. If that leaves less than none,
@@ -44,12 +48,17 @@ class Semaphore {
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:
+  static constexpr std::int64_t clamp(std::uint64_t permits) noexcept {
+    return static_cast<std::int64_t>(std::min(permits, kMost));
+  }
+  // Changes the number of free permits, within what it can be.
+  void add(std::int64_t permits) noexcept WEFT_REQUIRES(lock_);
   [[nodiscard]] bool take(std::uint64_t count) noexcept WEFT_REQUIRES(lock_);
   // Takes out every waiter that the free permits can serve, in order.
   [[nodiscard]] detail::Waiter* grant() noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  std::uint64_t size_ WEFT_GUARDED_BY(lock_);
+  std::int64_t size_ WEFT_GUARDED_BY(lock_);
   std::int64_t available_ WEFT_GUARDED_BY(lock_);  // Below 0 after a resize() to less than is out.
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };

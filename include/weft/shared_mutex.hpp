@@ -1,6 +1,7 @@
 // Exclusion between one writer and many readers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <weft/detail/waiter.hpp>
 

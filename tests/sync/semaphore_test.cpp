@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stop_token>
 #include <thread>
@@ -291,6 +292,21 @@ THREAD_TEST_CASE("under resizes at random the permits add up in the end") {
 
 // The last acquire may have been let through by a release that has other waiters to wake yet, or by
 // none, because the permits were there.
+THREAD_TEST_CASE("more permits than there can be count as the most") {
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  Semaphore semaphore(kAll);
+  CHECK(semaphore.available_hint() == Semaphore::kMost);
+  semaphore.release(kAll);
+  CHECK(semaphore.available_hint() == Semaphore::kMost);
+  CHECK(semaphore.try_acquire());
+  semaphore.resize(kAll);
+  CHECK(semaphore.available_hint() == Semaphore::kMost - 1);
+  semaphore.resize(0);
+  CHECK_FALSE(semaphore.try_acquire());
+  semaphore.release(2);
+  CHECK(semaphore.try_acquire());
+}
+
 THREAD_TEST_CASE("it may be destroyed as soon as the last acquire has returned") {
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
