@@ -1,4 +1,5 @@
 // P: the benchmarks that goroutine pools publish about themselves. bench/README.md says whose.
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <numeric>

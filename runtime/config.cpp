@@ -1,5 +1,6 @@
 #include "runtime/config.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <weft/pool_options.hpp>
 
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
@@ -176,3 +178,12 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
 }
 
 }  // namespace weft::runtime
+
+namespace weft::detail {
+
+std::size_t processors() noexcept {
+  static const std::size_t count = base::usable_processors();
+  return count;
+}
+
+}  // namespace weft::detail

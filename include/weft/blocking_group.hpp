@@ -109,7 +109,8 @@ class BlockingGroup {
   // Waits for the calls that have begun, also for those given up; no caller may be waiting. Parks a
   // fiber meanwhile: a thread of blocking() waits, or, if there is none to be had, its worker.
   ~BlockingGroup();
-  BlockingGroup(const BlockingGroup&) = delete;
+  // Not of a const one, which g++ would make of the braces in BlockingGroup({}).
+  BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
   // Makes the call on a thread of the group, parks meanwhile, and returns its result or throws its

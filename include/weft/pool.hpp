@@ -47,7 +47,10 @@ class FiberPool {
  public:
   // Throws std::invalid_argument naming the option; with prestart or on_tick also what weft::go()
   // throws.
-  explicit FiberPool(PoolOptions options = {});  // Neither copied nor moved.
+  explicit FiberPool(PoolOptions options = {});
+  // Neither copied nor moved. Not of a const one, which g++ would make of the braces in pool({}).
+  FiberPool(FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
   // close(Close::drain), then join(), which parks.
   ~FiberPool();
 

@@ -1,7 +1,6 @@
 // The options of a pool, and the numbers that it tells.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +8,6 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <weft/deadline.hpp>
 #include <weft/grow_policy.hpp>
 #include <weft/pool_hooks.hpp>
@@ -58,12 +56,10 @@ struct Tick {
 
 namespace detail {
 
-// Asked for once: the answer is in a file of the kernel's, whose reading takes longer than all else
-// that a short-lived pool does.
-[[nodiscard]] inline std::size_t processors() noexcept {
-  static const std::size_t count = std::max<std::size_t>(1, std::thread::hardware_concurrency());
-  return count;
-}
+// Those that the process may use, by its affinity and its cgroup's quota: as many as a Runtime has
+// workers by default. Asked for once: the answer is in files of the kernel's, whose reading takes
+// longer than all else that a short-lived pool does.
+[[nodiscard]] std::size_t processors() noexcept;
 
 }  // namespace detail
 

@@ -137,7 +137,8 @@ class Runtime {
   // run() has thrown it. Only where a fiber has called exit(), which destroys what is static,
   // nothing is waited for and nothing stopped: the process ends.
   ~Runtime();
-  Runtime(const Runtime&) = delete;
+  // Not of a const one, which g++ would make of the braces in Runtime({}).
+  Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
   // As weft::go, but always to this runtime. From fibers and plain threads.

@@ -1,6 +1,7 @@
 // The knowledge of a pool, and every decision that it makes; without a lock, a fiber, or a clock.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>

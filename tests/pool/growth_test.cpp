@@ -1,4 +1,5 @@
 // When workers are started, and how many may live.
+#include <algorithm>
 #include <atomic>
 #include <stdexcept>
 #include <vector>

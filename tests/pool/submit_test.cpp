@@ -1,4 +1,5 @@
 // The answers of submit functions; G4.
+#include <algorithm>
 #include <atomic>
 #include <functional>
 #include <memory>

@@ -119,7 +119,8 @@ class Client {
   explicit Client(ClientOptions options = {});
   // Closes what is idle. Replies may live on.
   ~Client();
-  Client(const Client&) = delete;
+  // Not of a const one, which g++ would make of the braces in Client({}).
+  Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
   // Sends the request and returns when the head of the answer is there; also of 404 and the like.

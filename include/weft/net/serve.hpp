@@ -177,7 +177,8 @@ class Server {
   explicit Server(ServeOptions options = {});
   // run() has returned.
   ~Server();
-  Server(const Server&) = delete;
+  // Not of a const one, which g++ would make of the braces in Server({}).
+  Server(Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Serves until drain(), a stop request, or the close of a listener; then accepts what has
