@@ -39,21 +39,14 @@ class Deadline {
   // simulation's.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
-    if (detail::is_simulated()) [[unlikely]] {
-      const auto now = Clock::now();
-      return time <= now ? past() : after(time - now);
-    }
+    if (detail::is_simulated()) [[unlikely]]
+      return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
   // Other clocks are read once, now: a later step of that clock does not move the deadline.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
-    const detail::WideNanoseconds now =
-        detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
-    // Wide, since both may be far from the epoch of that clock.
-    const detail::WideNanoseconds distance =
-        detail::wide_nanoseconds(time.time_since_epoch()) - now;
-    return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));
+    return by_distance(time);
   }
 
   // The time by the clock. From anywhere; never parks.
@@ -76,6 +69,16 @@ class Deadline {
  private:
   constexpr explicit Deadline(std::int64_t nanoseconds) noexcept : nanoseconds_(nanoseconds) {}
 
+  template <class OtherClock, class Duration>
+  [[nodiscard]] static Deadline by_distance(
+      std::chrono::time_point<OtherClock, Duration> time) noexcept {
+    const detail::WideNanoseconds now =
+        detail::wide_nanoseconds(OtherClock::now().time_since_epoch());
+    // Wide, since both may be far from the epoch of that clock.
+    const detail::WideNanoseconds distance =
+        detail::wide_nanoseconds(time.time_since_epoch()) - now;
+    return distance <= 0 ? past() : after_nanoseconds(detail::clamp_nanoseconds(distance));
+  }
   [[nodiscard]] static Deadline after_nanoseconds(std::int64_t duration) noexcept {
     const std::int64_t now = now_nanoseconds();
     if (duration > never().nanoseconds_ - now) return never();
