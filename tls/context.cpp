@@ -16,6 +16,9 @@ namespace weft::tls {
 
 namespace {
 
+// RFC 9325, 4.1 and 4.2: neither static RSA, nor CBC, nor ephemeral keys in prime fields.
+constexpr const char* kGoodCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 // Whether each has a place behind a size of one byte.
 bool are_names(const std::vector<std::string>& protocols) noexcept {
   return std::all_of(protocols.begin(), protocols.end(), [](const std::string& protocol) {
@@ -72,6 +75,12 @@ std::error_code ContextState::read_files() {
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
   // While an old connection is negotiated anew nothing could be written.
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
+  const std::string& ciphers =
+      std::visit([](const auto& each) -> const std::string& { return each.cipher_list; }, options_);
+  if (SSL_CTX_set_cipher_list(context.get(), ciphers.empty() ? kGoodCiphers : ciphers.c_str()) !=
+      1) {
+    return take_error();
+  }
   const std::error_code error = is_server() ? set_up_server(*context, std::get<0>(options_))
                                             : set_up_client(*context, std::get<1>(options_));
   if (error) return error;

@@ -1,6 +1,7 @@
 #include <weft/tls/error.hpp>
 
 #include <openssl/err.h>
+#include <openssl/x509.h>
 
 #include <string>
 
@@ -34,6 +35,14 @@ class OpenSslCategory final : public std::error_category {
   }
 };
 
+class VerificationCategory final : public std::error_category {
+ public:
+  [[nodiscard]] const char* name() const noexcept override { return "weft-tls-verification"; }
+  [[nodiscard]] std::string message(int code) const override {
+    return std::string("certificate verify failed: ") + X509_verify_cert_error_string(code);
+  }
+};
+
 }  // namespace
 
 const std::error_category& error_category() noexcept {
@@ -43,6 +52,11 @@ const std::error_category& error_category() noexcept {
 
 const std::error_category& openssl_category() noexcept {
   static const OpenSslCategory category;
+  return category;
+}
+
+const std::error_category& verification_category() noexcept {
+  static const VerificationCategory category;
   return category;
 }
 

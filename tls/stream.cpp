@@ -12,6 +12,7 @@
 #include <weft/go.hpp>
 #include <weft/tls/error.hpp>
 
+#include "tls/server_name.hpp"
 #include "tls/stream_state.hpp"
 
 namespace weft::tls {
@@ -41,11 +42,13 @@ StreamState::StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> 
     : own_(std::move(stream)),
       stream_(own_),
       context_(std::move(context)),
-      server_name_(std::move(name)) {}
+      server_name_(without_final_dot(std::move(name))) {}
 
 StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context,
                          std::string name)
-    : stream_(stream), context_(std::move(context)), server_name_(std::move(name)) {}
+    : stream_(stream),
+      context_(std::move(context)),
+      server_name_(without_final_dot(std::move(name))) {}
 
 // OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
 // that since 1.1, and many a peer just closes.
@@ -68,15 +71,7 @@ std::error_code StreamState::prepare() {
     return {};
   }
   SSL_set_connect_state(ssl_.get());
-  // An address is looked for among the certificate's addresses, and is no name to ask for.
-  const bool is_address =
-      X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), server_name_.c_str()) == 1;
-  if (!is_address && (SSL_set1_host(ssl_.get(), server_name_.c_str()) != 1 ||
-                      // As the macro SSL_set_tlsext_host_name does, but for its casts.
-                      SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
-                               const_cast<char*>(server_name_.c_str())) != 1)) {
-    return take_error();
-  }
+  if (const auto error = expect_server(*ssl_, server_name_)) return error;
   if (const SessionPtr session = context_->take_session(server_name_)) {
     (void)SSL_set_session(ssl_.get(), session.get());
   }
@@ -98,7 +93,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
     case SSL_ERROR_ZERO_RETURN:
       return Needs::end;
     default:
-      error = take_error();
+      error = take_error(*ssl_);
       if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
       // The end of the stream is told by us, who have seen it.
       if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {

@@ -84,4 +84,13 @@ std::error_code take_error() noexcept {
   return {static_cast<int>(first), openssl_category()};
 }
 
+std::error_code take_error(const SSL& ssl) noexcept {
+  // The last entry is the handshake's own: a bad signature, say, has left others before it.
+  const bool refused = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
+  const std::error_code error = take_error();
+  const long verdict = SSL_get_verify_result(&ssl);
+  if (!refused || verdict == X509_V_OK || error == std::errc::not_enough_memory) return error;
+  return {static_cast<int>(verdict), verification_category()};
+}
+
 }  // namespace weft::tls

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <vector>
 
+#include "tls/openssl.hpp"
+
 namespace weft::tls {
 
 // Encrypted bytes on their way: OpenSSL takes and puts them here and never waits; whoever called it
@@ -31,5 +33,7 @@ struct Wire {
 // The calling thread's first error, or std::errc::not_enough_memory if that is among them; all are
 // forgotten then.
 [[nodiscard]] std::error_code take_error() noexcept;
+// The same after a call for a connection: if its peer's certificate was refused, the reason for it.
+[[nodiscard]] std::error_code take_error(const SSL& ssl) noexcept;
 
 }  // namespace weft::tls

@@ -31,15 +31,17 @@ X509* make_certificate(const std::string& subject, const std::string& host, EVP_
                              reinterpret_cast<const unsigned char*>(subject.c_str()), -1, -1, 0);
   X509_set_issuer_name(certificate,
                        X509_get_subject_name(issuer != nullptr ? issuer : certificate));
-  const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
-  const std::string value =
-      issuer == nullptr ? "critical,CA:TRUE" : (is_address ? "IP:" : "DNS:") + host;
-  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
-      nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name,
-      value.c_str());
-  require(extension != nullptr);
-  X509_add_ext(certificate, extension, -1);
-  X509_EXTENSION_free(extension);
+  if (issuer == nullptr || !host.empty()) {
+    const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
+    const std::string value =
+        issuer == nullptr ? "critical,CA:TRUE" : (is_address ? "IP:" : "DNS:") + host;
+    X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
+        nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name,
+        value.c_str());
+    require(extension != nullptr);
+    X509_add_ext(certificate, extension, -1);
+    X509_EXTENSION_free(extension);
+  }
   require(X509_sign(certificate, issuer_key, EVP_sha256()) != 0);
   return certificate;
 }
@@ -71,8 +73,13 @@ Certificates::~Certificates() {
 }
 
 void Certificates::make(const std::string& name, const std::string& host) const {
+  make(name, host, host);
+}
+
+void Certificates::make(const std::string& name, const std::string& subject,
+                        const std::string& host) const {
   EVP_PKEY* const own_key = EVP_EC_gen("P-256");
-  X509* const made = make_certificate(host, host, own_key, static_cast<X509*>(authority_),
+  X509* const made = make_certificate(subject, host, own_key, static_cast<X509*>(authority_),
                                       static_cast<EVP_PKEY*>(authority_key_));
   write_certificate(certificate(name), made);
   std::FILE* const file = std::fopen(key(name).c_str(), "w");

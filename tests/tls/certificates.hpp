@@ -22,6 +22,8 @@ class Certificates {
   }
   // For the host and the subject `host`, in the files of `name`, replacing what is there.
   void make(const std::string& name, const std::string& host) const;
+  // With a subject of its own; an empty host: the certificate has no alternative name.
+  void make(const std::string& name, const std::string& subject, const std::string& host) const;
   // The key of `name` becomes one that needs a password.
   void encrypt_key(const std::string& name) const;
 

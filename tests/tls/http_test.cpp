@@ -9,6 +9,7 @@
 #include <weft/http/server.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/tls/error.hpp>
 
 #include "tests/support/http_test.hpp"
 #include "tests/tls/certificates.hpp"
@@ -225,8 +226,8 @@ FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody
   CHECK(client.stats().connections == 1);
   CHECK(client.get("https://127.0.0.1:" + port + "/down").error == http::Errc::unsupported);
   http::Client stranger({.secure = tls::client_layer(tls::Context::client().value)});
-  CHECK(stranger.get("https://127.0.0.1:" + port + "/").error.message() ==
-        "certificate verify failed");
+  CHECK(stranger.get("https://127.0.0.1:" + port + "/").error.category() ==
+        tls::verification_category());
 }
 
 FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard") {

@@ -1,5 +1,7 @@
 #include <weft/tls/stream.hpp>
 
+#include <openssl/x509.h>
+
 #include <chrono>
 #include <stop_token>
 #include <string>
@@ -15,6 +17,7 @@
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 #include "tests/tls/world.hpp"
+#include "tls/context_state.hpp"
 
 namespace weft::test {
 
@@ -105,18 +108,60 @@ FIBER_TEST_CASE("an end with close_notify is an end, and one without is a trunca
   CHECK(server.value.read_some(std::span(&byte, 1)).error == tls::Errc::truncated);
 }
 
-FIBER_TEST_CASE("a certificate for another name, or from a stranger, is refused by both sides") {
+FIBER_TEST_CASE("a refused certificate is an error that names the check") {
   const World world;
   {
     auto [client, server] = shake_hands(world.server, world.client, "b.test");
-    CHECK(client.error.category() == tls::openssl_category());
-    CHECK(client.error.message() == "certificate verify failed");
+    CHECK(client.error.category() == tls::verification_category());
+    CHECK(client.error.value() == X509_V_ERR_HOSTNAME_MISMATCH);
+    CHECK(client.error.message() ==
+          std::string("certificate verify failed: ") +
+              X509_verify_cert_error_string(X509_V_ERR_HOSTNAME_MISMATCH));
     CHECK(server.error);
   }
   const World stranger;
   auto [client, server] = shake_hands(stranger.server, world.client, "a.test");
-  CHECK(client.error.category() == tls::openssl_category());
+  CHECK(client.error.category() == tls::verification_category());
+  CHECK(client.error.value() != X509_V_ERR_HOSTNAME_MISMATCH);
   CHECK(server.error);
+}
+
+FIBER_TEST_CASE("a client refuses a certificate that has its host as a common name only") {
+  const World world;
+  world.certificates.make("server", "a.test", "");
+  CHECK(!tls::Context(world.server).reload());
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  CHECK(client.error.value() == X509_V_ERR_HOSTNAME_MISMATCH);
+}
+
+FIBER_TEST_CASE("a server's name is sent and checked without its final dot, and is never empty") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test.");
+  CHECK(!client.error);
+  CHECK(!server.error);
+  for (const std::string& name : {std::string(), std::string("a.test\0.b.test", 14)}) {
+    CHECK(shake_hands(world.server, world.client, name).client.error ==
+          std::errc::invalid_argument);
+  }
+  CHECK(shake_hands(world.server, world.client, ".").client.error);
+}
+
+FIBER_TEST_CASE("only suites with forward secrecy and authenticated encryption are offered") {
+  const World world;
+  for (const tls::Context& context : {world.server, world.client}) {
+    const tls::SslPtr ssl = context.state()->make_ssl();
+    STACK_OF(SSL_CIPHER)* const suites = SSL_get_ciphers(ssl.get());
+    CHECK(sk_SSL_CIPHER_num(suites) > 0);
+    for (int i = 0; i < sk_SSL_CIPHER_num(suites); ++i) {
+      const SSL_CIPHER* const suite = sk_SSL_CIPHER_value(suites, i);
+      CAPTURE(SSL_CIPHER_get_name(suite));
+      CHECK(SSL_CIPHER_is_aead(suite) == 1);
+      const int exchange = SSL_CIPHER_get_kx_nid(suite);
+      CHECK((exchange == NID_kx_any || exchange == NID_kx_ecdhe));
+    }
+  }
+  CHECK(!tls::Context::client({.cipher_list = "AES128-SHA"}).error);
+  CHECK(tls::Context::client({.cipher_list = "no such suite"}).error);
 }
 
 FIBER_TEST_CASE("a protocol is agreed upon, or the handshake fails") {

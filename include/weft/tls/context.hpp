@@ -19,6 +19,9 @@ struct ServerOptions {
   std::vector<std::string> alpn = {};
   // Not empty: clients must show a certificate that leads to one of this PEM file.
   std::string client_authorities_file = {};
+  // The suites of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM:AES128-SHA", say. Empty: those
+  // with forward secrecy and authenticated encryption alone, as RFC 9325 has it.
+  std::string cipher_list = {};
 };
 
 struct ClientOptions {
@@ -28,6 +31,7 @@ struct ClientOptions {
   // Not empty: what to show to servers that ask for it.
   std::string certificate_file = {};
   std::string key_file = {};
+  std::string cipher_list = {};  // As ServerOptions::cipher_list.
 };
 
 class ContextState;

@@ -13,8 +13,11 @@ enum class Errc {
 
 // Of Errc; its name is "weft-tls". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Errors of OpenSSL; the message is its reason, "certificate verify failed", say.
+// Errors of OpenSSL; the message is its reason, "no shared cipher", say.
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
+// Why a certificate was refused: values of OpenSSL's X509_V_ERR_; the message, "certificate verify
+// failed: hostname mismatch", say, names the check.
+[[nodiscard]] const std::error_category& verification_category() noexcept;
 
 // An Errc as a std::error_code: so they compare, `error == tls::Errc::truncated`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {

@@ -35,8 +35,10 @@ class Stream {
 
   // The handshake, as the server or the client of a connection. Parks; it runs on a stack that is
   // large enough for it, whatever the caller's is. `server_name` is what the server's certificate
-  // must be for, a name or an IP address. Errors: openssl_category(), Errc::truncated, those of
-  // TcpStream.
+  // must be for among its alternative names: a name, whose final dot does not count, or an IP
+  // address. Errors: verification_category() for a refused certificate, openssl_category(),
+  // Errc::truncated, those of TcpStream; std::errc::invalid_argument for a name that is empty or
+  // has a zero inside.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
   // As accept(), as the client.
