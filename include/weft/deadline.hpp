@@ -13,9 +13,9 @@ namespace weft {
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
-// move it; in a simulation (weft/sim.hpp) they are the simulation's. A moment beyond the years
-// 1678 to 2262 of its clock is never() or past(), whatever its clock, period and type; a duration
-// that is not a number counts as 0. A plain value: no call parks or throws.
+// move it; in a simulation (weft/sim.hpp) they are the simulation's. A moment that 64 bits do not
+// hold, 292 years from the clock's beginning, is never() or past(), whatever its clock, period and
+// type; a duration that is not a number counts as 0. A plain value: no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
