@@ -14,7 +14,6 @@
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/sleep_protocol.hpp"
 
 namespace weft::scheduler {
 
@@ -96,13 +95,6 @@ inline void Worker::announce_work() noexcept {
   if (pace_.may_call() && scheduler_.idle().wants_wake_hint() && current_fiber() != nullptr)
       [[unlikely]]
     call_for_help();
-}
-
-// Fibers wait here behind one that runs, or is about to.
-void Worker::call_for_help() noexcept {
-  if (queue_.empty_hint()) return;
-  pace_.note_call(Deadline::now_nanoseconds());
-  if (!scheduler_.is_crowded()) wake_one(scheduler_);
 }
 
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {

@@ -1,4 +1,4 @@
-// Out of work: what a worker does as a thief.
+// What a worker does among the others: as a thief, as a visitor, and when it wants help.
 #include <algorithm>
 #include <utility>
 
@@ -42,6 +42,13 @@ void spin_between_looks() noexcept {
 }
 
 }  // namespace
+
+// Fibers wait here behind one that runs, or is about to.
+void Worker::call_for_help() noexcept {
+  if (queue_.empty_hint()) return;
+  pace_.note_call(Deadline::now_nanoseconds());
+  if (!scheduler_.is_crowded()) wake_one(scheduler_);
+}
 
 Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexcept {
   return {.time = now,
