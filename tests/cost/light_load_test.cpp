@@ -1,0 +1,121 @@
+// What a request costs in sleeps and wakes of workers, when one worker could do all the work: no
+// more with many workers than with one. Counts of the runtime decide, not times.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/io.hpp>
+#include <weft/runtime.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
+
+#include "base/shake.hpp"
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kConnections = 8;
+constexpr int kRequests = 200;
+// A machine that stops the worker has others take over, so the best of some rounds counts.
+constexpr int kRounds = 10;
+// For each request. With one worker it sleeps once, and wakes nobody.
+constexpr double kMostSleeps = 1.2;
+constexpr double kMostWakes = 0.2;
+
+// Answers each byte that comes; until the other side closes.
+void serve(int descriptor) {
+  auto watch = std::move(weft::io::Watch::adopt(descriptor).value);
+  char byte = 0;
+  for (;;) {
+    const ssize_t count = ::recv(descriptor, &byte, 1, MSG_DONTWAIT);
+    if (count == 0) return;
+    if (count == 1) {
+      CHECK(::send(descriptor, &byte, 1, MSG_NOSIGNAL) == 1);
+    } else {
+      (void)watch.wait(weft::io::Ready::read);
+    }
+  }
+}
+
+struct Costs {
+  double sleeps = 0;
+  double wakes = 0;
+};
+
+// One request after the other, each on a connection that has been quiet for a while.
+Costs measure_round(const weft::Runtime& runtime, const std::vector<int>& clients) {
+  const weft::RuntimeStats before = runtime.stats();
+  for (int i = 0; i < kRequests; ++i) {
+    const int client = clients[static_cast<std::size_t>(i) % clients.size()];
+    char byte = 'x';
+    REQUIRE(::send(client, &byte, 1, MSG_NOSIGNAL) == 1);
+    REQUIRE(::recv(client, &byte, 1, 0) == 1);
+    std::this_thread::sleep_for(100us);
+  }
+  const weft::RuntimeStats after = runtime.stats();
+  return {static_cast<double>(after.worker_sleeps - before.worker_sleeps) / kRequests,
+          static_cast<double>(after.worker_wakeups - before.worker_wakeups) / kRequests};
+}
+
+TEST_SUITE_BEGIN("cost/light_load");
+
+THREAD_TEST_CASE_WITH("a request takes one sleep of one worker, however many there are",
+                      {.workers = {1, 2, 4, 8, 16}, .monitored = true}) {
+  const weft::base::shake::Still still;
+  std::vector<int> clients;
+  weft::WaitGroup served;
+  for (int i = 0; i < kConnections; ++i) {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    clients.push_back(ends[0]);
+    served.add(1);
+    weft::go([&served, server = ends[1]] {
+      serve(server);
+      served.done();
+    });
+  }
+  (void)measure_round(runtime, clients);
+  Costs best{1e9, 1e9};
+  for (int round = 0; round < kRounds; ++round) {
+    const Costs costs = measure_round(runtime, clients);
+    best = {std::min(best.sleeps, costs.sleeps), std::min(best.wakes, costs.wakes)};
+    if (best.sleeps <= kMostSleeps && best.wakes <= kMostWakes) break;
+  }
+  CHECK(best.sleeps <= kMostSleeps);
+  CHECK(best.wakes <= kMostWakes);
+  for (const int client : clients) ::close(client);
+  served.wait();
+}
+
+THREAD_TEST_CASE_WITH("idle workers do not rise while fibers wait for the kernel",
+                      {.workers = {1, 3, 16}, .monitored = true}) {
+  const weft::base::shake::Still still;
+  int ends[2];
+  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  weft::WaitGroup served;
+  served.go([&] { serve(ends[1]); });
+  // Until the first look for a deadlock, and the rests of memory that are given back.
+  std::this_thread::sleep_for(400ms);
+  bool is_quiet = false;
+  for (int round = 0; round < kRounds && !is_quiet; ++round) {
+    const std::uint64_t before = runtime.stats().worker_sleeps;
+    std::this_thread::sleep_for(500ms);
+    is_quiet = runtime.stats().worker_sleeps == before;
+  }
+  CHECK(is_quiet);
+  ::close(ends[0]);
+  served.wait();
+}
+
+TEST_SUITE_END();
+
+}  // namespace
