@@ -5,6 +5,7 @@
 #include <ctime>
 #include <exception>
 #include <weft/detail/simulated.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "http/server_core.hpp"
 #include "http/session.hpp"
@@ -45,6 +46,7 @@ detail::Waker Connection::start_fiber(IoWatch& watch) noexcept {
 
 // In a new fiber.
 void Connection::serve() noexcept {
+  set_caller(this_fiber::id());
   SessionEnd end = SessionEnd::over;
   try {
     end = serve_bytes();

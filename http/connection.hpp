@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/io_watch.hpp>
@@ -81,6 +82,16 @@ class Connection : private detail::IoWatch {
   }
   [[nodiscard]] std::uint32_t requests() const noexcept { return requests_.load(detail::relaxed); }
 
+  // The number of the fiber that may call what the program has given to the server: handlers,
+  // talks, logs. By that fiber; read by a shutdown, which looks for its own. Relaxed: a fiber sees
+  // what it has written, and no two fibers have the same number.
+  void set_caller(std::uint64_t fiber) noexcept { caller_.store(fiber, detail::relaxed); }
+  [[nodiscard]] std::uint64_t caller() const noexcept { return caller_.load(detail::relaxed); }
+  // The caller shuts the server down: no shutdown in a handler waits for this connection. By the
+  // caller; true the first time.
+  [[nodiscard]] bool excuse() noexcept { return !std::exchange(is_excused_, true); }
+  [[nodiscard]] bool is_excused() const noexcept { return is_excused_; }
+
   // Of CLOCK_MONOTONIC, some milliseconds behind; costs a fraction of a look at the clock.
   [[nodiscard]] static std::int64_t coarse_now() noexcept;
 
@@ -105,7 +116,9 @@ class Connection : private detail::IoWatch {
   ServerCore& server_;
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
+  detail::Atomic<std::uint64_t> caller_{0};
   detail::Atomic<std::uint32_t> requests_{0};
+  bool is_excused_ = false;
   // Guarded by the registry's lock, as is all below.
   std::uint32_t round_ = 0;
   std::int64_t look_at_ = 0;

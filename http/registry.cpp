@@ -79,7 +79,7 @@ std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
 
 // Entries that come meanwhile are not reached.
 template <class Act>
-void Registry::for_each_stream(Act act) noexcept {
+void Registry::for_each_stream(const Connection* spared, Act act) noexcept {
   lock_.lock();
   const std::uint32_t round = ++round_;
   lock_.unlock();
@@ -95,7 +95,7 @@ void Registry::for_each_stream(Act act) noexcept {
         }
         Connection& connection = *first_;
         connection.round_ = round;
-        batch.add(connection);
+        if (&connection != spared) batch.add(connection);
         unlink(connection);
         append(connection);
       }
@@ -105,10 +105,18 @@ void Registry::for_each_stream(Act act) noexcept {
   }
 }
 
-void Registry::poke_all() noexcept { for_each_stream(poke); }
+void Registry::poke_all() noexcept { for_each_stream(nullptr, poke); }
 
-void Registry::close_all() noexcept {
-  for_each_stream([](io::IoHandle& handle) { (void)handle.close(); });
+void Registry::close_all(const Connection* spared) noexcept {
+  for_each_stream(spared, [](io::IoHandle& handle) { (void)handle.close(); });
+}
+
+Connection* Registry::find_caller(std::uint64_t fiber) const noexcept {
+  if (fiber == 0) return nullptr;  // A plain thread.
+  const std::lock_guard guard(lock_);
+  Connection* connection = first_;
+  while (connection != nullptr && connection->caller() != fiber) connection = connection->next_;
+  return connection;
 }
 
 Counts Registry::counts() const noexcept {

@@ -36,14 +36,17 @@ class Registry {
   [[nodiscard]] std::int64_t poke_idle(std::chrono::nanoseconds idle) noexcept;
   // Makes all look for bytes once, and notice that the server stops.
   void poke_all() noexcept;
-  // Closes all streams; the fibers that serve them, or will, end them.
-  void close_all() noexcept;
+  // Closes all streams, but that of `spared` (may be null); the fibers that serve them, or will,
+  // end them.
+  void close_all(const Connection* spared) noexcept;
+  // The connection whose handler, talk or log this fiber is in; null if there is none.
+  [[nodiscard]] Connection* find_caller(std::uint64_t fiber) const noexcept;
 
   [[nodiscard]] Counts counts() const noexcept;
 
  private:
   template <class Act>
-  void for_each_stream(Act act) noexcept;
+  void for_each_stream(const Connection* spared, Act act) noexcept;
   void unlink(Connection& connection) noexcept;
   void append(Connection& connection) noexcept;
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <weft/go.hpp>
 #include <weft/net/serve.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "http/connection.hpp"
 #include "http/gzip.hpp"
@@ -175,6 +176,7 @@ void ServerCore::take_in(net::TcpStream stream) {
     return;
   }
   connections_.add();
+  others_.add();
   registry_.add(*connection, options_.limits.idle);
   Connection& served = *connection.release();
   // With the first edge a fiber comes. A server that stops looks for those that have none.
@@ -183,6 +185,7 @@ void ServerCore::take_in(net::TcpStream stream) {
 
 void ServerCore::end_connection(Connection& connection) noexcept {
   registry_.remove(connection);
+  if (!connection.is_excused()) others_.done();
   delete &connection;
   room_.release();
   connections_.done();
@@ -212,23 +215,28 @@ void ServerCore::keep() noexcept {
 }
 
 bool ServerCore::shutdown(Deadline grace) {
+  Connection* const own = registry_.find_caller(this_fiber::id());
+  if (own != nullptr && own->excuse()) others_.done();
+  // A handler waits for all connections but its own, and for none whose handler waits likewise.
+  WaitGroup& left = own != nullptr ? others_ : connections_;
   stopping_.store(true, relaxed);  // Relaxed: the poke of each connection publishes it.
   stop_.request_stop();
   stopped_.set();
   helpers_.wait();  // From now on no connection is added.
   registry_.poke_all();
-  bool in_time = connections_.wait_until(std::min(grace, Deadline::after(kPatience)));
+  bool in_time = left.wait_until(std::min(grace, Deadline::after(kPatience)));
   if (!in_time) {
     (void)new_end_.request_stop();
     registry_.poke_all();
-    in_time = connections_.wait_until(grace);
+    in_time = left.wait_until(grace);
   }
   if (!in_time) {
     (void)scope_.cancel();
-    registry_.close_all();
-    connections_.wait();
+    registry_.close_all(own);
+    left.wait();
   }
-  if (own_pool_ != nullptr) {
+  // The pool may be where the handler runs: another shutdown, the destructor's at last, ends it.
+  if (own_pool_ != nullptr && own == nullptr) {
     own_pool_->close(Close::drain);
     own_pool_->join();
   }

@@ -71,6 +71,7 @@ class ServerCore {
   FiberPool* const pool_;
   Registry registry_;
   WaitGroup connections_;
+  WaitGroup others_;   // The same without those whose handlers are in shutdown().
   WaitGroup helpers_;  // Accept loops and the keeper.
   mutable detail::SpinLock loops_lock_;
   Loop* loops_ = nullptr;  // Guarded by loops_lock_, as is the next one.

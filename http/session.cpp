@@ -8,6 +8,7 @@
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/http/error.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "http/connection.hpp"
 #include "http/exchange.hpp"
@@ -208,7 +209,10 @@ void Session::run_handler(Exchange& exchange) {
   const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
     if (exchange.is_late()) return;  // It has been queued for too long.
     wait.ran = true;
+    const std::uint64_t waiting = connection_.caller();
+    connection_.set_caller(this_fiber::id());
     call_handler(exchange);
+    connection_.set_caller(waiting);
   });
   if (!refused) wait.done.wait();
   if (wait.ran) return;

@@ -1,10 +1,13 @@
 // Servers that stop while somebody has just come, or stays for long.
 #include <array>
+#include <atomic>
 #include <vector>
+#include <weft/barrier.hpp>
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>
 #include <weft/this_fiber.hpp>
+#include <weft/wait_group.hpp>
 
 #include "tests/support/http_test.hpp"
 #include "tests/support/parked.hpp"
@@ -129,6 +132,74 @@ FIBER_TEST_CASE("a shutdown without grace ends the wait of one that has much") {
   while (!patient.done() && parked_fibers(runtime, "wait group") == 0) this_fiber::yield();
   CHECK_FALSE(server.server().shutdown(Deadline::past()));
   (void)patient.join();
+}
+
+FIBER_TEST_CASE("a handler that shuts its server down does not wait for itself") {
+  for (const std::size_t max_running : {std::size_t{2}, kUnlimited}) {
+    http::Server* stopped = nullptr;
+    std::atomic<int> in_time{0};
+    Barrier both(2);
+    HttpServer server(
+        [&](http::Request& request, http::Response& response) {
+          if (request.path() != "/quit") return say_hello(request, response);
+          both.arrive_and_wait();
+          if (stopped->shutdown(Deadline::never())) ++in_time;
+          (void)response.send("bye");
+        },
+        {.max_running = max_running});
+    stopped = &server.server();
+    net::TcpStream idle = server.connect();
+    CHECK(ask_once(idle, kGet).status == 200);
+    // Two at a time: neither waits for the other one.
+    WaitGroup clients;
+    for (int i = 0; i < 2; ++i) {
+      clients.go([&] {
+        net::TcpStream stream = server.connect();
+        const Answer answer = ask_once(stream, "GET /quit HTTP/1.1\r\nHost: a\r\n\r\n");
+        CHECK(answer.body == "bye");
+        CHECK(answer.has("Connection: close"));
+      });
+    }
+    clients.wait();
+    CHECK(receive_all(idle).empty());
+    CHECK(in_time == 2);
+    CHECK(server.stop(Deadline::never()));
+  }
+}
+
+FIBER_TEST_CASE("a handler whose shutdown needs its deadline can still answer") {
+  http::Server* stopped = nullptr;
+  Event begun;
+  HttpServer server([&](http::Request& request, http::Response& response) {
+    if (request.path() == "/quit") {
+      begun.wait();
+      CHECK_FALSE(stopped->shutdown(Deadline::past()));
+      return void(response.send("bye"));
+    }
+    begun.set();
+    CHECK(wait_for_end(request.context()));
+  });
+  stopped = &server.server();
+  net::TcpStream busy = server.connect();
+  send_text(busy, kGet);
+  net::TcpStream stream = server.connect();
+  CHECK(ask_once(stream, "GET /quit HTTP/1.1\r\nHost: a\r\n\r\n").body == "bye");
+  CHECK(receive_all(busy).empty());
+}
+
+FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
+  http::Server* stopped = nullptr;
+  HttpServer server([&](http::Request&, http::Response& response) {
+    (void)response.upgrade("quit", [&](http::Upgraded upgraded) {
+      CHECK(stopped->shutdown(Deadline::never()));
+      send_text(upgraded.stream, "bye");
+    });
+  });
+  stopped = &server.server();
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: quit\r\n\r\n");
+  (void)receive_until(stream, "\r\n\r\n");
+  CHECK(receive_all(stream) == "bye");
 }
 
 TEST_SUITE_END();

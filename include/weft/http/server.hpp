@@ -106,7 +106,9 @@ class Server {
   // so. Parks until all are. At the deadline contexts of requests that are left end and their
   // connections are closed; then it waits for their handlers to return. Only the deadline ends the
   // wait early, it takes no stop request; shutdown(Deadline::past()) of another caller does, too.
-  // True if the deadline was not needed. From fibers and plain threads, more than once.
+  // True if the deadline was not needed. From fibers and plain threads, more than once. Called by a
+  // handler, a talk or a log, it does not wait for the connection of that call, nor for those of
+  // others that are in shutdown() likewise: each can be answered when it returns.
   bool shutdown(Deadline grace);
 
   // Each number may be stale when they return. From anywhere; never parks.
