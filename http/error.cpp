@@ -33,9 +33,6 @@ const char* message_of_malformed(Errc code) noexcept {
       return "malformed: the size of a chunk, or what follows its data";
     case Errc::malformed_trailer:
       return "malformed: a line behind the last chunk that is no header";
-    case Errc::malformed_handshake:
-      return "malformed: a WebSocket is asked for without one Sec-WebSocket-Key of 16 bytes in "
-             "base64";
     case Errc::truncated_head:
       return "malformed: the peer ended the stream within a head";
     default:

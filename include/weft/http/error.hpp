@@ -8,19 +8,18 @@ namespace weft::http {
 
 enum class Errc {
   // What somebody has sent, or was to send, breaks the rules: `error == ErrorKind::malformed`.
-  malformed_url = 1,    // Of a call, or of a redirect.
-  malformed_call,       // A method or a header of a Call that must not be sent.
-  malformed_line,       // A bare CR or LF, a NUL, or a line that goes on in the next one.
-  malformed_start,      // The first line is none of a request, or of an answer.
-  malformed_target,     // No path, no URL.
-  malformed_host,       // A Host that cannot be one; none, or several of them.
-  malformed_header,     // A name that is no token, a value with control characters.
-  malformed_length,     // A Content-Length that is no number; several, or with Transfer-Encoding.
-  malformed_coding,     // A Transfer-Encoding that does not end with "chunked".
-  malformed_chunk,      // The size of a chunk, or the line's end behind its data.
-  malformed_trailer,    // A line behind the last chunk.
-  malformed_handshake,  // The request for a WebSocket has no proper Sec-WebSocket-Key.
-  truncated_head,       // The stream ended within a head.
+  malformed_url = 1,  // Of a call, or of a redirect.
+  malformed_call,     // A method or a header of a Call that must not be sent.
+  malformed_line,     // A bare CR or LF, a NUL, or a line that goes on in the next one.
+  malformed_start,    // The first line is none of a request, or of an answer.
+  malformed_target,   // No path, no URL.
+  malformed_host,     // A Host that cannot be one; none, or several of them.
+  malformed_header,   // A name that is no token, a value with control characters.
+  malformed_length,   // A Content-Length that is no number; several, or with Transfer-Encoding.
+  malformed_coding,   // A Transfer-Encoding that does not end with "chunked".
+  malformed_chunk,    // The size of a chunk, or the line's end behind its data.
+  malformed_trailer,  // A line behind the last chunk.
+  truncated_head,     // The stream ended within a head.
 
   body_too_large,    // More than Limits::body_bytes.
   head_too_large,    // More than Limits::head_bytes or Limits::headers, or so many trailers.
