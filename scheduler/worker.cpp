@@ -68,7 +68,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       index_(index),
       scheduler_(scheduler),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
-      pace_(Deadline::now_nanoseconds(), scheduler.options().monitor.enabled,
+      pace_(scheduler.now(), scheduler.options().monitor.enabled,
             scheduler.options().simulation != nullptr ? 1 : Pace::kMostDecisions),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
