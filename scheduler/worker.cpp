@@ -74,10 +74,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       fibers_(scheduler.fibers()),
       random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.most_workers()) {
-  WEFT_CHECK(!detail::is_simulated(),
-             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
-  decisions_left_.store(pace_.allotted(), relaxed);
-  choose_watches();
+  begin_watching_simulation();
 }
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {

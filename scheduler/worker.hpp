@@ -243,6 +243,7 @@ class Worker {
   }
   void begin_watching(std::int64_t now) noexcept;
   void choose_watches() noexcept;
+  void begin_watching_simulation() noexcept;
   template <class Wait>
   auto while_parked(Wait wait) noexcept;
 

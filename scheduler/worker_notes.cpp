@@ -1,4 +1,5 @@
 // For those who watch: what a worker notes of what it does.
+#include "base/panic.hpp"
 #include "base/probes.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
@@ -29,6 +30,14 @@ std::uint64_t id_of(const Fiber& fiber) noexcept {
 void Worker::begin_watching(std::int64_t now) noexcept {
   if (sampler_.is_due(now)) sampler_.begin(now);
   trace_.look(scheduler_.number(), index_);
+  choose_watches();
+}
+
+// By the constructor. A simulation decides at each decision, and is told of spawns and ends.
+void Worker::begin_watching_simulation() noexcept {
+  WEFT_CHECK(!detail::is_simulated(),
+             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
+  decisions_left_.store(pace_.allotted(), relaxed);
   choose_watches();
 }
 
