@@ -1,5 +1,7 @@
 // What a request costs in sleeps and wakes of workers, when one worker could do all the work: no
 // more with many workers than with one. Counts of the runtime decide, not times.
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,6 +48,30 @@ void serve(int descriptor) {
   }
 }
 
+// The two ends of a TCP connection, both blocking. (Of a Unix socket each read of the one end is an
+// event at the other.)
+struct Ends {
+  int client = -1;
+  int server = -1;
+};
+Ends connect_to_self() {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const anywhere = reinterpret_cast<sockaddr*>(&address);
+  REQUIRE(::bind(listener, anywhere, size) == 0);
+  REQUIRE(::listen(listener, 1) == 0);
+  REQUIRE(::getsockname(listener, anywhere, &size) == 0);
+  const int client = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  REQUIRE(::connect(client, anywhere, size) == 0);
+  const int server = ::accept(listener, nullptr, nullptr);
+  REQUIRE(server >= 0);
+  ::close(listener);
+  return {client, server};
+}
+
 struct Costs {
   double sleeps = 0;
   double wakes = 0;
@@ -74,11 +100,10 @@ THREAD_TEST_CASE_WITH("a request takes one sleep of one worker, however many the
   std::vector<int> clients;
   weft::WaitGroup served;
   for (int i = 0; i < kConnections; ++i) {
-    int ends[2];
-    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
-    clients.push_back(ends[0]);
+    const Ends ends = connect_to_self();
+    clients.push_back(ends.client);
     served.add(1);
-    weft::go([&served, server = ends[1]] {
+    weft::go([&served, server = ends.server] {
       serve(server);
       served.done();
     });
@@ -99,10 +124,9 @@ THREAD_TEST_CASE_WITH("a request takes one sleep of one worker, however many the
 THREAD_TEST_CASE_WITH("idle workers do not rise while fibers wait for the kernel",
                       {.workers = {1, 3, 16}, .monitored = true}) {
   const weft::base::shake::Still still;
-  int ends[2];
-  REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+  const Ends ends = connect_to_self();
   weft::WaitGroup served;
-  served.go([&] { serve(ends[1]); });
+  served.go([&] { serve(ends.server); });
   // Until the first look for a deadlock, and the rests of memory that are given back.
   std::this_thread::sleep_for(400ms);
   bool is_quiet = false;
@@ -112,7 +136,7 @@ THREAD_TEST_CASE_WITH("idle workers do not rise while fibers wait for the kernel
     is_quiet = runtime.stats().worker_sleeps == before;
   }
   CHECK(is_quiet);
-  ::close(ends[0]);
+  ::close(ends.client);
   served.wait();
 }
 
