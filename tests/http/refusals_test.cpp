@@ -5,6 +5,7 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include <weft/channel.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/server.hpp>
 
@@ -15,10 +16,12 @@ namespace weft::test {
 TEST_SUITE_BEGIN("http/refusals");
 
 FIBER_TEST_CASE("the log of accesses is told why a request was refused") {
+  // The log is written after the answer, perhaps on another worker.
+  Channel<std::error_code> told(1);
   std::vector<std::error_code> errors;
   http::ServerOptions options;
   options.limits.body_bytes = 10;
-  options.on_access = [&](const http::Access& access) { errors.push_back(access.error); };
+  options.on_access = [&](const http::Access& access) { (void)told.send(access.error); };
   {
     const HttpServer server(
         [](http::Request& request, http::Response& response) {
@@ -38,6 +41,7 @@ FIBER_TEST_CASE("the log of accesses is told why a request was refused") {
           "GET / HTTP/1.1\r\nHo", "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n",
           "GET / HTTP/2.0\r\nHost: a\r\n\r\n"}) {
       CHECK(ask(server, request).size() == 1);
+      errors.push_back(told.receive().value());
     }
   }
   using enum http::Errc;
