@@ -14,6 +14,8 @@
 // A failure names its seed, and WEFT_SIM_SEED=<seed> in the environment makes every explore() run
 // that seed alone; WEFT_SIM_TRACE=<file> has the story of a failure written there for Perfetto.
 // docs/simulation.md is the guide, and says what is simulated.
+// Calls come from fibers of the simulation, or from anywhere that they name; only calls that say so
+// park, or throw std::logic_error elsewhere. No call synchronizes: a simulation has one thread.
 #pragma once
 
 #include <chrono>
@@ -78,9 +80,11 @@ struct Report {
   bool is_complete = true;                // Exhaustive: there is no other schedule.
 };
 
-// A run that failed. what() has the seed, the reason, how to repeat it, and the story.
+// A run that failed. what() has the seed, the reason, how to repeat it, and the story. A plain
+// value; no call throws.
 class Failure : public std::runtime_error {
  public:
+  // By explore().
   Failure(std::uint64_t seed, std::string reason, std::string story);
 
   // The seed that fails.
@@ -103,6 +107,7 @@ class Core;
 // parks, throws or synchronizes.
 class Network {
  public:
+  // By the World.
   explicit Network(Core& core) noexcept : core_(core) {}
 
   // Of each part of a stream and each datagram, evenly spread. 0.2 to 2 ms unless this is called.
@@ -131,10 +136,12 @@ struct Disturbance {
 };
 
 // The hosts and what becomes of them. The body is a fiber of a host of its own, "world", which the
-// others reach by that name. From fibers of the simulation. Calls park where they say so; hosts are
-// named by the names that they were given, and another name throws std::invalid_argument.
+// others reach by that name. From fibers of the simulation. Only calls that say so park; hosts are
+// named by the names that they were given, and another name throws std::invalid_argument. No call
+// synchronizes.
 class World {
  public:
+  // By explore().
   explicit World(Core& core) noexcept : core_(core), network_(core) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -203,14 +210,14 @@ class World {
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // As explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
 void run(const std::function<void()>& body, Options options = {});
-// Runs each seed twice. Throws Failure with the first decision that differs, and the calls of all
-// fibers there.
+// As explore(), but runs each seed twice. Throws Failure with the first decision that differs, and
+// the calls of all fibers there.
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
 // The next calls are for fibers of a simulation; only those that say so park. Elsewhere they throw
 // std::logic_error, unless they say otherwise.
 
-// Whether the caller is a fiber of a simulation. From anywhere.
+// Whether the caller is a fiber of a simulation. From anywhere; never parks.
 [[nodiscard]] bool is_simulated() noexcept;
 // Returns when every other fiber waits for what only time, or the caller, can bring. Parks. One
 // caller at a time.
