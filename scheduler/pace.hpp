@@ -35,8 +35,9 @@ class Pace {
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
 
-  // The worker has slept until `now`. Idle time says nothing about the pace: the former one stays.
+  // The worker has slept until `now`. Idle time says nothing about the pace of what comes now.
   void resume(std::int64_t now, std::uint64_t switches) noexcept {
+    allotted_ = most_decisions_;
     last_look_ = now;
     switches_ = switches;
     let_call(now);

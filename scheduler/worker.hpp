@@ -264,6 +264,7 @@ class Worker {
   void enter(fibers::Fiber& fiber) noexcept;
   void out_of_stacks(fibers::Fiber& fiber) noexcept;
   void give_memory_back() noexcept;
+  [[nodiscard]] bool must_look_itself() const noexcept;
   [[nodiscard]] bool report_deadlock() noexcept;
   void rest() noexcept;
 

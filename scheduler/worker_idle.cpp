@@ -54,6 +54,8 @@ namespace {
 // Nanoseconds.
 // How long a worker sleeps before it gives the memory of unused stacks and records back.
 constexpr std::int64_t kTrimDelay = 100'000'000;
+// How long a worker sleeps while another one is awake, in a runtime without a monitor.
+constexpr std::int64_t kUnmonitored = 1'000'000;
 // The oldest new fibers get a turn this often.
 constexpr std::int64_t kReachPeriod = 200'000;
 // A busy worker looks at the descriptors no more often than this.
@@ -278,11 +280,17 @@ Deadline Worker::sleep_limit() noexcept {
   if (scheduler_.deadlock_watch().is_on_watch(index_)) {
     limit = std::min(limit, watch_pauses_.next());
   }
+  const std::int64_t now = Deadline::now_nanoseconds();
   if (scheduler_.has_surplus_hint()) {
-    const std::int64_t now = Deadline::now_nanoseconds();
     limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
   }
+  if (must_look_itself()) limit = std::min(limit, Deadline::at_nanoseconds(now + kUnmonitored));
   return limit;
+}
+
+// Without a monitor no thread wakes this one for what a worker has queued that makes no decision.
+bool Worker::must_look_itself() const noexcept {
+  return !scheduler_.options().monitor.enabled && scheduler_.awake_hint() > 0;
 }
 
 // Sleeps in the poller if it watches anything, else on the futex.
@@ -315,6 +323,7 @@ void Worker::note_sleep() noexcept {
 
 // The chores of a worker that nobody needs. True when it may have made work.
 bool Worker::do_chores() noexcept {
+  if (must_look_itself()) return scheduler_.has_work_hint();
   give_memory_back();
   return report_deadlock();
 }
