@@ -15,7 +15,7 @@ struct Clock {
   using rep = duration::rep;
   using period = duration::period;
   using time_point = std::chrono::time_point<Clock, duration>;
-  static constexpr bool is_steady = true;
+  static constexpr bool is_steady = true;  // NOLINT(readability-identifier-naming): std's name.
 
   // The time since the clock's beginning.
   [[nodiscard]] static time_point now() noexcept {
