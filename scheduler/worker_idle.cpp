@@ -288,9 +288,11 @@ Deadline Worker::sleep_limit() noexcept {
   return limit;
 }
 
-// Without a monitor no thread wakes this one for what a worker has queued that makes no decision.
+// Without a monitor no thread wakes this one for what another worker, awake, has queued and does
+// not run.
 bool Worker::must_look_itself() const noexcept {
-  return !scheduler_.options().monitor.enabled && scheduler_.awake_hint() > 0;
+  const unsigned itself = scheduler_.is_asleep(*this) ? 0 : 1;
+  return !scheduler_.options().monitor.enabled && scheduler_.awake_hint() > itself;
 }
 
 // Sleeps in the poller if it watches anything, else on the futex.
