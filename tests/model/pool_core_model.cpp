@@ -32,6 +32,7 @@ class PlainAtomic {
 namespace weft::detail {
 constexpr bool is_never_tracing() noexcept { return false; }
 bool runtime_is_ending() noexcept { return false; }
+std::size_t processors() noexcept { return 2; }
 void at_fork(void (*)(), void (*)(), void (*)()) {}
 [[noreturn]] void end_with_thread() noexcept { std::abort(); }
 }  // namespace weft::detail
