@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -17,6 +18,8 @@ namespace weft::bench {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr int kExitRefused = 3;
 
 struct Workload {
@@ -26,6 +29,11 @@ struct Workload {
 
 std::function<Metrics(const Request&)> fair_crowd(std::size_t fibers, Waiting how) {
   return [fibers, how](const Request& request) { return fair_turns(request, fibers, how); };
+}
+
+std::function<Metrics(const Request&)> light_crowd(std::size_t fibers,
+                                                   std::chrono::nanoseconds pause) {
+  return [fibers, pause](const Request& request) { return light_sleeps(request, fibers, pause); };
 }
 
 std::vector<Workload> named_workloads() {
@@ -65,6 +73,8 @@ std::vector<Workload> named_workloads() {
       {"W13_channel_1k", fair_crowd(1'000, Waiting::channel)},
       {"W13_thread_1k", fair_crowd(1'000, Waiting::thread)},
       {"W13_socket_1k", fair_crowd(1'000, Waiting::socket)},
+      {"W14_ticker", light_crowd(1, 1ms)},
+      {"W14_sleepers", light_crowd(100, 10ms)},
       {"P_timing", timing_run},
       {"P_submit", submit_sleeps},
       {"P_submitters", submit_sleeps_in_parallel},

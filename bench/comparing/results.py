@@ -4,7 +4,7 @@ import statistics
 
 from comparing.rows import ALL_ROWS, UNPOOLED
 
-SERVERS = ("epoll", "go_fasthttp")  # The servers to compare weft's with.
+SERVERS = ("epoll", "go_fasthttp", "hyper", "actix")  # The servers to compare weft's with.
 
 
 def summary(values):
@@ -53,6 +53,11 @@ def compared_value(run, result, figures, target):
     if target.baseline == "adds_alone":
         floor = run.adds_alone_ms.get(f"{result['workload']}, workers {result['workers']}")
         return figures["median"] / floor if floor else None
+    if target.baseline == "one_worker":
+        alone = next((r for r in run.results if r["workers"] == 1 and r["subject"] == "weft" and
+                      r["workload"] == result["workload"]), None)
+        base = alone and alone["metrics"].get(target.metric)
+        return figures["median"] / base["median"] if base else None
     ratios = {
         "go": "ratio_to_go",
         "pool": "ratio_to_best_go_pool",

@@ -18,7 +18,7 @@ class Target(NamedTuple):
     metric: str
     bound: float
     # go | pool (of Go's, the one that is best in this metric) | unpooled (weft's bare fibers) |
-    # adds_alone | absolute | epoll | go_fasthttp
+    # adds_alone | absolute | epoll | go_fasthttp | hyper | actix | one_worker (weft's own figure)
     baseline: str = "go"
     most_workers: int = sys.maxsize
 
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     most_workers: int = sys.maxsize
     pools: tuple = ()
     fewest_workers: int = 1
+    optional: tuple = ()  # Metrics that need a tool which may not be there.
 
 
 def timed(metric, first, goal):
@@ -53,6 +54,12 @@ FAIR = Row(
     ("median_by_slowest", "fastest_by_median", "gap_p99_us", "gap_p50_us", "median_turns"),
     (Target("median_by_slowest", 1 / 0.85, "absolute"),),
     (Target("median_by_slowest", 1 / 0.85, "absolute"), Target("gap_p99_us", 1)),
+)
+# Fibers that sleep, and nothing else.
+LIGHT = Row(
+    ("cpu_percent", "switches_per_second", "late_p50_us", "late_p99_us"),
+    (Target("cpu_percent", 1.5),),
+    (Target("cpu_percent", 1), Target("late_p50_us", 1), Target("late_p99_us", 1)),
 )
 SPAWNED = ("spawned_p50_us", "spawned_p99_us", "spawned_p999_us")
 SLEEPERS = Row(("ms", "cpu_ms", RSS), (Target("ms", 0.8),), (Target("ms", 0.25),))
@@ -115,6 +122,8 @@ ROWS = {
     "W12_becomes_ready": timed("ns_per_select", 1, 1),
     **{f"W13_{crowd}": FAIR for crowd in ("100", "1k", "4k", "10k")},
     **{f"W13_{waker}_1k": FAIR for waker in ("timer", "channel", "thread", "socket")},
+    "W14_ticker": LIGHT,
+    "W14_sleepers": LIGHT,
     "P_timing": suite("overshoot_ms", shown=("first_ms", "average_ms", "total_ms", "most_wip")),
     "P_submit": suite("ns_per_submit"),
     "P_submitters": suite("ns_per_submit"),
@@ -145,22 +154,41 @@ def served(baseline, first, goal):
     )
 
 
-def http(goal):
-    """A whole HTTP layer, with one worker and with two, and the slowest of a hundred, too."""
+def http(goal, *more):
+    """A whole HTTP layer, and the slowest of a hundred, too."""
     metric = "cpu_us_per_request"
     row = served("go_fasthttp", 1, goal)
-    goals = (Target(metric, goal, "go_fasthttp"), Target("p99_us", 1, "go_fasthttp"))
-    return row._replace(goal=goals)
+    goals = (Target(metric, goal, "go_fasthttp", most_workers=2), Target("p99_us", 1, "go_fasthttp"))
+    return row._replace(goal=(*goals, *more))
+
+
+# In a closed loop, with any number of workers.
+RUST = tuple(Target("cpu_us_per_request", 1, rival) for rival in ("hyper", "actix"))
+
+
+def light():
+    """Requests at a fixed rate that one worker could answer: more workers cost no more."""
+    metric, calls = "cpu_us_per_request", "system_calls_per_request"
+    goals = (
+        *(Target(name, 1, "hyper") for name in (metric, "p50_us", "p99_us")),
+        Target(metric, 1.15, "one_worker"),
+        Target(calls, 3.5, "absolute"),
+        Target(calls, 1.2, "one_worker"),
+    )
+    shown = (metric, calls, "switches_per_request", "p50_us", "p99_us", "client_late_p50_us",
+             "client_late_p99_us")
+    return Row(shown, goals[:1], goals, optional=(calls,))
 
 
 # Rows of bench/compare_net.
 NET_ROWS = {
     "W9_echo_64": served("epoll", 1.25, 1.05),
     "W9_echo_512": served("epoll", 1.25, 1.05),
-    "W9_http_64": http(0.75),
-    "W9_http_512": http(0.75),
+    "W9_http_64": http(0.75, *RUST),
+    "W9_http_512": http(0.75, *RUST),
     "W9_http_4000": http(0.75),
     "W9_connect_64": http(0.8),
     "W9_tls_64": served("go_fasthttp", 1, 1),
+    **{f"W15_light_{rate}": light() for rate in (1_000, 2_000, 10_000, 20_000)},
 }
 ALL_ROWS = ROWS | NET_ROWS

@@ -3,12 +3,15 @@
 import functools
 import os
 import pathlib
+import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 
-from programs import Unavailable, cxx_server, go_server
+from programs import Unavailable, cxx_server, go_server, rust_server
 
 HERE = "127.0.0.1:0"
 NGINX = """worker_processes {workers};
@@ -43,6 +46,12 @@ def weft(path, build, workers, secret, *more):
 def go(module, build, workers, secret, *more):
     return [str(go_server(module, build)), "--listen", HERE, "--workers", str(workers), *more,
             *secret]
+
+
+def rust(crate, build, workers, secret):
+    if secret:
+        raise Unavailable("it is measured without TLS")
+    return [str(rust_server(crate, build)), "--listen", HERE, "--workers", str(workers)]
 
 
 def floor(build, workers, secret, *more):
@@ -88,6 +97,10 @@ def nginx(build, workers, secret):
 
 WEFT_HTTP = functools.partial(weft, "bench/http_server")
 GO_HTTP = functools.partial(go, "go_http")
+RUST = {
+    "hyper": functools.partial(rust, "hyper_http"),
+    "actix": functools.partial(rust, "actix_http"),
+}
 WHOLE_HTTP = {
     "weft": WEFT_HTTP,
     "go_fasthttp": lambda *where: GO_HTTP(*where, "--library", "fasthttp"),
@@ -102,6 +115,7 @@ SERVERS = {
     },
     "http": {
         **WHOLE_HTTP,
+        **RUST,
         "pistache": pistache,
         # These two look for the blank line at the end of a request, and at nothing else.
         "weft_scan": functools.partial(weft, "bench/hello_server"),
@@ -109,6 +123,7 @@ SERVERS = {
     },
     "connect": {**WHOLE_HTTP, "pistache": pistache},
     "tls": WHOLE_HTTP,
+    "light": {"weft": WEFT_HTTP, **RUST, "go_fasthttp": WHOLE_HTTP["go_fasthttp"], "go": GO_HTTP},
 }
 
 
@@ -154,6 +169,36 @@ def seconds_of_process(pid):
         # A kernel without schedstat; the granularity is then that of the clock tick.
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def kernel_switches(pid):
+    """How often a thread of a server has waited in the kernel so far."""
+    total = 0
+    for each in processes(pid):
+        for status in pathlib.Path(f"/proc/{each}/task").glob("*/status"):
+            for line in status.read_text().splitlines():
+                if line.startswith("voluntary_ctxt_switches:"):
+                    total += int(line.split()[1])
+    return total
+
+
+def count_system_calls(pid, load):
+    """Those that a server makes while `load()` is put on it; None where perf cannot count them."""
+    pids = ",".join(str(each) for each in processes(pid))
+    command = ["perf", "stat", "-x,", "-e", "raw_syscalls:sys_enter", "-p", pids]
+    try:
+        perf = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                text=True)
+    except FileNotFoundError:
+        return None
+    time.sleep(0.2)  # It says nothing when it has begun.
+    try:
+        load()
+    finally:
+        perf.send_signal(signal.SIGINT)
+        text = perf.communicate(timeout=30)[1]
+    counted = re.search(r"^(\d+),", text, re.MULTILINE)
+    return int(counted[1]) if counted else None
 
 
 def peak_memory_bytes(pid):

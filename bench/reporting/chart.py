@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 
 LINE = 22  # Height of a contender's line; the marks of several workers stand one below the other.
 TOP, BOTTOM, LABELS, PLOT, GAP = 44, 30, 150, 250, 40
-COLOURS = {1: "#1f6fb4", 2: "#d9731a"}
+COLOURS = {1: "#1f6fb4", 2: "#d9731a", 4: "#3a9a4b", 8: "#8a4fb0"}
 OTHER = "#4c4c4c"
 OWN = "#e4f0fa"  # Behind weft's lines.
 

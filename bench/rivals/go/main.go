@@ -9,6 +9,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"time"
 )
 
 const (
@@ -75,6 +76,8 @@ var workloads = []workload{
 	{"W13_channel_1k", fairTurns(1_000, byChannel)},
 	{"W13_thread_1k", fairTurns(1_000, byThread)},
 	{"W13_socket_1k", fairTurns(1_000, bySocket)},
+	{"W14_ticker", lightSleeps(1, time.Millisecond)},
+	{"W14_sleepers", lightSleeps(100, 10*time.Millisecond)},
 	{"P_timing", timingRun},
 	{"P_submit", func(r request) (metrics, error) { return submitSleeps(r, 1) }},
 	{"P_submitters", func(r request) (metrics, error) { return submitSleeps(r, r.workers) }},
