@@ -2,7 +2,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/syscall.h>
+#include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -80,7 +80,7 @@ void read_registers(const ucontext_t& context, Registers& registers) noexcept {
 }
 
 void on_signal(int /*number*/, siginfo_t* info, void* context) {
-  if (info->si_code != SI_QUEUE) return;
+  if (info->si_code != SI_TIMER) return;
   const int saved_errno = errno;
   auto asked = static_cast<std::uint32_t>(info->si_value.sival_int);
   // Relaxed on failure: somebody else's, or given up.
@@ -108,15 +108,41 @@ bool install_handler() noexcept {
   return sigaction(kSignal, &action, nullptr) == 0;
 }
 
-bool send_signal(int thread, std::uint32_t request) noexcept {
-  siginfo_t info{};
-  info.si_signo = kSignal;
-  info.si_code = SI_QUEUE;
-  info.si_pid = getpid();
-  info.si_uid = getuid();
-  info.si_value.sival_int = static_cast<int>(request);
-  return syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, kSignal, &info) == 0;
-}
+// A timer of a thread's own processor time: its signal comes while the thread runs, at the next
+// tick of the kernel's clock. A signal that is sent at once might meet a thread that has begun to
+// wait meanwhile, and end its poll() or epoll_wait(), which SA_RESTART does not begin again.
+class SignalOnceItRuns {
+ public:
+  SignalOnceItRuns(int thread, std::uint32_t request) noexcept {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = kSignal;
+    event.sigev_value.sival_int = static_cast<int>(request);
+    event._sigev_un._tid = thread;
+    const itimerspec soon{{}, {.tv_sec = 0, .tv_nsec = 1}};
+    exists_ = timer_create(clock_of(thread), &event, &timer_) == 0;
+    is_set_ = exists_ && timer_settime(timer_, 0, &soon, nullptr) == 0;
+  }
+  SignalOnceItRuns(const SignalOnceItRuns&) = delete;
+  SignalOnceItRuns& operator=(const SignalOnceItRuns&) = delete;
+  ~SignalOnceItRuns() {
+    if (exists_) timer_delete(timer_);
+  }
+  [[nodiscard]] bool is_set() const noexcept { return is_set_; }
+
+ private:
+  // The kernel's numbers for such clocks: the thread's, with its bits inverted, above three that
+  // say which clock of which kind it is.
+  static clockid_t clock_of(int thread) noexcept {
+    constexpr unsigned kOfThread = 4;
+    constexpr unsigned kScheduled = 2;
+    return static_cast<clockid_t>((~static_cast<unsigned>(thread) << 3) | kOfThread | kScheduled);
+  }
+
+  timer_t timer_{};
+  bool exists_ = false;
+  bool is_set_ = false;
+};
 
 // Of a thread that runs.
 bool ask_by_signal(const StackSpace& space, int thread) noexcept {
@@ -125,7 +151,8 @@ bool ask_by_signal(const StackSpace& space, int thread) noexcept {
   shared.number += 4;
   std::uint32_t asked = shared.number | kAsked;
   shared.request.store(asked, release);  // [asked]
-  bool given_up = !send_signal(thread, asked);
+  const SignalOnceItRuns signal(thread, asked);
+  bool given_up = !signal.is_set();
   const Deadline limit = Deadline::after(kPatience);
   for (;;) {
     std::uint32_t seen = shared.request.load(acquire);  // [taken]

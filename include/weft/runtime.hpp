@@ -85,8 +85,8 @@ struct RuntimeOptions {
   // second at most.
   std::function<void(const StallReport&)> on_stall = {};
   // Find the calls that a stalled fiber is in. A thread that waits in a system call does not notice
-  // it. A thread that computes is interrupted for a moment, by a SIGURG with SA_RESTART; none is
-  // sent where the program handles SIGURG itself.
+  // it. A thread that computes is interrupted for a moment, by a SIGURG that its own processor time
+  // brings about; there is none where the program handles SIGURG itself.
   bool stall_calls = true;
   // How often stacks of parked fibers are looked at for pages that deep calls have left below those
   // that the fiber is in. They are given back if it stays parked for about a second. 0: never.

@@ -1,4 +1,5 @@
 // The monitor's reports of a fiber that keeps its worker.
+#include <poll.h>
 #include <sched.h>
 #include <time.h>
 #include <unistd.h>
@@ -6,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -13,6 +15,7 @@
 #include <string>
 #include <thread>
 #include <vector>
+#include <weft/go.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -217,6 +220,40 @@ TEST_CASE("a fiber whose thread is given no processor is not taken for blocked")
     }
   });
   other.join();
+}
+
+// Computes for about as long as a stall lasts, so that the monitor asks for its calls just then,
+// and waits.
+void compute_and_poll(std::chrono::steady_clock::time_point end, std::atomic<int>& interrupted) {
+  for (unsigned round = 0; std::chrono::steady_clock::now() < end; ++round) {
+    const auto until =
+        std::chrono::steady_clock::now() + std::chrono::microseconds(9'000 + round % 40 * 50);
+    while (std::chrono::steady_clock::now() < until) continue;
+    if (poll(nullptr, 0, 1) < 0 && errno == EINTR) ++interrupted;
+    weft::this_fiber::yield();
+  }
+}
+
+TEST_CASE("a call of poll() is not interrupted by the search for a fiber's calls") {
+  const weft::test::TestGuard guard("poll() ends by itself");
+  std::atomic<int> interrupted{0};
+  weft::RuntimeOptions options;
+  options.workers = 2;
+  options.on_stall = [](const weft::StallReport&) {};
+  weft::Runtime runtime(options);
+  runtime.run([&] {
+    const auto end = std::chrono::steady_clock::now() + 2s;
+    // What waits makes a stall of the fiber that computes.
+    for (int i = 0; i < 50; ++i) {
+      weft::go([end] {
+        while (std::chrono::steady_clock::now() < end) weft::this_fiber::sleep_for(5ms);
+      });
+    }
+    auto other = weft::spawn([&] { compute_and_poll(end, interrupted); });
+    compute_and_poll(end, interrupted);
+    other.join();
+  });
+  CHECK(interrupted == 0);
 }
 
 void handle_urgent(int) {}
