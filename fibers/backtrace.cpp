@@ -2,8 +2,6 @@
 
 #include <unwind.h>
 
-#include "fibers/gate.hpp"
-
 namespace weft::fibers {
 
 namespace {
@@ -31,7 +29,7 @@ Arrival visit(Arrival arrival) {
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
   // Relaxed: nobody else uses it now.
-  const Context context = behind_gate(parked.context.load(detail::relaxed));
+  const Context context = parked.context.load(detail::relaxed);
   const std::ptrdiff_t left = end_of(context) - parked.lowest;
   if (kSanitized || left < kUnwinderBytes) return trace;
   parked.context.store(jump_on_top(context, &trace, &visit).fctx, detail::relaxed);

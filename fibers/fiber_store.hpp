@@ -79,25 +79,6 @@ class FiberStore {
     }
     return true;
   }
-  // Calls visit(Fiber&) for up to `count` records from `place` on, until it returns false, and
-  // moves the place on. True when the end was reached. None is visited while another holds the
-  // mutex.
-  template <class Visit>
-  [[nodiscard]] bool visit_some(std::size_t& place, std::size_t count, Visit visit) {
-    const std::unique_lock lock(mutex_, std::try_to_lock);
-    if (!lock) return false;
-    const std::size_t end = slabs_.size() * Slab::kFibers;
-    for (bool more = true; more && count > 0 && place < end; --count, ++place) {
-      more = visit(slabs_[place / Slab::kFibers]->fibers()[place % Slab::kFibers]);
-    }
-    return place >= end;
-  }
-  // Does something while nobody visits records.
-  template <class Do>
-  void while_locked(Do something) {
-    const std::lock_guard lock(mutex_);
-    something();
-  }
 
  private:
   // Free chains that trim() leaves alone: 0.3 MB of records.

@@ -89,9 +89,8 @@ struct Stack {
   static constexpr std::uint16_t kForked = 0x8000;
 
   // First, in one cache line, what a fiber needs that goes on: many are cold then.
-  // Where to go on; stale while somebody runs here. A worker that resumes a fiber says so in its
-  // state first; docs/decisions/0011-deep-stacks.md says who relies on that. Relaxed: whoever hands
-  // the stack over publishes it.
+  // Where to go on; stale while somebody runs here. Relaxed: whoever hands the stack over publishes
+  // it.
   detail::Atomic<Context> context{nullptr};
   Fiber* fiber = nullptr;  // Bound to it, or inlined; null when free.
   ExceptionState exceptions;

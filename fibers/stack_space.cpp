@@ -80,6 +80,18 @@ GuardKind probe_guards() noexcept {
 
 }  // namespace
 
+void give_back_below(const Stack& stack, const void* frame) noexcept {
+  // For the calls by which the memory is given back.
+  constexpr std::uintptr_t kRoom = 4096;
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<std::uintptr_t>(frame);
+  const auto lowest = reinterpret_cast<std::uintptr_t>(stack.lowest);
+  if (address < lowest + kRoom || address >= reinterpret_cast<std::uintptr_t>(&stack)) return;
+  const std::uintptr_t first = (lowest + page - 1) & ~(page - 1);
+  const std::uintptr_t end = (address - kRoom) & ~(page - 1);
+  if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+}
+
 StackSpace::StackSpace(void (*entry)(Arrival)) noexcept
     : entry_(entry), guard_kind_(probe_guards()) {}
 
@@ -330,12 +342,6 @@ StackSpace::Place StackSpace::find_place(const void* address) const noexcept {
     return {base, size_class, offset / stride(size_class), in_guard};
   }
   return {};
-}
-
-bool StackSpace::has_header_at(const Stack* stack) const noexcept {
-  const Place place = find_place(stack);
-  return place.base != nullptr && !place.in_guard &&
-         stack == header_of(place.base, place.size_class, place.index);
 }
 
 const Stack* StackSpace::find_overflowed(const void* address,

@@ -15,6 +15,10 @@
 
 namespace weft::fibers {
 
+// Gives the pages of the stack back that lie below `frame`, where its only runner is. Does nothing
+// if the frame is on another stack.
+void give_back_below(const Stack& stack, const void* frame) noexcept;
+
 // How the page below a stack is made to fault.
 enum class GuardKind : std::uint8_t {
   lightweight,  // madvise(MADV_GUARD_INSTALL), Linux 6.13 and later: no mapping of its own.
@@ -55,8 +59,6 @@ class StackSpace {
   [[nodiscard]] Counts counts() noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 
-  // Whether `stack` is one of the stacks, not that of an inlined child, in a frame of its parent.
-  [[nodiscard]] bool has_header_at(const Stack* stack) const noexcept;
   // The stack in whose guard `address` lies, or null. Takes no lock, because the overflow report
   // calls it from a signal handler; the header may be that of a cold stack, then all zeros.
   [[nodiscard]] const Stack* find_overflowed(const void* address,

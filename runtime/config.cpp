@@ -131,7 +131,6 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
   }
   scheduler::MonitorOptions monitor{options.monitor, options.turn, options.stall,
                                     options.max_spare_workers};
-  monitor.trim_pause = options.trim_pause;
   if (!options.on_stall) {
     monitor.on_stall = [wants_calls = options.stall_calls](const scheduler::Stall& stall) {
       report_stall(stall, wants_calls);

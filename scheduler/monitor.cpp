@@ -54,7 +54,6 @@ void Monitor::stop() noexcept {
 }
 
 void Monitor::run() noexcept {
-  StackTrimmer& trimmer = scheduler_.trimmer();
   std::int64_t period = kShortestPeriod;
   std::int64_t last_sample = Deadline::now_nanoseconds();
   std::int64_t last_long_run = last_sample;
@@ -67,14 +66,12 @@ void Monitor::run() noexcept {
     provide_spares(verdict);
     rouse_sleepers(verdict);
     (void)scheduler_.decay_some(now);
-    trimmer.step(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
     period = now - last_long_run < kAlert ? kShortestPeriod : std::min(period * 2, kLongestPeriod);
-    if (now - last_awake < kRest || trimmer.is_busy()) continue;
-    const bool risen = sleep_until(trimmer.next_sweep(last_awake));
-    last_sample = Deadline::now_nanoseconds();
-    if (risen) last_awake = last_sample;
+    if (now - last_awake < kRest) continue;
+    sleep();
+    last_sample = last_awake = Deadline::now_nanoseconds();
     period = kShortestPeriod;
   }
 }
@@ -178,15 +175,14 @@ void Monitor::pause(std::int64_t nanoseconds) noexcept {
 }
 
 // False when the deadline has passed, and nobody needs it.
-bool Monitor::sleep_until(Deadline deadline) noexcept {
+void Monitor::sleep() noexcept {
   asleep_.store(1, seq_cst);                                          // [asleep]
   full_fence();                                                       // [asleep]
   if (scheduler_.all_are_asleep() && stopping_.load(acquire) == 0) {  // [stop]
-    base::futex_wait(asleep_, 1, deadline);
+    base::futex_wait(asleep_, 1, Deadline::never());
   }
   // Relaxed: a worker that rises now is seen by the next sample.
-  const bool risen = asleep_.exchange(0, relaxed) == 0;
-  return risen || !scheduler_.all_are_asleep();
+  asleep_.store(0, relaxed);
 }
 
 void Monitor::rise() noexcept {

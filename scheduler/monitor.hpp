@@ -50,8 +50,6 @@ struct MonitorOptions {
   // Told, on the monitor's thread, of each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
-  // How often deep stacks of parked fibers are looked for; 0: never.
-  std::chrono::nanoseconds trim_pause = std::chrono::seconds(10);
 };
 
 // Samples all workers: which fiber each runs, and how often it has switched. A fiber that is there
@@ -123,7 +121,7 @@ class Monitor {
   void provide_spares(const Verdict& verdict) noexcept;
   void rouse_sleepers(const Verdict& verdict) noexcept;
   void pause(std::int64_t nanoseconds) noexcept;
-  [[nodiscard]] bool sleep_until(Deadline deadline) noexcept;
+  void sleep() noexcept;
   void rise() noexcept;
 
   Scheduler& scheduler_;

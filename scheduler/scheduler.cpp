@@ -95,7 +95,6 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
       fibers_(this, options_.max_fibers),
       events_(events),
       idle_(options_.workers, most_workers()),
-      trimmer_(*this, options_.monitor.trim_pause.count()),
       outside_fibers_(fibers_),
       forks_(forks()),
       workers_(std::make_unique<std::unique_ptr<Worker>[]>(most_workers())),

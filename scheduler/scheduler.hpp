@@ -27,7 +27,6 @@
 #include "scheduler/runtime_end.hpp"
 #include "scheduler/simulation.hpp"
 #include "scheduler/stack_shortage.hpp"
-#include "scheduler/stack_trimmer.hpp"
 #include "scheduler/watch.hpp"
 #include "scheduler/worker.hpp"
 
@@ -178,7 +177,6 @@ class Scheduler {
   [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
   [[nodiscard]] Watch& watch() noexcept { return watch_; }
   [[nodiscard]] Monitor& monitor() noexcept { return monitor_; }
-  [[nodiscard]] StackTrimmer& trimmer() noexcept { return trimmer_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] EventSource& events() noexcept { return events_; }
   // The event source has been given something to watch, after nothing: a worker that sleeps
@@ -215,7 +213,6 @@ class Scheduler {
   IdleSet idle_;
   DeadlockWatch deadlock_watch_{*this};
   StackShortage stack_shortage_{*this};
-  StackTrimmer trimmer_;
   Watch watch_;
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};

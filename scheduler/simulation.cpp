@@ -44,7 +44,6 @@ scheduler::SchedulerOptions options_for(Simulation& simulation, std::size_t stac
     simulation.failed(std::move(failure));
   };
   options.monitor.enabled = false;
-  options.monitor.trim_pause = {};
   options.simulation = &simulation;
   return options;
 }

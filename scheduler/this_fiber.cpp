@@ -3,6 +3,7 @@
 #include <weft/detail/trace_event.hpp>
 #include <weft/detail/waiter.hpp>
 
+#include "fibers/stack_space.hpp"
 #include "scheduler/check_is_fiber.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/worker.hpp"
@@ -97,6 +98,12 @@ void set_name(std::string_view name) noexcept {
   stack->name.assign(name);
   if (detail::is_tracing()) [[unlikely]]
     detail::trace_text(detail::TraceKind::name, stack->name.view());
+}
+
+// Never inlined: all of the caller's frame is above its own.
+[[gnu::noinline]] void trim_stack() noexcept {
+  const fibers::Stack* stack = current_stack();
+  if (stack != nullptr) fibers::give_back_below(*stack, __builtin_frame_address(0));
 }
 
 bool is_fiber() noexcept { return current_fiber() != nullptr; }

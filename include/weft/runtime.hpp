@@ -88,9 +88,6 @@ struct RuntimeOptions {
   // it. A thread that computes is interrupted for a moment, by a SIGURG that its own processor time
   // brings about; there is none where the program handles SIGURG itself.
   bool stall_calls = true;
-  // How often stacks of parked fibers are looked at for pages that deep calls have left below those
-  // that the fiber is in. They are given back if it stays parked for about a second. 0: never.
-  std::chrono::nanoseconds trim_pause = std::chrono::seconds(10);
 };
 
 // Sums over all workers; each figure is exact when nothing runs, and close otherwise.

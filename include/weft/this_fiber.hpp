@@ -55,6 +55,14 @@ template <class Rep, class Period>
 // Copies the first 31 characters. Does nothing on a plain thread.
 void set_name(std::string_view name) noexcept;
 
+// Gives the memory back that deep calls have left on the calling fiber's stack, below the calls
+// that it is in now: for a fiber that has made such a call, a handshake or a parser say, and will
+// wait for long. Costs a system call. Not for code on a stack of its own, such as a coroutine's,
+// whose memory is in a frame of the fiber: what lies between that frame and where the fiber left
+// its own stack would be lost. Does nothing on other stacks and on plain threads, nor where memory
+// is locked.
+void trim_stack() noexcept;
+
 // True when called from a fiber, false from a plain thread and from a handler that the runtime
 // calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. In such a handler this
 // namespace behaves as on a plain thread.

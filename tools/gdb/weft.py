@@ -69,7 +69,7 @@ class Fiber:
             self.id = number(header["fiber_id"])
             text = gdb.selected_inferior().read_memory(int(header["name"].address), 32)
             self.name = printable(bytes(text).split(b"\0")[0].decode(errors="replace"))
-            self.context = behind_gate(number(header["context"]))
+            self.context = number(header["context"])
             self.stack = range(int(header["lowest"]), stack)
 
     def runs(self):
@@ -94,17 +94,6 @@ class Fiber:
         reason = ": " + str(self.reason).split("::")[-1] if self.state in (PARKED, INLINING) else ""
         who = f"fiber {self.id} '{self.name}'" if self.id else "fiber (not started)"
         return f"{who} {state}{reason}{self.runs()}"
-
-
-def behind_gate(context):
-    """Where a parked fiber goes on: fibers/gate.hpp may have hung a detour in front of it."""
-    if context == 0:
-        return 0
-    try:
-        gate = int(gdb.parse_and_eval("(unsigned long)&weft_pass_gate"))
-        return word_at(context + 24) if word_at(context + 8) == gate else context
-    except gdb.error:  # Another kind of context, or memory that is not in the core.
-        return context
 
 
 FREE, RUNNING, PARKED, INLINING = 0, 2, 3, 4

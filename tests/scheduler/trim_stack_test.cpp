@@ -1,0 +1,94 @@
+// A fiber gives back what deep calls have left on its stack.
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <vector>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kDeep = 40 << 10;
+
+// Touches the stack far below its caller's frame, and says where.
+[[gnu::noinline]] std::uintptr_t dive() {
+  char depth[kDeep];
+  std::memset(depth, 7, sizeof depth);
+  const char* lowest = depth;
+  asm volatile("" : "+r"(lowest) : : "memory");
+  return reinterpret_cast<std::uintptr_t>(lowest);
+}
+
+// Pages of the dive that are in memory; the uppermost are left out, as other calls touch them.
+std::size_t resident(std::uintptr_t from) {
+  std::vector<unsigned char> pages(kDeep / kPage - 4);
+  const std::uintptr_t first = (from + kPage - 1) & ~(kPage - 1);
+  REQUIRE(mincore(reinterpret_cast<void*>(first), pages.size() * kPage, pages.data()) == 0);
+  std::size_t count = 0;
+  for (const unsigned char page : pages) count += page & 1U;
+  return count;
+}
+
+TEST_SUITE_BEGIN("scheduler/trim_stack");
+
+FIBER_TEST_CASE("a fiber gives back what a deep call has left, and keeps its frames") {
+  unsigned char own[2 * kPage];
+  std::memset(own, 42, sizeof own);
+  for (int again = 0; again < 3; ++again) {
+    const std::uintptr_t depth = dive();
+    CHECK(resident(depth) == kDeep / kPage - 4);
+    weft::this_fiber::trim_stack();
+    CHECK(resident(depth) == 0);
+    std::size_t wrong = 0;
+    for (const unsigned char byte : own) wrong += byte == 42 ? 0 : 1;
+    CHECK(wrong == 0);
+  }
+}
+
+FIBER_TEST_CASE("a fiber whose stack is shallow, or that has just trimmed it, may trim it") {
+  for (int again = 0; again < 3; ++again) weft::this_fiber::trim_stack();
+  CHECK(weft::this_fiber::is_fiber());
+}
+
+TEST_CASE("a plain thread keeps what deep calls have left") {
+  const std::uintptr_t depth = dive();
+  weft::this_fiber::trim_stack();
+  CHECK(resident(depth) == kDeep / kPage - 4);
+}
+
+ucontext_t outside, inside;
+std::uintptr_t inner_depth;
+
+void run_inside() {
+  inner_depth = dive();
+  weft::this_fiber::trim_stack();
+  swapcontext(&inside, &outside);
+}
+
+FIBER_TEST_CASE_WITH("a stack of the program's own is left alone", {.workers = {1}}) {
+  if (weft::test::kSanitized) {
+    MESSAGE("skipped: sanitizers are not told of such stacks");
+    return;
+  }
+  constexpr std::size_t kBytes = 256 << 10;
+  const auto memory = std::make_unique<char[]>(kBytes);
+  const std::uintptr_t depth = dive();
+  REQUIRE(getcontext(&inside) == 0);
+  inside.uc_stack.ss_sp = memory.get();
+  inside.uc_stack.ss_size = kBytes;
+  inside.uc_link = nullptr;
+  makecontext(&inside, &run_inside, 0);
+  REQUIRE(swapcontext(&outside, &inside) == 0);
+  CHECK(resident(inner_depth) == kDeep / kPage - 4);
+  CHECK(resident(depth) == kDeep / kPage - 4);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
