@@ -56,18 +56,23 @@ bool redirects(int status) noexcept {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-// Prepares the call of the next place. False: it cannot be asked there.
+bool is_same_origin(const Url& left, const Url& right) noexcept {
+  return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
+}
+
+// Prepares the call of the next place. False: it cannot be asked there, and is as it was.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
-  if (from.scheme == "https" && to.scheme == "http") return false;
-  std::erase_if(call.headers, [&](const auto& header) {
-    const bool secret =
-        equal_tokens(header.first, "authorization") || equal_tokens(header.first, "cookie");
-    return secret && (from.host != to.host || from.port != to.port || from.scheme != to.scheme);
-  });
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
       status == 303 || ((status == 301 || status == 302) && call.method == "POST");
-  if (!becomes_get && (!reads || status == 307 || status == 308)) return !call.body_source;
+  const bool keeps_body = !becomes_get && (!reads || status == 307 || status == 308);
+  if (keeps_body && call.body_source) return false;
+  std::erase_if(call.headers, [&](const auto& header) {
+    const bool secret =
+        equal_tokens(header.first, "authorization") || equal_tokens(header.first, "cookie");
+    return secret && !is_same_origin(from, to);
+  });
+  if (keeps_body) return true;
   if (!reads) call.method = "GET";
   call.body.clear();
   call.body_source = nullptr;
@@ -228,6 +233,11 @@ net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const U
   }
 }
 
+// Nothing goes from https to http, nor to https without a layer for it.
+bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
+  return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
+}
+
 net::Result<Reply> ClientCore::send(Call call, const Until& until) {
   auto [url, malformed] = Url::parse(call.url);
   if (malformed) return {.error = malformed};
@@ -238,12 +248,13 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     }
     const auto place = result.value.header("location");
     if (!place) return result;
-    if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
     auto [next, wrong] = url.resolve(*place);
-    if (wrong) return {.error = wrong};
-    if (!prepare_redirect(result.value.status(), url, next, call)) {
-      return {.error = Errc::unsupported};
+    // What leads nowhere is an answer like others: its caller may make something of it.
+    if (wrong || !may_lead(url, next) ||
+        !prepare_redirect(result.value.status(), url, next, call)) {
+      return result;
     }
+    if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
     result.value.state().discard(until);  // And with the reply its slot is free.
     url = std::move(next);
   }

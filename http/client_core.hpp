@@ -118,6 +118,8 @@ class ClientCore {
   // By the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
+  // Whether a redirect may be followed.
+  [[nodiscard]] bool may_lead(const Url& from, const Url& to) const noexcept;
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);
 

@@ -63,8 +63,7 @@ const char* message_of(Errc code) noexcept {
              "circle";
     case Errc::unsupported:
       return "not supported: a URL of another scheme than http (or https, with "
-             "ClientOptions::secure), a redirect that cannot be followed, or an upgrade that was "
-             "not asked for";
+             "ClientOptions::secure), or an upgrade that was not asked for";
     case Errc::unsupported_version:
       return "not supported: a version of HTTP that does not begin with 1";
     case Errc::unsupported_method:

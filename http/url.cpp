@@ -62,6 +62,21 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
+// With percent codes for blanks and bytes beyond ASCII, which people write into links.
+std::string coded(std::string_view reference) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : reference) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte == ' ' || byte >= 0x80) {
+      text.append(1, '%').append(1, kDigits[byte >> 4]).append(1, kDigits[byte & 15]);
+    } else {
+      text += c;
+    }
+  }
+  return text;
+}
+
 net::Result<Url> fail(Errc code) { return {.error = code}; }
 
 }  // namespace
@@ -87,19 +102,20 @@ net::Result<Url> Url::parse(std::string_view text) {
   return {.value = std::move(url)};
 }
 
-net::Result<Url> Url::resolve(std::string_view reference) const {
-  reference = reference.substr(0, reference.find('#'));
+net::Result<Url> Url::resolve(std::string_view link) const {
+  const std::string text = coded(link.substr(0, link.find('#')));
+  const std::string_view reference = text;
   if (reference.empty()) return {.value = *this};
   const std::size_t stop = reference.find_first_of(":/?");
   if (stop != std::string_view::npos && reference[stop] == ':') {
     return reference.substr(stop).starts_with("://") ? parse(reference) : fail(Errc::unsupported);
   }
-  if (reference.starts_with("//")) return parse(scheme + ":" + std::string(reference));
+  if (reference.starts_with("//")) return parse(scheme + ":" + text);
   if (!all_of(reference, is_target_char)) return fail(Errc::malformed_url);
   Url url = *this;
   const std::string path = target.substr(0, target.find('?'));
   if (reference.starts_with('?')) {
-    url.target = path + std::string(reference);
+    url.target = path + text;
     return {.value = std::move(url)};
   }
   const std::size_t query = std::min(reference.find('?'), reference.size());

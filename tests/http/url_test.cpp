@@ -74,7 +74,7 @@ TEST_CASE("a Host header names no zone of an address") {
   CHECK(http::Url::parse("http://[fe80::1%eth0]/").value.host == "fe80::1%eth0");
 }
 
-TEST_CASE("references are resolved as RFC 3986 says") {
+TEST_CASE("references are resolved as RFC 3986 says, and coded where they must be") {
   const auto base = http::Url::parse("http://a/b/c/d;p?q").value;
   struct Case {
     std::string_view reference;
@@ -110,7 +110,11 @@ TEST_CASE("references are resolved as RFC 3986 says") {
       {"https://b:1/c", "https://b:1/c"},
       {"mailto:a", ""},
       {"javascript:x", ""},
-      {"g h", ""},
+      {"g h", "http://a/b/c/g%20h"},
+      {"/caf\xc3\xa9?\xe9", "http://a/caf%C3%A9?%E9"},
+      {"http://b/\xc3\xa9#\xc3", "http://b/%C3%A9"},
+      {"http://\xc3\xa9/", ""},
+      {"g\th", ""},
       {"//", ""},
   };
   for (const Case& each : kCases) {

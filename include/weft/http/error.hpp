@@ -8,7 +8,7 @@ namespace weft::http {
 
 enum class Errc {
   // What somebody has sent, or was to send, breaks the rules: `error == ErrorKind::malformed`.
-  malformed_url = 1,  // Of a call, or of a redirect.
+  malformed_url = 1,  // Of a call.
   malformed_call,     // A method or a header of a Call that must not be sent.
   malformed_line,     // A bare CR or LF, a NUL, or a line that goes on in the next one.
   malformed_start,    // The first line is none of a request, or of an answer.
@@ -28,7 +28,7 @@ enum class Errc {
   already_started,   // The head of the answer has been sent, and cannot be changed.
   wrong_length,      // More or less has been written than Content-Length said.
   too_many_redirects,
-  unsupported,          // A URL of another scheme, a redirect that cannot be followed, an upgrade.
+  unsupported,          // A URL of another scheme, an upgrade that was not asked for.
   unsupported_version,  // Of HTTP: neither 1.1 nor another 1.
   unsupported_method,   // CONNECT, at a server.
   unsupported_coding,   // A Transfer-Encoding besides "chunked".

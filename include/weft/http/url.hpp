@@ -20,8 +20,9 @@ struct Url {
   // bytes that would have to be coded.
   static net::Result<Url> parse(std::string_view text);
   // The place to which a link, or a redirect, leads from here: "https://a/b", "//a/b", "/b", "b",
-  // "?c". Errors: as parse().
-  [[nodiscard]] net::Result<Url> resolve(std::string_view reference) const;
+  // "?c". Blanks and bytes beyond ASCII become percent codes, as in browsers. Errors: as parse(),
+  // also for a host with such bytes.
+  [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // "example.org", "example.org:8080", "[::1]": what a Host header says. Without the scheme's own
   // port, and without the zone of an address, which only this machine knows.

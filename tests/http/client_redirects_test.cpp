@@ -1,0 +1,65 @@
+// Where redirects lead a client, and what goes with it.
+#include <string>
+#include <utility>
+#include <vector>
+#include <weft/http/client.hpp>
+#include <weft/http/error.hpp>
+
+#include "tests/support/http_script.hpp"
+#include "tests/support/http_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+std::string redirect(int status, const std::string& place) {
+  return "HTTP/1.1 " + std::to_string(status) + " Elsewhere\r\nLocation: " + place +
+         "\r\nContent-Length: 4\r\n\r\nelse";
+}
+
+std::string first_line(const std::string& request) { return request.substr(0, request.find('\r')); }
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/client_redirects");
+
+FIBER_TEST_CASE("a redirect with bytes beyond ASCII and blanks is followed in percent codes") {
+  Script script({redirect(302, "/caf\xc3\xa9 1?\xe9#\xc3\xa9") + "|" + kGood});
+  http::Client client;
+  auto [reply, error] = client.get(script.url());
+  CHECK_FALSE(error);
+  CHECK(reply.read_all().value == "ok");
+  CHECK(reply.url().target == "/caf%C3%A9%201?%E9");
+  CHECK(first_line(script.requests().back()) == "GET /caf%C3%A9%201?%E9 HTTP/1.1");
+}
+
+FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") {
+  const std::vector<std::string> places = {"mailto:a",    "http://", "http://caf\xc3\xa9/",
+                                           "http://a:0/", "/\ta",    "https://127.0.0.1:9/"};
+  std::vector<std::string> answers;
+  for (const std::string& place : places) answers.push_back(redirect(302, place));
+  answers.push_back(redirect(307, "/"));
+  Script script(answers);
+  http::Client client;
+  for (const std::string& place : places) {
+    auto [reply, error] = client.get(script.url());
+    CHECK_FALSE(error);
+    CHECK(reply.status() == 302);
+    CHECK(reply.header("location") == place);
+    CHECK(reply.read_all().value == "else");
+  }
+  http::Call call{.method = "PUT", .url = script.url()};
+  call.body_source = [](std::span<std::byte>) -> net::Result<std::size_t> {
+    return {.error = Errc::end_of_stream};  // And cannot begin again.
+  };
+  http::Client other;  // Without a connection that the server may have closed.
+  auto [reply, error] = other.send(call);
+  CHECK_FALSE(error);
+  CHECK(reply.status() == 307);
+  CHECK(reply.read_all().value == "else");
+  script.join();
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
