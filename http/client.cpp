@@ -60,6 +60,15 @@ bool is_same_origin(const Url& left, const Url& right) noexcept {
   return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
 }
 
+// Whether a header is for the one who was asked, and nobody else.
+bool is_secret(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
+                                                       "cookie",           "cookie2",
+                                                       "www-authenticate", "proxy-authenticate"};
+  return std::any_of(kSecret.begin(), kSecret.end(),
+                     [name](std::string_view secret) { return equal_tokens(name, secret); });
+}
+
 // Prepares the call of the next place. False: it cannot be asked there, and is as it was.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
@@ -67,11 +76,9 @@ bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
       status == 303 || ((status == 301 || status == 302) && call.method == "POST");
   const bool keeps_body = !becomes_get && (!reads || status == 307 || status == 308);
   if (keeps_body && call.body_source) return false;
-  std::erase_if(call.headers, [&](const auto& header) {
-    const bool secret =
-        equal_tokens(header.first, "authorization") || equal_tokens(header.first, "cookie");
-    return secret && !is_same_origin(from, to);
-  });
+  if (!is_same_origin(from, to)) {
+    std::erase_if(call.headers, [](const auto& header) { return is_secret(header.first); });
+  }
   if (keeps_body) return true;
   if (!reads) call.method = "GET";
   call.body.clear();

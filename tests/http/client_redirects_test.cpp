@@ -60,6 +60,27 @@ FIBER_TEST_CASE("a redirect that cannot be followed is returned with its body") 
   script.join();
 }
 
+FIBER_TEST_CASE("credentials go with a redirect within an origin, and to no other") {
+  Script away({kGood});
+  Script script({redirect(302, "/here") + "|" + redirect(307, away.url())});
+  http::Client client;
+  http::Call call{.url = script.url()};
+  const std::vector<std::string> names = {"Authorization",    "proxy-authorization",
+                                          "Cookie",           "Cookie2",
+                                          "WWW-Authenticate", "Proxy-Authenticate"};
+  for (const std::string& name : names) call.headers.emplace_back(name, "secret");
+  call.headers.emplace_back("X-Other", "open");
+  CHECK(client.send(call).value.read_all().value == "ok");
+  const auto asked = script.requests();
+  CHECK(asked.size() == 2);
+  for (const std::string& name : names) {
+    CHECK(asked.back().find(name + ": secret\r\n") != std::string::npos);
+  }
+  const std::string elsewhere = away.requests().front();
+  CHECK(elsewhere.find("secret") == std::string::npos);
+  CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
+}
+
 TEST_SUITE_END();
 
 }  // namespace weft::test

@@ -126,15 +126,15 @@ class Client {
   // Sends the request and returns when the head of the answer is there; also of 404 and the like.
   // Parks: for a connection, if max_per_host are in use, and for the server. `until` ends all of
   // that. Redirects are followed: 303 by GET, unless it was a HEAD; 301 and 302 by GET, if it was a
-  // POST; all else with method and body. Authorization and Cookie do not go to another host, and
-  // nothing goes from https to http. An answer that leads where it cannot be followed (a place that
-  // is no URL of http or https, https without a layer, a body_source that would be needed again) is
-  // returned as it is. A request that may be repeated (GET, HEAD, PUT, DELETE,
-  // OPTIONS, TRACE) is, when a connection that was kept turns out to be closed. An answer of 300 or
-  // above that comes while a body is being sent ends the sending; its connection is not kept.
-  // Errors: weft::Errc::timed_out, cancelled; those of ErrorKind::malformed (a URL, a header, an
-  // answer), Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; what dial(),
-  // the layer and the stream have.
+  // POST; all else with method and body. Authorization, Proxy-Authorization, Cookie and their kin
+  // do not go to another scheme, host or port, and nothing goes from https to http. An answer that
+  // leads where it cannot be followed (a place that is no URL of http or https, https without a
+  // layer, a body_source that would be needed again) is returned as it is. A request that may be
+  // repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is, when a connection that was kept turns out
+  // to be closed. An answer of 300 or above that comes while a body is being sent ends the sending;
+  // its connection is not kept. Errors: weft::Errc::timed_out, cancelled; those of
+  // ErrorKind::malformed (a URL, a header, an answer), Errc::unsupported, unexpected_end,
+  // head_too_large, too_many_redirects; what dial(), the layer and the stream have.
   net::Result<Reply> send(const Call& call, const Until& until = {});
   // As send(), of a GET without headers of its own.
   net::Result<Reply> get(std::string url, const Until& until = {}) {
