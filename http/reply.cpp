@@ -143,8 +143,8 @@ const Url& Reply::url() const noexcept { return state_->url(); }
 
 std::optional<std::uint64_t> Reply::content_length() const noexcept {
   const Head& head = state_->head();
-  if (!head.has_length && head.framing != Framing::none) return std::nullopt;
-  return head.content_length;
+  if (head.status == 204) return 0;
+  return head.has_length ? std::optional(head.content_length) : std::nullopt;
 }
 
 net::Result<std::size_t> Reply::read_some(std::span<std::byte> buffer, const Until& until) {

@@ -224,6 +224,22 @@ FIBER_TEST_CASE("answers without a body, and those before the answer, are unders
   CHECK(client.stats().connections == 2);
 }
 
+FIBER_TEST_CASE("the length of a body that does not come is known only if the server says it") {
+  const std::string answers[] = {
+      "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+      "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "HTTP/1.1 304 Not Modified\r\n\r\n",
+      "HTTP/1.1 204 No Content\r\n\r\n"};
+  const std::optional<std::uint64_t> lengths[] = {std::nullopt, std::nullopt, 9, std::nullopt, 0};
+  Script script({std::begin(answers), std::end(answers)});
+  for (const auto& length : lengths) {
+    http::Client client;
+    auto reply = client.send({.method = "HEAD", .url = script.url()}).value;
+    CHECK(reply.content_length() == length);
+    CHECK(reply.read_all().value.empty());
+  }
+  script.join();
+}
+
 FIBER_TEST_CASE("a server that informs for ever, or wraps little in much, is given up") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";

@@ -79,7 +79,8 @@ class Reply {
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
   // Where it came from in the end, behind all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Known before the body is read, unless it comes in chunks or up to the stream's end.
+  // Known before the body is read, unless it comes in chunks or up to the stream's end. Of an
+  // answer to HEAD, and of 304, what the body's would be that does not come, if the server says it.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
   // Reads what there is of the body, at least one byte. Parks. At its end:
