@@ -77,7 +77,9 @@ bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool keeps_body = !becomes_get && (!reads || status == 307 || status == 308);
   if (keeps_body && call.body_source) return false;
   if (!is_same_origin(from, to)) {
-    std::erase_if(call.headers, [](const auto& header) { return is_secret(header.first); });
+    std::erase_if(call.headers, [](const auto& header) {
+      return is_secret(header.first) || equal_tokens(header.first, "host");
+    });
   }
   if (keeps_body) return true;
   if (!reads) call.method = "GET";
@@ -250,7 +252,8 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
   if (malformed) return {.error = malformed};
   for (std::size_t count = 0;; ++count) {
     auto result = send_to(url, call, until);
-    if (result.error || options_.max_redirects == 0 || !redirects(result.value.status())) {
+    if (result.error || options_.max_redirects == 0 || !redirects(result.value.status()) ||
+        call.method == "CONNECT") {
       return result;
     }
     const auto place = result.value.header("location");

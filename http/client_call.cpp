@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <stop_token>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
@@ -9,6 +10,7 @@
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
 
+#include "http/authority.hpp"
 #include "http/client_core.hpp"
 #include "http/head_lines.hpp"
 #include "http/head_rules.hpp"
@@ -18,9 +20,11 @@ namespace weft::http {
 
 namespace {
 
+bool has_body(const Call& call) noexcept { return call.body_source || !call.body.empty(); }
+
 bool client_sets(std::string_view name) noexcept {
-  return equal_tokens(name, "host") || equal_tokens(name, "connection") ||
-         equal_tokens(name, "content-length") || equal_tokens(name, "transfer-encoding");
+  return equal_tokens(name, "connection") || equal_tokens(name, "content-length") ||
+         equal_tokens(name, "transfer-encoding");
 }
 
 bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
@@ -29,6 +33,27 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
   };
   return is_token(header.first) && !client_sets(header.first) &&
          std::all_of(header.second.begin(), header.second.end(), is_text);
+}
+
+// The caller's Host, or else that of the URL. Nothing: what the caller gave cannot be one.
+std::optional<std::string> find_host(const Url& url, const Call& call) {
+  std::optional<std::string> host;
+  for (const auto& [name, value] : call.headers) {
+    if (!equal_tokens(name, "host")) continue;
+    if (host || !is_host_value(value)) return std::nullopt;
+    host = value;
+  }
+  return host ? host : url.authority();
+}
+
+// "example.org:443", which is all that CONNECT asks for (RFC 9112, 3.2.3). Nothing: there is no
+// port in a Host that is not the URL's.
+std::optional<std::string> tunnel_target(const Url& url, const std::string& host) {
+  Authority parts;
+  if (!parse_authority(host, parts)) return std::nullopt;
+  if (parts.port) return host;
+  if (host != url.authority()) return std::nullopt;
+  return host + ":" + std::to_string(url.port);
 }
 
 std::error_code send_chunks(ClientConnection& connection, const Call& call, const Until& until) {
@@ -139,9 +164,18 @@ std::string make_call_head(const Url& url, const Call& call) {
   if (!is_token(call.method) || !std::all_of(call.headers.begin(), call.headers.end(), is_proper)) {
     return {};
   }
-  std::string head = call.method + " " + url.target + " HTTP/1.1\r\nHost: " + url.authority();
-  head += "\r\n";
-  for (const auto& [name, value] : call.headers) head += name + ": " + value + "\r\n";
+  auto host = find_host(url, call);
+  if (!host) return {};
+  const bool is_tunnel = call.method == "CONNECT";
+  if (is_tunnel) {
+    host = tunnel_target(url, *host);
+    if (!host || has_body(call)) return {};
+  }
+  std::string head = call.method + " " + (is_tunnel ? *host : url.target) + " HTTP/1.1\r\n";
+  head += "Host: " + *host + "\r\n";
+  for (const auto& [name, value] : call.headers) {
+    if (!equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
+  }
   const bool takes_body = call.method == "POST" || call.method == "PUT" || call.method == "PATCH";
   if (call.body_source) {
     head += "Transfer-Encoding: chunked\r\n";
@@ -160,7 +194,7 @@ net::Result<Reply> ClientCore::send_by(Lease& lease, const Url& url, const std::
       is_small ? ask(*lease, head + call.body, *state, options_.head_bytes, until)
                : ask_at_length(*lease, head, call, *state, options_.head_bytes, until);
   if (error) return {.error = error};
-  state->begin_body(std::move(lease), call.method == "HEAD");
+  state->begin_body(std::move(lease), call.method);
   return {.value = Reply(std::move(state))};
 }
 

@@ -13,9 +13,14 @@ Fault Reply::State::parse(std::string text) {
   return parse_response_head(text_, Limits::kMaxHeaders, head_);
 }
 
-void Reply::State::begin_body(Lease&& lease, bool answers_head) {
+void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   lease_.emplace(std::move(lease));
-  if (answers_head || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
+  if (method == "CONNECT" && head_.status < 300) {
+    // What follows is the tunnel, whatever the headers say (RFC 9112, 6.3).
+    head_.framing = Framing::none;
+    head_.has_length = head_.keep_alive = false;
+  }
+  if (method == "HEAD" || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
   if (head_.framing == Framing::chunked) decoder_.emplace(head_bytes_, Limits::kMaxHeaders);
   left_ = head_.content_length;
   if (head_.framing == Framing::none || (head_.framing == Framing::length && left_ == 0)) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <weft/http/client.hpp>
 
 #include "http/chunk_decoder.hpp"
@@ -25,7 +26,7 @@ class Reply::State {
   // Behind parse(), if not all of the request has been sent.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
   // Behind parse(): the body is what comes by this connection next.
-  void begin_body(Lease&& lease, bool answers_head);
+  void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] const Url& url() const noexcept { return url_; }

@@ -81,6 +81,20 @@ FIBER_TEST_CASE("credentials go with a redirect within an origin, and to no othe
   CHECK(elsewhere.find("X-Other: open\r\n") != std::string::npos);
 }
 
+FIBER_TEST_CASE("a caller's Host stays within its origin when a client is redirected") {
+  Script away({kGood});
+  Script script({redirect(302, "/here") + "|" + redirect(302, away.url())});
+  http::Client client;
+  CHECK(client.send({.url = script.url(), .headers = {{"host", "weft.example:81"}}})
+            .value.read_all()
+            .value == "ok");
+  for (const std::string& request : script.requests()) {
+    CHECK(request.find("\r\nHost: weft.example:81\r\n") != std::string::npos);
+  }
+  const std::string host = http::Url::parse(away.url()).value.authority();
+  CHECK(away.requests().front().find("\r\nHost: " + host + "\r\n") != std::string::npos);
+}
+
 TEST_SUITE_END();
 
 }  // namespace weft::test

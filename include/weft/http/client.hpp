@@ -46,9 +46,13 @@ struct ClientOptions {
 
 // The request that is made.
 struct Call {
+  // CONNECT asks for "host:port" of the URL, or of a Host among the headers, which must have a port
+  // then; it has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // Without Host, Connection, Content-Length and Transfer-Encoding, which are the client's.
+  // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is sent
+  // instead of the URL's, up to a redirect to another origin; the connection, and the name that TLS
+  // verifies, are the URL's all the same.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
