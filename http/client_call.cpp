@@ -22,6 +22,10 @@ namespace {
 
 bool has_body(const Call& call) noexcept { return call.body_source || !call.body.empty(); }
 
+bool asks_before_body(const std::pair<std::string, std::string>& header) noexcept {
+  return equal_tokens(header.first, "expect") && equal_tokens(header.second, "100-continue");
+}
+
 bool client_sets(std::string_view name) noexcept {
   return equal_tokens(name, "connection") || equal_tokens(name, "content-length") ||
          equal_tokens(name, "transfer-encoding");
@@ -93,15 +97,22 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
   }
 }
 
-// The answer's head, behind those that only inform: they count as parts of it.
+// The next head, which may be one that only informs: it counts as a part of the answer's, of which
+// `most` bytes are left.
+std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
+                             const Until& until) {
+  std::string text;
+  if (const auto error = receive_head(connection, most, text, until)) return error;
+  most -= text.size();
+  if (const Fault fault = state.parse(std::move(text))) return *fault;
+  return state.head().status == 101 ? make_error_code(Errc::unsupported) : std::error_code();
+}
+
+// The answer's head, behind those that only inform.
 std::error_code receive_answer(ClientConnection& connection, Reply::State& state, std::size_t most,
                                const Until& until) {
   for (;;) {
-    std::string text;
-    if (const auto error = receive_head(connection, most, text, until)) return error;
-    most -= text.size();
-    if (const Fault fault = state.parse(std::move(text))) return *fault;
-    if (state.head().status == 101) return Errc::unsupported;
+    if (const auto error = receive_next(connection, state, most, until)) return error;
     if (state.head().status >= 200) return {};
     if (until.is_over()) return until.error();  // A server that goes on informing ends no wait.
   }
@@ -124,7 +135,9 @@ std::error_code ask(ClientConnection& connection, const std::string& request, Re
 
 std::error_code send_all(ClientConnection& connection, const std::string& head, const Call& call,
                          const Until& until) {
-  if (const auto error = connection.write(head, until)) return error;
+  if (!head.empty()) {
+    if (const auto error = connection.write(head, until)) return error;
+  }
   return call.body_source ? send_chunks(connection, call, until)
                           : connection.write(call.body, until);
 }
@@ -158,6 +171,23 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   return error && is_gone(unsent) ? unsent : error;
 }
 
+// Sends the head, and waits for the server's word for the body: an answer to the head alone, or
+// 100. `is_answered` tells which; neither has come if `wait` passes first.
+std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
+                             Reply::State& state, std::size_t& most, Deadline wait,
+                             const Until& until, bool& is_answered) {
+  if (const auto error = connection.write(head, until)) return error;
+  for (;;) {
+    const auto error = receive_next(connection, state, most, until.but_before(wait));
+    if (error == weft::Errc::timed_out && !until.is_over()) return {};
+    if (error) return error;
+    is_answered = state.head().status >= 200;
+    if (is_answered || state.head().status == 100) return {};
+    if (until.is_over()) return until.error();
+    if (wait.passed()) return {};  // A server that goes on informing ends no wait.
+  }
+}
+
 }  // namespace
 
 std::string make_call_head(const Url& url, const Call& call) {
@@ -174,7 +204,9 @@ std::string make_call_head(const Url& url, const Call& call) {
   std::string head = call.method + " " + (is_tunnel ? *host : url.target) + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
   for (const auto& [name, value] : call.headers) {
-    if (!equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
+    // Without a body there is nothing to wait for (RFC 9110, 10.1.1).
+    const bool is_idle = !has_body(call) && asks_before_body({name, value});
+    if (!is_idle && !equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
   }
   const bool takes_body = call.method == "POST" || call.method == "PUT" || call.method == "PATCH";
   if (call.body_source) {
@@ -187,15 +219,29 @@ std::string make_call_head(const Url& url, const Call& call) {
 
 net::Result<Reply> ClientCore::send_by(Lease& lease, const Url& url, const std::string& head,
                                        const Call& call, const Until& until) {
-  constexpr std::size_t kSmall = 4096;
   auto state = std::make_unique<Reply::State>(url, options_);
-  const bool is_small = !call.body_source && call.body.size() <= kSmall;
-  const std::error_code error =
-      is_small ? ask(*lease, head + call.body, *state, options_.head_bytes, until)
-               : ask_at_length(*lease, head, call, *state, options_.head_bytes, until);
-  if (error) return {.error = error};
+  if (const auto error = converse(*lease, head, call, *state, until)) return {.error = error};
   state->begin_body(std::move(lease), call.method);
   return {.value = Reply(std::move(state))};
+}
+
+std::error_code ClientCore::converse(ClientConnection& connection, const std::string& head,
+                                     const Call& call, Reply::State& state,
+                                     const Until& until) const {
+  constexpr std::size_t kSmall = 4096;
+  std::size_t most = options_.head_bytes;
+  if (has_body(call) && std::any_of(call.headers.begin(), call.headers.end(), asks_before_body)) {
+    const Deadline wait = Deadline::after(options_.continue_wait);
+    bool is_answered = false;
+    const auto error = ask_for_body(connection, head, state, most, wait, until, is_answered);
+    // The server may still take what comes next for the body.
+    if (!error && is_answered) state.keep_no_connection();
+    if (error || is_answered) return error;
+    return ask_at_length(connection, {}, call, state, most, until);
+  }
+  const bool is_small = !call.body_source && call.body.size() <= kSmall;
+  return is_small ? ask(connection, head + call.body, state, most, until)
+                  : ask_at_length(connection, head, call, state, most, until);
 }
 
 }  // namespace weft::http

@@ -118,6 +118,9 @@ class ClientCore {
   // By the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
+  // Sends the request, and reads the head of its answer.
+  std::error_code converse(ClientConnection& connection, const std::string& head, const Call& call,
+                           Reply::State& state, const Until& until) const;
   // Whether a redirect may be followed.
   [[nodiscard]] bool may_lead(const Url& from, const Url& to) const noexcept;
   [[nodiscard]] std::shared_ptr<HostPool> pool_of(const Url& url);

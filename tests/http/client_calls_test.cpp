@@ -1,4 +1,7 @@
 // What a client sends, and when.
+#include <functional>
+#include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,6 +64,113 @@ FIBER_TEST_CASE("CONNECT asks for a host and a port, and its answer has no body"
   call.headers = {};
   call.body = "x";
   CHECK(client.send(call).error == http::Errc::malformed_call);
+}
+
+namespace {
+
+// A server that is asked once; `talk` reads and writes.
+class Once {
+ public:
+  explicit Once(std::function<void(net::TcpStream&)> talk)
+      : listener_(net::TcpListener::listen(net::Address::loopback_v4(0)).value),
+        fiber_(spawn([this, talk = std::move(talk)] {
+          net::TcpStream stream = listener_.accept().value;
+          talk(stream);
+        })) {}
+  [[nodiscard]] http::Call call() const {
+    return {.method = "PUT",
+            .url = "http://" + listener_.local_address().value.to_string() + "/",
+            .headers = {{"expect", "100-Continue"}}};
+  }
+  void join() { fiber_.join(); }
+
+ private:
+  net::TcpListener listener_;
+  JoinHandle<void> fiber_;
+};
+
+bool has_nothing(net::TcpStream& stream) {
+  return stream.wait_readable(Deadline::past()) == Errc::timed_out;
+}
+
+}  // namespace
+
+FIBER_TEST_CASE("a body that a call has announced waits for the server's word") {
+  const std::string large(1 << 20, 'x');
+  for (const std::string& body : {std::string("body"), large}) {
+    Once server([&](net::TcpStream& stream) {
+      const std::string head = receive_until(stream, "\r\n\r\n");
+      CHECK(head.find("\r\nexpect: 100-Continue\r\n") != std::string::npos);
+      CHECK(has_nothing(stream));
+      send_text(stream, "HTTP/1.1 103 Early Hints\r\n\r\n");
+      CHECK(has_nothing(stream));
+      send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n");
+      std::string came(body.size(), '-');
+      CHECK_FALSE(stream.read_exactly(std::as_writable_bytes(std::span(came))).error);
+      CHECK(came == body);
+      send_text(stream, kGood);
+    });
+    http::Client client({.continue_wait = kNever});
+    http::Call call = server.call();
+    call.body = body;
+    CHECK(client.send(call).value.read_all().value == "ok");
+    server.join();
+  }
+}
+
+FIBER_TEST_CASE("an answer that comes before the announced body spares it") {
+  Once server([](net::TcpStream& stream) {
+    (void)receive_until(stream, "\r\n\r\n");
+    send_text(stream, "HTTP/1.1 413 Content Too Large\r\nContent-Length: 2\r\n\r\nno");
+    CHECK(receive_all(stream).empty());
+  });
+  http::Client client({.continue_wait = kNever});
+  http::Call call = server.call();
+  call.body_source = [](std::span<std::byte>) -> net::Result<std::size_t> {
+    CHECK_FALSE("the body is asked for");
+    return {.error = Errc::end_of_stream};
+  };
+  auto [reply, error] = client.send(call);
+  CHECK_FALSE(error);
+  CHECK(reply.status() == 413);
+  CHECK(reply.read_all().value == "no");
+  server.join();
+}
+
+FIBER_TEST_CASE("an announced body is sent all the same to a server that says nothing") {
+  Once server([](net::TcpStream& stream) {
+    (void)receive_until(stream, "\r\n\r\nbody");
+    send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n" + kGood);  // As one that is late.
+  });
+  http::Client client({.continue_wait = std::chrono::milliseconds(1)});
+  http::Call call = server.call();
+  call.body = "body";
+  CHECK(client.send(call).value.read_all().value == "ok");
+  server.join();
+}
+
+FIBER_TEST_CASE("a call that waits for the server's word ends by its limits") {
+  std::stop_source source;
+  Once server([&](net::TcpStream& stream) {
+    (void)receive_until(stream, "\r\n\r\n");
+    (void)source.request_stop();
+    CHECK(receive_all(stream).empty());
+  });
+  http::Client client({.continue_wait = kNever});
+  http::Call call = server.call();
+  call.body = "body";
+  CHECK(client.send(call, source.get_token()).error == Errc::cancelled);
+  server.join();
+}
+
+FIBER_TEST_CASE("a call without a body announces none") {
+  Script script({kGood});
+  http::Client client({.continue_wait = kNever});
+  http::Call call{.method = "PUT", .url = script.url(), .headers = {{"Expect", "100-continue"}}};
+  CHECK(client.send(call).value.read_all().value == "ok");
+  CHECK(script.requests().back() ==
+        "PUT / HTTP/1.1\r\nHost: " + http::Url::parse(script.url()).value.authority() +
+            "\r\nContent-Length: 0\r\n\r\n");
 }
 
 TEST_SUITE_END();

@@ -30,6 +30,9 @@ struct ClientOptions {
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
   // For the name, the connection and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
+  // How long a call with "Expect: 100-continue" waits for the server's word before it sends its
+  // body all the same; kNever: until the server has said something.
+  std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
   // The head of an answer, and all that only inform before it (100, 103). Trailers may be so large
   // once more.
   std::size_t head_bytes = 64 * 1024;
@@ -50,9 +53,10 @@ struct Call {
   // then; it has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is sent
-  // instead of the URL's, up to a redirect to another origin; the connection, and the name that TLS
-  // verifies, are the URL's all the same.
+  // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is
+  // sent instead of the URL's, up to a redirect to another origin; the connection, and the name
+  // that TLS verifies, are the URL's all the same. With "Expect: 100-continue" the body waits for
+  // the server, and an answer that comes first spares it; without a body that header is left out.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
