@@ -34,6 +34,7 @@ ClientOptions checked(ClientOptions options) {
   require(options.max_per_host >= 1, "max_per_host", 0, ", must be at least 1");
   require(options.head_bytes >= 256, "head_bytes", static_cast<std::int64_t>(options.head_bytes),
           ", must be at least 256");
+  require(options.headers >= 1, "headers", 0, ", must be at least 1");
   require(options.continue_wait >= std::chrono::nanoseconds(0), "continue_wait",
           options.continue_wait.count(), " ns, must be at least 0");
   require(options.connect > std::chrono::nanoseconds(0), "connect", options.connect.count(),

@@ -13,6 +13,7 @@
 #include "http/authority.hpp"
 #include "http/client_core.hpp"
 #include "http/head_lines.hpp"
+#include "http/head_repair.hpp"
 #include "http/head_rules.hpp"
 #include "http/reply_state.hpp"
 
@@ -79,7 +80,7 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
 // The next head.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until) {
-  HeadLines lines;
+  HeadLines lines(HeadLines::Folds::taken);
   for (;;) {
     const std::string_view rest = connection.input.rest();
     const HeadLines::Verdict verdict = lines.look_at(rest);
@@ -88,6 +89,7 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
     if (verdict == HeadLines::Verdict::complete) {
       text = rest.substr(lines.first_line(), lines.size() - lines.first_line());
       connection.input.consume(lines.size());
+      if (lines.has_folds()) unfold(text);
       return {};
     }
     const auto error = connection.receive(most, until);

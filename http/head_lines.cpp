@@ -32,7 +32,10 @@ HeadLines::Verdict HeadLines::look_at(std::string_view head) noexcept {
       first_line_size_ = size;
       first_line_ = begin;
     } else if (line[0] == ' ' || line[0] == '\t') {
-      return Verdict::refused;
+      if (folds_ == Folds::refused || !has_header_) return Verdict::refused;
+      has_folds_ = true;
+    } else {
+      has_header_ = true;
     }
   }
   return Verdict::incomplete;

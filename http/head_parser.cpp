@@ -27,21 +27,21 @@ int on_name(llhttp_t* parser, const char* at, std::size_t size) {
   Sink& sink = sink_of(parser);
   Head& head = *sink.head;
   // A name follows a value; a further piece of a name follows a piece of it.
-  if (head.count == 0 || head.storage[head.count - 1].value.data() != nullptr) {
+  if (head.count == 0 || head.storage()[head.count - 1].value.data() != nullptr) {
     if (head.count == sink.max_headers) {
       sink.too_many = true;
       return HPE_USER;
     }
-    std::construct_at(&head.storage[head.count++]);
+    std::construct_at(&head.storage()[head.count++]);
   }
-  append(head.storage[head.count - 1].name, at, size);
+  append(head.storage()[head.count - 1].name, at, size);
   return 0;
 }
 
 int on_value(llhttp_t* parser, const char* at, std::size_t size) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;
-  std::string_view& value = head.storage[head.count - 1].value;
+  std::string_view& value = head.storage()[head.count - 1].value;
   if (value.data() == nullptr) value = {at, 0};
   append(value, at, size);
   return 0;
@@ -51,7 +51,7 @@ int on_value(llhttp_t* parser, const char* at, std::size_t size) {
 int on_value_end(llhttp_t* parser) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;
-  Header& header = head.storage[head.count - 1];
+  Header& header = head.storage()[head.count - 1];
   if (header.value.data() == nullptr) header.value = {header.name.data(), 0};
   return 0;
 }
@@ -106,7 +106,7 @@ Fault parse_headers(std::string_view text, llhttp_type_t type, std::size_t max_h
   if (sink.too_many) return Errc::head_too_large;
   if (outcome != HPE_PAUSED) return fault_of(outcome);
   for (std::size_t i = 0; i < head.count; ++i) {
-    Header& header = head.storage[i];
+    Header& header = head.storage()[i];
     header.value = without_blanks(header.value);
     if (!is_token(header.name)) return Errc::malformed_header;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <weft/http/header.hpp>
@@ -25,8 +26,9 @@ struct Head {
   int minor_version = 1;
   std::size_t count = 0;
   union {
-    std::array<Header, Limits::kMaxHeaders> storage;
+    std::array<Header, Limits::kMaxHeaders> own;
   };
+  std::unique_ptr<Header[]> larger;  // Null: `own` is used.
 
   // The meaning of the headers, see head_rules.hpp.
   Framing framing = Framing::none;
@@ -52,11 +54,17 @@ struct Head {
     has_length = expects_continue = asks_for_upgrade = false;
     keep_alive = true;
   }
-  [[nodiscard]] std::span<const Header> headers() const noexcept { return {storage.data(), count}; }
+  [[nodiscard]] Header* storage() noexcept { return larger ? larger.get() : own.data(); }
+  [[nodiscard]] std::span<const Header> headers() const noexcept {
+    return {larger ? larger.get() : own.data(), count};
+  }
+  // Before a head is parsed that may have more than Limits::kMaxHeaders.
+  void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
 };
 
 // Takes a whole request head apart, from its first line to its blank line, whose lines HeadLines
-// has found to be right. More than `max_headers` are Errc::head_too_large.
+// has found to be right. More than `max_headers`, for which there must be room, are
+// Errc::head_too_large.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
 // The same for a response.

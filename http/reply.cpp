@@ -4,13 +4,22 @@
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
 
+#include "http/head_repair.hpp"
 #include "http/reply_state.hpp"
 
 namespace weft::http {
 
 Fault Reply::State::parse(std::string text) {
   text_ = std::move(text);
-  return parse_response_head(text_, Limits::kMaxHeaders, head_);
+  std::size_t most = std::min(max_headers_, Limits::kMaxHeaders);
+  const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
+  if (lines > most && max_headers_ > most) {
+    most = std::min(max_headers_, lines);
+    head_.make_room(most);
+  }
+  const Fault fault = parse_response_head(text_, most, head_);
+  if (fault != Errc::malformed_length || !merge_lengths(text_)) return fault;
+  return parse_response_head(text_, most, head_);
 }
 
 void Reply::State::begin_body(Lease&& lease, std::string_view method) {
@@ -21,7 +30,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
     head_.has_length = head_.keep_alive = false;
   }
   if (method == "HEAD" || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
-  if (head_.framing == Framing::chunked) decoder_.emplace(head_bytes_, Limits::kMaxHeaders);
+  if (head_.framing == Framing::chunked) decoder_.emplace(head_bytes_, max_headers_);
   left_ = head_.content_length;
   if (head_.framing == Framing::none || (head_.framing == Framing::length && left_ == 0)) {
     (void)end_body();

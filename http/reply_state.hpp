@@ -19,7 +19,10 @@ namespace weft::http {
 class Reply::State {
  public:
   State(Url url, const ClientOptions& options) noexcept
-      : url_(std::move(url)), head_bytes_(options.head_bytes), body_bytes_(options.body_bytes) {}
+      : url_(std::move(url)),
+        head_bytes_(options.head_bytes),
+        max_headers_(options.headers),
+        body_bytes_(options.body_bytes) {}
 
   // Takes the head apart.
   [[nodiscard]] Fault parse(std::string text);
@@ -47,6 +50,7 @@ class Reply::State {
 
   const Url url_;
   const std::size_t head_bytes_;
+  const std::size_t max_headers_;
   const std::uint64_t body_bytes_;
   std::string text_;
   Head head_;

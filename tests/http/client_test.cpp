@@ -173,7 +173,7 @@ FIBER_TEST_CASE("answers that cannot be trusted are errors") {
       {"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
        malformed_length},
       {"HTTP/1.1 200 OK\nContent-Length: 2\r\n\r\nok", malformed_line},
-      {"HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n", malformed_line},
+      {"HTTP/1.1 200 OK\r\n A: b\r\n\r\n", malformed_line},
       {"HTTP/1.1 200 OK\r\nContent-Length: +2\r\n\r\nok", malformed_length},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked, x\r\n\r\n", malformed_coding},
       {"HTTP/1.1 200 OK\r\nA b: c\r\n\r\n", malformed_header},

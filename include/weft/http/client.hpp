@@ -36,6 +36,8 @@ struct ClientOptions {
   // The head of an answer, and all that only inform before it (100, 103). Trailers may be so large
   // once more.
   std::size_t head_bytes = 64 * 1024;
+  // Headers of an answer, or of what informs before it; so many trailers once more.
+  std::size_t headers = 128;
   // The most that Reply::read_all() takes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
   // 0: answers that redirect are returned as they are.
