@@ -163,6 +163,22 @@ FIBER_TEST_CASE("a handshake that Beast refuses is answered by it") {
   CHECK(receive_all(stream).starts_with("HTTP/1.1 400 "));
 }
 
+FIBER_TEST_CASE("a key that is not the base64 form of 16 bytes is refused") {
+  const HttpServer server(chat);
+  for (const char* key :
+       {"dGhlIHNhbXBsZQ==", "dGhlIHNhbXBsZSBub25jZTE=", "dGhlIHNhbXBsZSBub25jZTEy",
+        "dGhlIHNhbXBsZSBub25jZ===", "dGhlIHNhbXBs=SBub25jZQ==", "a", "dGhlIHNhbXBsZSB?b25jZQ=="}) {
+    net::TcpStream stream = server.connect();
+    send_text(stream, std::string("GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"
+                                  "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                                  "Sec-WebSocket-Key: ") +
+                          key + "\r\n\r\n");
+    (void)stream.shutdown(net::Shutdown::write);
+    CHECK(std::pair(key, receive_all(stream).substr(0, 13)) ==
+          std::pair(key, std::string("HTTP/1.1 400 ")));
+  }
+}
+
 FIBER_TEST_CASE("a WebSocket whose client is silent has no fiber that runs and no stack") {
   constexpr std::size_t kClients = 20;
   HttpServer server(chat_or_idle);

@@ -7,6 +7,7 @@
 #include <boost/beast/http/verb.hpp>
 #include <string_view>
 #include <weft/asio/stream.hpp>
+#include <weft/http/header.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
 
@@ -17,8 +18,21 @@ inline namespace WEFT_ASIO_LIBRARY {
 // its like.
 using UpgradedStream = SyncStream<http::Upgraded>;
 
+namespace detail {
+
+// Whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 wants it; Beast looks for a
+// bound only.
+[[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  return key.size() == 24 && key.ends_with("==") && key.find_first_not_of(kDigits) == 22;
+}
+
+}  // namespace detail
+
 // A copy of the head, which outlives the request: what websocket::stream::accept() wants to see of
-// a request that has been read already. Throws std::bad_alloc. From anybody; neither parks nor
+// a request that has been read already. Without a Sec-WebSocket-Key that cannot be one: accept()
+// refuses the request then. Throws std::bad_alloc. From anybody; neither parks nor
 // synchronizes.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {
@@ -29,7 +43,13 @@ using UpgradedStream = SyncStream<http::Upgraded>;
   head.method_string(text(request.method()));
   head.target(text(request.target()));
   head.version(10U + static_cast<unsigned>(request.minor_version()));
-  for (const http::Header& each : request.headers()) head.insert(text(each.name), text(each.value));
+  for (const http::Header& each : request.headers()) {
+    if (http::equal_tokens(each.name, "sec-websocket-key") &&
+        !detail::is_websocket_key(each.value)) {
+      continue;
+    }
+    head.insert(text(each.name), text(each.value));
+  }
   return head;
 }
 
