@@ -10,7 +10,7 @@ struct SpawnOptions {
   // Bytes, rounded up to 16 KiB times a power of two; 0 means the runtime's default (64 KiB).
   // At most 16 MiB; more throws std::system_error (Errc::invalid_stack_size).
   // A fiber of the default size may run on the stack of one that waits for it, see
-  // JoinHandle::join(); it has three quarters of that size then. One of another size never does.
+  // JoinHandle::join(); it has no less than that size then. One of another size never does.
   std::size_t stack_size = 0;
   // Shown in dumps and overflow reports; the first 31 characters are copied by the call.
   std::string_view name = {};

@@ -241,7 +241,7 @@ FIBER_TEST_CASE("a recursion deeper than any stack goes on on other stacks") {
   CHECK(depth(levels) == levels);
 }
 
-// A frame of this size would not fit, where less than three quarters of a stack is left.
+// A frame of this size would not fit, where less than three quarters of a stack were left.
 [[gnu::noinline]] std::uint64_t use_three_quarters(std::uint64_t levels) {
   constexpr std::size_t kBytes = (std::size_t{44} << 10) / (weft::test::kSanitized ? 8 : 1);
   volatile char frame[kBytes];
