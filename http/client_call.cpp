@@ -77,6 +77,11 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
   }
 }
 
+// A server that refuses a body may have answered before it closed.
+bool is_gone(std::error_code error) noexcept {
+  return error == std::errc::broken_pipe || error == std::errc::connection_reset;
+}
+
 // The next head.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until) {
@@ -93,8 +98,10 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
       return {};
     }
     const auto error = connection.receive(most, until);
-    // Of an answer that has begun the connection did not know before.
-    if (error == Errc::unexpected_end && !rest.empty()) return Errc::truncated_head;
+    // An answer that has begun was to this request, which the server has seen then.
+    if ((error == Errc::unexpected_end || is_gone(error)) && !rest.empty()) {
+      return Errc::truncated_head;
+    }
     if (error) return error;
   }
 }
@@ -118,11 +125,6 @@ std::error_code receive_answer(ClientConnection& connection, Reply::State& state
     if (state.head().status >= 200) return {};
     if (until.is_over()) return until.error();  // A server that goes on informing ends no wait.
   }
-}
-
-// A server that refuses a body may have answered before it closed.
-bool is_gone(std::error_code error) noexcept {
-  return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
 
 // Sends a small request, and reads the answer.

@@ -95,6 +95,25 @@ bool has_nothing(net::TcpStream& stream) {
 
 }  // namespace
 
+FIBER_TEST_CASE("a request whose answer has begun is not repeated when the connection is reset") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const std::string url = "http://" + listener.local_address().value.to_string() + "/";
+  auto server = spawn([&] {
+    net::TcpStream stream = listener.accept().value;
+    (void)receive_until(stream, "\r\n\r\n");
+    send_text(stream, kGood);
+    (void)receive_until(stream, "\r\n\r\n");
+    listener.close();  // A repetition would be refused.
+    send_text(stream, "HTTP/1.1 200 OK\r\nX: del");
+    CHECK_FALSE(stream.set_reset_on_close(true));
+  });
+  http::Client client;
+  CHECK(client.get(url).value.read_all().value == "ok");
+  CHECK(client.send({.method = "DELETE", .url = url}).error == http::Errc::truncated_head);
+  CHECK(client.stats().retried == 0);
+  server.join();
+}
+
 FIBER_TEST_CASE("a body that a call has announced waits for the server's word") {
   const std::string large(1 << 20, 'x');
   for (const std::string& body : {std::string("body"), large}) {
