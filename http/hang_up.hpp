@@ -11,9 +11,9 @@
 
 namespace weft::http {
 
-// Whether the peer has ended its side already, and all that edges told of it has been forgotten:
-// a client may send its request and go at once. An end that comes later makes an edge. By the
-// caller that reads from the stream; mostly without a system call.
+// Returns whether the peer has already closed its sending side, as a client may right after its
+// request. Edges of before are forgotten: only an end that comes later makes a new one. The caller
+// must be the one that reads from the stream; mostly there is no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
 // Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an

@@ -84,7 +84,7 @@ Fault check_coding(std::string_view coding) noexcept {
   const std::size_t comma = coding.rfind(',');
   std::string_view last = comma == std::string_view::npos ? coding : coding.substr(comma + 1);
   while (!last.empty() && (last.front() == ' ' || last.front() == '\t')) last.remove_prefix(1);
-  // Another one before is unknown to us; one behind has no end.
+  // We support no coding before "chunked"; one after it leaves the body without a defined end.
   if (comma != std::string_view::npos && !equal_tokens(last, "chunked"))
     return Errc::malformed_coding;
   const std::string_view first = coding.substr(0, coding.find(','));

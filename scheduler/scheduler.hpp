@@ -168,7 +168,7 @@ class Scheduler {
     return options_.simulation != nullptr ? options_.simulation->now()
                                           : Deadline::now_nanoseconds();
   }
-  // Of all that the process has had, from 0.
+  // The sequence number of this scheduler in the process, which starts at 0.
   [[nodiscard]] unsigned number() const noexcept { return number_; }
   [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stacks_; }
   [[nodiscard]] fibers::FiberStore& fibers() noexcept { return fibers_; }

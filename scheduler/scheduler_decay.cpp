@@ -43,7 +43,7 @@ bool Scheduler::decay_some(std::int64_t now) noexcept {
     stacks_due_ = stacks_.due();
     fibers_due_ = fibers_.due();
   }
-  // As large a part of what was due when the period began as has gone by of the period.
+  // Releases the due entries in proportion to the elapsed fraction of the period.
   const auto share = [since](std::int64_t due, unsigned least, std::int64_t most) {
     return static_cast<unsigned>(std::clamp<std::int64_t>(due * since / kDecayPeriod, least, most));
   };

@@ -15,9 +15,9 @@ namespace weft {
 // A plain value.
 class [[nodiscard]] Accepted {
  public:
-  // It was.
+  // The task was accepted.
   Accepted() noexcept = default;
-  // It was not, unless there is no error.
+  // The task was refused with `error`; an error of value 0 means that it was accepted.
   Accepted(const std::error_code& error) noexcept  // NOLINT(google-explicit-constructor)
       : value_(error.value()), category_(error ? &error.category() : nullptr) {}
   // Refused for this reason, an Errc, say.

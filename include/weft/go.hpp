@@ -34,8 +34,8 @@ void go(const SpawnOptions& options, F&& callable) {
 }
 
 // Waits for one fiber and takes its result. Move-only; used by one caller at a time, fiber or plain
-// thread. Calls park, throw and synchronize where they say so; join() and waits that return true do
-// with the end of the fiber.
+// thread. Calls park, throw and synchronize where they say so. The end of the fiber synchronizes
+// with the return of join(), and with waits that return true.
 // Destroying or overwriting a handle that was neither joined nor detached joins first, so that
 // what the fiber refers to stays alive; its result or exception is then dropped.
 template <class T>

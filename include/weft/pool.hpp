@@ -72,9 +72,9 @@ class FiberPool {
   // std::errc::not_enough_memory). The callable is then where it was before, as it was, unless
   // moving it may throw. They throw only what building the task from it throws, std::bad_alloc for
   // one of more than 32 bytes, which is kept as by go(); and with options std::invalid_argument
-  // that names the field. Options take an allocation only for the first tasks, and for a stop token
-  // or a timeout. The wait for room ends with the limit of the call, or with the task's own
-  // deadline or stop request, whichever comes first.
+  // that names the field. Tasks with options reuse up to 256 records that the pool keeps;
+  // a stop token or a timeout always allocates. The wait for room ends with the limit of the call,
+  // or with the task's own deadline or stop request, whichever comes first.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return entry().hand_over(Room::as_configured, std::forward<F>(callable));

@@ -107,7 +107,7 @@ class WorkerSet {
     leave();
     effects.wake(worker);
   }
-  // It learns of it when it arrives. Requires that there is one.
+  // Retires a starting worker, which notices when it arrives. Requires that there is one.
   void retire_starting() noexcept {
     --starting_;
     ++cancelled_starts_;

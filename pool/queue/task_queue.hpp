@@ -213,7 +213,7 @@ class TaskQueue {
     return !levels_[level].empty() || (level == kNormal && !plain_.empty());
   }
   [[nodiscard]] std::size_t next_level() const noexcept;
-  // The first of a level with tasks; null if it is a plain one.
+  // Returns the first task of a level that has tasks, or null if it has no attributes.
   [[nodiscard]] Attributes* first_of(std::size_t level) const noexcept;
   [[nodiscard]] bool is_older_than_plain(const Attributes& attributes) const noexcept {
     return plain_.empty() || attributes.plain_before <= plain_.popped();

@@ -39,9 +39,9 @@ class UseFiber {
 
 #if WEFT_ASIO_HAS_CANCELLATION
   // When `until` ends the wait, the operation is cancelled (cancellation_type::terminal) and its
-  // end awaited: what it has to say then counts, but operation_aborted becomes timed_out if it was
-  // the deadline, which comes first if both are over. An operation that knows no cancellation goes
-  // on to its own end.
+  // end awaited. Its result is returned unchanged, except that operation_aborted becomes timed_out
+  // if the deadline has passed, which is checked before the stop request. An operation that
+  // supports no cancellation goes on to its own end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
