@@ -28,8 +28,8 @@ void SpinLock::lock_contended() noexcept {
       base::sleep_briefly();
       WEFT_CHECK(
           round < kRoundsOfPatience || !base::is_forked_fiber(),
-          "a fiber waits for a thread that the child of a fork, in which it is, does not have: "
-          "end the child by _exit or exec");
+          "deadlock in a forked child: the lock is held by a thread that fork() did not copy; "
+          "leave the child by _exit() or exec()");
     } else if (round >= kRoundsBeforeYield) {
       base::yield_processor();
     }

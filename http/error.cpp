@@ -53,14 +53,14 @@ const char* message_of(Errc code) noexcept {
     case Errc::unexpected_end:
       return "the peer ended the stream in the middle of a message: what came of it is not all";
     case Errc::already_started:
-      return "the head of the answer has been sent, and says what it says: set status and "
+      return "the head of the answer has been sent already: set status and "
              "headers, and call send() or upgrade(), before the first write()";
     case Errc::wrong_length:
       return "the body is not as long as its Content-Length says: write so many bytes, or set "
              "none";
     case Errc::too_many_redirects:
       return "more redirects than ClientOptions::max_redirects allows: raise it, or look for a "
-             "circle";
+             "loop of redirects";
     case Errc::unsupported:
       return "not supported: a URL of another scheme than http (or https, with "
              "ClientOptions::secure), or an upgrade that was not asked for";

@@ -216,7 +216,7 @@ void lock_again(weft::detail::SpinLock& lock) WEFT_NOT_ANALYZED { lock.lock(); }
 
 DEATH_TEST_CASE(
     "a lock that another thread held when a fiber forked is told in the child",
-    "a fiber waits for a thread that the child of a fork, in which it is, does not have") {
+    "deadlock in a forked child: the lock is held by a thread that fork() did not copy") {
   weft::run({.workers = 1}, [] {
     weft::detail::SpinLock lock;
     lock.lock();
