@@ -10,8 +10,8 @@
 namespace weft {
 
 // An early end for a wait: a moment, a stop request, both, or nothing. Every call of
-// the library that may park has a form that takes one, but for blocking(), Once::call(), await() and
-// await_future(), which nothing can end early:
+// the library that may park has a form that takes one, except blocking(), Once::call(), await()
+// and await_future(), which nothing can end early:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);

@@ -253,7 +253,7 @@ std::uint64_t greedy(std::uint64_t levels) {
   if (levels == 0) return used;
   return used + spawn([levels] { return greedy(levels - 1); }).join();
 }
-FIBER_TEST_CASE("at whatever depth, a child has three quarters of a stack") {
+FIBER_TEST_CASE("a child can use three quarters of a stack at any depth") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 
