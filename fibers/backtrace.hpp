@@ -15,9 +15,8 @@ struct Backtrace {
 };
 
 // Unwinds the stack of a parked fiber from a visit to it. Nobody may resume it meanwhile, and none
-// of its own code runs; and who trims stacks is kept out by the lock of the records. Empty when too
-// little of the stack is left for an unwinder, and under a sanitizer, which such a visit would
-// confuse.
+// of its own code runs. Empty when too little of the stack is left for an unwinder, and under a
+// sanitizer, which such a visit would confuse.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
 }  // namespace weft::fibers
