@@ -207,9 +207,10 @@ std::string make_call_head(const Url& url, const Call& call) {
   }
   std::string head = call.method + " " + (is_tunnel ? *host : url.target) + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
-  for (const auto& [name, value] : call.headers) {
+  for (const auto& header : call.headers) {
     // Without a body there is nothing to wait for (RFC 9110, 10.1.1).
-    const bool is_idle = !has_body(call) && asks_before_body({name, value});
+    const bool is_idle = !has_body(call) && asks_before_body(header);
+    const auto& [name, value] = header;
     if (!is_idle && !equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
   }
   const bool takes_body = call.method == "POST" || call.method == "PUT" || call.method == "PATCH";

@@ -12,10 +12,12 @@ namespace weft::http {
 Fault Reply::State::parse(std::string text) {
   text_ = std::move(text);
   std::size_t most = std::min(max_headers_, Limits::kMaxHeaders);
-  const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
-  if (lines > most && max_headers_ > most) {
-    most = std::min(max_headers_, lines);
-    head_.make_room(most);
+  if (max_headers_ > most) {
+    const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
+    if (lines > most) {
+      most = std::min(max_headers_, lines);
+      head_.make_room(most);
+    }
   }
   const Fault fault = parse_response_head(text_, most, head_);
   if (fault != Errc::malformed_length || !merge_lengths(text_)) return fault;
