@@ -1,7 +1,5 @@
 // weft's side of the comparison: one workload a process, one JSON line of results.
 // bench/README.md describes the workloads and this contract.
-#include <sys/resource.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -12,6 +10,7 @@
 #include <weft/runtime.hpp>
 
 #include "bench/process_memory.hpp"
+#include "bench/process_time.hpp"
 #include "bench/workload.hpp"
 
 namespace weft::bench {
@@ -130,15 +129,6 @@ void print_list() {
   for (const Workload& workload : workloads()) names.push_back(workload.name);
   std::cout << nlohmann::json{{"subject", "weft"}, {"workloads", names}, {"pools", kPools}}
             << std::endl;
-}
-
-double cpu_milliseconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto in_milliseconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_usec) / 1e3;
-  };
-  return in_milliseconds(usage.ru_utime) + in_milliseconds(usage.ru_stime);
 }
 
 void run_and_print(const Workload& workload, const Request& request) {

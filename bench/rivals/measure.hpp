@@ -2,8 +2,6 @@
 // checks.
 #pragma once
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,6 +12,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "bench/process_time.hpp"
 
 namespace rivals {
 
@@ -70,12 +70,7 @@ inline double kernel_bytes(const char* path, std::string_view field) {
   return 0;
 }
 
-inline double cpu_milliseconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto ms = [](const timeval& t) { return t.tv_sec * 1e3 + t.tv_usec / 1e3; };
-  return ms(usage.ru_utime) + ms(usage.ru_stime);
-}
+using weft::bench::cpu_milliseconds;
 
 // Guards against a workload that is fast because it does not do its work.
 inline void expect(const char* what, std::int64_t got, std::int64_t wanted) {

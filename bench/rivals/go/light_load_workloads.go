@@ -24,10 +24,13 @@ func sleepByAGrid(pause time.Duration, count int) []time.Duration {
 	return late
 }
 
-func usage() (processorMilliseconds, switches float64) {
+// kernelSwitches is how often a thread of the process has waited in the kernel until now.
+func kernelSwitches() float64 {
 	var used syscall.Rusage
-	syscall.Getrusage(syscall.RUSAGE_SELF, &used)
-	return float64(used.Utime.Nano()+used.Stime.Nano()) / 1e6, float64(used.Nvcsw)
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		return 0
+	}
+	return float64(used.Nvcsw)
 }
 
 // W14: goroutines that do nothing but sleep.
@@ -36,7 +39,7 @@ func lightSleeps(goroutines int, pause time.Duration) func(request) (metrics, er
 		seconds := max(0.1, lightSeconds*r.scale)
 		count := int(seconds * 1e9 / float64(pause.Nanoseconds()))
 		late := make([][]time.Duration, goroutines)
-		processor, switches := usage()
+		processor, switches := cpuMilliseconds(), kernelSwitches()
 		start := time.Now()
 		var all sync.WaitGroup
 		for i := range late {
@@ -44,10 +47,9 @@ func lightSleeps(goroutines int, pause time.Duration) func(request) (metrics, er
 		}
 		all.Wait()
 		milliseconds := float64(time.Since(start).Nanoseconds()) / 1e6
-		processorAfter, switchesAfter := usage()
 		measured := metrics{
-			"cpu_percent":         100 * (processorAfter - processor) / milliseconds,
-			"switches_per_second": 1e3 * (switchesAfter - switches) / milliseconds,
+			"cpu_percent":         100 * (cpuMilliseconds() - processor) / milliseconds,
+			"switches_per_second": 1e3 * (kernelSwitches() - switches) / milliseconds,
 		}
 		measured.addQuantiles("late_", slices.Concat(late...))
 		return measured, nil
