@@ -5,6 +5,7 @@
 // hints that a stale answer does not harm.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <weft/deadline.hpp>
@@ -92,9 +93,14 @@ template <class Worker>
     mind_watch(shared, worker.next_timer_hint().nanoseconds());
     return worker.park_until(limit);
   }
-  watch.set_limit(worker.earliest_event(limit).nanoseconds(), shared.watches_events());  // D2
-  detail::full_fence();                                                     // D3 [watch]
-  const bool awake = worker.wait_for_events(worker.earliest_event(limit));  // D4
+  // What has been told holds, though by D4 a timer may be cancelled, or the last descriptor closed:
+  // others rely on it for those that come afterwards.
+  const Deadline told = worker.earliest_event(limit);
+  const bool sees_events = shared.watches_events();
+  watch.set_limit(told.nanoseconds(), sees_events);                     // D2
+  detail::full_fence();                                                 // D3 [watch]
+  const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
+  const bool awake = worker.wait_for_events(rises, sees_events || shared.watches_events());
   watch.end();
   return awake;
 }

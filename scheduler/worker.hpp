@@ -178,7 +178,7 @@ class Worker {
   [[nodiscard]] bool run_events_of_all() noexcept;
   [[nodiscard]] bool do_chores() noexcept;
   [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
-  [[nodiscard]] bool wait_for_events(Deadline deadline) noexcept;
+  [[nodiscard]] bool wait_for_events(Deadline deadline, bool in_source) noexcept;
 
   // Where every stack begins.
   static void stack_main(fibers::Arrival arrival);

@@ -295,9 +295,9 @@ bool Worker::must_look_itself() const noexcept {
   return !scheduler_.options().monitor.enabled && scheduler_.awake_hint() > itself;
 }
 
-// Sleeps in the poller if it watches anything, else on the futex.
-bool Worker::wait_for_events(Deadline deadline) noexcept {
-  if (!scheduler_.events().watches_anything()) return parker_.park_until(deadline);
+// Sleeps in the event source, or on the futex.
+bool Worker::wait_for_events(Deadline deadline, bool in_source) noexcept {
+  if (!in_source) return parker_.park_until(deadline);
   if (!parker_.begin_elsewhere()) return true;
   const std::size_t woken = scheduler_.events().wait(deadline);
   note_events(woken);

@@ -43,6 +43,7 @@ enum Fault {
   kTimerUntoldBySleeper,
   kDescriptorUntold,
   kSourceIgnored,
+  kToldIsForgotten,
 };
 
 // The setup of a test.
@@ -56,7 +57,9 @@ enum Kind {
   kClock,  // or that a timer wakes.
   // Nothing computes: each worker that has run a fiber sleeps. The first one has set a timer;
   kClockOfSleeper,
-  kPlainThread,  // or a plain thread begins to watch a descriptor.
+  kTimerReplaced,       // in place of another worker's, which it has cancelled;
+  kDescriptorReplaced,  // or it has closed the last descriptor, and begun to watch another;
+  kPlainThread,         // or a plain thread begins to watch a descriptor.
 };
 
 // Fibers made runnable from outside, of which only the number matters. The weakest queue that the
@@ -148,7 +151,19 @@ struct Worker {
       if (left == 0) shared_->stop();
       const Kind kind = shared_->kind;
       if (kind >= kFibersMeet && kind <= kClock) meet(left == 0, is_event);
-      if (kind == kClockOfSleeper && !is_event) shared_->timer.store(index_ + 1, relaxed);
+      if (!is_event) prepare_event(kind);
+    }
+  }
+  // By a fiber whose worker may sleep then.
+  void prepare_event(Kind kind) {
+    Shared& shared = *shared_;
+    if (kind == kClockOfSleeper) shared.timer.store(index_ + 1, relaxed);
+    if (kind == kTimerReplaced && shared.timer.exchange(0, relaxed) != 0) {
+      shared.timer.store(index_ + 1, relaxed);
+    }
+    if (kind == kDescriptorReplaced) {
+      shared.watches.fetch_sub(1, relaxed);
+      shared.watches.fetch_add(1, relaxed);
     }
   }
   void end_search() {
@@ -215,8 +230,12 @@ struct Worker {
   [[nodiscard]] bool do_chores() { return false; }
   [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
   // As Worker::wait_for_events.
-  [[nodiscard]] bool wait_for_events(Deadline limit) {
-    if (shared_->watches.load(relaxed) == 0) return parker_.park_until(limit);
+  [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
+    if (fault == kToldIsForgotten) {
+      limit = earliest_event(Deadline::never());
+      in_source = shared_->watches_events();
+    }
+    if (!in_source) return parker_.park_until(limit);
     if (!parker_.begin_elsewhere()) return true;
     shared_->poller.wait(!limit.is_never());
     const bool fetched = fetch_event();
@@ -277,9 +296,10 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   Shared shared{workers, kWorkers, kAdders* kFibers + kEvents};
 
   void before() {
-    weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper);
+    weft::model::reset_time(kKind == kClock || kKind == kClockOfSleeper || kKind == kTimerReplaced);
     shared.kind = kKind;
-    if (kKind == kOldDescriptor) shared.watches.store(1, relaxed);
+    if (kKind == kOldDescriptor || kKind == kDescriptorReplaced) shared.watches.store(1, relaxed);
+    if (kKind == kTimerReplaced) shared.timer.store(kWorkers, relaxed);
     for (unsigned i = 0; i < kWorkers; ++i) {
       workers[i].shared_ = &shared;
       workers[i].index_ = i;
@@ -288,10 +308,8 @@ struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWor
   void thread(unsigned index) {
     if (index < kWorkers) return workers[index].run();
     for (int i = 0; i < kFibers; ++i) shared.make_ready_from_outside();
-    if (kKind == kPlainThread && index == kWorkers) {
-      shared.watch_descriptor();
-      shared.bring_event();
-    }
+    if (kKind == kPlainThread && index == kWorkers) shared.watch_descriptor();
+    if (kKind >= kDescriptorReplaced && index == kWorkers) shared.bring_event();
   }
   void after() { expect(shared.fibers_left == 0, "a fiber was not run"); }
 };
@@ -318,6 +336,13 @@ int main(int count, char** arguments) {
               random_search<Outside<3, 1, 1, kClock>>("three workers, a timer is due", 20'000),
               random_search<Outside<2, 1, 1, kClockOfSleeper>>("a sleeper has set a timer", 40'000),
               random_search<Outside<3, 1, 1, kClockOfSleeper>>("the same, three workers", 40'000),
+              random_search<Outside<2, 1, 1, kTimerReplaced>>("a timer in place of another",
+                                                              40'000),
+              random_search<Outside<3, 1, 1, kTimerReplaced>>("the same, three workers", 40'000),
+              random_search<Outside<2, 1, 1, kDescriptorReplaced>>(
+                  "a descriptor in place of another", 40'000),
+              random_search<Outside<3, 1, 1, kDescriptorReplaced>>("the same, three workers",
+                                                                   40'000),
               random_search<Outside<3, 1, 1, kPlainThread>>("a plain thread watches", 20'000)},
              {weft::model::relaxed_orders(), weft::model::no_fences(),
               broken_by(kAdderWithoutFence, "the adder omits its fence"),
@@ -326,6 +351,7 @@ int main(int count, char** arguments) {
               broken_by(kWatchNotMinded, "no worker that is awake minds the watch"),
               broken_by(kTimerUntoldBySleeper, "a sleeper tells the holder of no timer"),
               broken_by(kDescriptorUntold, "no worker is told of the first descriptor"),
-              broken_by(kSourceIgnored, "the holder is left outside of the event source")})
+              broken_by(kSourceIgnored, "the holder is left outside of the event source"),
+              broken_by(kToldIsForgotten, "the holder rises later than it has told")})
       .run(count, arguments);
 }

@@ -122,7 +122,7 @@ FIBER_TEST_CASE("the end of the stream makes it readable") {
 }
 
 FIBER_TEST_CASE("closing a stream ends the selects that wait for it, and later ones at once") {
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < 100; ++round) {
     auto [client, server] = connected_pair();
     auto closer = spawn([&, &stream = client] {
       wait_for_select(runtime);
