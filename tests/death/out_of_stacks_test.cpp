@@ -49,7 +49,7 @@ DEATH_TEST_CASE("fibers that wait for others, which get no stacks, end the proce
     ++started;
     all_are_there.wait();
   });
-  // Newer fibers run before older ones: it would be among those that get no stack.
+  // Newer fibers run before older ones, so the first fiber might get no stack.
   while (started == 0) std::this_thread::sleep_for(1ms);
   for (int i = 0; i < kMany; ++i) {
     runtime.go([&] {
