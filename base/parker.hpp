@@ -25,6 +25,10 @@ class Parker {
   [[nodiscard]] bool begin_elsewhere() noexcept;
   // True when it has been unparked. Owner only, after begin_elsewhere() returned true.
   bool end_elsewhere() noexcept;
+  // From any thread; relaxed: for tests.
+  [[nodiscard]] bool is_elsewhere_hint() const noexcept {
+    return state_.load(detail::relaxed) == kElsewhere;
+  }
 
  private:
   static constexpr std::uint32_t kEmpty = 0;

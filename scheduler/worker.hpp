@@ -156,6 +156,8 @@ class Worker {
   [[nodiscard]] std::int64_t processor_time() const noexcept;
   // The kernel's number of its thread; 0 before it runs.
   [[nodiscard]] int thread_number() const noexcept { return thread_number_.load(detail::relaxed); }
+  // Whether it sleeps in the event source.
+  [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   // Of a spare: it begins to work; whether it rests.
   void call_up() noexcept;
   [[nodiscard]] bool is_resting() const noexcept {

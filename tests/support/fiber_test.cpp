@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/shake.hpp"
+#include "tests/support/sleep_check.hpp"
 
 namespace weft::test {
 
@@ -142,19 +143,31 @@ void TestGuard::watch(const Runtime* runtime) noexcept {
 
 void TestGuard::keep_watch() {
   std::unique_lock lock(mutex_);
-  const auto ended = [this] { return ended_; };
-  if (deadline_.count() == 0) {
-    end_.wait(lock, ended);
-  } else if (!end_.wait_for(lock, deadline_, ended)) {
-    give_up();
-  }
+  const std::string reason = watch_sleepers(lock);
+  if (!reason.empty()) give_up(reason);
 }
 
-void TestGuard::give_up() noexcept {
+// Until the test ends, then nothing is wrong, or until it has to be given up for what is returned.
+std::string TestGuard::watch_sleepers(std::unique_lock<std::mutex>& lock) {
+  constexpr std::chrono::milliseconds kPause{SleepCheck::kMilliseconds};
+  const Clock::time_point limit = Clock::now() + deadline_;
+  SleepCheck check;
+  while (!end_.wait_for(lock, kPause, [this] { return ended_; })) {
+    // In an emulator the state of a thread is that of the emulator's.
+    if (const std::string fault = kEmulated ? "" : check.look(); !fault.empty())
+      return ": " + fault;
+    if (deadline_.count() != 0 && Clock::now() >= limit) {
+      return " has not ended within " + std::to_string(deadline_.count()) +
+             " s (WEFT_TEST_DEADLINE)";
+    }
+  }
+  return {};
+}
+
+void TestGuard::give_up(const std::string& reason) noexcept {
   // The dump may hang on what made the test hang: the process then dies by this alarm.
   alarm(10);
-  std::cerr << "\ntest '" << sentence_ << "' has not ended within " << deadline_.count()
-            << " s (WEFT_TEST_DEADLINE)" << std::endl;
+  std::cerr << "\ntest '" << sentence_ << "'" << reason << std::endl;
   if (runtime_ != nullptr) runtime_->dump(std::cerr);
   std::cerr << "aborting" << std::endl;
   std::abort();

@@ -70,7 +70,8 @@ void run_thread_test(const char* sentence, Body body, const Setup& setup);
 
 // While it lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60 unless
 // set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and aborts
-// with the test's name. Its end checks that threads and descriptors are those of its beginning.
+// with the test's name. It does so at once if a worker sleeps through what it should see to
+// (sleep_check.hpp). Its end checks that threads and descriptors are those of its beginning.
 class TestGuard {
  public:
   explicit TestGuard(const char* sentence);
@@ -87,7 +88,8 @@ class TestGuard {
   using Descriptors = std::map<int, std::string>;  // The target of each open descriptor.
 
   void keep_watch();
-  [[noreturn]] void give_up() noexcept;
+  [[nodiscard]] std::string watch_sleepers(std::unique_lock<std::mutex>& lock);
+  [[noreturn]] void give_up(const std::string& reason) noexcept;
   static Descriptors open_descriptors();
   // A line that names them; empty if there are none.
   [[nodiscard]] std::string descriptors_left_open() const;

@@ -1,0 +1,151 @@
+#include "tests/support/sleep_check.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+#include <weft/deadline.hpp>
+
+#include "base/thread.hpp"
+#include "scheduler/event_source.hpp"
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/worker.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using scheduler::Scheduler;
+using scheduler::Worker;
+
+// After this number of equal looks no worker is about to change anything; where one computes, the
+// monitor is not either, which samples every 10 ms and may have to wait for a processor.
+constexpr std::size_t kLooks = 3;
+constexpr std::size_t kLooksBesideComputing = 50;
+// Nanoseconds; a timer that is overdue by this will not be seen to.
+constexpr std::int64_t kForgotten = 2'000'000'000;
+
+struct WorkerSight {
+  bool asleep = false;  // For good: its thread is not on its way to sleep, or from there.
+  bool in_source = false;
+  bool computes = false;
+  std::uint64_t sleeps = 0;
+  std::uint64_t switches = 0;
+  std::int64_t timer = 0;
+  bool operator==(const WorkerSight&) const = default;
+};
+
+struct SchedulerSight {
+  unsigned number = 0;
+  int holder = 0;
+  std::int64_t limit = 0;
+  bool watches_events = false;
+  bool has_work = false;
+  std::vector<WorkerSight> workers;
+  bool operator==(const SchedulerSight&) const = default;
+};
+
+WorkerSight look_at(const Scheduler& its, const Worker& worker) {
+  WorkerSight sight;
+  const bool asleep = its.is_asleep(worker);
+  sight.computes = !asleep && worker.current_hint() != nullptr;
+  sight.asleep = asleep && !base::is_runnable(worker.thread_number());
+  sight.in_source = worker.waits_for_events_hint();
+  sight.sleeps = worker.counters().sleeps.get();
+  sight.switches = worker.counters().switches.get();
+  sight.timer = worker.next_timer_hint().nanoseconds();
+  return sight;
+}
+
+SchedulerSight look_at(Scheduler& scheduler) {
+  SchedulerSight sight;
+  sight.number = scheduler.number();
+  sight.holder = scheduler.watch().holder();
+  sight.limit = scheduler.watch().limit();
+  sight.watches_events = scheduler.watches_events();
+  sight.has_work = scheduler.has_work_hint();
+  for (const auto& worker : scheduler.workers()) {
+    sight.workers.push_back(look_at(scheduler, *worker));
+  }
+  return sight;
+}
+
+// Whether no worker is about to do anything by itself.
+bool is_at_rest(const SchedulerSight& sight) {
+  return std::ranges::any_of(sight.workers, &WorkerSight::asleep) &&
+         std::ranges::all_of(sight.workers, [](const WorkerSight& worker) {
+           return worker.asleep || worker.computes;
+         });
+}
+
+bool anybody_computes(const SchedulerSight& sight) {
+  return std::ranges::any_of(sight.workers, &WorkerSight::computes);
+}
+
+std::int64_t earliest_timer(const SchedulerSight& sight) {
+  std::int64_t earliest = Deadline::never().nanoseconds();
+  for (const WorkerSight& worker : sight.workers) {
+    if (worker.timer == Deadline::never().nanoseconds()) continue;
+    earliest = std::min(earliest, worker.timer + (worker.computes ? Worker::kOverdue : 0));
+  }
+  return earliest;
+}
+
+const char* fault_of(const SchedulerSight& sight) {
+  const std::int64_t timer = earliest_timer(sight);
+  const bool has_timer = timer != Deadline::never().nanoseconds();
+  if (sight.has_work && !anybody_computes(sight)) return "fibers are ready, and all workers sleep";
+  if (sight.holder < 0) {
+    return has_timer || sight.watches_events ? "no worker that sleeps holds the watch" : nullptr;
+  }
+  if (sight.limit > timer || timer < Deadline::now_nanoseconds() - kForgotten) {
+    return "the holder of the watch sleeps beyond the earliest timer";
+  }
+  const auto holder = static_cast<std::size_t>(sight.holder);
+  if (sight.watches_events && !sight.workers.at(holder).in_source) {
+    return "the holder of the watch does not sleep in the event source";
+  }
+  return nullptr;
+}
+
+std::string describe(const SchedulerSight& sight) {
+  const std::int64_t now = Deadline::now_nanoseconds();
+  const auto from_now = [now](std::int64_t moment) {
+    return moment == Deadline::never().nanoseconds() ? "never" : std::to_string(moment - now);
+  };
+  std::string text = "; the holder is " + std::to_string(sight.holder) + ", its limit " +
+                     from_now(sight.limit) + " ns from now; timers";
+  for (const WorkerSight& worker : sight.workers) {
+    text += " " + from_now(worker.timer) + (worker.computes ? " (computes)" : "");
+  }
+  return text;
+}
+
+}  // namespace
+
+struct SleepCheck::Sight {
+  std::vector<SchedulerSight> schedulers;
+  bool operator==(const Sight&) const = default;
+};
+
+SleepCheck::SleepCheck() = default;
+SleepCheck::~SleepCheck() = default;
+
+std::string SleepCheck::look() {
+  auto sight = std::make_unique<Sight>();
+  (void)scheduler::visit_registry(Deadline::past(), [&](Scheduler& scheduler) {
+    const bool is_real = scheduler.options().simulation == nullptr && !scheduler.lost_in_fork();
+    if (is_real && !scheduler.stopping()) sight->schedulers.push_back(look_at(scheduler));
+  });
+  equal_ = before_ != nullptr && *before_ == *sight ? equal_ + 1 : 0;
+  before_ = std::move(sight);
+  for (const SchedulerSight& each : before_->schedulers) {
+    const std::size_t wanted = anybody_computes(each) ? kLooksBesideComputing : kLooks;
+    if (equal_ < wanted || !is_at_rest(each)) continue;
+    if (const char* fault = fault_of(each)) return fault + describe(each);
+  }
+  return {};
+}
+
+}  // namespace weft::test
