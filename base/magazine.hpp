@@ -3,8 +3,17 @@
 
 #include <cstdint>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::base {
+
+// How many objects are linked from `chain`.
+template <class T>
+[[nodiscard]] std::uint32_t chain_length(const T* chain) noexcept {
+  std::uint32_t length = 0;
+  for (; chain != nullptr; chain = chain->next) ++length;
+  return length;
+}
 
 // A LIFO of objects linked through T::next, held as two chains of at most `size` objects. The
 // second chain keeps an owner that gives and takes around a chain's end from going to the shared
@@ -23,6 +32,7 @@ class Magazine {
       loaded_ = std::exchange(spare_, nullptr);
       count_ = size_;
     }
+    WEFT_INVARIANT(count_ > 0, "Magazine I1: objects that are loaded are counted");
     --count_;
     return std::exchange(loaded_, loaded_->next);
   }
@@ -31,6 +41,8 @@ class Magazine {
   [[nodiscard]] T* give(T& object) noexcept {
     T* surplus = nullptr;
     if (count_ == size_) [[unlikely]] {
+      WEFT_INVARIANT(chain_length(loaded_) == size_,
+                     "Magazine I1: a full chain has `size` objects");
       surplus = std::exchange(spare_, loaded_);
       loaded_ = nullptr;
       count_ = 0;
@@ -43,6 +55,8 @@ class Magazine {
 
   // Takes over a chain of `count` objects, at most `size`. Requires that take() returned null.
   void refill(T* chain, std::uint32_t count) noexcept {
+    WEFT_INVARIANT(loaded_ == nullptr && spare_ == nullptr, "Magazine I1: nothing is overwritten");
+    WEFT_INVARIANT(chain_length(chain) == count && count <= size_, "Magazine I1: count_ objects");
     loaded_ = chain;
     count_ = count;
   }
@@ -63,13 +77,5 @@ class Magazine {
   T* loaded_ = nullptr;
   T* spare_ = nullptr;
 };
-
-// How many objects are linked from `chain`.
-template <class T>
-[[nodiscard]] std::uint32_t chain_length(const T* chain) noexcept {
-  std::uint32_t length = 0;
-  for (; chain != nullptr; chain = chain->next) ++length;
-  return length;
-}
 
 }  // namespace weft::base

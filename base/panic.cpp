@@ -7,6 +7,7 @@
 #include <cstring>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::base {
 
@@ -38,6 +39,14 @@ void panic(const char* sentence, const char* file, int line) noexcept {
 }  // namespace weft::base
 
 namespace weft::detail {
+
+#ifdef WEFT_INVARIANTS
+void invariant_broken(const char* sentence, const char* file, int line) noexcept {
+  char text[384];
+  (void)std::snprintf(text, sizeof text, "an invariant of weft is broken: %s", sentence);
+  base::panic(text, file, line);
+}
+#endif
 
 void end_with_thread() noexcept {
   base::panic("the thread of a worker ended: a fiber called pthread_exit, or it was cancelled",

@@ -1,0 +1,33 @@
+// Invariants that run.
+#include <weft/detail/invariant.hpp>
+
+#include "tests/support/death_test.hpp"
+
+namespace {
+
+TEST_SUITE_BEGIN("death/invariant");
+
+#ifdef WEFT_INVARIANTS
+
+DEATH_TEST_CASE("a broken invariant ends the process with its sentence",
+                "an invariant of weft is broken: Ring I1: one is two") {
+  WEFT_INVARIANT(1 == 2, "Ring I1: one is two");
+}
+
+DEATH_TEST_CASE("a broken invariant is reported with its place", "death/invariant_test.cpp:") {
+  WEFT_INVARIANT(false, "Ring I1: one is two");
+}
+
+#else
+
+TEST_CASE("a release does not evaluate an invariant") {
+  int evaluated = 0;
+  WEFT_INVARIANT(++evaluated == 1, "Ring I1: one is two");
+  CHECK(evaluated == 0);
+}
+
+#endif
+
+TEST_SUITE_END();
+
+}  // namespace
