@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <new>
+#include <weft/detail/invariant.hpp>
 
 #include "base/memory_limits.hpp"
 
@@ -228,6 +229,10 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
     if (carved == range.usable && !extend(range, size_class)) break;
     picks.add(static_cast<std::uint32_t>(carved));
   }
+  WEFT_INVARIANT(carved <= range.usable && range.usable <= range.limit,
+                 "StackSpace I1: stacks above `carved` have never been used");
+  WEFT_INVARIANT(range.bare <= cold.size() && cold.size() + picks.count <= carved,
+                 "StackSpace I2: cold stacks were carved, and bare ones are cold");
   range.carved.store(carved, release);  // [range]
   return picks;
 }
@@ -317,6 +322,8 @@ void StackSpace::cool(Stack* chain) noexcept {
     const std::lock_guard lock(mutex_);
     // extend() has made room for every index, so this cannot fail.
     range.cold.insert(range.cold.end(), indices.begin(), indices.begin() + count);
+    WEFT_INVARIANT(range.cold.size() <= range.carved.load(relaxed),
+                   "StackSpace I2: a stack is cold once");
   }
 }
 
