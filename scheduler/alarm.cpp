@@ -1,6 +1,7 @@
 #include <weft/detail/alarm.hpp>
 
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "scheduler/current_worker.hpp"
@@ -61,18 +62,23 @@ class Alarm {
   // Relaxed: the caller has a reference already.
   void retain() noexcept { references_.fetch_add(1, relaxed); }
   void release() noexcept {
-    if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [alarm]
+    const std::uint32_t before = references_.fetch_sub(1, acq_rel);  // [alarm]
+    WEFT_INVARIANT(before > 0 && before <= 3, "Alarm I3: handle, fiber and errand are counted");
+    if (before == 1) delete this;
   }
 
  private:
   void add_timer() noexcept {
     const detail::SpinGuard guard(lock_);
+    WEFT_INVARIANT(timer_.home == nullptr, "Alarm I2: the timer is added once, and not cancelled");
     if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
   }
   // In the fiber. The task and all it holds are gone before the reference is.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;
+    WEFT_INVARIANT(due || claim_.winner() == Claim::kNotifier,
+                   "Alarm I1: the clock or a canceller has won before the fiber runs");
     release();
     if (due) task.run();
   }

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 #include <weft/detail/fork.hpp>
+#include <weft/detail/invariant.hpp>
 
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
@@ -159,12 +160,15 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
   Helper* called = nullptr;
   {
     const std::lock_guard lock(mutex_);
+    WEFT_INVARIANT(!helpers_.empty() && owed_ > 0,
+                   "BlockingPool I2: while a call is owed there is a helper");
     call.next = nullptr;
     call.previous = last_;
     (first_ == nullptr ? first_ : last_->next) = &call;
     last_ = &call;
     called = idle_;
     if (called != nullptr) {
+      WEFT_INVARIANT(called->idle, "BlockingPool I3: a helper on the idle stack waits");
       idle_ = called->next_idle;
       called->idle = false;
     }
@@ -234,11 +238,15 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
 
 // Joins the one before: it has unlocked, and is about to end.
 void BlockingPool::leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept {
+  WEFT_INVARIANT(owed_ < free_, "BlockingPool I1: a helper leaves only while others are free");
+  WEFT_INVARIANT(free_ <= helpers_.size(), "BlockingPool I1: free_ counts helpers");
   --free_;
   const auto mine = std::find_if(helpers_.begin(), helpers_.end(),
                                  [&](const auto& helper) { return helper.get() == &self; });
   const auto before = std::exchange(gone_, std::move(*mine));
   helpers_.erase(mine);
+  WEFT_INVARIANT(before == nullptr || before->thread.joinable(),
+                 "BlockingPool I4: the helper that left before is not joined yet");
   lock.unlock();
   if (before != nullptr) before->thread.join();
 }

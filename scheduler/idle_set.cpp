@@ -1,6 +1,7 @@
 #include "scheduler/idle_set.hpp"
 
 #include <bit>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::scheduler {
 
@@ -58,7 +59,9 @@ bool IdleSet::try_begin_search() noexcept {
 }
 
 void IdleSet::begin_sleep(unsigned worker) noexcept {
-  bits_[worker / 64].fetch_or(std::uint64_t{1} << (worker % 64), seq_cst);  // [idle]
+  const std::uint64_t bit = std::uint64_t{1} << (worker % 64);
+  const std::uint64_t before = bits_[worker / 64].fetch_or(bit, seq_cst);  // [idle]
+  WEFT_INVARIANT((before & bit) == 0, "IdleSet I1: the bit of a worker that is awake is clear");
 }
 
 bool IdleSet::try_end_sleep(unsigned worker) noexcept { return choose(worker); }

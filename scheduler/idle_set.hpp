@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/invariant.hpp>
 
 #include "base/cache_line.hpp"
 
@@ -18,6 +19,7 @@ namespace weft::scheduler {
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
 //       run yet.
 //   I3  Whoever lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
+//       Unchecked: the look is the caller's.
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
 //           a bit is set or searching_ lowered; full_fence; the queues are read (the sleeper, the
@@ -59,7 +61,9 @@ class IdleSet {
   [[nodiscard]] bool try_begin_search() noexcept;
   // By a searcher that has found work or gives up. True for the last one.
   [[nodiscard]] bool end_search() noexcept {
-    return searching_.fetch_sub(1, detail::seq_cst) == 1;  // [idle]
+    const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
+    WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
+    return before == 1;
   }
 
   // May be stale when it returns.

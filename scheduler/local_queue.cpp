@@ -1,6 +1,7 @@
 #include "scheduler/local_queue.hpp"
 
 #include <algorithm>
+#include <weft/detail/invariant.hpp>
 
 #include "base/membarrier.hpp"
 
@@ -52,6 +53,7 @@ void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(c
 
 // Every other time the fiber that has waited longest; else null, and it is the ring's turn.
 Fiber* LocalQueue::pop_overtaken() noexcept {
+  WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
   if (!overtaken_first_) return nullptr;
   Fiber* fiber = waiting_.take(1).first;
@@ -136,6 +138,7 @@ std::size_t LocalQueue::steal_overflow(LocalQueue& victim, bool unstarted_first)
 }
 
 std::size_t LocalQueue::steal_chain(LocalQueue& victim) noexcept {
+  WEFT_INVARIANT(victim.is_open(), "LocalQueue I4: thieves come to open queues only");
   Fiber* chain = victim.unstarted_.take_oldest();
   if (chain == nullptr) return 0;
   if (!unstarted_.try_push_oldest(*chain)) adopt(chain);
@@ -143,6 +146,7 @@ std::size_t LocalQueue::steal_chain(LocalQueue& victim) noexcept {
 }
 
 std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexcept {
+  WEFT_INVARIANT(victim.is_open(), "LocalQueue I4: thieves come to open queues only");
   Chain stolen;
   while (stolen.count < most) {
     const Chain some = victim.waiting_.take(most - stolen.count);
@@ -159,6 +163,8 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
 }
 
 std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcept {
+  WEFT_INVARIANT(victim.is_open(), "LocalQueue I4: thieves come to open queues only");
+  WEFT_INVARIANT(victim.ring_.is_shared(), "RunQueue I5: the ring of an open queue stays shared");
   RunQueue::Batch batch;
   const std::uint32_t count = victim.ring_.take_half(batch, most);
   Chain stolen;
@@ -174,6 +180,7 @@ std::size_t LocalQueue::steal_ring(LocalQueue& victim, std::size_t most) noexcep
 }
 
 std::size_t LocalQueue::steal_next(LocalQueue& victim) noexcept {
+  WEFT_INVARIANT(victim.is_open(), "LocalQueue I4: thieves come to open queues only");
   Fiber* fiber = victim.next_.exchange(nullptr, acquire);  // [next]
   if (fiber == nullptr) return 0;
   push_last(*fiber);

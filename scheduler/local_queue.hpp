@@ -30,8 +30,10 @@ namespace weft::scheduler {
 // chain.
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
+//       Unchecked: no thread sees all places at one moment.
 //   I2  Fibers in the ring that have started became ready before all that wait, but for stolen
-//       ones, which go among those that wait by age.
+//       ones, which go among those that wait by age. Unchecked: no fiber records when it entered
+//       the ring.
 //   I3  overtakers_ counts fibers in the ring that are newer than waiting ones, which new fibers
 //       have driven out of it or another ring has lost. While there are any, every other fiber
 //       taken from the ring's side is the oldest waiting one.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/invariant.hpp>
 
 #include "base/cache_line.hpp"
 
@@ -21,9 +22,10 @@ namespace weft::scheduler {
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, but for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only, once
-//       the queue is shared.
+//       the queue is shared. Unchecked: a queue does not know its owner's thread.
 //   I4  tail_ only grows, but for withdraw(), which makes head_ a value that it never had before:
-//       whoever saw the longer queue fails to move head_.
+//       whoever saw the longer queue fails to move head_. Unchecked: needs a thief's view, which
+//       the model has.
 //   I5  A queue that is shared stays shared; LocalQueue says how it becomes so.
 // Order
 //   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber visible.
@@ -96,7 +98,9 @@ class RunQueue {
 // Here, so that the worker's inner loop has them inline.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
-  if (tail - first_of(head_.load(detail::acquire)) == kCapacity) return false;  // [head]
+  const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]
+  WEFT_INVARIANT(size <= kCapacity, "RunQueue I1: the ring holds kCapacity fibers at most");
+  if (size == kCapacity) return false;
   slots_[slot_of(tail)].store(&fiber, detail::relaxed);
   tail_.store(tail + 1, detail::release);  // [tail]
   return true;
@@ -115,6 +119,8 @@ inline fibers::Fiber* RunQueue::pop() noexcept {
   std::uint64_t head = head_.load(detail::relaxed);
   while (first_of(head) != tail) {
     fibers::Fiber* fiber = slots_[slot_of(first_of(head))].load(detail::relaxed);
+    WEFT_INVARIANT(tail - first_of(head) <= kCapacity, "RunQueue I1: head_ is not ahead of tail_");
+    WEFT_INVARIANT(fiber != nullptr, "RunQueue I2: each slot of the queue holds a fiber");
     if (move_head(head, head + 1)) return fiber;
   }
   return nullptr;

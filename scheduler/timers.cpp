@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <bit>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::scheduler {
 
 using detail::relaxed;
 
 void Timers::link(Timer& timer) noexcept {
+  WEFT_INVARIANT(timer.tick > now_, "Timers I1: a linked timer is due after now_");
   const std::uint64_t difference = timer.tick ^ now_;
   const unsigned highest = static_cast<unsigned>(std::bit_width(difference | 1)) - 1;
   const unsigned level = std::min(highest / kSlotBits, kLevels - 1);
@@ -24,6 +26,10 @@ void Timers::link(Timer& timer) noexcept {
 }
 
 void Timers::unlink(Timer& timer) noexcept {
+  WEFT_INVARIANT(is_in_place(timer),
+                 "Timers I1: a timer is in the level of its highest difference");
+  WEFT_INVARIANT((occupied_[timer.level] >> timer.slot & 1) != 0,
+                 "Timers I2: a slot that is not empty has its bit set");
   if (timer.previous != nullptr) {
     timer.previous->next = timer.next;
   } else {
@@ -83,6 +89,8 @@ std::uint64_t Timers::earliest_of(const Next& next) const noexcept {
 }
 
 Timer* Timers::take_slot(unsigned level, unsigned slot) noexcept {
+  WEFT_INVARIANT((slots_[level][slot] != nullptr) == ((occupied_[level] >> slot & 1) != 0),
+                 "Timers I2: a bit is set exactly for a slot that is not empty");
   occupied_[level] &= ~(std::uint64_t{1} << slot);
   return std::exchange(slots_[level][slot], nullptr);
 }
@@ -113,6 +121,7 @@ Timer* Timers::expire(std::int64_t now_nanoseconds) noexcept {
   }
   now_ = std::max(now_, std::min(until, next.tick - 1));
   next_tick_.store(earliest_of(next), relaxed);
+  WEFT_INVARIANT(next_tick_.load(relaxed) > now_, "Timers I3: nothing is due that was left");
   return expired;
 }
 

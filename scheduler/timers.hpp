@@ -98,6 +98,13 @@ class Timers {
   // timer.tick is set. True when next_tick_ is lower now.
   bool insert(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   void link(Timer& timer) noexcept WEFT_REQUIRES(lock_);
+  // Whether a linked timer is where I1 says.
+  [[nodiscard]] bool is_in_place(const Timer& timer) const noexcept WEFT_REQUIRES(lock_) {
+    const unsigned shift = timer.level * kSlotBits;
+    const bool is_top = timer.level == kLevels - 1;
+    return timer.tick > now_ && timer.slot == (timer.tick >> shift) % kSlots &&
+           (is_top || timer.tick >> shift >> kSlotBits == now_ >> shift >> kSlotBits);
+  }
   void unlink(Timer& timer) noexcept WEFT_REQUIRES(lock_);
   // The tick of the next occupied slot and its level; kNoTick when all is empty.
   struct Next {

@@ -1,5 +1,6 @@
 // The part of the wheel that knows fibers. By itself, because models include the other.
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 #include "fibers/fiber.hpp"
 #include "scheduler/timers.hpp"
@@ -9,6 +10,7 @@ namespace weft::scheduler {
 inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
   Latest& latest = latest_[tick % kLatest];
   if (latest.tick != tick) return false;
+  WEFT_INVARIANT(latest.fiber->next == nullptr, "Timers I4: the latest sleeper ends its chain");
   fiber.next = nullptr;
   std::exchange(latest.fiber, &fiber)->next = &fiber;
   return true;

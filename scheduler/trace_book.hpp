@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 #include <vector>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/trace_event.hpp>
 
 #include "base/ticks.hpp"
@@ -30,6 +31,7 @@ struct TraceEvent {
 // Invariants
 //   I1  Only the owner writes; head_ is the number of events ever put, and only grows.
 //   I2  While the owner puts event n, slots of events before n - size_ + 1 are not valid.
+//       Unchecked: that is what a reader finds out afterwards.
 // Order
 //   [slot]  put stores each word (release) -> read loads it (acquire): a reader that sees a word of
 //           a later event sees the head of that time, and drops what it read.
@@ -54,7 +56,8 @@ class TraceRing {
     slot[3].store(event.words[1], detail::release);  // [slot]
     slot[4].store(event.words[2], detail::release);  // [slot]
     slot[5].store(event.words[3], detail::release);  // [slot]
-    head_.store(head + 1, detail::release);          // [head]
+    WEFT_INVARIANT(head_.load(detail::relaxed) == head, "TraceRing I1: only the owner puts events");
+    head_.store(head + 1, detail::release);  // [head]
   }
 
   // The events that are kept, the oldest first, and how many before them have been overwritten.
