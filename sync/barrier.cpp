@@ -1,5 +1,7 @@
 #include <weft/barrier.hpp>
 
+#include <weft/detail/invariant.hpp>
+
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -41,6 +43,7 @@ bool BarrierCore::arrive_and_wait() noexcept {
 
 void BarrierCore::complete() noexcept {
   lock_.lock();
+  WEFT_INVARIANT(missing_ == 0, "BarrierCore I1: all have arrived when a phase ends");
   ++phase_;
   missing_ = expected_;
   Waiter* waiters = waiters_.claim_all();

@@ -1,6 +1,7 @@
 #include <weft/detail/group_queue.hpp>
 
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::detail {
 
@@ -29,6 +30,7 @@ bool GroupQueue::is_around_caller() const noexcept {
 
 GroupQueue::Push GroupQueue::push(std::unique_ptr<QueuedTask>& task) noexcept {
   const SpinGuard guard(lock_);
+  WEFT_INVARIANT(first_ == nullptr || runners_ > 0, "GroupQueue I2: queued tasks have a runner");
   if (places_.try_acquire()) return Push::has_place;
   if (runners_ == 0) return Push::no_runner;
   QueuedTask* const added = task.get();
@@ -45,6 +47,7 @@ void GroupQueue::add_runner() noexcept {
 std::unique_ptr<QueuedTask> GroupQueue::next() noexcept {
   {
     const SpinGuard guard(lock_);
+    WEFT_INVARIANT(runners_ > 0, "GroupQueue I1: a runner is counted");
     if (first_ != nullptr) return pop();
     --runners_;
   }

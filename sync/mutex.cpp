@@ -1,5 +1,7 @@
 #include <weft/mutex.hpp>
 
+#include <weft/detail/invariant.hpp>
+
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -75,6 +77,8 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
 bool Mutex::lock_or_announce() noexcept {
   const std::uint32_t others = waiters_.empty() ? 0 : kWaiters;
   std::uint32_t state = state_.load(relaxed);
+  WEFT_INVARIANT(others == 0 || (state & kWaiters) != 0,
+                 "Mutex I2: kWaiters is set while the list is not empty");
   for (;;) {
     if (is_free(state)) {
       const std::uint32_t taken = kLocked | others;
@@ -130,6 +134,8 @@ void Mutex::unlock_contended() noexcept {
 
 // `next` has been taken out of the list.
 void Mutex::hand_to(Waiter& next) noexcept {
+  WEFT_INVARIANT(state_.load(relaxed) == kWaiters,
+                 "Mutex I1: in an unlock() with waiters the state is kWaiters alone");
   const std::uint32_t waiters = waiters_.empty() ? 0 : kWaiters;
   if (next.amount == 1) {
     // It was overtaken before, so the mutex passes to it without becoming free.

@@ -1,5 +1,7 @@
 #include <weft/shared_mutex.hpp>
 
+#include <weft/detail/invariant.hpp>
+
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -17,6 +19,8 @@ using detail::WaitReason;
 bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexcept {
   const std::uint32_t obstacles = owner == kWriter ? ~0U : kWriter | kWaiters;
   waiters_lock_.lock();
+  WEFT_INVARIANT(waiters_.empty() || (state_.load(relaxed) & kWaiters) != 0,
+                 "SharedMutex I2: kWaiters is set while the list is not empty");
   for (std::uint32_t state = state_.load(relaxed);;) {
     if ((state & obstacles) == 0) {
       if (!state_.compare_exchange_weak(state, state + owner, acquire, relaxed))
@@ -52,6 +56,7 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
   const std::uint32_t state = state_.load(relaxed);
   if ((state & kWaiters) != 0) {
     const std::uint32_t before = state & ~kWaiters;
+    WEFT_INVARIANT(before != 0, "SharedMutex I3: while kWaiters is set the last owner stays");
     std::uint32_t owners = before;
     admitted = admit(owners);
     // By now there may be fewer readers than `before`, but not none (I3).
@@ -76,6 +81,8 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
                    : sync::of_object(this,
                                      "a shared mutex that no reader had was unlocked; a "
                                      "writer gives it up by unlock()"));
+    WEFT_INVARIANT((state & kWriter) == 0 || state < kReader,
+                   "SharedMutex I1: a writer is the only owner");
     if (state == (owner | kWaiters)) {
       if (hand_over()) return;
     } else {

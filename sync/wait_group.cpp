@@ -1,5 +1,7 @@
 #include <weft/wait_group.hpp>
 
+#include <weft/detail/invariant.hpp>
+
 #include "base/panic.hpp"
 #include "sync/misuse.hpp"
 
@@ -14,9 +16,12 @@ using detail::Waiter;
 bool WaitGroup::wait_until(const Until& until) noexcept {
   detail::give_way_if_due();
   waiters_lock_.lock();
+  WEFT_INVARIANT(waiters_.empty() || (word_.load(relaxed) & kWaiters) != 0,
+                 "WaitGroup I1: the bit is set while a waiter is in the list");
   // Setting the bit and finding the count at 0 exclude each other, so no last done() is missed.
   const std::uint64_t before = word_.fetch_or(kWaiters, acquire);  // [count]
   if (before == 0) {
+    WEFT_INVARIANT(waiters_.empty(), "WaitGroup I2: a clear bit is set under the lock only");
     word_.fetch_and(~kWaiters, relaxed);
     waiters_lock_.unlock();
     return true;

@@ -17,7 +17,8 @@ namespace detail {
 // Invariants
 //   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
 //       or gone, so nobody arrives meanwhile.
-//   I2  Each waiter in the list waits for the current phase to end.
+//   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
+//       record its phase.
 class BarrierCore {
  public:
   struct Arrival {

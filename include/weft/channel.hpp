@@ -14,6 +14,7 @@
 #include <vector>
 #include <weft/detail/channel_iterator.hpp>
 #include <weft/detail/exceptions.hpp>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -71,6 +72,7 @@ class Channel {
   bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
+      WEFT_INVARIANT(senders_.empty(), "Channel I2: senders wait only while the buffer is full");
       push_back(std::move(value));
       lock_.unlock();
       detail::give_way_if_due();
@@ -303,6 +305,7 @@ class Channel {
   ChannelStatus receive_or_wait(std::optional<T>& value, const Until& until) WEFT_NOT_ANALYZED {
     const ChannelStatus status = given_way(receive_now(value));
     if (status != ChannelStatus::would_wait) return status;
+    WEFT_INVARIANT(!closed_, "Channel I3: nobody waits once it is closed");
     detail::Waiter self;
     self.slot = std::addressof(value);
     return outcome(
@@ -362,6 +365,7 @@ class Channel {
     return ChannelStatus::ok;
   }
   void push_back(T&& value) noexcept WEFT_REQUIRES(lock_) {
+    WEFT_INVARIANT(receivers_.empty(), "Channel I1: receivers wait only while the buffer is empty");
     std::size_t index = head_ + count_;
     if (index >= capacity_) index -= capacity_;
     ::new (static_cast<void*>(std::addressof(buffer_[index].value))) T(std::move(value));

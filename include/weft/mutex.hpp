@@ -16,7 +16,8 @@ namespace weft {
 //   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set
 //       for an empty list, which costs the next unlock a look.
 //   I3  The mutex may be destroyed by whoever has locked and unlocked it last: an unlock() that
-//       has made it free, and wakes nobody, does not touch it any more.
+//       has made it free, and wakes nobody, does not touch it any more. Unchecked: what is done no
+//       more cannot be seen.
 // So an unlock() is one subtraction, without a look before it: with waiters it leaves kWaiters
 // alone behind, and the mutex its caller's. A plain store that makes the mutex free, and a look for
 // waiters after it, would be cheaper still, but that look may come after the mutex's end.

@@ -24,6 +24,7 @@ namespace weft {
 //   I3  While it is set, nobody becomes an owner, and the last owner does not cease to be one, but
 //       under waiters_lock_.
 //   I4  An unlock that has made the mutex free, and wakes nobody, does not touch it any more.
+//       Unchecked: what is done no more cannot be seen.
 // Order
 //   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), and so does who
 //             passes the mutex on: what happened under earlier locks is visible.

@@ -18,6 +18,7 @@ namespace weft {
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
 //   I3  Whoever brings the count to 0 with the bit set comes to the lock, wakes all and clears the
 //       bit; while the bit is set, at least one waiter stays and keeps the group alive for it.
+//       Unchecked: needs the view of the waiter and that of the waker.
 // Order
 //   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
 class WaitGroup {

@@ -33,7 +33,8 @@ class QueuedTask {
 //   I1  runners_ counts the fibers that look into the queue before they end.
 //   I2  The queue is empty unless runners_ is above 0.
 //   I3  A push tries for a place under lock_, and a runner that has given its place back looks
-//       again under lock_: so no task waits while a place is free, except for a moment.
+//       again under lock_: so no task waits while a place is free, except for a moment. Unchecked:
+//       of that moment there may be several.
 class GroupQueue {
  public:
   // What became of a push.
