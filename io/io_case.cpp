@@ -1,6 +1,7 @@
 #include <weft/detail/io_case.hpp>
 
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 #include "io/attempt.hpp"
 #include "io/poller.hpp"
@@ -42,6 +43,7 @@ bool IoCase::attempt() noexcept {
   const IoUse use(handle_);
   if (!use) return true;
   IoDirection& direction = direction_of(*use, direction_);
+  WEFT_INVARIANT(!watching_ || !handle_->is_unused(), "IoCase I1: a case that watches is a call");
   if (watching_ && take_note()) {
     direction.remove_watch(*this);  // Only waits until the teller has finished with it.
     direction.add_watch(*this);

@@ -1,6 +1,7 @@
 #include "io/io_direction.hpp"
 
 #include <weft/detail/bounded_park.hpp>
+#include <weft/detail/invariant.hpp>
 
 #include "base/panic.hpp"
 
@@ -59,6 +60,8 @@ void IoDirection::publish(void* waiter) noexcept {
 // After the exchange that publishes the waiter or watch it is not touched again. If an edge came
 // first, it is delivered here.
 void IoDirection::enter(std::uintptr_t entry) noexcept {
+  WEFT_INVARIANT(entry > kWatch && (entry & (kReady | kClosed)) == 0,
+                 "IoDirection I1: an entry is an address, perhaps with kWatch");
   std::uintptr_t expected = kIdle;
   while (!word_.compare_exchange_weak(expected, entry, acq_rel,  // [waiter]
                                       acquire)) {                // [edge]
@@ -85,6 +88,7 @@ void IoDirection::remove_watch(detail::IoWatch& watch) noexcept {
 }
 
 bool IoDirection::tell(detail::IoWatch& watch) noexcept {
+  WEFT_INVARIANT(!watch.let_go.load(relaxed), "IoDirection I3: a watch is told once");
   const detail::Waker waker = watch.tell(watch);
   watch.let_go.store(true, release);  // [let_go]
   if (!waker) return false;
@@ -99,6 +103,7 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
     return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));
   }
   Waiter& waiter = *reinterpret_cast<Waiter*>(entry);
+  WEFT_INVARIANT(!waiter.let_go.load(relaxed), "IoDirection I3: a waiter is let go once");
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
     // The clock or a stop was first. The edge stays for the next wait, unless somebody has closed,
     // or left an edge too; then there is nothing to add.
@@ -151,6 +156,7 @@ bool IoDirection::notify() noexcept {
 
 void IoDirection::close() noexcept {
   const std::uintptr_t word = word_.exchange(kClosed, acq_rel);  // [waiter]
+  WEFT_INVARIANT(word_.load(relaxed) == kClosed, "IoDirection I2: kClosed is final until reset()");
   if (word > kClosed) (void)deliver(word, WaitOutcome::closed);
 }
 

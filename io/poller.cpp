@@ -12,6 +12,7 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>
 
 #include "base/panic.hpp"
@@ -51,6 +52,8 @@ bool IoHandle::end(std::uint32_t flags) noexcept {
 }
 
 void IoHandle::finish_close() noexcept {
+  WEFT_INVARIANT((state_.load(relaxed) & (kClosing | kGone)) == kClosing && is_unused(),
+                 "IoHandle I2: the last call to end after kClosing closes, once");
   poller_->deregister(descriptor_);
   // Relaxed: [use] has ordered what the flag was set with.
   if ((state_.load(relaxed) & kBorrowed) == 0) close_descriptor(descriptor_);
@@ -248,6 +251,8 @@ IoHandle* Poller::take_record() noexcept {
     if (record != nullptr) free_ = record->next_free_;
     const std::size_t slab = slab_count_;
     free_lock_.unlock();
+    WEFT_INVARIANT(record == nullptr || (record->state_.load(relaxed) & IoHandle::kGone) != 0,
+                   "Poller I2: no descriptor uses a record that was free");
     if (record != nullptr) return record;
     if (!grow(slab)) return nullptr;
   }
@@ -276,6 +281,9 @@ bool Poller::grow(std::size_t slab) noexcept {
 }
 
 void Poller::give_record(IoHandle& handle) noexcept {
+  WEFT_INVARIANT(
+      (handle.state_.load(relaxed) & (IoHandle::kGone | IoHandle::kOwned)) == IoHandle::kGone,
+      "IoHandle I3: a record that returns is gone, and nobody's");
   handle.generation_.fetch_add(1, relaxed);
   free_lock_.lock();
   handle.next_free_ = free_;

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/until.hpp>
@@ -42,6 +43,7 @@ class alignas(base::kCacheLine) IoHandle {
   [[nodiscard]] bool enter() noexcept { return begin(0); }
   void leave() noexcept {
     const std::uint32_t before = state_.fetch_sub(kUse, detail::acq_rel);  // [use]
+    WEFT_INVARIANT(before >= kUse, "IoHandle I1: a call that ends is counted");
     if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
       finish_close();
   }
@@ -63,6 +65,8 @@ class alignas(base::kCacheLine) IoHandle {
   [[nodiscard]] bool is_closed_hint() const noexcept {
     return (state_.load(detail::relaxed) & kClosing) != 0;  // Relaxed: a hint.
   }
+  // Whether no call is going on. Relaxed: a call of the caller's own is seen.
+  [[nodiscard]] bool is_unused() const noexcept { return state_.load(detail::relaxed) < kUse; }
   [[nodiscard]] Poller& poller() const noexcept { return *poller_; }
 
  private:
@@ -124,7 +128,8 @@ class IoUse {
 // Any number of workers may be in wait(); one of them is enough.
 // Invariants
 //   I1  While interrupt_pending_ is set the eventfd is readable, or about to be written, or a
-//       worker has just read it, will clear the flag, and then looks for work.
+//       worker has just read it, will clear the flag, and then looks for work. Unchecked: the
+//       kernel has a part of it.
 //   I2  A record is on the free list exactly while no descriptor uses it.
 // Order
 //   [interrupt]  interrupt exchanges true (acq_rel) -> wait exchanges false (acq_rel) before it

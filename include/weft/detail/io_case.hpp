@@ -19,6 +19,7 @@ namespace weft::detail {
 //       call that uses the descriptor.
 //   I2  Before the kernel is asked, a watch that has been told is put in again: an edge that comes
 //       after the answer is noticed. A case that takes an edge away lets the next call try at once.
+//       Unchecked: it is an order of steps.
 class IoCase : public SelectCase, private IoWatch {
  public:
   enum class Direction : std::uint8_t { read, write };
