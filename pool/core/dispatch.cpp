@@ -3,6 +3,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -177,6 +178,7 @@ void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {
 
 void PoolCore::unlock_and_leave() noexcept {
   Effects effects;
+  WEFT_INVARIANT(state_.users > 0, "PoolState I5: a fiber of the pool is counted");
   --state_.users;
   state_.tell(effects);
   unlock(effects);

@@ -1,6 +1,7 @@
 #include "pool/core/pool_state.hpp"
 
 #include <algorithm>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::pool {
 
@@ -81,6 +82,7 @@ bool PoolState::admit_one(PoolItem* instead_of_queue, Effects& effects) noexcept
 // ---- Tasks run
 
 bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
+  WEFT_INVARIANT(!paused, "PoolState I6: no task begins to run while the pool is paused");
   if (queue.startable() == 0 && waiters.blocked.empty()) return false;
   if (queue.startable() == 0 && slots.can_start_newcomer() && admit_one(&item, effects)) {
     slots.start(1);
@@ -127,6 +129,7 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
 }
 
 void PoolState::tell(Effects& effects) noexcept {
+  WEFT_INVARIANT(!closed || !paused, "PoolState I6: a closed pool is not paused");
   tell_counted(effects);
   const auto tell_of = [&](Condition condition) {
     detail::WaitList& waiting = waiters.of(condition);
@@ -163,7 +166,7 @@ void PoolState::tell_counted(Effects& effects) noexcept {
 }
 
 void PoolState::return_slots(Effects& effects) noexcept {
-  while (!waiters.reacquiring.empty() && slots.can_reacquire(waiters.reacquiring.front()->amount)) {
+  while (can_return_slots()) {
     Waiter& task = *waiters.reacquiring.claim_front();
     if (task.amount > 1) slots.unreserve(task.amount);
     reacquire(task.amount);
@@ -204,6 +207,7 @@ void PoolState::set_limit(std::size_t limit) noexcept {
   raise_at = SIZE_MAX;
   workers.set_limit(is_moving ? std::clamp(limit, least_limit(), slots.capacity())
                               : slots.capacity());
+  WEFT_INVARIANT(workers.limit() <= slots.capacity(), "PoolState I1: the limit is in the capacity");
   if (!is_moving) return;
   if (!autoscaler.is_running()) {
     raise_at = 0;

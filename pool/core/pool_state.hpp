@@ -152,6 +152,11 @@ struct PoolState {
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }
+  // Whether the task that has waited for its slots for longest could have them.
+  [[nodiscard]] bool can_return_slots() noexcept {
+    const detail::Waiter* const first = waiters.reacquiring.front();
+    return first != nullptr && slots.can_reacquire(first->amount);
+  }
   void reacquire(std::size_t weight) noexcept {
     slots.reacquire(weight);
     workers.reacquire();

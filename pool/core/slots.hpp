@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <weft/detail/invariant.hpp>
 #include <weft/pool_options.hpp>
 
 namespace weft::pool {
@@ -65,13 +66,18 @@ class Slots {
   }
 
   void accept(std::size_t weight) noexcept { load_ += weight; }
-  void drop(std::size_t weight) noexcept { load_ -= weight; }
+  void drop(std::size_t weight) noexcept {
+    WEFT_INVARIANT(load_ >= used() + weight, "Slots I1: what is queued is in the load");
+    load_ -= weight;
+  }
   void drop_queued() noexcept { load_ = used(); }
   void start(std::size_t weight) noexcept {
-    ++running_;
-    extra_running_ += weight - 1;
+    WEFT_INVARIANT(reserved_ == 0, "Slots I3: while anything is reserved nothing starts");
+    begin(weight);
+    WEFT_INVARIANT(load_ >= used(), "Slots I1: what runs is in the load");
   }
   void end(std::size_t weight) noexcept {
+    WEFT_INVARIANT(running_ > 0 && extra_running_ >= weight - 1, "Slots I2: what runs is in use");
     --running_;
     extra_running_ -= weight - 1;
     load_ -= weight;
@@ -93,7 +99,7 @@ class Slots {
   }
   void reacquire(std::size_t weight) noexcept {
     --released_;
-    start(weight);
+    begin(weight);
     load_ += weight;
   }
   // A task that runs needs one slot only from now on.
@@ -112,6 +118,10 @@ class Slots {
   }
 
  private:
+  void begin(std::size_t weight) noexcept {
+    ++running_;
+    extra_running_ += weight - 1;
+  }
   // Written so that no weight overflows.
   [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
     return whole - std::min(whole, part);

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 #include <vector>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/trace_event.hpp>
 
 #include "pool/core/pool_core.hpp"
@@ -119,6 +120,7 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   ++state_.waiters.parked;
   const auto* attributes = TaskQueue::attributes_of(item);
   const Until limit = attributes == nullptr ? until : until.but_before(attributes->deadline);
+  WEFT_INVARIANT(!state_.closed, "PoolState I3: nobody blocks once the pool is closed");
   const auto winner =
       detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {

@@ -2,6 +2,7 @@
 #include "pool/core/worker_loop.hpp"
 
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/waist.hpp>
 
 namespace weft::pool {
@@ -117,6 +118,10 @@ bool WorkerLoop::next_task() noexcept {
       try_reaper = !core_.start_reaper();
       continue;
     } else {
+      WEFT_INVARIANT(state_.queue.startable() == 0 || state_.paused || !state_.next_fits(),
+                     "PoolState I2: a worker goes idle only if no task can start");
+      WEFT_INVARIANT(!state_.can_return_slots(),
+                     "PoolState I4: tasks wait for their slots only while they cannot have any");
       self_.starting = true;  // By the time it comes back.
       state_.workers.go_idle(self_);
       detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/waiter.hpp>
 #include <weft/pool_options.hpp>
@@ -54,6 +55,7 @@ class WorkerSet {
   void begin_start() noexcept {
     add();
     ++starting_;
+    check_live();
   }
   // A worker that was to start will not come.
   void fail_start() noexcept {
@@ -81,12 +83,15 @@ class WorkerSet {
   void arrive_again() noexcept { --starting_; }
 
   void go_idle(Worker& worker) noexcept {
+    WEFT_INVARIANT(hottest_ == nullptr || hottest_->idle_since <= epoch_,
+                   "WorkerSet I2: the worker in front went idle last");
     worker.idle_since = epoch_;
     worker.hotter = nullptr;
     worker.colder = hottest_;
     (hottest_ == nullptr ? coldest_ : hottest_->hotter) = &worker;
     hottest_ = &worker;
     ++idle_;
+    check_live();
   }
   // Takes the idle worker whose turn it is; the caller owes it a wake. Requires that there is one.
   [[nodiscard]] Worker& call() noexcept {
@@ -98,6 +103,7 @@ class WorkerSet {
   void leave() noexcept {
     --live_;
     ++retired_;
+    check_live();
   }
   // The one that has idled longest. Its slot is free at once, though its fiber has yet to end:
   // nobody is refused or blocked because a worker is being retired. Requires that there is one.
@@ -128,10 +134,16 @@ class WorkerSet {
   }
 
   // With the slot of a task that waits for its own pool.
-  void release() noexcept { --live_; }
+  void release() noexcept {
+    --live_;
+    check_live();
+  }
   void reacquire() noexcept { ++live_; }
 
  private:
+  void check_live() const noexcept {
+    WEFT_INVARIANT(idle_ + starting_ <= live_, "WorkerSet I1: who idles or starts lives");
+  }
   [[nodiscard]] Worker& take(Worker& worker) noexcept {
     (worker.hotter == nullptr ? hottest_ : worker.hotter->colder) = worker.colder;
     (worker.colder == nullptr ? coldest_ : worker.colder->hotter) = worker.hotter;

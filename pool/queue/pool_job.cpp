@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/task.hpp>
 #include <weft/detail/task_attributes.hpp>
@@ -129,7 +130,9 @@ bool PoolJob::cancel() noexcept {
 }
 
 void PoolJob::release_reference() noexcept {
-  if (references_.fetch_sub(1, acq_rel) == 1) delete this;  // [job-refs]
+  const std::uint32_t before = references_.fetch_sub(1, acq_rel);  // [job-refs]
+  WEFT_INVARIANT(before > 0, "PoolJob I3: a reference that is released was counted");
+  if (before == 1) delete this;
 }
 
 bool PoolJob::release_unless_last() noexcept {
@@ -172,6 +175,9 @@ bool PoolJob::claim(State state) noexcept {
 
 Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
+  // Relaxed: the caller's own store.
+  WEFT_INVARIANT(state_.load(relaxed) == (end == kFinished ? kRunning : kDropping),
+                 "PoolJob I1: kRunning comes before kFinished, kDropping before kCancelled");
   state_.store(end, release);  // [job]
   Waiter* const waiting = waiters_.claim_all();
   lock_.unlock();

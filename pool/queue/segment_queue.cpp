@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::pool {
 
@@ -53,6 +54,8 @@ bool SegmentQueue::each_pop_makes_room() const noexcept {
 
 void SegmentQueue::drained_first() noexcept {
   Segment& ring = *first_;
+  WEFT_INVARIANT(ring.count == 0, "SegmentQueue I2: a ring that is put aside is drained");
+  WEFT_INVARIANT(ring.next != nullptr || size_ == 0, "SegmentQueue I1: the last ring has the rest");
   ring.head = 0;  // The places used last are in the cache.
   if (ring.next == nullptr) return;
   first_ = ring.next;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <new>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/pool.hpp>
 
 namespace weft::pool {
@@ -66,6 +67,8 @@ class SegmentQueue {
         detail::PoolItem(std::move(item));
     ++ring.count;
     ++size_;
+    WEFT_INVARIANT(ring.count <= ring.size() && ring.count <= size_ && first_->count > 0,
+                   "SegmentQueue I1: size_ counts each ring, and only the last may be empty");
   }
   // Moves the oldest item into `item`, which must be empty. Requires that there is one.
   void pop(detail::PoolItem& item) noexcept {

@@ -1,6 +1,7 @@
 #include "pool/queue/task_queue.hpp"
 
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 namespace weft::pool {
 
@@ -48,6 +49,10 @@ PriorityLevel::Attributes* PriorityLevel::merged(Attributes* left, Attributes* r
   };
   if (rank_of(left->next) < rank_of(left->previous)) std::swap(left->next, left->previous);
   left->rank = rank_of(left->previous) + 1;
+  WEFT_INVARIANT(is_older(*left, left->next) && is_older(*left, left->previous),
+                 "PriorityLevel I1: no task is younger than its children");
+  WEFT_INVARIANT(rank_of(left->next) >= rank_of(left->previous),
+                 "PriorityLevel I2: the way to the left is no shorter");
   return left;
 }
 
@@ -162,6 +167,7 @@ void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
 
 // A task that was held up is no longer.
 void TaskQueue::release(Attributes& attributes) noexcept {
+  WEFT_INVARIANT(held_up_size_ > 0, "TaskQueue I1: a task that is held up is counted");
   held_up_.erase(attributes);
   --held_up_size_;
   held_up_weight_ -= attributes.weight;
@@ -170,12 +176,14 @@ void TaskQueue::release(Attributes& attributes) noexcept {
 // The oldest of all that are held up is the first in the chain of its key.
 void TaskQueue::take_held_up(Attributes& attributes) noexcept {
   Attributes& holder = *keys_.find(attributes.key);
+  WEFT_INVARIANT(holder.next_of_key == &attributes, "TaskQueue I1: it is in the chain of its key");
   holder.next_of_key = attributes.next_of_key;
   if (holder.last_of_key == &attributes) holder.last_of_key = nullptr;
   release(attributes);
 }
 
 void TaskQueue::pass_on_key(Attributes& attributes) noexcept {
+  WEFT_INVARIANT(keys_.find(attributes.key) == &attributes, "TaskQueue I1: it holds its key");
   Attributes* const heir = attributes.next_of_key;
   if (heir == nullptr) return keys_.erase(attributes);
   heir->last_of_key = attributes.last_of_key == heir ? nullptr : attributes.last_of_key;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <weft/detail/invariant.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/detail/task_attributes.hpp>
 
@@ -53,6 +54,9 @@ class PriorityLevel {
   void pop_front() noexcept;
 
  private:
+  [[nodiscard]] static bool is_older(const Attributes& one, const Attributes* other) noexcept {
+    return other == nullptr || one.number < other->number;
+  }
   [[nodiscard]] static Attributes* merged(Attributes* left, Attributes* right) noexcept;
 
   AttributesList list_;
@@ -146,6 +150,7 @@ class TaskQueue {
   void push_plain(detail::PoolItem&& item) noexcept { plain_.push(std::move(item)); }
   // Requires can_push().
   void push(detail::PoolItem&& item) noexcept {
+    WEFT_INVARIANT(can_push(item), "TaskQueue I2: a plain task has room, others need none");
     if (Attributes* attributes = attributes_of(item)) [[unlikely]] {
       item.job = nullptr;
       attributes->submitted_at = item.submitted_at;

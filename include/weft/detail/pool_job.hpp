@@ -52,7 +52,7 @@ using PoolResult = typename PoolResultOf<F>::type;
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
 //       Only whoever ends kPending touches callable and outcome, until the end is published.
 //   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
-//       is not left while its publisher is still inside.
+//       is not left while its publisher is still inside. Unchecked: a lock has no holder's name.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
 // Order
 //   [job]       publish stores state_ (release) -> ready loads it (acquire): sees the outcome.
