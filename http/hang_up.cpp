@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <mutex>
+#include <weft/detail/invariant.hpp>
 
 #include "io/kernel.hpp"
 #include "io/poller.hpp"
@@ -52,6 +53,7 @@ HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
 
 HangUpWatch::~HangUpWatch() {
   lock_.lock();
+  WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and for good");
   over_ = true;
   lock_.unlock();
   // Closed or not, the direction is there as long as the stream has its handle.
@@ -83,6 +85,7 @@ void HangUpWatch::publish(void* self) noexcept { static_cast<HangUpWatch*>(self)
 
 detail::Waker HangUpWatch::note_edge(IoWatch& watch) noexcept {
   auto& self = static_cast<HangUpWatch&>(watch);
+  WEFT_INVARIANT(!self.told_.load(relaxed), "HangUpWatch I2: told_ is false while the watch is in");
   self.told_.store(true, release);  // [told]
   return self.fiber_;
 }

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <mutex>
+#include <weft/detail/invariant.hpp>
 
 #include "http/connection.hpp"
 #include "io/poller.hpp"
@@ -129,6 +130,8 @@ Counts Registry::counts() const noexcept {
 }
 
 void Registry::unlink(Connection& connection) noexcept {
+  WEFT_INVARIANT(connection.previous_ != nullptr || first_ == &connection,
+                 "Connection I2: it is in its registry until its end");
   (connection.previous_ != nullptr ? connection.previous_->next_ : first_) = connection.next_;
   (connection.next_ != nullptr ? connection.next_->previous_ : last_) = connection.previous_;
 }

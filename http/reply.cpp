@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
@@ -25,6 +26,7 @@ Fault Reply::State::parse(std::string text) {
 }
 
 void Reply::State::begin_body(Lease&& lease, std::string_view method) {
+  WEFT_INVARIANT(has_texts(), "Reply::State I1: the texts of head_ are in text_");
   lease_.emplace(std::move(lease));
   if (method == "CONNECT" && head_.status < 300) {
     // What follows is the tunnel, whatever the headers say (RFC 9112, 6.3).
@@ -43,6 +45,7 @@ net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, co
   if (error_) return {.error = error_};
   if (over_) return {.error = weft::Errc::end_of_stream};
   if (buffer.empty()) return {};
+  WEFT_INVARIANT(lease_.has_value(), "Reply::State I2: a body that goes on has its connection");
   return decoder_ ? read_chunked(buffer, until) : read_plain(buffer, until);
 }
 

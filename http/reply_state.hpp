@@ -43,6 +43,12 @@ class Reply::State {
   }
 
  private:
+  // Whether the last of the headers, which stands for all, is in text_.
+  [[nodiscard]] bool has_texts() const noexcept {
+    if (head_.headers().empty()) return true;
+    const std::string_view last = head_.headers().back().name;
+    return last.data() >= text_.data() && last.data() + last.size() <= text_.data() + text_.size();
+  }
   net::Result<std::size_t> read_plain(std::span<std::byte> buffer, const Until& until);
   net::Result<std::size_t> read_chunked(std::span<std::byte> buffer, const Until& until);
   net::Result<std::size_t> end_body();

@@ -22,10 +22,11 @@ namespace weft::tls {
 
 // Invariants
 //   I1  ssl_ and wire_ are used with ssl_mutex_ held, and nobody waits for the socket with it.
+//       Unchecked: a Mutex does not know its owner.
 //   I2  The bytes in wire_.out are written by whoever holds write_mutex_, in their order. The
 //       holder, having given the mutex up, looks again for what others have put there meanwhile, or
 //       has left all to the sender, unless the connection is broken or the stream's own deadline
-//       for writes has passed.
+//       for writes has passed. Unchecked: needs the view of the holder and that of all others.
 class StreamState {
  public:
   // Owns the connection.

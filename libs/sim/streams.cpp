@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <span>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/wires.hpp"
@@ -139,6 +140,7 @@ void Wires::transmit(const std::shared_ptr<Connection>& connection, std::size_t 
 
 void Wires::deliver(const std::shared_ptr<Connection>& connection, std::size_t to) {
   Pipe& pipe = connection->to[to];
+  WEFT_INVARIANT(pipe.is_scheduled, "Wires I2: one event of a pipe is queued");
   pipe.is_scheduled = false;
   while (!pipe.flying.empty() && pipe.flying.front().due <= now()) {
     if (!reaches(connection->hosts[1 - to], connection->hosts[to])) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/events.hpp"
@@ -103,6 +104,7 @@ Socket* Wires::find(int descriptor) noexcept {
 
 Socket& Wires::make_socket(std::uint32_t host, int family, int type) {
   const int descriptor = next_descriptor_++;
+  WEFT_INVARIANT(owns(descriptor) && find(descriptor) == nullptr, "Wires I1: it was never used");
   Socket& socket = *(sockets_[descriptor] = std::make_unique<Socket>());
   socket.descriptor = descriptor;
   socket.host = host;

@@ -115,6 +115,7 @@ struct Socket {
 //   I1  Descriptors are beyond those of any system, and never used twice.
 //   I2  Of a pipe that has segments in flight, one event is queued, for the first of them.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.
+//       Unchecked: what a function object holds cannot be asked.
 class Wires final : public io::Kernel {
  public:
   Wires(Core& core, std::uint64_t seed, bool is_silent);
