@@ -130,6 +130,68 @@ def _block_kind(header, stack):
     return "scope" if _SCOPE.search(header) else "other"
 
 
+_ATTRIBUTES = re.compile(r"\[\[[^\]]*\]\]|\b(?:WEFT_\w+|alignas)\s*\((?:[^()]|\([^()]*\))*\)")
+_ACCESS = re.compile(r"^\s*(?:(?:public|protected|private)\s*:(?!:)\s*)+")
+_CLASS_NAME = re.compile(r"\b(?:class|struct)\s+(?:WEFT_\w+\s+)?([\w:]+)")
+_NO_MEMBER = re.compile(r"(using|typedef|friend|static_assert|enum|class|struct|union|requires)\b")
+
+
+def _plain(header):
+    """A declaration without what may hold brackets of its own: attributes, template arguments."""
+    header = _ATTRIBUTES.sub(" ", _ACCESS.sub("", header)).replace("->", "  ")
+    before = None
+    while before != header:
+        before, header = header, re.sub(r"(?<=[\w ])<[^<>;{}]*>", "", header)
+    return re.sub(r"^\s*template\b", "", header).strip()
+
+
+def _count(header, counts):
+    """Adds a member, by its declaration, to [functions, fields]."""
+    plain = _plain(header)
+    if not plain or _NO_MEMBER.match(plain) or re.search(r"=\s*(default|delete)\s*$", plain):
+        return
+    declared = plain if re.search(r"\boperator\b", plain) else plain.split("=")[0]
+    if "(" in declared and not re.search(r"\(\s*\*", declared.split(")")[0]):
+        counts[0] += 1
+    elif not re.match(r"(static|constexpr|inline static)\b", plain):
+        counts[1] += 1 + re.sub(r"\([^()]*\)", "", declared).count(",")
+
+
+def classes(source):
+    """Yields (line, name, functions, fields) of each class. Static members are no fields, and what
+    is defaulted or deleted is no function."""
+    stack = []  # [is a class, first line, header, [functions, fields]] of each open brace.
+    header, header_line = "", 1
+    for number, line in enumerate(source.body.split("\n"), start=1):
+        for character in line + "\n":
+            in_class = bool(stack) and stack[-1][0]
+            if character == "{":
+                plain = _plain(header)
+                name = None if "(" in plain or plain.startswith("enum") else _CLASS_NAME.search(plain)
+                is_open = not stack or stack[-1][0] or stack[-1][2].startswith(("namespace", "extern"))
+                is_class = bool(name) and is_open
+                stack.append([is_class, header_line, name[1] if is_class else header.strip(), [0, 0]])
+                header = ""
+            elif character == "}":
+                was_class, first, opened, counts = stack.pop() if stack else (False, 0, "", None)
+                header = ""
+                if was_class:
+                    yield first, opened, counts[0], counts[1]
+                elif stack and stack[-1][0]:
+                    if _block_kind(_plain(opened), []) == "function":
+                        _count(opened, stack[-1][3])
+                    elif not _plain(opened).startswith("enum"):
+                        header = opened + " "  # Of a value: the declaration goes on.
+            elif character == ";" and header.count("(") <= header.count(")"):
+                if in_class:
+                    _count(header, stack[-1][3])
+                header = ""
+            else:
+                if not header.strip() and not character.isspace():
+                    header_line = number
+                header += character
+
+
 def statements(body):
     """Yields (start, end) of each statement of a body text. A lambda's body is split as well."""
     start = 0
