@@ -28,16 +28,16 @@ std::size_t read_number(const char* path, std::size_t otherwise) noexcept {
   return end == text ? otherwise : number;
 }
 
-std::size_t address_space_limit() noexcept {
+std::size_t limit_of(decltype(RLIMIT_AS) resource) noexcept {
   rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
+  if (getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnlimited;
   return limit.rlim_cur;
 }
 
 }  // namespace
 
 std::size_t address_space_left() noexcept {
-  const std::size_t limit = address_space_limit();
+  const std::size_t limit = limit_of(RLIMIT_AS);
   if (limit == kUnlimited) return limit;
   const std::size_t used =
       read_number("/proc/self/statm", 0) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
@@ -61,16 +61,24 @@ std::size_t count_mappings() noexcept {
   return lines;
 }
 
-void name_memory_limit(char* text, std::size_t size) noexcept {
-  const std::size_t space = address_space_limit();
+bool name_memory_limit(char* text, std::size_t size) noexcept {
+  constexpr std::size_t kNeverOvercommit = 2;
+  const std::size_t space = limit_of(RLIMIT_AS);
+  const std::size_t data = limit_of(RLIMIT_DATA);
   const std::size_t mappings = most_mappings();
   if (space != kUnlimited) {
     (void)std::snprintf(text, size, "ulimit -v = %zu KiB", space >> 10);
+  } else if (data != kUnlimited) {
+    (void)std::snprintf(text, size, "ulimit -d = %zu KiB", data >> 10);
   } else if (count_mappings() > mappings / 2) {
     (void)std::snprintf(text, size, "vm.max_map_count = %zu", mappings);
+  } else if (read_number("/proc/sys/vm/overcommit_memory", 0) == kNeverOvercommit) {
+    (void)std::snprintf(text, size, "vm.overcommit_memory = 2");
   } else {
-    (void)std::snprintf(text, size, "memory");
+    text[0] = '\0';
+    return false;
   }
+  return true;
 }
 
 }  // namespace weft::base

@@ -14,7 +14,8 @@ namespace weft::base {
 [[nodiscard]] std::size_t count_mappings() noexcept;
 
 // Writes, with an end, which limit has probably been met by somebody whom the system refuses
-// memory: `ulimit -v = 1000000 KiB`. Allocates nothing.
-void name_memory_limit(char* text, std::size_t size) noexcept;
+// memory: `ulimit -v = 1000000 KiB`. False, and an empty text, when no limit is set. Allocates
+// nothing.
+[[nodiscard]] bool name_memory_limit(char* text, std::size_t size) noexcept;
 
 }  // namespace weft::base

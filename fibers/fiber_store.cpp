@@ -79,6 +79,8 @@ Fiber* FiberStore::carve_chain() {
 }
 
 Fiber* FiberStore::take_chain() {
+  // Relaxed: a hint, as a spawn cannot know whether there will be a stack.
+  if (refusing_ != nullptr && refusing_->load(detail::relaxed) != 0) return nullptr;
   if (Fiber* chain = depot_.take()) return chain;
   const std::lock_guard lock(mutex_);
   if (!sorted_.empty()) return take_sorted_chain();

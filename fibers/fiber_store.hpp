@@ -49,7 +49,8 @@ class FiberStore {
   FiberStore(const FiberStore&) = delete;
   FiberStore& operator=(const FiberStore&) = delete;
 
-  // kFibersPerChain records, or a few less, linked through `next`; null at the limit.
+  // kFibersPerChain records, or a few less, linked through `next`; null at the limit, or while the
+  // store refuses.
   // Throws std::bad_alloc when the system refuses memory.
   [[nodiscard]] Fiber* take_chain();
   void give_chain(Fiber* chain) noexcept;
@@ -62,6 +63,9 @@ class FiberStore {
   bool decay(unsigned chains);
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }
   [[nodiscard]] bool has_surplus_hint() const noexcept { return depot_.count_hint() > kChainsKept; }
+
+  // take_chain() returns null while the count is not 0. Before the store is used.
+  void refuse_while_any(const detail::Atomic<std::size_t>& count) noexcept { refusing_ = &count; }
 
   [[nodiscard]] std::size_t max_fibers() const noexcept { return max_fibers_; }
   [[nodiscard]] std::size_t bytes() noexcept;
@@ -93,6 +97,7 @@ class FiberStore {
 
   void* const owner_;
   const std::size_t max_fibers_;
+  const detail::Atomic<std::size_t>* refusing_ = nullptr;  // Null: never.
   Depot<Fiber> depot_;
   std::int64_t due_ = 0;  // Chains to be given back in this period. Whoever decays owns it.
   std::mutex mutex_;

@@ -337,6 +337,12 @@ StackSpace::Counts StackSpace::counts() noexcept {
   return counts;
 }
 
+bool StackSpace::is_used_up(unsigned size_class) noexcept {
+  const std::lock_guard lock(mutex_);
+  const Range& range = ranges_[size_class];
+  return range.limit != 0 && range.carved.load(relaxed) == range.limit;
+}
+
 StackSpace::Place StackSpace::find_place(const void* address) const noexcept {
   const auto* byte = static_cast<const char*>(address);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {

@@ -62,7 +62,7 @@ WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Worker& worker,
 
 // Relaxed: what was written some time ago.
 void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
-  constexpr auto kReasons = static_cast<std::size_t>(WaitReason::blocking) + 1;
+  constexpr auto kReasons = static_cast<std::size_t>(WaitReason::stack) + 1;
   std::array<std::uint64_t, kReasons> parked{};
   const auto count = [&](const Fiber& fiber) {
     switch (fiber.state.load(relaxed)) {

@@ -173,7 +173,9 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
           [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
             report_deadlock(handler, scheduler);
           },
-          resolve_monitor(options)};
+          resolve_monitor(options),
+          nullptr,
+          options.refuse_without_stacks};
 }
 
 }  // namespace weft::runtime

@@ -24,6 +24,7 @@ RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   stats.stacks_resident = stacks.carved - stacks.cold;
   stats.record_bytes = scheduler.fibers().bytes();
   stats.blocking_threads = scheduler.blocking().size_hint();
+  stats.without_stack = scheduler.stack_shortage().waiting();
   return stats;
 }
 

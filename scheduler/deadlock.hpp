@@ -15,10 +15,12 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// Only the kernel or another process can end such a wait; of all others somebody in here must.
+// Only the kernel or another process can end such a wait; of all others somebody in here must. A
+// wait for a stack ends either way: StackShortage watches these waits.
 [[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
   return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
-         reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking;
+         reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking &&
+         reason != detail::WaitReason::stack;
 }
 
 // Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what

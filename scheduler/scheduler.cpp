@@ -101,6 +101,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
       monitor_(*this, options_.monitor),
       blocking_(options_.max_blocking_threads) {
   events_.serve(*this);
+  if (options_.refuses_without_stacks) fibers_.refuse_while_any(stack_shortage_.count());
   threads_.reserve(most_workers());
   if (options_.report_overflow) {
     fibers::install_overflow_report();
@@ -267,6 +268,12 @@ Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const
 }
 
 void Scheduler::throw_too_many_fibers() const {
+  if (const std::size_t waiting = stack_shortage_.waiting();
+      waiting != 0 && options_.refuses_without_stacks) {
+    throw std::system_error(make_error_code(Errc::too_many_fibers),
+                            "weft: RuntimeOptions::refuse_without_stacks: " +
+                                std::to_string(waiting) + " fibers wait for a stack");
+  }
   throw std::system_error(
       make_error_code(Errc::too_many_fibers),
       "weft: RuntimeOptions::max_fibers = " + std::to_string(options_.max_fibers));

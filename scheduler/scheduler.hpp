@@ -46,6 +46,8 @@ struct SchedulerOptions {
   MonitorOptions monitor = {};
   // Makes the decisions of an only worker. Null: the rules do.
   detail::Simulation* simulation = nullptr;
+  // No fiber is spawned while one waits for a stack.
+  bool refuses_without_stacks = false;
 };
 
 // Order

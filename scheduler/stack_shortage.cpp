@@ -1,7 +1,7 @@
 #include "scheduler/stack_shortage.hpp"
 
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <weft/deadline.hpp>
 
 #include "base/memory_limits.hpp"
@@ -9,6 +9,10 @@
 #include "scheduler/scheduler.hpp"
 
 namespace weft::scheduler {
+
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::FiberState;
 
 namespace {
 
@@ -18,45 +22,82 @@ constexpr std::int64_t kBetweenLines = 10 * kSecond;
 
 }  // namespace
 
-bool StackShortage::note(std::size_t stack_bytes) noexcept {
-  // Fibers that have stacks, and will give them back, may stand behind very many that have none.
-  constexpr std::uint32_t kNotesBeforePause = 16;
-  const bool pause = notes_.fetch_add(1, detail::relaxed) % kNotesBeforePause == 0;
-  if (pause) look(stack_bytes);
-  return pause;
+void StackShortage::put_aside(Fiber& fiber, std::int64_t now) noexcept {
+  fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::stack), relaxed);
+  fiber.state.store(FiberState::parked, relaxed);
+  const unsigned size_class = fiber.stack_class();
+  const bool is_first = waiting_.fetch_add(1, relaxed) == 0;
+  if (is_first) next_request_.store(now + kPause, relaxed);
+  if (fiber.is_pinned()) {
+    pinned_[size_class].fetch_add(1, relaxed);
+  } else {
+    lists_[size_class].push_last(fiber);
+  }
+  raise_alarm(now);
 }
 
-void StackShortage::look(std::size_t stack_bytes) noexcept {
+Fiber* StackShortage::take(unsigned size_class) noexcept {
+  Fiber* fiber = lists_[size_class].take(1).first;
+  if (fiber != nullptr) waiting_.fetch_sub(1, relaxed);
+  return fiber;
+}
+
+void StackShortage::note_pinned_served(unsigned size_class) noexcept {
+  pinned_[size_class].fetch_sub(1, relaxed);
+  waiting_.fetch_sub(1, relaxed);
+}
+
+// Each worker that sleeps gets up, and leaves its free stacks to the others before it sleeps again.
+void StackShortage::raise_alarm(std::int64_t now) noexcept {
+  std::int64_t last = alarm_.load(relaxed);
+  if (now - last < kAlarmPeriod || !alarm_.compare_exchange_strong(last, now, relaxed, relaxed)) {
+    return;
+  }
+  for (const auto& worker : scheduler_.workers()) worker->unpark();
+}
+
+bool StackShortage::begin_request(std::int64_t now) noexcept {
+  std::int64_t due = next_request_.load(relaxed);
+  return now >= due && next_request_.compare_exchange_strong(due, now + kPause, relaxed, relaxed);
+}
+
+void StackShortage::report(std::int64_t now) noexcept {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;
-  const std::int64_t now = Deadline::now_nanoseconds();
   std::uint64_t switches = 0;
   for (const auto& worker : scheduler_.workers()) switches += worker->counters().switches.get();
   // A shortage after a second without one is a new one.
-  if (switches != switches_ || now - last_note_ > kSecond) {
+  if (switches != switches_ || now - last_report_ > kSecond) {
     switches_ = switches;
     still_since_ = now;
   }
-  last_note_ = now;
-  if (now >= next_line_) write_line(stack_bytes, now);
+  last_report_ = now;
+  if (now >= next_line_) write_line(now);
   if (now - still_since_ < kPatience || others_may_end()) return;
   still_since_ = now;
-  const auto& report = scheduler_.options().on_deadlock;
-  if (!report) return;
+  const auto& handler = scheduler_.options().on_deadlock;
+  if (!handler) return;
   const ExitWatch::Pause pause;
-  report(scheduler_);
+  handler(scheduler_);
 }
 
-void StackShortage::write_line(std::size_t stack_bytes, std::int64_t now) noexcept {
+void StackShortage::write_line(std::int64_t now) noexcept {
   next_line_ = now + kBetweenLines;
+  unsigned size_class = 0;
+  while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
+  fibers::StackSpace& space = scheduler_.stacks().space();
   char limit[128];
-  base::name_memory_limit(limit, sizeof limit);
+  // Without a limit that is set, the range of addresses that weft has reserved, or all memory.
+  if (!base::name_memory_limit(limit, sizeof limit)) {
+    (void)std::snprintf(limit, sizeof limit, "%s",
+                        space.is_used_up(size_class) ? "the address range of this size" : "memory");
+  }
   (void)std::fprintf(stderr,
                      "weft: no stack of %zu KiB to be had: %llu are set up, and the system refuses "
-                     "more (%s); new fibers wait until others end\n",
-                     stack_bytes >> 10,
-                     static_cast<unsigned long long>(scheduler_.stacks().space().counts().carved),
-                     limit);
+                     "more (%s); %zu fibers wait until others end. Raise that limit, or bound the "
+                     "fibers by a FiberPool or RuntimeOptions::max_fibers\n",
+                     fibers::stack_bytes(size_class) >> 10,
+                     static_cast<unsigned long long>(space.counts().carved), limit, waiting());
 }
 
 // Whether one that has a stack runs, or will be woken by the clock, the kernel or a helper thread.
@@ -65,26 +106,25 @@ bool StackShortage::others_may_end() noexcept {
     if (!worker->next_timer_hint().is_never()) return true;
   }
   bool may = false;
-  const bool listed =
-      scheduler_.fibers().for_each_until(Deadline::past(), [&](const fibers::Fiber& fiber) {
-        // Relaxed: no fiber has run for a while, so nothing of this is written meanwhile.
-        switch (fiber.state.load(detail::relaxed)) {
-          case fibers::FiberState::free:
-            break;
-          case fibers::FiberState::running:
-            may = true;
-            break;
-          case fibers::FiberState::ready:
-            may = fiber.stack.load(detail::relaxed) != nullptr;
-            break;
-          case fibers::FiberState::parked:
-          case fibers::FiberState::inlining:
-            may = !ends_from_inside(
-                static_cast<detail::WaitReason>(fiber.wait_reason.load(detail::relaxed)));
-            break;
-        }
-        return !may;
-      });
+  const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
+    // Relaxed: no fiber has run for a while, so nothing of this is written meanwhile.
+    const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+    switch (fiber.state.load(relaxed)) {
+      case FiberState::free:
+        break;
+      case FiberState::running:
+        may = true;
+        break;
+      case FiberState::ready:
+        may = fiber.stack.load(relaxed) != nullptr;
+        break;
+      case FiberState::parked:
+      case FiberState::inlining:
+        may = reason != detail::WaitReason::stack && !ends_from_inside(reason);
+        break;
+    }
+    return !may;
+  });
   return may || !listed;
 }
 

@@ -1,42 +1,84 @@
 // When the system gives no more stacks.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <weft/detail/atomic.hpp>
 
+#include "fibers/stack.hpp"
+#include "scheduler/ready_list.hpp"
+
 namespace weft::scheduler {
 
 class Scheduler;
 
-// Fibers that find no stack wait for others to end; here is seen to it that somebody learns of it,
-// and that it ends. A line says so at once and every ten seconds. When in five seconds no fiber has
-// run, and neither the clock nor the kernel will wake one, those that have stacks wait for those
-// that do not get any: that is reported as a deadlock. Other than for deadlocks, plain threads are
-// not asked: one that waits for the fibers by looking again and again would keep the process
-// hanging.
+// The fibers that have not started because the system refuses them a stack. They are in no run
+// queue, so fibers that have stacks run as ever. A stack that becomes free goes to the fiber of its
+// size that has waited longest; every 10 ms a worker asks the system again. README.md, "Fibers
+// without a stack", says why none is left behind.
+// A line on stderr tells of a shortage after 10 ms and every 10 s. When in 5 s no fiber has run,
+// and neither the clock nor the kernel will wake one, those that have stacks wait for those that do
+// not get any: that is reported as a deadlock. Other than for deadlocks, plain threads are not
+// asked: one that waits for the fibers by looking again and again would keep the process hanging.
+// Relaxed throughout: the lists have locks; a stale count costs a pause of 10 ms.
 class StackShortage {
  public:
+  // Nanoseconds from one request to the system to the next.
+  static constexpr std::int64_t kPause = 10'000'000;
+
   explicit StackShortage(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
-  // By a worker, on its idle stack, that found none of `stack_bytes`; again and again. True when
-  // it should pause.
-  [[nodiscard]] bool note(std::size_t stack_bytes) noexcept;
+  // By a worker that has found no stack for the fiber. A pinned fiber is only counted: its worker
+  // keeps it.
+  void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
+  // The fiber that has waited longest for a stack of this size; null if none does.
+  [[nodiscard]] fibers::Fiber* take(unsigned size_class) noexcept;
+  // A pinned one has been given its stack.
+  void note_pinned_served(unsigned size_class) noexcept;
+
+  [[nodiscard]] bool anyone_waits() const noexcept { return waiting() != 0; }
+  [[nodiscard]] std::size_t waiting() const noexcept { return waiting_.load(detail::relaxed); }
+  [[nodiscard]] const detail::Atomic<std::size_t>& count() const noexcept { return waiting_; }
+  [[nodiscard]] bool anyone_waits_for(unsigned size_class) const noexcept {
+    return anyone_pinned_waits_for(size_class) || is_listed(size_class);
+  }
+  // Whether one waits that may run on any worker.
+  [[nodiscard]] bool is_listed(unsigned size_class) const noexcept {
+    return lists_[size_class].size_hint() != 0;
+  }
+  [[nodiscard]] bool anyone_pinned_waits_for(unsigned size_class) const noexcept {
+    return pinned_[size_class].load(detail::relaxed) != 0;
+  }
+  // Whether a worker that goes to sleep leaves its free stacks to the others.
+  [[nodiscard]] bool is_recent(std::int64_t now) const noexcept {
+    return now - alarm_.load(detail::relaxed) < 2 * kAlarmPeriod;
+  }
+  // True for one worker after each pause: it asks the system, and reports.
+  [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
+  // By a worker, on its idle stack, whom the system has refused a stack.
+  void report(std::int64_t now) noexcept;
 
  private:
-  void look(std::size_t stack_bytes) noexcept;
+  static constexpr std::int64_t kAlarmPeriod = 100'000'000;
+
+  void raise_alarm(std::int64_t now) noexcept;
   [[nodiscard]] bool others_may_end() noexcept;
-  void write_line(std::size_t stack_bytes, std::int64_t now) noexcept;
+  void write_line(std::int64_t now) noexcept;
 
   Scheduler& scheduler_;
-  detail::Atomic<std::uint32_t> notes_{0};  // Relaxed: any number near the right one will do.
-  std::mutex mutex_;  // Guards the rest. Workers that find it taken have been noted.
+  detail::Atomic<std::size_t> waiting_{0};
+  std::array<ReadyList, fibers::kStackSizes> lists_;
+  std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};
+  detail::Atomic<std::int64_t> alarm_{-2 * kAlarmPeriod};  // When all workers were told last.
+  detail::Atomic<std::int64_t> next_request_{0};
+  std::mutex mutex_;  // Guards the rest. A worker that finds it taken leaves the report to another.
   std::int64_t next_line_ = 0;
   std::int64_t still_since_ = 0;  // When a fiber was last seen to have run.
-  std::int64_t last_note_ = 0;
+  std::int64_t last_report_ = 0;
   std::uint64_t switches_ = 0;
 };
 

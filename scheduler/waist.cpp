@@ -272,6 +272,8 @@ const char* to_string(WaitReason reason) noexcept {
       return "writable";
     case WaitReason::blocking:
       return "blocking";
+    case WaitReason::stack:
+      return "stack";
   }
   return "unknown";
 }

@@ -278,7 +278,13 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
 // has taken it again.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(here, next,
-        {[](void* stack) noexcept { current_worker()->stacks_.give(*static_cast<Stack*>(stack)); },
+        {[](void* given) noexcept {
+           Worker& worker = *current_worker();
+           auto& stack = *static_cast<Stack*>(given);
+           if (worker.scheduler_.stack_shortage().anyone_waits()) [[unlikely]]
+             return worker.pass_on(stack);
+           worker.stacks_.give(stack);
+         },
          &here});
   return *here.fiber;
 }

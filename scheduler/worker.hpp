@@ -264,11 +264,21 @@ class Worker {
   void poll(std::int64_t now) noexcept;
   void note_events(std::size_t woken) noexcept;
   void enter(fibers::Fiber& fiber) noexcept;
-  void out_of_stacks(fibers::Fiber& fiber) noexcept;
   void give_memory_back() noexcept;
   [[nodiscard]] bool must_look_itself() const noexcept;
   [[nodiscard]] bool report_deadlock() noexcept;
   void rest() noexcept;
+
+  // worker_stacks.cpp: when the system has no stacks.
+  [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
+  void out_of_stacks(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] fibers::Fiber* take_from_aside(unsigned size_class) noexcept;
+  void make_ready_on(fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
+  void pass_on(fibers::Stack& stack) noexcept;
+  [[nodiscard]] bool serve_pinned_aside() noexcept;
+  [[nodiscard]] bool serve_aside(unsigned size_class, bool asks_system) noexcept;
+  [[nodiscard]] bool serve_aside() noexcept;
+  [[nodiscard]] Deadline prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexcept;
 
   // worker_timers.cpp: the wheels.
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
@@ -320,6 +330,7 @@ class Worker {
   detail::Atomic<fibers::Fiber*> current_{nullptr};
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   Chain pinned_ready_;                    // Taken from pinned_.
+  Chain pinned_aside_;                    // Pinned fibers that wait for a stack.
   fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;
   Pace pace_;

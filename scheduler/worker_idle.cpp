@@ -97,7 +97,7 @@ std::int64_t Worker::processor_time() const noexcept {
 void Worker::enter(Fiber& fiber) noexcept {
   Stack* stack = fiber.stack.load(relaxed);
   if (stack == nullptr) {
-    stack = stacks_.take(fiber.stack_class());
+    stack = take_stack(fiber);
     if (stack == nullptr) return out_of_stacks(fiber);
     bind_to_switch(fiber, *stack);
     stack->home = index_;
@@ -110,17 +110,6 @@ void Worker::enter(Fiber& fiber) noexcept {
   counters_.switches.add_one();
   fibers::switch_to(
       thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
-}
-
-// The system refuses memory or mappings. The fiber goes to the back of the queue: those that run
-// now will give stacks back when they end.
-void Worker::out_of_stacks(Fiber& fiber) noexcept {
-  const std::size_t bytes = fibers::stack_bytes(fiber.stack_class());
-  fiber.is_pinned() ? push_pinned(fiber) : make_ready_last(fiber);
-  // Nothing tells when the system will have memory again, hence a pause instead of a wait.
-  if (scheduler_.stack_shortage().note(bytes)) {
-    (void)park_until(Deadline::after(std::chrono::milliseconds(1)));
-  }
 }
 
 // Others sleep: should one of them get up, for what waits here or for what comes?
@@ -140,6 +129,8 @@ void Worker::look_around() noexcept {
   queue_.set_time(now);
   look_at_pace(now);
   (void)take_injected();
+  if (scheduler_.stack_shortage().anyone_waits()) [[unlikely]]
+    (void)serve_aside();
   if (now - last_reach_ >= kReachPeriod) {
     last_reach_ = now;
     queue_.reach_oldest();
@@ -230,6 +221,8 @@ Fiber* Worker::find_work() noexcept {
     }
     if (Fiber* fiber = take_own_work()) return fiber;
     if (take_injected()) continue;
+    if (scheduler_.stack_shortage().anyone_waits() && serve_aside()) [[unlikely]]
+      continue;
     // What the kernel has is at hand; but a worker that was called is to help, and one that will
     // sleep at once sees descriptors there.
     if (!searching_ && is_search_worthwhile()) {
@@ -285,7 +278,7 @@ Deadline Worker::sleep_limit() noexcept {
     limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
   }
   if (must_look_itself()) limit = std::min(limit, Deadline::at_nanoseconds(now + kUnmonitored));
-  return limit;
+  return prepare_aside_for_sleep(limit, now);
 }
 
 // Without a monitor no thread wakes this one for what another worker, awake, has queued and does
@@ -325,6 +318,7 @@ void Worker::note_sleep() noexcept {
 
 // The chores of a worker that nobody needs. True when it may have made work.
 bool Worker::do_chores() noexcept {
+  if (scheduler_.stack_shortage().anyone_waits() && serve_aside()) return true;
   if (must_look_itself()) return scheduler_.has_work_hint();
   give_memory_back();
   return report_deadlock();

@@ -44,6 +44,11 @@ struct RuntimeOptions {
   // The most fibers that may exist at once; spawning beyond throws Errc::too_many_fibers.
   // Counted in blocks of a few hundred, so the limit is met to within workers x 1024.
   std::size_t max_fibers = std::size_t{1} << 26;
+  // What happens to spawns when the system gives no more stacks. False: all are accepted, and the
+  // new fibers wait for stacks. True: spawning throws Errc::too_many_fibers as long as a fiber
+  // waits for a stack. A worker finds out when it starts a fiber, and up to workers x 1024 spawns
+  // may be accepted after that; fibers that have been accepted wait.
+  bool refuse_without_stacks = false;
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate)
   // with the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
@@ -107,6 +112,7 @@ struct RuntimeStats {
   std::uint64_t stacks_resident = 0;   // Of those, the ones whose memory has not been given back.
   std::uint64_t record_bytes = 0;      // Memory of fiber records.
   std::uint64_t blocking_threads = 0;  // Threads that make calls of weft::blocking, or could.
+  std::uint64_t without_stack = 0;     // Fibers that wait because the system gives no more stacks.
 };
 
 namespace scheduler {

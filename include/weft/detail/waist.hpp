@@ -57,6 +57,7 @@ enum class WaitReason : std::uint8_t {
   readable,
   writable,
   blocking,
+  stack,  // A fiber that has not started: the system gives it no stack.
 };
 [[nodiscard]] const char* to_string(WaitReason reason) noexcept;
 
