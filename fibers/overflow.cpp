@@ -10,6 +10,7 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/pin.hpp"
 #include "fibers/fiber.hpp"
 
 namespace weft::fibers {
@@ -110,6 +111,7 @@ void on_fault(int number, siginfo_t* info, void* context) {
 
 void install_overflow_report() {
   static const bool installed = [] {
+    base::pin_this_module();
     struct sigaction action {};
     action.sa_sigaction = &on_fault;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK;

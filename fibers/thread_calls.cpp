@@ -14,6 +14,7 @@
 #include <weft/detail/atomic.hpp>
 
 #include "base/parker.hpp"
+#include "base/pin.hpp"
 #include "fibers/call_walk.hpp"
 
 namespace weft::fibers {
@@ -101,6 +102,7 @@ bool install_handler() noexcept {
   if (sigaction(kSignal, nullptr, &current) != 0) return false;
   if ((current.sa_flags & SA_SIGINFO) != 0) return current.sa_sigaction == &on_signal;
   if (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN) return false;
+  base::pin_this_module();  // The handler stays.
   struct sigaction action {};
   action.sa_sigaction = &on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

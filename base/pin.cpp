@@ -1,0 +1,22 @@
+#include "base/pin.hpp"
+
+#include <dlfcn.h>
+#include <link.h>
+
+namespace weft::base {
+
+void pin_this_module() noexcept {
+  Dl_info info{};
+  void* found = nullptr;
+  if (dladdr1(reinterpret_cast<const void*>(&pin_this_module), &info, &found, RTLD_DL_LINKMAP) ==
+      0) {
+    return;
+  }
+  const auto* module = static_cast<const link_map*>(found);
+  // The loader gives the program itself no name.
+  if (module == nullptr || module->l_name == nullptr || *module->l_name == '\0') return;
+  // The handle is kept: the module is loaded already, and stays so even if the flag is not heeded.
+  (void)!dlopen(module->l_name, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
+}  // namespace weft::base
