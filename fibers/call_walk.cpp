@@ -1,5 +1,8 @@
 #include "fibers/call_walk.hpp"
 
+#include <ucontext.h>
+
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -20,7 +23,7 @@ class Walk {
   explicit Walk(const ThreadImage& image) noexcept
       : image_(image),
         registers_(image.registers),
-        begin_(image.registers.values[kStackRegister]),
+        begin_(image.begin),
         end_(begin_ + image.count * sizeof(Word)) {}
 
   Backtrace run() noexcept {
@@ -122,7 +125,9 @@ class Walk {
   // The next word that looks like a return address. If its function has a frame pointer, the word
   // below is the caller's.
   bool scan() noexcept {
-    for (Word at = stack_pointer(); const Value word = word_at(at); at += sizeof(Word)) {
+    // Nothing below the words was copied.
+    for (Word at = std::max(stack_pointer(), begin_); const Value word = word_at(at);
+         at += sizeof(Word)) {
       if (!follows_call(*word & kAddressBits)) continue;
       const Value below = word_at(at - sizeof(Word));
       registers_.known = 0;
@@ -162,10 +167,28 @@ class Walk {
 
 }  // namespace
 
+void Registers::read(const void* signal_context) noexcept {
+  const auto& context = *static_cast<const ucontext_t*>(signal_context);
+  *this = {};
+#if defined(__x86_64__)
+  constexpr std::array<int, kRegisters> kPlaces{
+      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
+      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
+  for (std::size_t i = 0; i < kRegisters; ++i) {
+    set(i, static_cast<std::uintptr_t>(context.uc_mcontext.gregs[kPlaces[i]]));
+  }
+  program_counter = values[kRegisters - 1];
+#else
+  for (std::size_t i = 0; i < kStackRegister; ++i) set(i, context.uc_mcontext.regs[i]);
+  set(kStackRegister, context.uc_mcontext.sp);
+  program_counter = context.uc_mcontext.pc;
+#endif
+}
+
 // Word by word, which keeps the compiler from a call of memcpy: the stack may be in use, and a
 // sanitizer would look at it.
-void ThreadImage::copy_stack(const char* top) noexcept {
-  const Word begin = registers.values[kStackRegister];
+void ThreadImage::copy_stack(const char* top, const char* lowest) noexcept {
+  begin = std::max(registers.values[kStackRegister], reinterpret_cast<Word>(lowest));
   const auto end = reinterpret_cast<Word>(top);
   count = 0;
   if (begin % sizeof(Word) != 0) return;

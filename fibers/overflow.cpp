@@ -11,7 +11,9 @@
 #include <system_error>
 
 #include "base/pin.hpp"
+#include "fibers/call_walk.hpp"
 #include "fibers/fiber.hpp"
+#include "fibers/signal_text.hpp"
 
 namespace weft::fibers {
 
@@ -22,52 +24,42 @@ using detail::release;
 namespace {
 
 constexpr std::size_t kSignalStackBytes = std::size_t{64} << 10;
+constexpr std::size_t kMostCalls = 20;
 
 // Order
 //   [spaces]  watch stores (release) -> the handler loads (acquire): the space is constructed.
+//   [image]   a handler is done with the image (release) -> the next one takes it (acquire).
 std::array<detail::Atomic<const StackSpace*>, 64> watched_spaces;
 struct sigaction previous_segv;
 struct sigaction previous_bus;
+// One for the process, as a handler's stack has no room; its pages are not touched before.
+ThreadImage overflow_image;
+detail::Atomic<bool> image_in_use{false};
 
-// Builds a line without any function that a signal handler may not call.
-class Line {
- public:
-  Line& operator<<(const char* text) noexcept {
-    while (*text != '\0' && length_ < sizeof text_) text_[length_++] = *text++;
-    return *this;
-  }
-  Line& operator<<(std::uint64_t number) noexcept {
-    char digits[20];
-    std::size_t count = 0;
-    do {
-      digits[count++] = static_cast<char>('0' + number % 10);
-      number /= 10;
-    } while (number != 0);
-    while (count > 0 && length_ < sizeof text_) text_[length_++] = digits[--count];
-    return *this;
-  }
-  void write_to_stderr() const noexcept { (void)!::write(STDERR_FILENO, text_, length_); }
-
- private:
-  char text_[256];
-  std::size_t length_ = 0;
+// What a fault in a guard has met.
+struct Overflow {
+  const Stack* stack = nullptr;  // The overflowed one; null: no guard was met.
+  const char* top = nullptr;     // The upper end of its memory.
+  std::size_t size = 0;
 };
 
-const Stack* overflowed_stack(const void* address, std::size_t& stack_size) noexcept {
+Overflow find_overflow(const void* address) noexcept {
   for (const auto& watched : watched_spaces) {
     const StackSpace* space = watched.load(acquire);  // [spaces]
     if (space == nullptr) continue;
-    const Stack* stack = space->find_overflowed(address, stack_size);
-    if (stack == nullptr) continue;
+    Overflow overflow;
+    overflow.stack = space->find_overflowed(address, overflow.size);
+    if (overflow.stack == nullptr) continue;
+    overflow.top = space->find_top(overflow.stack);
     // That of the innermost inlined child, if there is one.
-    while (const Fiber* fiber = stack->fiber) {
+    while (const Fiber* fiber = overflow.stack->fiber) {
       const Stack* own = fiber->stack.load(relaxed);
-      if (own == nullptr || own == stack) break;
-      stack = own;
+      if (own == nullptr || own == overflow.stack) break;
+      overflow.stack = own;
     }
-    return stack;
+    return overflow;
   }
-  return nullptr;
+  return {};
 }
 
 // By kill(), raise() and the like, rather than by a fault: its address means nothing then.
@@ -89,21 +81,69 @@ void forward(const struct sigaction& previous, int number, siginfo_t* info, void
   }
 }
 
+// Where the fiber came from. A name of a type is as the linker has it: to unravel it takes memory.
+void write_origin(const Fiber& fiber) noexcept {
+  const std::type_info* type = fiber.task.type_hint();
+  const auto* site = static_cast<const char*>(fiber.site_hint());
+  if (type == nullptr && site == nullptr) return;
+  SignalText line;
+  line << " ";
+  if (type != nullptr) line << " runs _ZTS" << type->name();
+  if (site != nullptr) {
+    line << (type != nullptr ? "; spawned at " : " spawned at ");
+    line.add_place(site - 1);  // The call is before the place that it returns to.
+  }
+  line.write_to_stderr();
+}
+
+void write_calls(const Overflow& overflow, const void* context) noexcept {
+  // A sanitizer's frames are not for reading.
+  if (kSanitized || overflow.top == nullptr) return;
+  // Relaxed on failure: another thread's stack has overflowed, too, and its calls are written.
+  bool expected = false;
+  if (!image_in_use.compare_exchange_strong(expected, true, acquire, relaxed)) return;  // [image]
+  overflow_image.registers.read(context);
+  overflow_image.copy_stack(overflow.top, overflow.stack->lowest);
+  const Backtrace trace = calls_in(overflow_image);
+  for (std::size_t i = 0; i < trace.count && i < kMostCalls; ++i) {
+    SignalText line;
+    line << "    at ";
+    line.add_place(static_cast<const char*>(trace.frames[i]) - 1).write_to_stderr();
+  }
+  image_in_use.store(false, release);  // [image]
+}
+
+// The sentence comes first: a fault in what follows would end the process at once.
+void report(const Overflow& overflow, const void* context) noexcept {
+  const Stack& stack = *overflow.stack;
+  SignalText line;
+  line << "weft: fiber " << stack.fiber_id.load(relaxed) << " '"
+       << stack.name.printable_copy().data() << "' overflowed its " << (overflow.size >> 10)
+       << " KiB stack; give it more with SpawnOptions::stack_size";
+  line.write_to_stderr();
+  if (stack.fiber != nullptr) write_origin(*stack.fiber);
+  write_calls(overflow, context);
+}
+
+void on_fault(int number, siginfo_t* info, void* context);
+
+// Nothing mends an overflow: if the handler that was there before has done nothing about the
+// signal, the instruction is repeated with the default outcome.
+void end_by_default(int number) noexcept {
+  struct sigaction current {};
+  if (sigaction(number, nullptr, &current) != 0) return;
+  if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == &on_fault) {
+    signal(number, SIG_DFL);
+  }
+}
+
 void on_fault(int number, siginfo_t* info, void* context) {
   const int saved_errno = errno;
-  std::size_t stack_size = 0;
-  const Stack* stack = was_sent(*info) ? nullptr : overflowed_stack(info->si_addr, stack_size);
-  if (stack != nullptr) {
-    Line line;
-    line << "weft: fiber " << stack->fiber_id.load(relaxed) << " '"
-         << stack->name.printable_copy().data() << "' overflowed its " << (stack_size >> 10)
-         << " KiB stack; give it more with SpawnOptions::stack_size\n";
-    line.write_to_stderr();
-    signal(number, SIG_DFL);
-    errno = saved_errno;
-    return;
-  }
+  const Overflow overflow = was_sent(*info) ? Overflow() : find_overflow(info->si_addr);
+  if (overflow.stack != nullptr) report(overflow, context);
+  errno = saved_errno;
   forward(number == SIGSEGV ? previous_segv : previous_bus, number, info, context);
+  if (overflow.stack != nullptr) end_by_default(number);
   errno = saved_errno;
 }
 

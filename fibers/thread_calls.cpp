@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -63,23 +62,6 @@ bool copy_stack(const StackSpace& space, ThreadImage& image) noexcept {
   return true;
 }
 
-void read_registers(const ucontext_t& context, Registers& registers) noexcept {
-  registers = {};
-#if defined(__x86_64__)
-  constexpr std::array<int, kRegisters> kPlaces{
-      REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
-      REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
-  for (std::size_t i = 0; i < kRegisters; ++i) {
-    registers.set(i, static_cast<std::uintptr_t>(context.uc_mcontext.gregs[kPlaces[i]]));
-  }
-  registers.program_counter = registers.values[kRegisters - 1];
-#else
-  for (std::size_t i = 0; i < kStackRegister; ++i) registers.set(i, context.uc_mcontext.regs[i]);
-  registers.set(kStackRegister, context.uc_mcontext.sp);
-  registers.program_counter = context.uc_mcontext.pc;
-#endif
-}
-
 void on_signal(int /*number*/, siginfo_t* info, void* context) {
   if (info->si_code != SI_TIMER) return;
   const int saved_errno = errno;
@@ -88,7 +70,7 @@ void on_signal(int /*number*/, siginfo_t* info, void* context) {
   if (phase_of(asked) == kAsked &&
       shared.request.compare_exchange_strong(asked, asked + (kTaking - kAsked), acq_rel,
                                              relaxed)) {  // [asked]
-    read_registers(*static_cast<const ucontext_t*>(context), shared.image.registers);
+    shared.image.registers.read(context);
     if (!copy_stack(*shared.space, shared.image)) shared.image.count = 0;
     shared.request.store(asked + (kTaken - kAsked), release);  // [taken]
     base::futex_wake_all(shared.request);

@@ -25,6 +25,8 @@ struct Registers {
     known |= std::uint64_t{1} << number;
   }
   void forget(std::size_t number) noexcept { known &= ~(std::uint64_t{1} << number); }
+  // All of them, from the context that a signal handler is given.
+  void read(const void* context) noexcept;
   [[nodiscard]] bool knows(std::size_t number) const noexcept {
     return number < kRegisters && (known >> number & 1) != 0;
   }
@@ -39,10 +41,12 @@ struct Registers {
 struct ThreadImage {
   static constexpr std::size_t kMostWords = 4096;
 
-  // By anybody, a signal handler too: words from the stack pointer up to `top`.
-  void copy_stack(const char* top) noexcept;
+  // By anybody, a signal handler too: words from the stack pointer up to `top`. Of a stack that has
+  // overflowed, the pointer may be below `lowest`, and the words from there on are copied.
+  void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
 
   Registers registers;
+  std::uintptr_t begin = 0;  // The address of the first word.
   std::size_t count = 0;
   std::array<std::uintptr_t, kMostWords> words;
 };

@@ -52,8 +52,9 @@ struct RuntimeOptions {
   // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate)
   // with the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // Report stack overflows of fibers: installs a SIGSEGV and SIGBUS handler that forwards all
-  // other faults to the handler that was there before.
+  // Report stack overflows of fibers: installs a SIGSEGV and SIGBUS handler, which keeps the
+  // library loaded after dlclose(). All faults go on to the handler that was there before, an
+  // overflow after its report; a handler that is installed later has to call this one.
   bool report_overflow = true;
   // Called when fibers are left but none can ever run again: each waits for another, no time is
   // waited for, no descriptor, and every plain thread of the process, if there is one, waits in

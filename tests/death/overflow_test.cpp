@@ -1,10 +1,13 @@
 // Stack overflows are reported by name; other faults go where they went before.
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <weft/go.hpp>
 #include <weft/runtime.hpp>
@@ -12,6 +15,15 @@
 
 #include "tests/support/death_test.hpp"
 #include "tests/support/fiber_test.hpp"
+
+// Under a sanitizer the report has no calls.
+#if defined(__has_feature)
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+#define WEFT_TEST_READS_CALLS
+#endif
+#elif !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WEFT_TEST_READS_CALLS
+#endif
 
 namespace {
 
@@ -75,6 +87,105 @@ DEATH_TEST_CASE("an overflow in the second of two runtimes is reported too",
   weft::run({.workers = 1},
             [] { weft::go({.stack_size = 1, .name = "inner"}, [] { use_up_the_stack(0); }); });
 }
+
+// The type has a name, so that the report can be compared with it.
+struct DeepCallable {
+  void operator()() const { use_up_the_stack(0); }
+};
+
+DEATH_TEST_CASE("an overflow names the type of the fiber's callable",
+                "runs _ZTSN12_GLOBAL__N_112DeepCallableE; spawned at ") {
+  weft::run({.workers = 1}, [] { weft::go(DeepCallable()); });
+}
+
+DEATH_TEST_CASE("an overflow of an inlined child names the type of the child's callable",
+                "runs _ZTSN12_GLOBAL__N_112DeepCallableE") {
+  weft::run({.workers = 1}, [] { weft::spawn(DeepCallable()).join(); });
+}
+
+DEATH_TEST_CASE("an overflow goes to the handler that was there before",
+                "the old handler was called") {
+  install_old_handler();
+  weft::run({.workers = 1}, [] { use_up_the_stack(0); });
+}
+
+DEATH_TEST_CASE("an overflow ends the process when the handler before does nothing about it",
+                "the old handler was called") {
+  signal(SIGSEGV, [](int) { write_text("the old handler was called\n"); });
+  signal(SIGBUS, SIG_DFL);
+  weft::run({.workers = 1}, [] { use_up_the_stack(0); });
+}
+
+struct sigaction replaced {};
+DEATH_TEST_CASE("a handler installed later keeps the sentence if it calls the one it replaced",
+                "'main' overflowed its 64 KiB stack") {
+  weft::run({.workers = 1}, [] {
+    struct sigaction later {};
+    later.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+      signal(number, SIG_DFL);
+      replaced.sa_sigaction(number, info, context);
+    };
+    later.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &later, &replaced);
+    use_up_the_stack(0);
+  });
+}
+
+// The handler that is called after the report reads it from a pipe.
+int report_ends[2];
+int real_stderr = -1;
+std::uintptr_t inner_call = 0;
+
+[[gnu::noinline]] int note_the_call(int depth) {
+  volatile char room[512];
+  room[0] = static_cast<char>(depth);
+  // The place that the recursive call below returns to.
+  if (depth == 3) inner_call = reinterpret_cast<std::uintptr_t>(__builtin_return_address(0));
+  if (depth == most_depth) return 0;
+  return note_the_call(depth + 1) + room[0];
+}
+
+void judge_report(int number, siginfo_t*, void*) {
+  static char text[65536];
+  const ssize_t length = read(report_ends[0], text, sizeof text - 1);
+  text[length < 0 ? 0 : length] = '\0';
+  int calls = 0;
+  int recursive_calls = 0;
+  Dl_info module{};
+  (void)dladdr(reinterpret_cast<const void*>(inner_call), &module);
+  const auto base = reinterpret_cast<std::uintptr_t>(module.dli_fbase);
+  for (const char* at = std::strstr(text, "    at "); at != nullptr;
+       at = std::strstr(at + 1, "    at ")) {
+    ++calls;
+    const char* offset = std::strstr(at, "+0x");
+    const std::uintptr_t place = offset == nullptr ? 0 : std::strtoull(offset + 1, nullptr, 16);
+    // Offsets are addresses in a program that has a fixed place.
+    if (place + 1 == inner_call || base + place + 1 == inner_call) ++recursive_calls;
+  }
+  char line[64];
+  (void)std::snprintf(line, sizeof line, "%d calls, %d of them recursive\n", calls,
+                      recursive_calls);
+  (void)!write(real_stderr, line, std::strlen(line));
+  signal(number, SIG_DFL);
+}
+
+void overflow_with_report_judged(int (*function)(int)) {
+  if (pipe(report_ends) != 0) return;
+  real_stderr = dup(STDERR_FILENO);
+  dup2(report_ends[1], STDERR_FILENO);
+  struct sigaction action {};
+  action.sa_sigaction = &judge_report;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  sigaction(SIGBUS, &action, nullptr);
+  weft::run({.workers = 1}, [function] { function(0); });
+}
+
+#ifdef WEFT_TEST_READS_CALLS
+DEATH_TEST_CASE("an overflow lists the innermost 20 calls", "20 calls, 19 of them recursive") {
+  overflow_with_report_judged(&note_the_call);
+}
+#endif
 
 DEATH_TEST_CASE("a fault elsewhere in a fiber goes to the handler that was there before",
                 "the old handler was called") {

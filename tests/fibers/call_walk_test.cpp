@@ -95,10 +95,23 @@ TEST_CASE("a stack is copied up to its top, and no more of it than there is room
   CHECK(image.count == ThreadImage::kMostWords);
 }
 
+TEST_CASE("a stack whose pointer has left it is copied from its lowest word on") {
+  static ThreadImage image;
+  static const std::array<std::uintptr_t, 8> stack{1, 2, 3, 4, 5, 6, 7, 8};
+  const char* begin = reinterpret_cast<const char*>(stack.data());
+  image.registers = {};
+  image.registers.set(kStackRegister, number(begin) - 4096);
+  image.copy_stack(begin + sizeof stack, begin);
+  CHECK(image.begin == number(begin));
+  CHECK(image.count == stack.size());
+  CHECK(image.words[0] == 1);
+}
+
 TEST_CASE("of a stack that is a riddle, at most as many calls are told as there is room for") {
   static ThreadImage image;
   image.registers = {};
   image.registers.set(kStackRegister, 4096);
+  image.begin = 4096;
   image.words.fill(number(earlier_call()));
   image.count = 2;
   CHECK(calls_in(image).count == 3);  // Where it is, and two; what lies beyond is not looked at.
