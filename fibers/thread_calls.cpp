@@ -14,6 +14,7 @@
 
 #include "base/parker.hpp"
 #include "base/pin.hpp"
+#include "base/signal_handlers.hpp"
 #include "fibers/call_walk.hpp"
 
 namespace weft::fibers {
@@ -85,6 +86,7 @@ bool install_handler() noexcept {
   if ((current.sa_flags & SA_SIGINFO) != 0) return current.sa_sigaction == &on_signal;
   if (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN) return false;
   base::pin_this_module();  // The handler stays.
+  base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
   struct sigaction action {};
   action.sa_sigaction = &on_signal;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;

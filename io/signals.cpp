@@ -10,6 +10,7 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/io.hpp>
 
+#include "base/signal_handlers.hpp"
 #include "io/attempt.hpp"
 
 namespace weft::io {
@@ -72,6 +73,7 @@ void note_signal(int number) noexcept {
   // On the thread's signal stack: what it interrupts may be deep in a fiber's.
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigfillset(&action.sa_mask);
+  base::add_own_signal_handler(reinterpret_cast<const void*>(&note_signal));
   (void)slots.came.fetch_and(~(std::uint64_t{1} << (number - 1)), relaxed);
   slots.wake[slot].store(wake + 1, seq_cst);  // [handler]
   const CallResult result =

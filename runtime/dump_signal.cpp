@@ -15,6 +15,7 @@
 #include <thread>
 #include <weft/detail/atomic.hpp>
 
+#include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
 #include "scheduler/parked_threads.hpp"
@@ -185,6 +186,7 @@ void install(Shared& state, int number) {
   // On the signal stack that each worker has: a fiber's own may be nearly used up.
   action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
+  base::add_own_signal_handler(reinterpret_cast<const void*>(&on_signal));
   if (sigaction(number, &action, &state.previous) != 0) {
     const int error = errno;
     stop_writer(state);

@@ -1,5 +1,6 @@
 #include "scheduler/deadlock.hpp"
 
+#include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -61,6 +62,8 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (base::count_threads() != scheduler_.threads() + before->threads.parked()) {
     return Finding::doubt;
   }
+  // The handler of a signal that is still to come might wake a fiber.
+  if (base::has_foreign_signal_handler()) return Finding::doubt;
   full_fence();  // [idle]
   if (collect(worker) != before) return Finding::doubt;
   found_at_.store(before->switches, relaxed);

@@ -1,8 +1,13 @@
 // When no fiber can ever run again the process says so, and ends.
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <string_view>
 #include <weft/channel.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
@@ -70,6 +75,17 @@ void wait_group(unsigned workers) {
   });
 }
 
+// The signal comes when the worker has looked for a deadlock at least once; if the machine is slow,
+// the case tests less.
+void only_a_signal_wakes() {
+  static weft::Event done;
+  signal(SIGALRM, [](int) { done.set(); });
+  alarm(1);
+  weft::run({.workers = 1}, [] { done.wait(); });
+  (void)!write(STDERR_FILENO, "the handler has woken the fiber\n", 32);
+  std::abort();
+}
+
 // A deadlock whose handler does what it must not.
 void with_handler(void (*wait)()) {
   weft::run({.workers = 2, .on_deadlock = [wait](std::string_view) { wait(); }}, [] {
@@ -113,6 +129,8 @@ DEADLOCK_TEST_CASE("the report shows who waits for a wait group with two workers
                    "'the waiter' is parked: wait group", wait_group(2))
 DEADLOCK_TEST_CASE("the report shows who waits for a wait group with eight workers",
                    "'the waiter' is parked: wait group", wait_group(8))
+DEADLOCK_TEST_CASE("a fiber that only a signal handler can wake is not in a deadlock",
+                   "the handler has woken the fiber", only_a_signal_wakes())
 DEADLOCK_TEST_CASE("a handler of deadlocks that waits for something ends the process",
                    "a handler of the runtime, which is no fiber, would have to wait: wait group",
                    with_handler([] {

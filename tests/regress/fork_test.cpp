@@ -137,6 +137,7 @@ TEST_CASE("the child of a fork sees no deadlock where there is none") {
   while (parents.stats().spawned == 0) std::this_thread::yield();
   std::this_thread::sleep_for(20ms);  // For the thread to park; too early only tests less.
   CHECK(status_of_child([] {
+          const weft::test::WithoutSignalHandlers bare;
           int reports = 0;
           Runtime runtime({.workers = 2, .on_deadlock = [&](std::string_view) { ++reports; }});
           weft::Channel<int> channel;
@@ -172,6 +173,7 @@ TEST_CASE("exit() in a fiber ends the process, with static runtimes too") {
           runtime.run([] { weft::blocking([] { std::exit(9); }); });
         }) == 9);
   CHECK(status_of_child([] {
+          const weft::test::WithoutSignalHandlers bare;
           weft::run({.workers = 2, .on_deadlock = [](std::string_view) { std::exit(10); }},
                     [] { weft::Event().wait(); });
         }) == 10);

@@ -66,11 +66,12 @@ std::uint64_t looks() {
   return count;
 }
 
-#define SKIP_WITHOUT_VERDICTS()          \
-  if (!weft::test::kDeadlocksAreFound) { \
-    MESSAGE(weft::test::kNoVerdict);     \
-    return;                              \
-  }                                      \
+#define SKIP_WITHOUT_VERDICTS()                 \
+  if (!weft::test::kDeadlocksAreFound) {        \
+    MESSAGE(weft::test::kNoVerdict);            \
+    return;                                     \
+  }                                             \
+  const weft::test::WithoutSignalHandlers bare; \
   const Alarm hangs_no_longer_than_a_minute
 
 TEST_SUITE_BEGIN("runtime/deadlock");

@@ -125,6 +125,7 @@ TEST_CASE("the thread that writes dumps does not hide a deadlock") {
     MESSAGE(weft::test::kNoVerdict);
     return;
   }
+  const weft::test::WithoutSignalHandlers bare;
   alarm(60 * weft::test::kSlowdown);
   weft::Channel<int> channel;
   weft::run({.workers = 2,

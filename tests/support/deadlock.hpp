@@ -1,6 +1,8 @@
 // For tests of what happens when nothing can happen any more.
 #pragma once
 
+#include <signal.h>
+
 #if defined(__SANITIZE_THREAD__)
 #define WEFT_TEST_TSAN 1
 #elif defined(__has_feature)
@@ -19,5 +21,23 @@ inline constexpr bool kDeadlocksAreFound = false;
 #else
 inline constexpr bool kDeadlocksAreFound = true;
 #endif
+
+// While it exists, the test framework does not handle SIGINT and SIGTERM: a handler might wake a
+// fiber, so that no deadlock would be certain.
+class WithoutSignalHandlers {
+ public:
+  WithoutSignalHandlers() noexcept
+      : interrupt_(signal(SIGINT, SIG_DFL)), terminate_(signal(SIGTERM, SIG_DFL)) {}
+  ~WithoutSignalHandlers() {
+    signal(SIGINT, interrupt_);
+    signal(SIGTERM, terminate_);
+  }
+  WithoutSignalHandlers(const WithoutSignalHandlers&) = delete;
+  WithoutSignalHandlers& operator=(const WithoutSignalHandlers&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*terminate_)(int);
+};
 
 }  // namespace weft::test

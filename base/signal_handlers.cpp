@@ -1,0 +1,51 @@
+#include "base/signal_handlers.hpp"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::base {
+
+namespace {
+
+// Relaxed: an address is all that is passed on. The caller of sigaction() comes after it in one
+// thread, and a reader that sees the handler too early finds a foreign one, which is harmless.
+std::array<detail::Atomic<const void*>, 8> own_handlers;
+
+bool is_own(const void* handler) noexcept {
+  return std::ranges::any_of(
+      own_handlers, [handler](const auto& own) { return own.load(detail::relaxed) == handler; });
+}
+
+bool tells_of_a_fault(int number) noexcept {
+  constexpr std::array kFaults{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT};
+  return std::ranges::find(kFaults, number) != kFaults.end();
+}
+
+}  // namespace
+
+void add_own_signal_handler(const void* handler) noexcept {
+  for (auto& own : own_handlers) {
+    const void* expected = nullptr;
+    if (own.compare_exchange_strong(expected, handler, detail::relaxed, detail::relaxed)) return;
+    if (expected == handler) return;
+  }
+}
+
+bool has_foreign_signal_handler() noexcept {
+  for (int number = 1; number < NSIG; ++number) {
+    struct sigaction action {};
+    // The C library refuses the numbers that it uses itself.
+    if (tells_of_a_fault(number) || sigaction(number, nullptr, &action) != 0) continue;
+    const bool takes_info = (action.sa_flags & SA_SIGINFO) != 0;
+    if (!takes_info && (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN)) continue;
+    const void* handler = takes_info ? reinterpret_cast<const void*>(action.sa_sigaction)
+                                     : reinterpret_cast<const void*>(action.sa_handler);
+    if (!is_own(handler)) return true;
+  }
+  return false;
+}
+
+}  // namespace weft::base
