@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <stop_token>
 #include <type_traits>
@@ -44,11 +45,13 @@ template <std::invocable Make>
 // The function takes the In, and perhaps a std::stop_token too, which is told of a
 // close(Close::cancel), and when who waits for this call gives up. It is called by several workers
 // at a time. Of a per_worker(), each worker has an object of its own, that only one task uses at a
-// time: it is made with the worker's first task and destroyed when the worker is retired. An
-// exception that making it throws is the task's; the next task tries again. A task that
-// OnFull::caller_runs runs in its caller has an object for itself. It cannot have a parent.
-// Everything else is as for FiberPool: order, slots given back, what is refused and with which
-// code, who may call, and what synchronizes.
+// time: it is made with the worker's first task and destroyed when the worker is retired. The
+// worker counts as living until its destructor has returned, unless this waits for the pool itself;
+// so there are no more of these objects than the capacity allows. An exception that making it
+// throws is the task's; the next task tries again. A task that OnFull::caller_runs runs in its
+// caller has an object for itself. It cannot have a parent. Everything else is as for FiberPool:
+// order, slots given back, what is refused and with which code, who may call, and what
+// synchronizes.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
@@ -206,7 +209,8 @@ class FunctionPool {
   // argument has been moved from, here as there.
   template <class C, class A, class Use>
   auto offer(A&& argument, Use use) {
-    const detail::Submitting scope(function_->objects());
+    std::optional<detail::Submitting> scope;
+    if (const void* const objects = function_->objects()) scope.emplace(objects);
     C call{this, In(std::forward<A>(argument))};
     const detail::GiveBack<A, In> on_exit{argument, call.argument};
     return use(call);

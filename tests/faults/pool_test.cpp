@@ -6,6 +6,7 @@
 #include <system_error>
 #include <vector>
 #include <weft/error.hpp>
+#include <weft/function_pool.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 #include <weft/task_group.hpp>
@@ -96,6 +97,41 @@ void wait_for_results() {
 }
 TEST_CASE("results come back, or the call throws: every allocation") {
   sweep(&wait_for_results, {{Call::allocate, ENOMEM}}, kRefusals);
+}
+
+// Each call of the pool is a first one on its fiber, or has work for a worker of its own.
+template <unsigned kWorkers>
+void call_function() {
+  weft::Runtime runtime({.workers = kWorkers});
+  runtime.run([] {
+    std::atomic<int> done{0};
+    int accepted = 0;
+    weft::FunctionPool<int, int> pool(
+        weft::per_worker([&done] {
+          return [&done](int number) {
+            done.fetch_add(1);
+            return number;
+          };
+        }),
+        {.capacity = 2, .queue_capacity = 8, .on_exception = [](auto&&...) {}});
+    if (pool.invoke(1)) ++accepted;
+    if (pool.try_invoke(2)) ++accepted;
+    if (pool.invoke_until(10s, 3)) ++accepted;
+    demand(pool.process(4) == 4, "a call returns");
+    demand(pool.process_until(10s, 5) == 5, "a call with a limit returns");
+    demand(pool.async(6).get() == 6, "a task returns");
+    pool.pool().close(weft::Close::drain);
+    pool.join();
+    const weft::PoolStats stats = pool.pool().stats();
+    demand(stats.completed + stats.failed == static_cast<std::uint64_t>(accepted) + 3,
+           "what was accepted has ended");
+  });
+}
+TEST_CASE("a call of a FunctionPool with per_worker() returns or throws when an allocation fails") {
+  for (const auto scenario :
+       {&call_function<1>, &call_function<2>, &call_function<3>, &call_function<8>}) {
+    sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
+  }
 }
 
 void submit_with_options() {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <stop_token>
 #include <type_traits>
 #include <utility>
+#include <weft/detail/local_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 #include <weft/fiber_local.hpp>
 #include <weft/wait_group.hpp>
@@ -65,25 +67,23 @@ class OneFunction final : public PoolFunction<In, Out> {
   F function_;
 };
 
-// The objects() of the function to whose pool the calling fiber or thread is submitting; null if it
-// is not.
-inline const FiberLocal<const void*> submitting_to;
+inline const std::uint64_t submitting_key = new_local_key();
 
-class Submitting {
+// While it lives, the calling fiber or thread is submitting to the pool of the function whose
+// objects() it was made with. It allocates nothing, so a call that has one can fail no earlier than
+// other calls of the pool.
+class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
-      : place_(objects == nullptr ? nullptr : &*submitting_to) {
-    if (place_ != nullptr) before_ = std::exchange(*place_, objects);
+      : LocalScope(submitting_key), objects_(objects) {}
+  // Whether the caller's newest scope was made with `objects`.
+  [[nodiscard]] static bool is_to(const void* objects) noexcept {
+    const LocalScope* const scope = innermost(submitting_key);
+    return scope != nullptr && static_cast<const Submitting*>(scope)->objects_ == objects;
   }
-  ~Submitting() {
-    if (place_ != nullptr) *place_ = before_;
-  }
-  Submitting(const Submitting&) = delete;
-  Submitting& operator=(const Submitting&) = delete;
 
  private:
-  const void** const place_;
-  const void* before_ = nullptr;
+  const void* const objects_;
 };
 
 // An object for each worker: a FiberLocal of the worker's fiber, made with its first task and
@@ -98,7 +98,7 @@ class FunctionPerWorker final : public PoolFunction<In, Out> {
       : make_(std::move(make)), objects_([this] { return Held(*this); }) {}
 
   Out call(In&& argument, const std::stop_token& token) override {
-    if (*submitting_to == this) {
+    if (Submitting::is_to(this)) {
       Object object(make_());
       return static_cast<Out>(call_with(object, std::move(argument), token));
     }
