@@ -27,9 +27,9 @@ namespace {
 void run_worker(pool::PoolCore& core) {
   detail::PoolItem item;
   pool::Registration registration(core, item);
-  pool::run_tasks(core, item);
-  registration.give_slot_up();
-  detail::destroy_locals();  // A join waits for them, too.
+  pool::WorkerObjects objects = registration.make_objects();
+  registration.set_objects(objects);
+  pool::run_tasks(core, item, objects);  // A join waits for what the tasks have left, too.
   core.leave();
 }
 

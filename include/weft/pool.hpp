@@ -230,9 +230,10 @@ class FiberPool {
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
-  // now, surplus busy ones after their task. Tasks accepted before stay accepted. With a capacity
-  // below min_workers, as many workers are kept. Throws std::invalid_argument for 0, and for
-  // kUnlimited if the pool grows eagerly. Never parks.
+  // now, surplus busy ones after their task. A retired worker counts as living until it has
+  // destroyed the values of FiberLocals that its tasks made. Tasks accepted before stay accepted.
+  // With a capacity below min_workers, as many workers are kept. Throws std::invalid_argument for
+  // 0, and for kUnlimited if the pool grows eagerly. Never parks.
   void resize(std::size_t capacity);
   // The number that resize(), the constructor or an autoscaler said last. Never parks.
   [[nodiscard]] std::size_t capacity() const noexcept;

@@ -127,9 +127,11 @@ struct PoolOptions {
 // Always: submitted + in_sub_pools = completed + failed + cancelled + busy + released + in_callers
 // + queued.
 struct PoolStats {
-  std::size_t live = 0;        // Workers that hold a slot: busy + idle.
-  std::size_t busy = 0;        // Workers that run a task.
-  std::size_t idle = 0;        // Workers that wait for a task, or have been woken for one.
+  std::size_t live = 0;  // Workers that hold a slot: busy + idle.
+  std::size_t busy = 0;  // Workers that run a task.
+  // Workers that wait for a task, have been woken for one, or are retired and destroy what their
+  // tasks have left.
+  std::size_t idle = 0;
   std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted and not started.

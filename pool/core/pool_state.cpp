@@ -187,6 +187,15 @@ bool PoolState::lacks_worker() noexcept {
 
 void PoolState::retire_self(Effects& effects) noexcept {
   workers.leave();
+  pass_work_on(effects);
+}
+
+void PoolState::begin_clearing(Effects& effects) noexcept {
+  workers.begin_clearing();
+  pass_work_on(effects);
+}
+
+void PoolState::pass_work_on(Effects& effects) noexcept {
   if (closed && queue.empty()) retire_all_without_task(effects);
   workers.retire_surplus(effects);
   admit_blocked(effects);
@@ -197,7 +206,7 @@ void PoolState::retire_self(Effects& effects) noexcept {
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
   workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;
-  while (workers.starting() > 0) workers.retire_starting();
+  while (workers.has_fresh()) workers.retire_fresh();
 }
 
 void PoolState::set_limit(std::size_t limit) noexcept {

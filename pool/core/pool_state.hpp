@@ -22,10 +22,11 @@ namespace weft::pool {
 // in Effects. PoolCore has the lock that guards it.
 // Invariants, besides those of the parts
 //   I1  workers.live() <= workers.limit() <= slots.capacity(), except while tasks run that were
-//       started under a larger limit, or had given their slot back.
+//       started under a larger limit, or had given their slot back; and until workers that it makes
+//       surplus have arrived, or have destroyed what their tasks left.
 //   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use:
-//       then those who run look at the queue after their task. While the pool is paused, it is
-//       enough that a worker lives. Nothing is ever stranded.
+//       then workers that run, or clear, look at the queue afterwards. While the pool is paused, it
+//       is enough that a worker lives. Nothing is ever stranded.
 //   I3  Submitters are blocked only while the first of them does not fit, or until the next task
 //       ends if memory ran out; and then each pop makes room in the queue. Nobody blocks once the
 //       pool is closed.
@@ -177,7 +178,7 @@ struct PoolState {
   }
   // Whether, with `items` queued, another worker is to be started, or the limit to be raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
-    return (workers.live() < workers.limit() && items > workers.idle() + workers.starting() &&
+    return (workers.has_place() && items > workers.idle() + workers.starting() &&
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
@@ -189,8 +190,11 @@ struct PoolState {
   }
   // A worker's slot is no longer live: there are too many, or there is nothing left to do.
   void retire_self(Effects& effects) noexcept;
+  // The same of a worker that keeps its place until it has destroyed what its tasks have left. It
+  // looks for a task again then.
+  void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
-    return workers.coldest_is_stale() && queue.startable() == 0 && workers.live() > kept;
+    return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
   }
   void retire_all_without_task(Effects& effects) noexcept;
 
@@ -290,6 +294,8 @@ struct PoolState {
   const PoolOptions& options;
 
  private:
+  // A worker leaves: idle ones go, too, if there is nothing left to do, and submitters come in.
+  void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);
     ++counters.submitted;

@@ -17,12 +17,14 @@ constexpr int kCallsOnArrival = 2;
 
 class WorkerLoop {
  public:
-  WorkerLoop(PoolCore& core, PoolItem& item) noexcept
-      : core_(core), state_(core.state()), item_(item) {}
+  WorkerLoop(PoolCore& core, PoolItem& item, WorkerObjects& objects) noexcept
+      : core_(core), state_(core.state()), item_(item), self_(objects) {}
 
   void run() noexcept {
     self_.waker = detail::current();
     core_.lock();
+    if (!state_.workers.arrive()) return core_.unlock();
+    state_.workers.depart();  // next_task() counts it as one that arrives.
     while (next_task()) {
       core_.runner().run(item_, self_);
       core_.lock();
@@ -58,7 +60,21 @@ class WorkerLoop {
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (state_.reaper.is_running()) return false;
     if (detail::runtime_is_ending()) return true;
-    return core_.options().idle_timeout != kNever && state_.workers.live() > state_.kept_workers();
+    return core_.options().idle_timeout != kNever &&
+           state_.workers.staying() > state_.kept_workers();
+  }
+  // False if the worker has left. True if it had objects, which are gone: it is to come back.
+  [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
+  // The worker counts as one that clears. False if it has given its place up meanwhile.
+  [[nodiscard]] bool clear() noexcept {
+    self_.objects->destroy();
+    return self_.objects->has_place();
+  }
+  // Afterwards: it looks for a task.
+  void come_back() noexcept WEFT_ACQUIRES(core_.spin_lock()) {
+    core_.lock();
+    state_.workers.end_clearing();
+    self_.starting = false;
   }
 
   PoolCore& core_;
@@ -76,12 +92,10 @@ bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
+  bool was_retired = false;  // While it idled. It looks once more, as its place was taken till now.
   for (;;) {
     const bool arriving = self_.starting;
-    if (arriving && !state_.workers.arrive()) {
-      core_.unlock();
-      return false;
-    }
+    if (arriving) state_.workers.arrive_again();
     self_.starting = false;
     state_.tell_counted(effects);
     const bool somebody_wants_slots = !state_.waiters.reacquiring.empty();
@@ -97,12 +111,10 @@ bool WorkerLoop::next_task() noexcept {
       return true;
     }
     state_.tell(effects);
-    if (surplus || (state_.closed && state_.queue.startable() == 0)) {
-      // It makes room without a pop, so the queue may have to grow for a caller that is let in.
-      state_.retire_self(effects);
-      const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
-      may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
-      return false;
+    if (surplus || ((state_.closed || was_retired) && state_.queue.startable() == 0)) {
+      if (!clear_or_leave()) return false;
+      come_back();
+      continue;
     }
     if (!effects.empty()) {
       step_out();
@@ -125,14 +137,32 @@ bool WorkerLoop::next_task() noexcept {
       self_.starting = true;  // By the time it comes back.
       state_.workers.go_idle(self_);
       detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);
-      if (self_.retired) return false;
+      if (self_.retired) {
+        if (!self_.has_objects() || !clear()) return false;
+        self_.retired = false;
+        was_retired = true;
+        come_back();
+        continue;
+      }
     }
     core_.lock();
   }
 }
 
+bool WorkerLoop::clear_or_leave() noexcept {
+  Effects& effects = self_.effects;
+  const bool clears = self_.has_objects();
+  clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
+  // It makes room without a pop, so the queue may have to grow for a caller that is let in.
+  const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
+  may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
+  return clears && clear();
+}
+
 }  // namespace
 
-void run_tasks(PoolCore& core, PoolItem& item) noexcept { WorkerLoop(core, item).run(); }
+void run_tasks(PoolCore& core, PoolItem& item, WorkerObjects& objects) noexcept {
+  WorkerLoop(core, item, objects).run();
+}
 
 }  // namespace weft::pool

@@ -26,10 +26,15 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// The caller's slots, if it is a task of a pool of that root.
+// The caller's slots, if it is a task of a pool of that root. A destructor that a worker calls when
+// it is retired has none; but the worker's place may be what the awaited task needs.
 pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
   pool::Registration* entry = pool::Registration::of_caller();
-  while (entry != nullptr && !entry->has_slot()) entry = entry->outer();
+  while (entry != nullptr && !entry->has_slot()) {
+    const bool may_give_up = entry->is_clearing() && &entry->core() == root;
+    if (may_give_up && root->options().release_when_blocked) entry->give_place_up();
+    entry = entry->outer();
+  }
   return entry != nullptr && &entry->core().root() == root ? entry : nullptr;
 }
 

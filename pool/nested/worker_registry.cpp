@@ -2,6 +2,7 @@
 
 #include <weft/detail/waist.hpp>
 
+#include "pool/core/pool_core.hpp"
 #include "pool/queue/task_queue.hpp"
 
 namespace weft::pool {
@@ -31,6 +32,16 @@ Registration::~Registration() {
   LocalNode** link = &detail::locals();
   while (*link != nullptr && *link != this) link = &(*link)->next;
   if (*link != nullptr) *link = next;
+}
+
+WorkerObjects Registration::make_objects() noexcept { return {detail::locals(), this}; }
+bool Registration::is_clearing() const noexcept {
+  return objects_ != nullptr && objects_->is_clearing();
+}
+void Registration::give_place_up() noexcept {
+  objects_->give_place_up();
+  slot_ = Slot::none;
+  core_.change([](PoolState& state) { state.workers.leave_clearing(); });
 }
 
 std::size_t Registration::weight() const noexcept {

@@ -9,6 +9,7 @@
 namespace weft::pool {
 
 class PoolCore;
+class WorkerObjects;
 
 // Registers the caller, for as long as this object lives, as one who runs tasks of `core`: among
 // the values of FiberLocals, on its stack. It costs nothing per task: a worker registers once, and
@@ -31,14 +32,23 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  // Whether it has one now: not while it waits.
-  [[nodiscard]] bool has_slot() const noexcept { return slot_ == Slot::held && waits_ == 0; }
+  // Whether it has one now: not while it waits, or destroys what its tasks have left.
+  [[nodiscard]] bool has_slot() const noexcept {
+    return slot_ == Slot::held && waits_ == 0 && !is_clearing();
+  }
   // Waits may be nested, where a caller runs a task in place of a worker while it waits itself.
   // True of the outermost, for which the slot is to be given back, or to be taken again.
   [[nodiscard]] bool begin_wait() noexcept { return slot_ == Slot::held && waits_++ == 0; }
   [[nodiscard]] bool end_wait() noexcept { return slot_ == Slot::held && --waits_ == 0; }
   // The worker has been retired.
   void give_slot_up() noexcept { slot_ = Slot::none; }
+  // Once, of a worker: what its tasks leave stands before this in the list of locals.
+  void set_objects(WorkerObjects& objects) noexcept { objects_ = &objects; }
+  [[nodiscard]] WorkerObjects make_objects() noexcept;
+  // Whether the worker destroys what its tasks have left, and still has its place in the pool.
+  [[nodiscard]] bool is_clearing() const noexcept;
+  // Requires that. For a destructor that waits for the pool, whose tasks may need the place.
+  void give_place_up() noexcept;
   // The slots of the task that it runs; a drain task has as many as the task in it.
   [[nodiscard]] std::size_t weight() const noexcept;
   // 0: it has no task with a weight in it.
@@ -53,6 +63,7 @@ class Registration : private detail::LocalNode {
   const detail::PoolItem& running_;
   Slot slot_;
   Registration* const outer_;
+  WorkerObjects* objects_ = nullptr;
   unsigned waits_ = 0;
   std::size_t weight_of_drain_ = 0;
 };

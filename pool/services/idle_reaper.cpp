@@ -61,7 +61,7 @@ void run_idle_reaper(PoolCore& core) {
   while (!state.closed) {
     core.sleep(state.reaper, Deadline::after(timeout_of(core)));
     retire_stale(core);
-    if (state.workers.idle() == 0 || state.workers.live() <= kept_workers(core)) break;
+    if (state.workers.idle() == 0 || state.workers.staying() <= kept_workers(core)) break;
   }
   // Under the same hold of the lock as the look at the idle workers.
   state.reaper.end();

@@ -141,7 +141,8 @@ class NoNesting final : public weft::pool::Nesting {
 void no_body(PoolCore& /*core*/) {}
 void run_worker(PoolCore& core) {
   PoolItem item;
-  weft::pool::run_tasks(core, item);
+  weft::pool::WorkerObjects none;
+  weft::pool::run_tasks(core, item, none);
   core.leave();
 }
 void run_stranded(PoolCore& core, PoolItem& item, weft::pool::Worker& self) {
