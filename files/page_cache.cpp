@@ -14,6 +14,8 @@
 #include <weft/descriptor.hpp>
 #include <weft/files.hpp>
 
+#include "io/kernel.hpp"
+
 namespace weft::files {
 
 using io::result_of;
@@ -45,6 +47,8 @@ CallResult or_would_wait(CallResult result) noexcept {
 }  // namespace
 
 CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->read(file, buffer, offset);
   const iovec piece{buffer.data(), buffer.size()};
   return read_pieces_now(file, {&piece, 1}, offset);
 }
@@ -52,6 +56,8 @@ CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset)
 [[gnu::noinline]] CallResult write_now(int file, std::span<const std::byte> data,
                                        std::uint64_t offset) noexcept {
   if (is_beyond_all(offset)) return {0, EFBIG};
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->write(file, data, offset);
   // The system does not write to what it writes.
   const iovec piece{const_cast<std::byte*>(data.data()), data.size()};
   return or_would_wait(result_of(
@@ -59,6 +65,8 @@ CallResult read_now(int file, std::span<std::byte> buffer, std::uint64_t offset)
 }
 
 bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept {
+  if (io::simulated_files(file) != nullptr) [[unlikely]]
+    return true;
   // All pieces end at the same place: that stays in the processor's nearest cache.
   std::array<std::byte, 4096> nowhere;
   std::array<iovec, 32> pieces;

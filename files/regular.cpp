@@ -1,8 +1,11 @@
 #include "files/regular.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
+
+#include "io/kernel.hpp"
 
 namespace weft::files {
 
@@ -15,10 +18,24 @@ std::error_code check_path(std::string_view path) noexcept {
 
 [[gnu::noinline]] CallResult open_waiting(const std::string& path, int flags,
                                           unsigned mode) noexcept {
+  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
+    return files->open(path, flags, mode);
   CallResult opened = result_of([&] { return ::open(path.c_str(), flags, mode); });
   // A pipe that nobody reads, or a socket: no regular file gives this.
   if (opened.error == ENXIO) opened.error = EOPNOTSUPP;
   return opened;
+}
+
+[[gnu::noinline]] CallResult look_at(int file, struct stat& found) noexcept {
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->status(file, found);
+  return result_of([&] { return ::fstat(file, &found); });
+}
+
+[[gnu::noinline]] CallResult sync_data(int file) noexcept {
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->sync(file);
+  return result_of([&] { return ::fdatasync(file); });
 }
 
 std::error_code check_mode(unsigned mode) noexcept {
@@ -27,9 +44,9 @@ std::error_code check_mode(unsigned mode) noexcept {
                                             : std::errc::operation_not_supported);
 }
 
-[[gnu::noinline]] std::error_code check_kind(int file) noexcept {
+std::error_code check_kind(int file) noexcept {
   struct stat found {};
-  const CallResult result = result_of([&] { return ::fstat(file, &found); });
+  const CallResult result = look_at(file, found);
   if (result.error != 0) return result.code();
   return check_mode(found.st_mode);
 }

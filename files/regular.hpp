@@ -2,6 +2,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <string>
 #include <string_view>
@@ -21,6 +22,9 @@ inline constexpr int kOpening = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 [[nodiscard]] std::error_code check_path(std::string_view path) noexcept;
 // For a thread that may wait for a disk.
 [[nodiscard]] CallResult open_waiting(const std::string& path, int flags, unsigned mode) noexcept;
+[[nodiscard]] CallResult look_at(int file, struct stat& found) noexcept;
+// Brings the data to the disk. For a thread that may wait for one.
+[[nodiscard]] CallResult sync_data(int file) noexcept;
 // The error for a mode (stat::st_mode) of no regular file: is_a_directory, operation_not_supported.
 [[nodiscard]] std::error_code check_mode(unsigned mode) noexcept;
 // The same for an open file.

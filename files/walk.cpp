@@ -12,6 +12,7 @@
 
 #include "base/thread.hpp"
 #include "files/regular.hpp"
+#include "io/kernel.hpp"
 
 namespace weft::files {
 
@@ -38,14 +39,39 @@ Kind kind_of(const dirent& entry, const std::string& path) noexcept {
   }
 }
 
+void sort(std::vector<Entry>& entries) {
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& left, const Entry& right) { return left.path < right.path; });
+}
+
+std::string path_before(const std::string& directory) {
+  return directory.ends_with('/') ? directory : directory + '/';
+}
+
+Result<std::vector<Entry>> list_simulated(io::FileKernel& files, const std::string& path) {
+  std::vector<io::DirectoryEntry> found;
+  if (const io::CallResult listed = files.list(path, found); listed.error != 0) {
+    return {.error = listed.code()};
+  }
+  Result<std::vector<Entry>> result;
+  for (const io::DirectoryEntry& entry : found) {
+    result.value.push_back(
+        {path_before(path) + entry.name, entry.is_directory ? Kind::directory : Kind::file});
+  }
+  sort(result.value);
+  return result;
+}
+
 // On a thread that may block.
 Result<std::vector<Entry>> read_directory(const std::string& path) {
+  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
+    return list_simulated(*files, path);
   const auto failed = [] {
     return Result<std::vector<Entry>>{.error = {base::last_error(), std::system_category()}};
   };
   const std::unique_ptr<DIR, CloseDirectory> directory(::opendir(path.c_str()));
   if (directory == nullptr) return failed();
-  const std::string before = path.ends_with('/') ? path : path + '/';
+  const std::string before = path_before(path);
   Result<std::vector<Entry>> result;
   for (;;) {
     errno = 0;  // The end of the directory leaves it so.
@@ -58,8 +84,7 @@ Result<std::vector<Entry>> read_directory(const std::string& path) {
     result.value.push_back({std::move(whole), kind});
   }
   if (base::last_error() != 0) return failed();
-  std::sort(result.value.begin(), result.value.end(),
-            [](const Entry& left, const Entry& right) { return left.path < right.path; });
+  sort(result.value);
   return result;
 }
 

@@ -13,6 +13,7 @@
 #include <weft/files.hpp>
 
 #include "files/regular.hpp"
+#include "io/kernel.hpp"
 
 namespace weft::files {
 
@@ -20,11 +21,39 @@ using io::result_of;
 
 namespace {
 
-// These run on a thread that may block.
+// These run on a thread that may block; in a simulation on a fiber.
+
+// `position` is where the file ends.
+[[gnu::noinline]] CallResult append(int file, std::string_view data,
+                                    std::size_t position) noexcept {
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->write(file, std::as_bytes(std::span(data)), position);
+  return result_of([&] { return ::write(file, data.data(), data.size()); });
+}
+
+[[gnu::noinline]] CallResult look_at_path(const std::string& path, struct stat& found) noexcept {
+  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
+    return files->status_of(path, found);
+  return result_of([&] { return ::stat(path.c_str(), &found); });
+}
+
+[[gnu::noinline]] CallResult rename(const std::string& from, const std::string& to) noexcept {
+  if (io::FileKernel* files = io::simulated_files()) [[unlikely]]
+    return files->rename(from, to);
+  return result_of([&] { return ::rename(from.c_str(), to.c_str()); });
+}
+
+[[gnu::noinline]] void remove(const std::string& path) noexcept {
+  if (io::FileKernel* files = io::simulated_files()) [[unlikely]] {
+    (void)files->remove(path);
+  } else {
+    ::unlink(path.c_str());
+  }
+}
+
 std::error_code write_to(int file, const std::string& data) noexcept {
   for (std::size_t done = 0; done < data.size();) {
-    const CallResult result =
-        result_of([&] { return ::write(file, data.data() + done, data.size() - done); });
+    const CallResult result = append(file, std::string_view(data).substr(done), done);
     if (result.error != 0) return result.code();
     done += static_cast<std::size_t>(result.value);
   }
@@ -49,8 +78,10 @@ std::error_code write_over(const std::string& path, const std::string& data) noe
 // which may be as long as a name can be.
 Result<Descriptor> create_beside(const std::string& path, std::string& name, mode_t mode) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
+  // The host of a simulation is a single process, and names are the same in each run.
+  const pid_t process = io::simulated_files() != nullptr ? 1 : ::getpid();
   for (unsigned i = 0;; ++i) {
-    name = folder + ".weft." + std::to_string(::getpid()) + '.' + std::to_string(i) + ".new";
+    name = folder + ".weft." + std::to_string(process) + '.' + std::to_string(i) + ".new";
     Result<Descriptor> file = create(name, O_EXCL, mode);
     if (file.error != std::errc::file_exists) return file;
   }
@@ -58,8 +89,10 @@ Result<Descriptor> create_beside(const std::string& path, std::string& name, mod
 
 // The owner and the rights of `old`. An owner or a group that the system does not let the caller
 // pass on is left out, with the rights that others would have by it.
-std::error_code take_rights(int file, const struct stat& old) noexcept {
+[[gnu::noinline]] std::error_code take_rights(int file, const struct stat& old) noexcept {
   mode_t mode = old.st_mode & 07777;
+  if (io::FileKernel* files = io::simulated_files(file)) [[unlikely]]
+    return files->set_mode(file, mode).code();
   if (::fchown(file, old.st_uid, old.st_gid) != 0) {
     mode &= ~static_cast<mode_t>(S_ISUID);
     constexpr auto kSameOwner = static_cast<uid_t>(-1);
@@ -71,7 +104,7 @@ std::error_code take_rights(int file, const struct stat& old) noexcept {
 
 std::error_code replace(const std::string& path, const std::string& data) {
   struct stat old {};
-  const CallResult looked = result_of([&] { return ::stat(path.c_str(), &old); });
+  const CallResult looked = look_at_path(path, old);
   const bool is_new = looked.error == ENOENT;
   if (looked.error != 0 && !is_new) return looked.code();
   // rename() would put a regular file in the place of a device, which the machine may need.
@@ -86,9 +119,9 @@ std::error_code replace(const std::string& path, const std::string& data) {
   if (error) return error;
   error = write_to(file, data);
   if (!error && !is_new) error = take_rights(file, old);
-  if (!error) error = result_of([&] { return ::fdatasync(file); }).code();
-  if (!error) error = result_of([&] { return ::rename(name.c_str(), path.c_str()); }).code();
-  if (error) ::unlink(name.c_str());
+  if (!error) error = sync_data(file).code();
+  if (!error) error = rename(name, path).code();
+  if (error) remove(name);
   return error;
 }
 

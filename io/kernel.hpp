@@ -1,4 +1,4 @@
-// A simulation's sockets (weft/sim.hpp), in the place of the system's.
+// A simulation's sockets and files (weft/sim.hpp), in the place of the system's.
 #pragma once
 
 #include <sys/socket.h>
@@ -14,6 +14,7 @@
 #include <weft/detail/simulated.hpp>
 
 #include "io/attempt.hpp"
+#include "io/file_kernel.hpp"
 
 namespace weft::io {
 
@@ -50,6 +51,7 @@ class Kernel {
   [[nodiscard]] virtual bool is_gone(int descriptor) noexcept = 0;
   virtual void close(int descriptor) noexcept = 0;
 
+  [[nodiscard]] virtual FileKernel& files() noexcept = 0;
   // Whether the descriptor is one of the simulation's; the others are the system's.
   [[nodiscard]] virtual bool owns(int descriptor) const noexcept = 0;
   // The IPv4 addresses of a host, in the network's order of bytes; none: there is no such host.
@@ -68,6 +70,17 @@ class Kernel {
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel(int descriptor) noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel != nullptr && kernel->owns(descriptor) ? kernel : nullptr;
+}
+
+// Null for a caller that has the system's files. From anywhere.
+[[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files() noexcept {
+  Kernel* kernel = simulated_kernel();
+  return kernel == nullptr ? nullptr : &kernel->files();
+}
+// The same for calls about an open file, which may be the system's.
+[[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files(int file) noexcept {
+  Kernel* kernel = simulated_kernel(file);
+  return kernel == nullptr ? nullptr : &kernel->files();
 }
 
 }  // namespace weft::io

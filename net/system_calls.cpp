@@ -68,13 +68,15 @@ CallResult for_each_message(std::span<mmsghdr> messages, Call call) noexcept {
   return {static_cast<std::int64_t>(messages.size()), 0};
 }
 
-// Files are the system's.
 CallResult send_file_to(io::Kernel& kernel, int descriptor, int file, std::uint64_t offset,
                         std::size_t size) noexcept {
   std::array<std::byte, 16 * 1024> buffer;
-  const CallResult got = result_of([&] {
-    return ::pread(file, buffer.data(), std::min(size, buffer.size()), static_cast<off_t>(offset));
-  });
+  const auto room = std::span(buffer).first(std::min(size, buffer.size()));
+  // A file that was opened outside is the system's.
+  const CallResult got =
+      kernel.owns(file) ? kernel.files().read(file, room, offset) : result_of([&] {
+        return ::pread(file, room.data(), room.size(), static_cast<off_t>(offset));
+      });
   if (got.error != 0 || got.value == 0) return got;
   return send_to(kernel, descriptor, std::span(buffer).first(static_cast<std::size_t>(got.value)));
 }

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -129,6 +130,8 @@ struct Disturbance {
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes, each followed by a restart.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
+  // Each is followed by a restart: what was not synced may be lost.
+  unsigned power_cuts = 0;
   std::chrono::nanoseconds within = std::chrono::minutes(1);
   // How long each lasts, by chance.
   std::chrono::nanoseconds shortest = std::chrono::milliseconds(100);
@@ -153,7 +156,8 @@ class World {
   // Ends the host's process as SIGKILL does: no fiber of it ever runs again, nothing is destroyed,
   // and its sockets are closed by the system, with a reset where it had not read everything.
   void crash(std::string_view name);
-  // Cuts its power: as crash(), but peers hear nothing of it until they send to the next process.
+  // Cuts its power: as crash(), but peers hear nothing of it until they send to the next process,
+  // and its files lose what was not synced, as a journaling file system may.
   void power_off(std::string_view name);
   // Starts `main` again, after a crash if it still runs.
   void restart(std::string_view name);
@@ -175,6 +179,18 @@ class World {
   // The most sockets that the host may have at once: one more is too_many_files_open. Those that it
   // has stay open.
   void limit_sockets(std::string_view name, std::size_t most);
+
+  // A file of the host, on its disk: made, or replaced. Relative paths begin at the root, too.
+  void put_file(std::string_view name, const std::string& path, std::string bytes);
+  // What the host's processes would read there; nothing if there is no such file.
+  [[nodiscard]] std::optional<std::string> file(std::string_view name,
+                                                const std::string& path) const;
+  // Crashes the host, and takes all its files away; restart() begins without any.
+  void replace_disk(std::string_view name);
+  // The most bytes that the host's files may have: a write beyond is no_space_on_device. They have
+  // what they have.
+  void limit_disk(std::string_view name, std::uint64_t most);
+
   // Latency, loss and the like.
   [[nodiscard]] Network& network() noexcept { return network_; }
 

@@ -8,6 +8,7 @@
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "libs/sim/disks.hpp"
 #include "libs/sim/events.hpp"
 #include "libs/sim/leaks.hpp"
 #include "libs/sim/wires.hpp"
@@ -43,6 +44,7 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
       random_(seed, kRandomStream),
       disturbance_(seed, kDisturbanceStream),
       story_(options.story_rows),
+      disks_(std::make_unique<Disks>(*this, seed)),
       wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)) {
   add_host("world", nullptr);
   schedule_.begin(seed, plan.last_preemption);

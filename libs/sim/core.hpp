@@ -22,6 +22,7 @@
 
 namespace weft::sim {
 
+class Disks;
 class Wires;
 
 // A part of a run that can be left out when a failure is shortened.
@@ -110,6 +111,7 @@ class Core final : public detail::Simulation {
   // Of the caller's host, so that what one host draws changes nothing at another.
   [[nodiscard]] Chance& user_chance() noexcept { return hosts_[current_host_]->chance; }
   [[nodiscard]] Wires& wires() noexcept { return *wires_; }
+  [[nodiscard]] Disks& disks() noexcept { return *disks_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
   [[nodiscard]] const Options& options() const noexcept { return options_; }
   // Spawns a fiber that belongs to no host's leaks.
@@ -170,6 +172,7 @@ class Core final : public detail::Simulation {
   const std::vector<Decision>* expected_ = nullptr;
   std::size_t compared_ = 0;
   std::binary_semaphore over_{0};
+  std::unique_ptr<Disks> disks_;
   std::unique_ptr<Wires> wires_;
   std::unique_ptr<detail::Stage> stage_;
 };

@@ -6,6 +6,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/disks.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -65,6 +66,7 @@ void Core::end_host(std::uint32_t number, bool has_power) {
   std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
   resumable_ = kNone;
   wires_->end_host(number, has_power);
+  disks_->end_host(number, has_power);
   if (number == current_host_) leave_for_ever();
 }
 
@@ -97,7 +99,7 @@ namespace {
 
 // What a disturbance does at one moment.
 struct Fault {
-  enum class Kind : std::uint8_t { partition, restart, stop };
+  enum class Kind : std::uint8_t { partition, restart, stop, power_cut };
   Kind kind;
   std::string one;
   std::string other;
@@ -116,6 +118,10 @@ void bring_about(World& world, const Fault& fault, bool is_left_out) {
       return world.heal(fault.one, fault.other);
     case Fault::Kind::restart:
       world.crash(fault.one);
+      this_fiber::sleep_for(fault.lasts);
+      return world.restart(fault.one);
+    case Fault::Kind::power_cut:
+      world.power_off(fault.one);
       this_fiber::sleep_for(fault.lasts);
       return world.restart(fault.one);
     case Fault::Kind::stop:
@@ -149,6 +155,7 @@ void Core::disturb(World& world, const Disturbance& wanted) {
   add_some(Fault::Kind::partition, wanted.partitions);
   add_some(Fault::Kind::restart, wanted.restarts);
   add_some(Fault::Kind::stop, wanted.stops);
+  add_some(Fault::Kind::power_cut, wanted.power_cuts);
 }
 
 }  // namespace weft::sim

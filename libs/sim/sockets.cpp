@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/disks.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -173,6 +174,7 @@ CallResult Wires::peer_of(int descriptor, sockaddr_storage& name, socklen_t& siz
 }
 
 void Wires::close(int descriptor) noexcept {
+  if (Disks::owns(descriptor)) return core_.disks().close(descriptor);
   Socket* socket = find(descriptor);
   if (socket == nullptr) return;
   leave_place(*socket);

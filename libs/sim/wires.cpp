@@ -6,6 +6,7 @@
 #include <weft/detail/invariant.hpp>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/disks.hpp"
 #include "libs/sim/events.hpp"
 
 namespace weft::sim {
@@ -29,6 +30,7 @@ Wires::~Wires() = default;
 
 void Wires::install() { io::Kernel::install(this); }
 void Wires::uninstall() noexcept { io::Kernel::install(nullptr); }
+io::FileKernel& Wires::files() noexcept { return core_.disks(); }
 
 std::int64_t Wires::now() const noexcept { return core_.now(); }
 

@@ -167,6 +167,7 @@ class Wires final : public io::Kernel {
   short ready_now(int descriptor, short events) noexcept override;
   bool is_gone(int descriptor) noexcept override;
   void close(int descriptor) noexcept override;
+  io::FileKernel& files() noexcept override;
   bool owns(int descriptor) const noexcept override { return descriptor >= kFirstDescriptor; }
   std::vector<std::uint32_t> look_up(const std::string& host) override;
 

@@ -5,6 +5,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/disks.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -81,6 +82,25 @@ void World::heal(std::string_view one, std::string_view other) {
 
 void World::limit_sockets(std::string_view name, std::size_t most) {
   core_.wires().limit(core_.find_host(name), most);
+}
+
+void World::put_file(std::string_view name, const std::string& path, std::string bytes) {
+  core_.disks().put(core_.find_host(name), path, std::move(bytes));
+}
+
+std::optional<std::string> World::file(std::string_view name, const std::string& path) const {
+  return core_.disks().contents(core_.find_host(name), path);
+}
+
+void World::replace_disk(std::string_view name) {
+  const std::uint32_t number = core_.find_host(name);
+  core_.end_host(number, true);
+  core_.disks().erase(number);
+  core_.note(number, "gets an empty disk");
+}
+
+void World::limit_disk(std::string_view name, std::uint64_t most) {
+  core_.disks().limit(core_.find_host(name), most);
 }
 
 void World::disturb(const Disturbance& wanted) { core_.disturb(*this, wanted); }

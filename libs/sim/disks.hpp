@@ -1,0 +1,129 @@
+// The files of all hosts, and what a power cut leaves of them.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/file_kernel.hpp"
+#include "libs/sim/chance.hpp"
+
+namespace weft::sim {
+
+class Core;
+
+// A regular file: what processes see, and what is on the disk.
+struct Inode {
+  std::uint64_t number = 0;
+  std::string bytes;
+  std::string durable;
+  std::set<std::size_t> dirty;  // Pages that were written since they were on the disk.
+  mode_t mode = 0644;
+  std::int64_t modified = 0;  // Nanoseconds since 1970.
+};
+
+using Names = std::map<std::string, std::shared_ptr<Inode>>;
+
+// A change of names or of a size. The journal brings these to the disk in their order.
+struct Change {
+  enum class Kind : std::uint8_t { link, unlink, rename, truncate };
+  Kind kind;
+  std::shared_ptr<Inode> inode;
+  std::string path = {};  // Of a rename, the new one.
+  std::string former = {};
+};
+
+// The file system of one host. Directories are there as soon as anything is in them, and need not
+// be made. Invariants
+//   I1  `durable` with all changes of `journal` applied has the names of `now`.
+//   I2  A page that is not dirty is the same in Inode::bytes and Inode::durable, unless a change of
+//       the size waits in the journal.
+struct Disk {
+  Disk(std::uint64_t seed, std::uint64_t stream) : chance(seed, stream) {}
+
+  // Makes the change now, and on the disk later.
+  void make(Change change);
+  // Brings the first `count` changes to the disk.
+  void commit(std::size_t count);
+  // Brings a file to the disk, with all changes up to the last one of that file.
+  void sync(Inode& inode);
+  // Some of what was not synced is lost: the journal keeps its beginning, and of each file pages by
+  // chance. How many files, or changes, have lost something.
+  std::size_t lose_power();
+  [[nodiscard]] std::uint64_t size() const;
+
+  Chance chance;
+  Names now;
+  Names durable;
+  std::deque<Change> journal;
+  std::uint64_t most_bytes = ~std::uint64_t{0};
+  std::uint64_t next_number = 1;
+
+ private:
+  static void apply(const Change& change, Names& names);
+  // Whether it has lost anything.
+  bool lose_pages(Inode& inode);
+};
+
+// The file systems of a world. By its worker. Descriptors are beyond those of sockets, and never
+// used twice.
+class Disks final : public io::FileKernel {
+ public:
+  Disks(Core& core, std::uint64_t seed) noexcept : core_(core), seed_(seed) {}
+
+  [[nodiscard]] static bool owns(int descriptor) noexcept { return descriptor >= kFirstDescriptor; }
+  void close(int descriptor) noexcept { open_.erase(descriptor); }
+
+  // --- By the world ---
+
+  void put(std::uint32_t host, const std::string& path, std::string bytes);
+  [[nodiscard]] std::optional<std::string> contents(std::uint32_t host, const std::string& path);
+  void erase(std::uint32_t host) { disks_.erase(host); }
+  void limit(std::uint32_t host, std::uint64_t most) { disk(host).most_bytes = most; }
+  void end_host(std::uint32_t host, bool has_power);
+
+  // --- FileKernel ---
+
+  io::CallResult open(const std::string& path, int flags, unsigned mode) noexcept override;
+  io::CallResult duplicate(int file) noexcept override;
+  io::CallResult read(int file, std::span<std::byte> buffer,
+                      std::uint64_t offset) noexcept override;
+  io::CallResult write(int file, std::span<const std::byte> data,
+                       std::uint64_t offset) noexcept override;
+  io::CallResult sync(int file) noexcept override;
+  io::CallResult status(int file, struct stat& found) noexcept override;
+  io::CallResult status_of(const std::string& path, struct stat& found) noexcept override;
+  io::CallResult set_mode(int file, mode_t mode) noexcept override;
+  io::CallResult rename(const std::string& from, const std::string& to) noexcept override;
+  io::CallResult remove(const std::string& path) noexcept override;
+  io::CallResult list(const std::string& path,
+                      std::vector<io::DirectoryEntry>& entries) noexcept override;
+
+ private:
+  static constexpr int kFirstDescriptor = 1 << 29;
+  struct OpenFile {
+    std::uint32_t host;
+    int flags;
+    std::shared_ptr<Inode> inode;
+  };
+
+  [[nodiscard]] Disk& disk(std::uint32_t host);
+  [[nodiscard]] Disk& own_disk();  // Of the calling fiber's host.
+  // Null if there is no such open file.
+  [[nodiscard]] OpenFile* find(int descriptor) noexcept;
+  [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);
+
+  Core& core_;
+  const std::uint64_t seed_;
+  std::map<std::uint32_t, Disk> disks_;
+  std::map<int, OpenFile> open_;
+  int next_descriptor_ = kFirstDescriptor;
+};
+
+}  // namespace weft::sim
