@@ -19,7 +19,7 @@ struct DirectoryEntry {
 };
 
 // The system calls about files, as files/ makes them, with errors as values. Each belongs to the
-// host whose fiber calls. By the simulation's worker.
+// host whose fiber calls. The simulation's worker makes them.
 class FileKernel {
  public:
   FileKernel() = default;

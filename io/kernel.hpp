@@ -72,7 +72,7 @@ class Kernel {
   return kernel != nullptr && kernel->owns(descriptor) ? kernel : nullptr;
 }
 
-// Null for a caller that has the system's files. From anywhere.
+// Null for a caller that has the system's files. Any thread may call it.
 [[nodiscard, gnu::always_inline]] inline FileKernel* simulated_files() noexcept {
   Kernel* kernel = simulated_kernel();
   return kernel == nullptr ? nullptr : &kernel->files();

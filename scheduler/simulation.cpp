@@ -18,8 +18,18 @@ Simulation* simulation_here() noexcept {
 bool is_inside() noexcept { return simulation_here() != nullptr; }
 
 std::int64_t now() noexcept {
+  if (const Simulation* simulation = simulation_here()) return simulation->host_now();
+  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+}
+
+std::int64_t machine_now() noexcept {
   if (const Simulation* simulation = simulation_here()) return simulation->now();
   return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+}
+
+std::int64_t machine_time(std::int64_t host_time) noexcept {
+  const Simulation* simulation = simulation_here();
+  return simulation == nullptr ? host_time : simulation->machine_time(host_time);
 }
 
 std::int64_t wall_clock() noexcept {
@@ -29,7 +39,8 @@ std::int64_t wall_clock() noexcept {
 
 std::uint64_t random() noexcept { return simulation_here()->random(); }
 
-constinit const Simulated functions{&is_inside, &now, &wall_clock, &random};
+constinit const Simulated functions{&is_inside,    &now,        &machine_now,
+                                    &machine_time, &wall_clock, &random};
 
 void tell_of_panic() noexcept {
   if (Simulation* simulation = simulation_here()) simulation->panicked();

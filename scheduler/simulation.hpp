@@ -42,10 +42,15 @@ class Simulation {
   // 64 bits that depend on the seed and on the calls before alone.
   [[nodiscard]] virtual std::uint64_t random() noexcept = 0;
 
-  // Nanoseconds of the monotonic clock. They only grow.
+  // Nanoseconds of the monotonic clock of the running fiber's host.
+  [[nodiscard]] virtual std::int64_t host_now() const noexcept = 0;
+  // When a time of that clock comes, by now().
+  [[nodiscard]] virtual std::int64_t machine_time(std::int64_t host_time) const noexcept = 0;
+  // Nanoseconds since 1970, by that host.
+  [[nodiscard]] virtual std::int64_t wall_clock() const noexcept = 0;
+
+  // Nanoseconds of the simulation's own monotonic clock, which has the timers. They only grow.
   [[nodiscard]] std::int64_t now() const noexcept { return now_; }
-  // Nanoseconds since 1970.
-  [[nodiscard]] std::int64_t wall_clock() const noexcept { return kWallClock + now_ - kBeginning; }
 
  protected:
   // The monotonic clock's time at the beginning of every simulation; large, because programs

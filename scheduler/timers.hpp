@@ -8,6 +8,8 @@
 #include <weft/detail/spin_lock.hpp>
 #include <weft/detail/waist.hpp>
 
+#include "scheduler/machine_clock.hpp"
+
 namespace weft::fibers {
 struct Fiber;
 }
@@ -91,7 +93,7 @@ class Timers {
   // The first tick that is not before the deadline, so that nothing fires early; but a later one
   // than now_, by I1.
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
-    const auto nanoseconds = static_cast<std::uint64_t>(deadline.nanoseconds());
+    const auto nanoseconds = static_cast<std::uint64_t>(machine_time(deadline));
     return std::max((nanoseconds >> kTickShift) + 1, now_ + 1);
   }
   [[nodiscard]] bool follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept WEFT_REQUIRES(lock_);

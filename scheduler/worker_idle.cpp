@@ -11,6 +11,7 @@
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/exit_watch.hpp"
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
@@ -64,7 +65,7 @@ constexpr std::int64_t kPollInterval = 20'000;
 }  // namespace
 
 void Worker::run() noexcept {
-  born_.store(Deadline::now_nanoseconds(), relaxed);
+  born_.store(machine_now(), relaxed);
   thread_number_.store(::gettid(), relaxed);
   weft_current_worker = this;
   weft_current_turn = &turn_;
@@ -124,7 +125,7 @@ void Worker::prepare_for_run() noexcept {
 
 // A look at all that local work would keep waiting for ever.
 void Worker::look_around() noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
+  const std::int64_t now = machine_now();
   look_due_ = false;
   queue_.set_time(now);
   look_at_pace(now);
@@ -188,13 +189,12 @@ template <class Wait>
 auto Worker::while_parked(Wait wait) noexcept {
   struct Count {
     explicit Count(Worker& parked) noexcept : worker(parked) {
-      worker.parked_since_.store(Deadline::now_nanoseconds(), relaxed);
+      worker.parked_since_.store(machine_now(), relaxed);
       worker.note(detail::TraceKind::sleep);
     }
     ~Count() {
       const std::int64_t since = worker.parked_since_.load(relaxed);
-      worker.counters_.parked_time.add(
-          static_cast<std::uint64_t>(Deadline::now_nanoseconds() - since));
+      worker.counters_.parked_time.add(static_cast<std::uint64_t>(machine_now() - since));
       worker.parked_since_.store(0, relaxed);
       worker.note(detail::TraceKind::awake);
     }
@@ -212,7 +212,7 @@ Fiber* Worker::find_work() noexcept {
     if (look_due_) {
       look_around();
     } else {
-      run_own_timers(Deadline::now_nanoseconds());
+      run_own_timers(machine_now());
     }
     if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
     if (scheduler_.is_spare(index_) && scheduler_.lets_spare_leave()) {
@@ -226,7 +226,7 @@ Fiber* Worker::find_work() noexcept {
     // What the kernel has is at hand; but a worker that was called is to help, and one that will
     // sleep at once sees descriptors there.
     if (!searching_ && is_search_worthwhile()) {
-      poll(Deadline::now_nanoseconds());
+      poll(machine_now());
       if (has_work_hint() || has_pinned_work()) continue;
     }
     Fiber* found = search(*this);
@@ -234,7 +234,7 @@ Fiber* Worker::find_work() noexcept {
       if (!while_parked([this] { return sleep(*this); })) return nullptr;
       scheduler_.monitor().work_begins();
     }
-    pace_.resume(Deadline::now_nanoseconds(), counters_.switches.get());
+    pace_.resume(machine_now(), counters_.switches.get());
     decisions_left_.store(pace_.allotted(), relaxed);
     if (found != nullptr) return found;
   }
@@ -273,7 +273,7 @@ Deadline Worker::sleep_limit() noexcept {
   if (scheduler_.deadlock_watch().is_on_watch(index_)) {
     limit = std::min(limit, watch_pauses_.next());
   }
-  const std::int64_t now = Deadline::now_nanoseconds();
+  const std::int64_t now = machine_now();
   if (scheduler_.has_surplus_hint()) {
     limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
   }
@@ -349,7 +349,7 @@ void Worker::call_up() noexcept {
 // this, nobody would wake this worker.
 void Worker::give_memory_back() noexcept {
   while (!scheduler_.has_work_hint() && !scheduler_.stopping() &&
-         !timers_.due_hint(Deadline::now_nanoseconds())) {
+         !timers_.due_hint(machine_now())) {
     if (!scheduler_.trim_some()) return;
   }
 }

@@ -4,6 +4,7 @@
 
 #include "base/shake.hpp"
 #include "base/thread.hpp"
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
@@ -46,7 +47,7 @@ void spin_between_looks() noexcept {
 // Fibers wait here behind one that runs, or is about to.
 void Worker::call_for_help() noexcept {
   if (queue_.empty_hint()) return;
-  pace_.note_call(Deadline::now_nanoseconds());
+  pace_.note_call(machine_now());
   if (!scheduler_.is_crowded()) wake_one(scheduler_);
 }
 
@@ -182,8 +183,8 @@ std::int64_t Worker::search_time() const noexcept {
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
-  const std::int64_t start = Deadline::now_nanoseconds();
-  for (std::int64_t now = start;; now = Deadline::now_nanoseconds()) {
+  const std::int64_t start = machine_now();
+  for (std::int64_t now = start;; now = machine_now()) {
     if (Fiber* fiber = look_everywhere(now)) return fiber;
     if (scheduler_.stopping() || now - start >= search_time()) return nullptr;
     spin_between_looks();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/probes.hpp"
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/worker.hpp"
@@ -88,7 +89,7 @@ bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcep
 // Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
 // does not get to its own. True when anything has become runnable.
 bool Worker::run_events_of_all() noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
+  const std::int64_t now = machine_now();
   std::size_t woken = 0;
   for (const auto& other : scheduler_.workers()) {
     if (has_due_timers(*other, now)) {
@@ -99,7 +100,7 @@ bool Worker::run_events_of_all() noexcept {
 }
 
 bool Worker::has_due_events() const noexcept {
-  const std::int64_t now = Deadline::now_nanoseconds();
+  const std::int64_t now = machine_now();
   for (const auto& other : scheduler_.workers()) {
     if (has_due_timers(*other, now)) return true;
   }

@@ -180,6 +180,14 @@ class World {
   // has stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
+  // From now on the host's clocks, weft::Clock and weft::WallClock, run so much too fast, or too
+  // slow (negative): in (-1'000'000, 1'000'000]. Its time limits and timers go by them, but a wait
+  // that has begun keeps its end. Throws std::invalid_argument for other numbers, and for the
+  // world.
+  void clock_drift(std::string_view name, double parts_per_million);
+  // Sets the host's wall clock, which HTTP's dates and weft::WallClock show, forwards or back.
+  void clock_jump(std::string_view name, std::chrono::nanoseconds by);
+
   // A file of the host, on its disk: made, or replaced. Relative paths begin at the root, too.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
   // What the host's processes would read there; nothing if there is no such file.

@@ -41,7 +41,20 @@ struct Decision {
 
 enum class HostState : std::uint8_t { down, up, stopped };
 
+// A monotonic clock that runs faster or slower than the simulation's, and a wall clock by it.
+struct HostClock {
+  std::int64_t own_base;      // At this time of its own
+  std::int64_t machine_base;  // and of the simulation it began to run at this rate:
+  std::int64_t drift = 0;     // nanoseconds a second, too fast.
+  std::int64_t wall_offset = 0;
+
+  [[nodiscard]] std::int64_t at(std::int64_t machine) const noexcept;
+  // The first moment of the simulation at which this clock shows that time.
+  [[nodiscard]] std::int64_t machine_time(std::int64_t own) const noexcept;
+};
+
 struct Host {
+  HostClock clock;
   Chance chance;  // What its fibers draw.
   std::string name;
   std::function<void()> main;
@@ -85,6 +98,9 @@ class Core final : public detail::Simulation {
   void failed(std::exception_ptr failure) noexcept override;
   void panicked() noexcept override;
   [[nodiscard]] std::uint64_t random() noexcept override;
+  [[nodiscard]] std::int64_t host_now() const noexcept override;
+  [[nodiscard]] std::int64_t machine_time(std::int64_t host_time) const noexcept override;
+  [[nodiscard]] std::int64_t wall_clock() const noexcept override;
 
   // --- By fibers of the world ---
 
@@ -99,6 +115,9 @@ class Core final : public detail::Simulation {
   void end_host(std::uint32_t number, bool has_power);
   void stop(std::uint32_t number);
   void go_on(std::uint32_t number);
+  // The clock drifts from now on. Throws std::invalid_argument for the world, or a rate that is
+  // none.
+  void drift(std::uint32_t number, double parts_per_million);
   // Of the running fiber.
   [[nodiscard]] std::uint32_t current_host() const noexcept { return current_host_; }
   void note(std::uint32_t host, std::string text);

@@ -35,7 +35,7 @@ struct Change {
   enum class Kind : std::uint8_t { link, unlink, rename, truncate };
   Kind kind;
   std::shared_ptr<Inode> inode;
-  std::string path = {};  // Of a rename, the new one.
+  std::string path = {};  // The new one, if the kind is rename.
   std::string former = {};
 };
 
@@ -71,8 +71,8 @@ struct Disk {
   bool lose_pages(Inode& inode);
 };
 
-// The file systems of a world. By its worker. Descriptors are beyond those of sockets, and never
-// used twice.
+// The file systems of a world; its worker makes all calls. Descriptors are beyond a socket's, and
+// never used twice.
 class Disks final : public io::FileKernel {
  public:
   Disks(Core& core, std::uint64_t seed) noexcept : core_(core), seed_(seed) {}
@@ -114,7 +114,7 @@ class Disks final : public io::FileKernel {
   };
 
   [[nodiscard]] Disk& disk(std::uint32_t host);
-  [[nodiscard]] Disk& own_disk();  // Of the calling fiber's host.
+  [[nodiscard]] Disk& own_disk();  // The calling fiber's host has it.
   // Null if there is no such open file.
   [[nodiscard]] OpenFile* find(int descriptor) noexcept;
   [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);

@@ -18,7 +18,7 @@ using io::CallResult;
 
 namespace {
 
-// The first of the streams of a seed that are for disks; those of the network are less.
+// The first of the streams of a seed that are for disks. The streams of the network are less.
 constexpr std::uint64_t kDiskStream = std::uint64_t{1} << 62;
 constexpr std::size_t kPage = 4096;
 // What a disk takes to bring data to safety, in nanoseconds.

@@ -24,7 +24,8 @@ void Core::add_host(std::string_view name, std::function<void()> main) {
     throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
                                 "' already, or the name is empty");
   }
-  auto host = std::make_unique<Host>(Host{.chance{seed_, kFirstHostStream + number}});
+  auto host = std::make_unique<Host>(
+      Host{.clock{kBeginning, kBeginning}, .chance{seed_, kFirstHostStream + number}});
   host->name = name;
   host->main = std::move(main);
   host->state = number == 0 ? HostState::up : HostState::down;

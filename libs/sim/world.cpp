@@ -84,6 +84,16 @@ void World::limit_sockets(std::string_view name, std::size_t most) {
   core_.wires().limit(core_.find_host(name), most);
 }
 
+void World::clock_drift(std::string_view name, double parts_per_million) {
+  core_.drift(core_.find_host(name), parts_per_million);
+}
+
+void World::clock_jump(std::string_view name, std::chrono::nanoseconds by) {
+  const std::uint32_t number = core_.find_host(name);
+  core_.host(number).clock.wall_offset += by.count();
+  core_.note(number, "has its clock set by " + seconds_text(by.count()));
+}
+
 void World::put_file(std::string_view name, const std::string& path, std::string bytes) {
   core_.disks().put(core_.find_host(name), path, std::move(bytes));
 }

@@ -6,6 +6,7 @@
 #include <weft/http/client.hpp>
 #include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
+#include <weft/net/dial.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
 #include <weft/sim.hpp>
@@ -146,6 +147,34 @@ TEST_CASE("dates of answers follow the virtual clock") {
     const auto [reply, error] = client.get("http://server/");
     REQUIRE(!error);
     CHECK(reply.header("Date").value() == "Wed, 02 Jan 2030 00:00:00 GMT");
+  });
+}
+
+TEST_CASE("a server shows the date of its host, and its limits go by that clock") {
+  const weft::test::TestGuard guard("a server shows the date of its host");
+  sim::explore({.seeds = 3}, [](sim::World& world) {
+    world.host("server", [] {
+      http::Server server(
+          [](http::Request&, http::Response& response) { (void)response.send("x"); },
+          {.limits = {.idle = 60s}});
+      auto listener = net::TcpListener::listen(net::Address::any_v4(80));
+      (void)server.serve(listener.value);
+    });
+    world.clock_drift("server", 1'000'000);
+    world.clock_jump("server", 24h * 365);
+    world.run_for(1ms);
+    {
+      http::Client client;
+      auto [reply, error] = client.get("http://server/");
+      CHECK(!error);
+      CHECK(reply.header("Date") == "Wed, 01 Jan 2031 00:00:00 GMT");
+    }
+    auto [stream, error] = net::dial("server:80");
+    CHECK(!error);
+    const auto before = weft::Clock::now();
+    CHECK(!stream.wait_readable());  // The server closes it.
+    CHECK(weft::Clock::now() - before > 29s);
+    CHECK(weft::Clock::now() - before < 35s);
   });
 }
 

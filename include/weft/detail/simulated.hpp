@@ -11,9 +11,12 @@ namespace weft::detail {
 struct Simulated {
   // Whether the simulation's own thread calls.
   bool (*is_inside)() noexcept;
-  // Nanoseconds of the monotonic clock.
+  // Nanoseconds of the monotonic clock of the calling fiber's host.
   std::int64_t (*now)() noexcept;
-  // Nanoseconds since 1970.
+  // The same of the machine that runs all hosts, and when a time of the former clock comes by it.
+  std::int64_t (*machine_now)() noexcept;
+  std::int64_t (*machine_time)(std::int64_t host_time) noexcept;
+  // Nanoseconds since 1970, by that host.
   std::int64_t (*wall_clock)() noexcept;
   // 64 bits by the simulation's seed. Only if is_inside().
   std::uint64_t (*random)() noexcept;
