@@ -138,6 +138,17 @@ struct Disturbance {
   std::chrono::nanoseconds longest = std::chrono::seconds(10);
 };
 
+// Chances that calls of a host's fibers fail, as docs/faults.md has it.
+struct CallFaults {
+  // Of each call about a socket: no descriptors, addresses, or memory; a connection that is aborted
+  // or reset.
+  double sockets = 0;
+  // Of each call about a file: no descriptors, no room, a disk that cannot be read or written.
+  double files = 0;
+  // The chance of each `operator new` for no aligned type: std::bad_alloc.
+  double memory = 0;
+};
+
 // The hosts and what becomes of them. The body is a fiber of a host of its own, "world", which the
 // others reach by that name. From fibers of the simulation. Only calls that say so park; hosts are
 // named by the names that they were given, and another name throws std::invalid_argument. No call
@@ -185,6 +196,11 @@ class World {
   // that has begun keeps its end. Throws std::invalid_argument for other numbers, and for the
   // world.
   void clock_drift(std::string_view name, double parts_per_million);
+  // From now on calls of the host's fibers fail by chance. Each is in the story, and does not fail
+  // any more where a failure needs it not (Options::shrinks). Throws std::invalid_argument for
+  // memory of the world; std::logic_error for memory, if the program has an operator new of its
+  // own.
+  void fail_calls(std::string_view name, const CallFaults& faults);
   // Sets the host's wall clock, which HTTP's dates and weft::WallClock show, forwards or back.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 

@@ -10,6 +10,7 @@
 
 #include "libs/sim/disks.hpp"
 #include "libs/sim/events.hpp"
+#include "libs/sim/faults.hpp"
 #include "libs/sim/leaks.hpp"
 #include "libs/sim/wires.hpp"
 
@@ -45,7 +46,8 @@ Core::Core(const Options& options, std::uint64_t seed, const Plan& plan, Schedul
       disturbance_(seed, kDisturbanceStream),
       story_(options.story_rows),
       disks_(std::make_unique<Disks>(*this, seed)),
-      wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)) {
+      wires_(std::make_unique<Wires>(*this, seed, plan.is_silent)),
+      kernel_(std::make_unique<CallFaultsKernel>(*this)) {
   add_host("world", nullptr);
   schedule_.begin(seed, plan.last_preemption);
 }
@@ -63,12 +65,13 @@ Core& Core::here() {
 
 void Core::run(const std::function<void(World&)>& body) {
   running_core = this;
-  wires_->install();
+  io::Kernel::install(kernel_.get());
   stage_ = std::make_unique<detail::Stage>(*this, wires_->events(), options_.stack_size);
   stage_->spawn(detail::Task([this, &body] { run_body(body); }));
   wait_for_end();
   stage_.reset();
-  wires_->uninstall();
+  set_allocation_hook(nullptr);
+  io::Kernel::install(nullptr);
   running_core = nullptr;
 }
 
@@ -125,6 +128,7 @@ void Core::wait_for_leftovers() {
 }
 
 void Core::fail(std::string reason) noexcept {
+  const Shelter shelter(this);
   if (phase_ == Phase::over) return;
   story_.add(elapsed(), current_host_, "FAILED");
   failure_ = std::move(reason);
@@ -142,6 +146,7 @@ void Core::leave_for_ever() noexcept {
 // --- Fibers ---
 
 void Core::spawned(fibers::Fiber& fiber) noexcept {
+  const Shelter shelter(this);
   const std::uint32_t number = spawn_host_.value_or(current_host_);
   Host& host = *hosts_[number];
   const bool is_helper = spawns_helper_ || (current_is_helper_ && !spawn_host_);
@@ -206,6 +211,7 @@ void Core::ended(fibers::Fiber& fiber) noexcept {
 }
 
 void Core::failed(std::exception_ptr failure) noexcept {
+  const Shelter shelter(this);
   fail("an exception left a fiber of '" + hosts_[current_host_]->name + "': " + text_of(failure));
 }
 
@@ -222,6 +228,7 @@ std::uint64_t Core::random() noexcept {
 }
 
 void Core::decide(Decision decision) noexcept {
+  const Shelter shelter(this);
   if (keeps_) decisions_.push_back(decision);
   if (expected_ == nullptr || phase_ != Phase::running) return;
   const std::size_t number = compared_++;
@@ -275,7 +282,51 @@ void Core::settle() {
 }
 
 void Core::note(std::uint32_t host, std::string text) {
+  const Shelter shelter(this);
   story_.add(elapsed(), host, std::move(text));
+}
+
+// --- Calls that fail ---
+
+void Core::fail_calls(std::uint32_t number, const CallFaults& faults) {
+  if (faults.memory > 0 && number == 0) {
+    throw std::invalid_argument("weft::sim: the world itself does not run out of memory");
+  }
+  if (faults.memory > 0 && !has_own_allocator()) {
+    throw std::logic_error(
+        "weft::sim::CallFaults::memory: the program has an operator new of its own");
+  }
+  hosts_[number]->faults = faults;
+  if (faults.memory > 0) {
+    set_allocation_hook([]() noexcept {
+      Core* core = find();
+      return core != nullptr && core->allocation_fails();
+    });
+  }
+}
+
+bool Core::is_failure_due(double chance) noexcept {
+  if (chance <= 0 || phase_ != Phase::running) return false;
+  if (!hosts_[current_host_]->failure_chance.is_true(chance)) return false;
+  return ++failures_ <= plan_.most_failures;
+}
+
+int Core::draw_error(double chance, const char* call, std::span<const int> errors) noexcept {
+  if (!is_failure_due(chance)) return 0;
+  const Shelter shelter(this);
+  const int error = errors[hosts_[current_host_]->failure_chance.below(errors.size())];
+  note(current_host_,
+       std::string(call) + "() fails: " + std::error_code(error, std::system_category()).message());
+  return error;
+}
+
+// Only a fiber's own: the worker's, and the simulation's, have no place for an error.
+bool Core::allocation_fails() noexcept {
+  if (shelters_ != 0 || current_is_helper_ || !this_fiber::is_fiber()) return false;
+  if (!is_failure_due(faults_here().memory)) return false;
+  const Shelter shelter(this);
+  note(current_host_, "an allocation fails");
+  return true;
 }
 
 }  // namespace weft::sim

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <semaphore>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,6 +23,7 @@
 
 namespace weft::sim {
 
+class CallFaultsKernel;
 class Disks;
 class Wires;
 
@@ -30,6 +32,8 @@ struct Plan {
   std::uint64_t last_preemption = ~std::uint64_t{0};
   std::vector<bool> left_out = {};  // Of the faults, by number.
   bool is_silent = false;           // Parts of streams and datagrams are not lost.
+  // Only these first system calls and allocations fail that are to fail.
+  std::uint64_t most_failures = ~std::uint64_t{0};
 };
 
 // One decision, for comparisons of two runs.
@@ -55,6 +59,8 @@ struct HostClock {
 
 struct Host {
   HostClock clock;
+  Chance failure_chance;
+  CallFaults faults = {};
   Chance chance;  // What its fibers draw.
   std::string name;
   std::function<void()> main;
@@ -88,6 +94,8 @@ class Core final : public detail::Simulation {
   // Faults that there were, or would have been.
   [[nodiscard]] std::uint64_t faults() const noexcept { return faults_; }
   [[nodiscard]] bool has_lost_any() const noexcept;
+  // Calls that have failed, or would have.
+  [[nodiscard]] std::uint64_t failures() const noexcept { return failures_; }
 
   // --- Simulation ---
 
@@ -129,6 +137,17 @@ class Core final : public detail::Simulation {
   void disturb(World& world, const Disturbance& wanted);
   // Of the caller's host, so that what one host draws changes nothing at another.
   [[nodiscard]] Chance& user_chance() noexcept { return hosts_[current_host_]->chance; }
+  // Throws std::invalid_argument, std::logic_error.
+  void fail_calls(std::uint32_t number, const CallFaults& faults);
+  [[nodiscard]] const CallFaults& faults_here() const noexcept {
+    return hosts_[current_host_]->faults;
+  }
+  // 0, or with that chance one of the errors, with which the call of that name is to fail.
+  [[nodiscard]] int draw_error(double chance, const char* call,
+                               std::span<const int> errors) noexcept;
+  // See Shelter.
+  void enter_shelter() noexcept { ++shelters_; }
+  void leave_shelter() noexcept { --shelters_; }
   [[nodiscard]] Wires& wires() noexcept { return *wires_; }
   [[nodiscard]] Disks& disks() noexcept { return *disks_; }
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
@@ -158,6 +177,8 @@ class Core final : public detail::Simulation {
   void run_body(const std::function<void(World&)>& body);
   void wait_for_leftovers();
   void decide(Decision decision) noexcept;
+  [[nodiscard]] bool is_failure_due(double chance) noexcept;
+  [[nodiscard]] bool allocation_fails() noexcept;
   void end() noexcept;
 
   const Options& options_;
@@ -182,6 +203,8 @@ class Core final : public detail::Simulation {
   // Relaxed: the thread that waits for the end only looks whether it grows.
   detail::Atomic<std::uint64_t> turns_{0};
   std::uint64_t faults_ = 0;
+  std::uint64_t failures_ = 0;
+  unsigned shelters_ = 0;
   detail::Waker settler_{};
   enum class Phase : std::uint8_t { before, running, over };
   Phase phase_ = Phase::before;
@@ -193,6 +216,7 @@ class Core final : public detail::Simulation {
   std::binary_semaphore over_{0};
   std::unique_ptr<Disks> disks_;
   std::unique_ptr<Wires> wires_;
+  std::unique_ptr<CallFaultsKernel> kernel_;
   std::unique_ptr<detail::Stage> stage_;
 };
 

@@ -1,10 +1,12 @@
 #include "libs/sim/events.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
 
 #include "libs/sim/core.hpp"
+#include "libs/sim/faults.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -17,6 +19,7 @@ Events::~Events() {
 }
 
 std::size_t Events::look() noexcept {
+  const Shelter shelter(&core_);
   wires_.run_due();
   const auto edges = wires_.take_edges();
   return edges.empty() ? 0 : deliver(edges, true);
@@ -33,13 +36,16 @@ std::size_t Events::wait(Deadline deadline) noexcept {
 }
 
 int Events::control(int operation, int descriptor, epoll_event& event) noexcept {
+  const Shelter shelter(&core_);
   if (operation != EPOLL_CTL_ADD) {
     wires_.unwatch(descriptor);
     return 0;
   }
   int error = ENOSYS;
   if (wires_.owns(descriptor)) {
-    error = wires_.watch(descriptor, event);
+    constexpr std::array kErrors{ENOSPC, ENOMEM};
+    error = core_.draw_error(core_.faults_here().sockets, "epoll_ctl", kErrors);
+    if (error == 0) error = wires_.watch(descriptor, event);
   } else {
     core_.fail("descriptor " + std::to_string(descriptor) +
                " is the system's: epoll_ctl() is refused in a simulation, which has sockets of its "

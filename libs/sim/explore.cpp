@@ -25,6 +25,7 @@ struct Outcome {
   std::int64_t elapsed = 0;
   std::uint64_t faults = 0;
   bool has_lost_any = false;
+  std::uint64_t failures = 0;  // Of calls.
 };
 
 using Body = std::function<void(World&)>;
@@ -33,9 +34,9 @@ using Body = std::function<void(World&)>;
 std::mutex world_mutex;
 
 Outcome outcome_of(const Core& core) {
-  return {core.failure(),     core.story(),   core.failure() ? core.trace() : "",
-          core.turns(),       core.elapsed(), core.faults(),
-          core.has_lost_any()};
+  return {core.failure(),      core.story(),   core.failure() ? core.trace() : "",
+          core.turns(),        core.elapsed(), core.faults(),
+          core.has_lost_any(), core.failures()};
 }
 
 Outcome run_once(const Options& options, std::uint64_t seed, const Plan& plan, Schedule& schedule,
@@ -67,6 +68,7 @@ class Shrinker {
       plan.is_silent = true;
       text.append(attempt(plan) ? "nothing need be lost; " : "something must be lost; ");
     }
+    if (outcome_.failures > 0) text.append(shrink_failures());
     if (faults > 0) {
       text.append(std::to_string(leave_faults_out(faults))).append(" of ");
       text.append(std::to_string(faults)).append(" faults are needed; ");
@@ -90,6 +92,19 @@ class Shrinker {
       }
     }
     return static_cast<std::uint64_t>(std::ranges::count(plan_.left_out, false));
+  }
+  std::string shrink_failures() {
+    const std::uint64_t all = outcome_.failures;
+    Plan plan = plan_;
+    plan.most_failures = 0;
+    if (attempt(plan)) return "no call need fail; ";
+    std::uint64_t fails_not = 0;
+    std::uint64_t fails = all;
+    while (fails - fails_not > 1) {
+      plan.most_failures = fails_not + (fails - fails_not) / 2;
+      (attempt(plan) ? fails : fails_not) = plan.most_failures;
+    }
+    return std::to_string(fails) + " of " + std::to_string(all) + " calls that fail are needed; ";
   }
   std::string shrink_preemptions() {
     const std::uint64_t turns = outcome_.turns;

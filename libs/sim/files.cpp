@@ -11,6 +11,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/faults.hpp"
 
 namespace weft::sim {
 
@@ -176,6 +177,7 @@ CallResult Disks::sync(int file) noexcept {
   const OpenFile own = *opened;
   this_fiber::sleep_for(
       std::chrono::nanoseconds(disk(own.host).chance.between(kLeastSync, kMostSync)));
+  const Shelter shelter(&core_);
   disk(own.host).sync(*own.inode);
   return {};
 }

@@ -15,6 +15,8 @@ namespace {
 
 // Of the streams of a seed, those of its hosts begin here; the others are in core.cpp.
 constexpr std::uint64_t kFirstHostStream = 1000;
+// And of calls that fail, beyond the network's and the disks'.
+constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;
 
 }  // namespace
 
@@ -24,8 +26,9 @@ void Core::add_host(std::string_view name, std::function<void()> main) {
     throw std::invalid_argument("weft::sim: there is a host '" + std::string(name) +
                                 "' already, or the name is empty");
   }
-  auto host = std::make_unique<Host>(
-      Host{.clock{kBeginning, kBeginning}, .chance{seed_, kFirstHostStream + number}});
+  auto host = std::make_unique<Host>(Host{.clock{kBeginning, kBeginning},
+                                          .failure_chance{seed_, kFirstFailureStream + number},
+                                          .chance{seed_, kFirstHostStream + number}});
   host->name = name;
   host->main = std::move(main);
   host->state = number == 0 ? HostState::up : HostState::down;

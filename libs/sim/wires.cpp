@@ -28,8 +28,6 @@ Wires::Wires(Core& core, std::uint64_t seed, bool is_silent)
 
 Wires::~Wires() = default;
 
-void Wires::install() { io::Kernel::install(this); }
-void Wires::uninstall() noexcept { io::Kernel::install(nullptr); }
 io::FileKernel& Wires::files() noexcept { return core_.disks(); }
 
 std::int64_t Wires::now() const noexcept { return core_.now(); }

@@ -111,7 +111,7 @@ struct Socket {
 };
 
 // The kernel of all hosts of a world: sockets by descriptor, and a queue of what will happen to
-// them. All of it by the world's worker, but for install() and uninstall(). Invariants
+// them. All of it by the world's worker. Invariants
 //   I1  Descriptors are beyond those of any system, and never used twice.
 //   I2  Of a pipe that has segments in flight, one event is queued, for the first of them.
 //   I3  Events refer to sockets by descriptor, or hold the connection: an end may close any time.
@@ -121,8 +121,6 @@ class Wires final : public io::Kernel {
   Wires(Core& core, std::uint64_t seed, bool is_silent);
   ~Wires() override;
 
-  void install();
-  void uninstall() noexcept;
   [[nodiscard]] Events& events() noexcept { return *events_; }
 
   // --- By the world ---

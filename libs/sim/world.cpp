@@ -6,6 +6,7 @@
 
 #include "libs/sim/core.hpp"
 #include "libs/sim/disks.hpp"
+#include "libs/sim/faults.hpp"
 #include "libs/sim/wires.hpp"
 
 namespace weft::sim {
@@ -94,6 +95,10 @@ void World::clock_jump(std::string_view name, std::chrono::nanoseconds by) {
   core_.note(number, "has its clock set by " + seconds_text(by.count()));
 }
 
+void World::fail_calls(std::string_view name, const CallFaults& faults) {
+  core_.fail_calls(core_.find_host(name), faults);
+}
+
 void World::put_file(std::string_view name, const std::string& path, std::string bytes) {
   core_.disks().put(core_.find_host(name), path, std::move(bytes));
 }
@@ -149,12 +154,17 @@ void check(bool holds, std::string_view sentence) {
 
 void fail(std::string_view sentence) {
   Core& core = Core::here();
-  core.fail(std::string(sentence));
+  {
+    const Shelter shelter(&core);
+    core.fail(std::string(sentence));
+  }
   core.leave_for_ever();
 }
 
 void note(std::string_view text) {
-  if (Core* core = Core::find()) core->note(core->current_host(), std::string(text));
+  Core* core = Core::find();
+  const Shelter shelter(core);
+  if (core != nullptr) core->note(core->current_host(), std::string(text));
 }
 
 std::uint64_t random(std::uint64_t bound) {

@@ -1,0 +1,222 @@
+#include "libs/sim/faults.hpp"
+
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "libs/sim/core.hpp"
+#include "libs/sim/disks.hpp"
+#include "libs/sim/wires.hpp"
+
+namespace weft::sim {
+
+using io::CallResult;
+
+Shelter::Shelter(Core* core) noexcept : core_(core) {
+  if (core_ != nullptr) core_->enter_shelter();
+}
+
+Shelter::~Shelter() {
+  if (core_ != nullptr) core_->leave_shelter();
+}
+
+// --- Sockets ---
+
+int CallFaultsKernel::draw(const char* call, std::initializer_list<int> errors) noexcept {
+  return core_.draw_error(core_.faults_here().sockets, call, {errors.begin(), errors.size()});
+}
+
+CallResult CallFaultsKernel::open_socket(int family, int type) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("socket", {EMFILE, ENFILE, ENOMEM})) return {0, error};
+  return core_.wires().open_socket(family, type);
+}
+
+CallResult CallFaultsKernel::open_pair(std::array<int, 2>& ends) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("socketpair", {EMFILE, ENFILE})) return {0, error};
+  return core_.wires().open_pair(ends);
+}
+
+CallResult CallFaultsKernel::bind(int descriptor, const sockaddr* address) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("bind", {EADDRINUSE, ENOMEM})) return {0, error};
+  return core_.wires().bind(descriptor, address);
+}
+
+CallResult CallFaultsKernel::listen(int descriptor, int backlog) noexcept {
+  const Shelter shelter(&core_);
+  return core_.wires().listen(descriptor, backlog);
+}
+
+// Only if there is a connection: a call that would wait has nothing to fail by.
+CallResult CallFaultsKernel::accept(int descriptor) noexcept {
+  const Shelter shelter(&core_);
+  Wires& wires = core_.wires();
+  if (wires.ready_now(descriptor, POLLIN) == 0) return wires.accept(descriptor);
+  const int error = draw("accept", {EMFILE, ENOMEM, ECONNABORTED});
+  if (error == 0) return wires.accept(descriptor);
+  if (error == ECONNABORTED) {
+    const CallResult aborted = wires.accept(descriptor);
+    if (aborted.error != 0) return aborted;
+    wires.close(static_cast<int>(aborted.value));
+  }
+  return {0, error};
+}
+
+CallResult CallFaultsKernel::connect(int descriptor, const sockaddr* address) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("connect", {ECONNREFUSED, EADDRNOTAVAIL, ENETUNREACH})) {
+    return {0, error};
+  }
+  return core_.wires().connect(descriptor, address);
+}
+
+// A stream that fails is of no use any more, for its peer neither.
+CallResult CallFaultsKernel::receive(int descriptor, msghdr& message) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("recv", {ECONNRESET, ENOMEM})) {
+    (void)core_.wires().shut_down(descriptor, SHUT_RDWR);
+    return {0, error};
+  }
+  return core_.wires().receive(descriptor, message);
+}
+
+CallResult CallFaultsKernel::send(int descriptor, const msghdr& message) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("send", {EPIPE, ENOBUFS})) {
+    (void)core_.wires().shut_down(descriptor, SHUT_RDWR);
+    return {0, error};
+  }
+  return core_.wires().send(descriptor, message);
+}
+
+CallResult CallFaultsKernel::shut_down(int descriptor, int how) noexcept {
+  const Shelter shelter(&core_);
+  return core_.wires().shut_down(descriptor, how);
+}
+
+CallResult CallFaultsKernel::set_option(int descriptor, int level, int name,
+                                        std::span<const std::byte> value) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("setsockopt", {ENOBUFS})) return {0, error};
+  return core_.wires().set_option(descriptor, level, name, value);
+}
+
+CallResult CallFaultsKernel::get_option(int descriptor, int level, int name,
+                                        std::span<std::byte> value) noexcept {
+  const Shelter shelter(&core_);
+  return core_.wires().get_option(descriptor, level, name, value);
+}
+
+CallResult CallFaultsKernel::name_of(int descriptor, sockaddr_storage& name,
+                                     socklen_t& size) noexcept {
+  const Shelter shelter(&core_);
+  return core_.wires().name_of(descriptor, name, size);
+}
+
+CallResult CallFaultsKernel::peer_of(int descriptor, sockaddr_storage& name,
+                                     socklen_t& size) noexcept {
+  const Shelter shelter(&core_);
+  return core_.wires().peer_of(descriptor, name, size);
+}
+
+short CallFaultsKernel::ready_now(int descriptor, short events) noexcept {
+  return core_.wires().ready_now(descriptor, events);
+}
+
+bool CallFaultsKernel::is_gone(int descriptor) noexcept {
+  return core_.wires().is_gone(descriptor);
+}
+
+void CallFaultsKernel::close(int descriptor) noexcept {
+  const Shelter shelter(&core_);
+  core_.wires().close(descriptor);
+}
+
+bool CallFaultsKernel::owns(int descriptor) const noexcept {
+  return core_.wires().owns(descriptor);
+}
+
+std::vector<std::uint32_t> CallFaultsKernel::look_up(const std::string& host) {
+  const Shelter shelter(&core_);
+  return core_.wires().look_up(host);
+}
+
+// --- Files ---
+
+int FileFaults::draw(const char* call, int error) noexcept {
+  return core_.draw_error(core_.faults_here().files, call, {&error, 1});
+}
+
+CallResult FileFaults::open(const std::string& path, int flags, unsigned mode) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("open", EMFILE)) return {0, error};
+  return core_.disks().open(path, flags, mode);
+}
+
+CallResult FileFaults::duplicate(int file) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("fcntl", EMFILE)) return {0, error};
+  return core_.disks().duplicate(file);
+}
+
+CallResult FileFaults::read(int file, std::span<std::byte> buffer, std::uint64_t offset) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("pread", EIO)) return {0, error};
+  return core_.disks().read(file, buffer, offset);
+}
+
+// A part may have been written before the disk is full.
+CallResult FileFaults::write(int file, std::span<const std::byte> data,
+                             std::uint64_t offset) noexcept {
+  const Shelter shelter(&core_);
+  const int error = draw("pwrite", ENOSPC);
+  if (error == 0) return core_.disks().write(file, data, offset);
+  if (data.size() > 1) (void)core_.disks().write(file, data.first(data.size() / 2), offset);
+  return {0, error};
+}
+
+// It parks, and so takes shelter itself.
+CallResult FileFaults::sync(int file) noexcept {
+  if (const int error = draw("fdatasync", EIO)) return {0, error};
+  return core_.disks().sync(file);
+}
+
+CallResult FileFaults::status(int file, struct stat& found) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("fstat", EIO)) return {0, error};
+  return core_.disks().status(file, found);
+}
+
+CallResult FileFaults::status_of(const std::string& path, struct stat& found) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("stat", EIO)) return {0, error};
+  return core_.disks().status_of(path, found);
+}
+
+CallResult FileFaults::set_mode(int file, mode_t mode) noexcept {
+  return core_.disks().set_mode(file, mode);
+}
+
+CallResult FileFaults::rename(const std::string& from, const std::string& to) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("rename", EIO)) return {0, error};
+  return core_.disks().rename(from, to);
+}
+
+CallResult FileFaults::remove(const std::string& path) noexcept {
+  const Shelter shelter(&core_);
+  return core_.disks().remove(path);
+}
+
+CallResult FileFaults::list(const std::string& path,
+                            std::vector<io::DirectoryEntry>& entries) noexcept {
+  const Shelter shelter(&core_);
+  if (const int error = draw("opendir", EMFILE)) return {0, error};
+  return core_.disks().list(path, entries);
+}
+
+}  // namespace weft::sim

@@ -1,0 +1,90 @@
+// System calls and allocations that fail by the seed.
+#pragma once
+
+#include "io/kernel.hpp"
+
+namespace weft::sim {
+
+class Core;
+
+// While one lives no allocation fails: the simulation itself does not go on without memory. For a
+// scope without a switch, in any thread.
+class Shelter {
+ public:
+  explicit Shelter(Core* core) noexcept;
+  ~Shelter();
+  Shelter(const Shelter&) = delete;
+  Shelter& operator=(const Shelter&) = delete;
+
+ private:
+  Core* const core_;
+};
+
+// Whether `operator new` of this program is that of the simulation.
+[[nodiscard]] bool has_own_allocator() noexcept;
+// `fails` is called by each `operator new` of the program; null: none fails.
+void set_allocation_hook(bool (*fails)() noexcept) noexcept;
+
+class FileFaults final : public io::FileKernel {
+ public:
+  explicit FileFaults(Core& core) noexcept : core_(core) {}
+
+  io::CallResult open(const std::string& path, int flags, unsigned mode) noexcept override;
+  io::CallResult duplicate(int file) noexcept override;
+  io::CallResult read(int file, std::span<std::byte> buffer,
+                      std::uint64_t offset) noexcept override;
+  io::CallResult write(int file, std::span<const std::byte> data,
+                       std::uint64_t offset) noexcept override;
+  io::CallResult sync(int file) noexcept override;
+  io::CallResult status(int file, struct stat& found) noexcept override;
+  io::CallResult status_of(const std::string& path, struct stat& found) noexcept override;
+  io::CallResult set_mode(int file, mode_t mode) noexcept override;
+  io::CallResult rename(const std::string& from, const std::string& to) noexcept override;
+  io::CallResult remove(const std::string& path) noexcept override;
+  io::CallResult list(const std::string& path,
+                      std::vector<io::DirectoryEntry>& entries) noexcept override;
+
+ private:
+  // 0, or the error by which the call fails.
+  [[nodiscard]] int draw(const char* call, int error) noexcept;
+
+  Core& core_;
+};
+
+// What fibers call: the wires and the disks, unless it is the call's turn to fail. It makes the
+// calls of a simulation's fibers; each takes shelter.
+class CallFaultsKernel final : public io::Kernel {
+ public:
+  explicit CallFaultsKernel(Core& core) noexcept : core_(core), files_(core) {}
+
+  io::CallResult open_socket(int family, int type) noexcept override;
+  io::CallResult open_pair(std::array<int, 2>& ends) noexcept override;
+  io::CallResult bind(int descriptor, const sockaddr* address) noexcept override;
+  io::CallResult listen(int descriptor, int backlog) noexcept override;
+  io::CallResult accept(int descriptor) noexcept override;
+  io::CallResult connect(int descriptor, const sockaddr* address) noexcept override;
+  io::CallResult receive(int descriptor, msghdr& message) noexcept override;
+  io::CallResult send(int descriptor, const msghdr& message) noexcept override;
+  io::CallResult shut_down(int descriptor, int how) noexcept override;
+  io::CallResult set_option(int descriptor, int level, int name,
+                            std::span<const std::byte> value) noexcept override;
+  io::CallResult get_option(int descriptor, int level, int name,
+                            std::span<std::byte> value) noexcept override;
+  io::CallResult name_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept override;
+  io::CallResult peer_of(int descriptor, sockaddr_storage& name, socklen_t& size) noexcept override;
+  short ready_now(int descriptor, short events) noexcept override;
+  bool is_gone(int descriptor) noexcept override;
+  void close(int descriptor) noexcept override;
+  bool owns(int descriptor) const noexcept override;
+  io::FileKernel& files() noexcept override { return files_; }
+  std::vector<std::uint32_t> look_up(const std::string& host) override;
+
+ private:
+  // 0, or the error by which the call fails: one of these.
+  [[nodiscard]] int draw(const char* call, std::initializer_list<int> errors) noexcept;
+
+  Core& core_;
+  FileFaults files_;
+};
+
+}  // namespace weft::sim

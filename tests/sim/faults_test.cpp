@@ -1,0 +1,157 @@
+#include <array>
+#include <chrono>
+#include <functional>
+#include <new>
+#include <string>
+#include <weft/files.hpp>
+#include <weft/go.hpp>
+#include <weft/net/dial.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/net/tcp_listener.hpp>
+#include <weft/sim.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "tests/support/fiber_test.hpp"
+
+TEST_SUITE_BEGIN("sim/faults");
+
+using namespace std::chrono_literals;
+namespace files = weft::files;
+namespace net = weft::net;
+namespace sim = weft::sim;
+
+namespace {
+
+std::string reason_of(const std::function<void(sim::World&)>& body) {
+  try {
+    sim::explore({.seeds = 20}, body);
+  } catch (const sim::Failure& failure) {
+    return failure.reason();
+  }
+  return {};
+}
+
+// Sends back single bytes, until it fails.
+void serve_once() {
+  auto [listener, error] = net::TcpListener::listen(net::Address::any_v4(7));
+  if (error) return;
+  (void)net::serve(listener, [](net::ByteStream& stream) {
+    std::array<std::byte, 1> one{};
+    while (!stream.read_exactly(one).error && !stream.write_all(one).error) {
+    }
+  });
+}
+
+void run_echo() {
+  for (;;) {
+    try {
+      serve_once();
+    } catch (const std::bad_alloc&) {
+      sim::note("has no memory to serve");
+    }
+    weft::this_fiber::sleep_for(10ms);
+  }
+}
+
+bool has_echo() {
+  auto [stream, error] = net::dial("server:7", 1s);
+  std::array<std::byte, 1> one{std::byte{'e'}};
+  if (error || stream.write_all(one).error) return false;
+  one[0] = std::byte{0};
+  if (stream.read_exactly(one, 5s).error) return false;
+  sim::check(one[0] == std::byte{'e'}, "what comes back is what was sent");
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("a service outlives calls that fail, and answers once they do not") {
+  const weft::test::TestGuard guard("a service outlives calls that fail");
+  int answers = 0;
+  int failures = 0;
+  (void)sim::check_determinism({.seeds = 30}, [&](sim::World& world) {
+    world.host("server", &run_echo);
+    world.fail_calls("server", {.sockets = 0.05, .memory = 0.01});
+    world.fail_calls("world", {.sockets = 0.02});
+    world.run_for(1s);
+    for (int i = 0; i < 50; ++i) ++(has_echo() ? answers : failures);
+    world.fail_calls("server", {});
+    world.fail_calls("world", {});
+    world.run_for(10s);
+    sim::check(has_echo(), "the service answers");
+  });
+  CHECK(answers > 100);
+  CHECK(failures > 100);
+}
+
+TEST_CASE("a file is whole, or a call has failed") {
+  const weft::test::TestGuard guard("a file is whole, or a call has failed");
+  int errors = 0;
+  sim::explore({.seeds = 50}, [&](sim::World& world) {
+    world.host("store", [&] {
+      std::string state = "0";
+      for (int i = 1; i < 50; ++i) {
+        const std::string next = std::to_string(i);
+        if (files::replace_file("/state", next)) {
+          ++errors;
+        } else {
+          state = next;
+        }
+        const auto [now, error] = files::read_file("/state");
+        if (!error) sim::check(now == state, "the file is the last that was written");
+      }
+      auto walk = files::Walk("/");
+      for (auto entry = walk.next(); entry.value; entry = walk.next()) {
+        if (!entry.error) sim::check(entry.value->path == "/state", "nothing else is left");
+      }
+    });
+    world.put_file("store", "/state", "0");
+    world.fail_calls("store", {.files = 0.02});
+    world.run_for(10s);
+  });
+  CHECK(errors > 10);
+}
+
+TEST_CASE("an allocation that fails is a std::bad_alloc of a host's fiber, and of no other") {
+  const weft::test::TestGuard guard("an allocation that fails is a std::bad_alloc");
+  int caught = 0;
+  sim::explore({.seeds = 10}, [&](sim::World& world) {
+    const auto allocate = [] {
+      for (int i = 0; i < 1000; ++i) {
+        ::operator delete(::operator new(100));
+        weft::this_fiber::yield();
+      }
+    };
+    world.host("poor", [&] {
+      try {
+        allocate();
+      } catch (const std::bad_alloc&) {
+        ++caught;
+      }
+    });
+    world.host("rich", allocate);
+    world.fail_calls("poor", {.memory = 0.1});
+    allocate();
+    CHECK_THROWS_AS(world.fail_calls("world", {.memory = 0.1}), std::invalid_argument);
+  });
+  CHECK(caught == 10);
+}
+
+TEST_CASE("what a program does not see to is found, with the calls that must fail") {
+  const weft::test::TestGuard guard("what a program does not see to is found");
+  const std::string reason = reason_of([](sim::World& world) {
+    world.host("careless", [] {
+      for (int i = 0; i < 20; ++i) {
+        const bool failed = static_cast<bool>(files::write_file("/state", std::to_string(i)));
+        (void)failed;
+        sim::check(files::read_file("/state").value == std::to_string(i), "the state is kept");
+      }
+    });
+    world.fail_calls("careless", {.files = 0.05});
+    world.run_for(1s);
+  });
+  CHECK(reason.starts_with("check failed: the state is kept"));
+  CHECK(reason.find(" calls that fail are needed") != std::string::npos);
+}
+
+TEST_SUITE_END();
