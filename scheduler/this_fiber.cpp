@@ -116,4 +116,19 @@ NoSwitch::~NoSwitch() {
   if (fibers::Stack* stack = current_stack()) --stack->no_switch;
 }
 
+bool may_switch() noexcept {
+  const fibers::Stack* stack = current_stack();
+  return stack == nullptr || stack->no_switch == 0;
+}
+
+Pin::Pin() noexcept {
+  const fibers::Fiber* fiber = current_fiber();
+  pins_ = fiber != nullptr && !fiber->is_pinned();
+  if (pins_) scheduler::current_worker()->pin_current();
+}
+
+Pin::~Pin() {
+  if (pins_) scheduler::current_worker()->unpin_current();
+}
+
 }  // namespace weft::this_fiber

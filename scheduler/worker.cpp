@@ -136,14 +136,6 @@ void Worker::make_ready_last(Fiber& fiber) noexcept {
   announce_work();
 }
 
-// Nothing here is for thieves, so nobody else is woken. The unpark is remembered: this worker does
-// not sleep again before it has looked (has_own_work).
-void Worker::push_pinned(Fiber& fiber) noexcept {
-  pinned_.push(fiber);
-  ask_to_look();
-  if (current_worker() != this) unpark();
-}
-
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
 inline Fiber* Worker::take_next_at_hand() noexcept {
   const std::uint32_t left = decisions_left_.load(relaxed) - 1;

@@ -98,6 +98,9 @@ class Worker {
   void make_ready_last(fibers::Fiber& fiber) noexcept;
   // From any thread: a fiber that is to run on this worker alone.
   void push_pinned(fibers::Fiber& fiber) noexcept;
+  // By the fiber that runs here: it stays here until unpin_current(). It must not be pinned before.
+  void pin_current() noexcept;
+  void unpin_current() noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (timers_.add(timer, deadline)) [[unlikely]]
       announce_event();
@@ -252,6 +255,8 @@ class Worker {
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
   [[nodiscard]] fibers::Fiber* take_pinned() noexcept;
+  // Whether this is a spare worker, and no fiber needs it in particular.
+  [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
   [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
   void look_around() noexcept;
@@ -325,6 +330,7 @@ class Worker {
   // Somebody wants to know what becomes ready here, and what runs: note_...().
   bool watches_ready_ = false;
   bool watches_switches_ = false;
+  std::uint32_t pins_ = 0;     // Fibers that pin_current() keeps here: a spare stays for them.
   bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
   // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
   detail::Atomic<fibers::Fiber*> current_{nullptr};

@@ -215,7 +215,7 @@ Fiber* Worker::find_work() noexcept {
       run_own_timers(machine_now());
     }
     if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
-    if (scheduler_.is_spare(index_) && scheduler_.lets_spare_leave()) {
+    if (is_free_to_leave() && scheduler_.lets_spare_leave()) {
       rest();
       if (scheduler_.stopping()) return nullptr;
     }
@@ -238,11 +238,6 @@ Fiber* Worker::find_work() noexcept {
     decisions_left_.store(pace_.allotted(), relaxed);
     if (found != nullptr) return found;
   }
-}
-
-Fiber* Worker::take_pinned() noexcept {
-  if (pinned_ready_.is_empty()) pinned_ready_ = pinned_.take_all();
-  return pinned_ready_.take_first();
 }
 
 // In a simulation: all that is ready is handed over, and one of it comes back.
@@ -299,7 +294,7 @@ bool Worker::wait_for_events(Deadline deadline, bool in_source) noexcept {
 
 bool Worker::has_own_work() const noexcept {
   return has_work_hint() || has_pinned_work() ||
-         (scheduler_.is_spare(index_) && scheduler_.wants_spare_to_leave());
+         (is_free_to_leave() && scheduler_.wants_spare_to_leave());
 }
 
 void Worker::begin_idling() noexcept {

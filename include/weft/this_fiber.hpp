@@ -83,4 +83,26 @@ class NoSwitch {
   NoSwitch& operator=(const NoSwitch&) = delete;
 };
 
+// Whether the calling fiber may park now: false while it is in a NoSwitch scope. True on a plain
+// thread. From fibers and plain threads; never parks.
+[[nodiscard]] bool may_switch() noexcept;
+
+// While one lives, the fiber that made it keeps its worker thread, whatever it waits for: for calls
+// of libraries that keep things by thread. A fiber that is pinned already keeps its thread anyway.
+// Scopes may be nested; a fiber ends them in the reverse order of their beginning. While that
+// worker is stuck in another fiber, no other worker can run this one. Does nothing on a plain
+// thread. Never parks.
+class Pin {
+ public:
+  // The calling fiber stays on this thread from now on.
+  Pin() noexcept;
+  // By the same fiber. Other workers may run it again, unless another scope or its spawner pins it.
+  ~Pin();
+  Pin(const Pin&) = delete;
+  Pin& operator=(const Pin&) = delete;
+
+ private:
+  bool pins_ = false;  // The fiber was not pinned before.
+};
+
 }  // namespace weft::this_fiber
