@@ -1,0 +1,119 @@
+// How connections begin: connect and accept.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <mutex>
+
+#include "libs/posix/hooks.hpp"
+#include "libs/posix/waiting.hpp"
+
+namespace weft::posix {
+
+namespace {
+
+constinit Real<decltype(::connect)> real_connect("connect");
+constinit Real<decltype(::accept)> real_accept("accept");
+constinit Real<decltype(::accept4)> real_accept4("accept4");
+constinit Real<decltype(::poll)> real_poll("poll");
+
+// Nothing tells connect() not to wait for this call alone, so the socket is non-blocking meanwhile.
+int connect_without_waiting(int fd, const sockaddr* address, socklen_t length, int flags) {
+  ::fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+  const int result = real_connect(fd, address, length);
+  const int error = errno;
+  ::fcntl(fd, F_SETFL, flags);
+  errno = error;
+  return result;
+}
+
+// The connection is under way. The second call tells how it has ended, and the system that the
+// program knows; it starts no other.
+int wait_for_connection(FiberState& state, const Call& call, int fd, const sockaddr* address,
+                        socklen_t length) {
+  Place place(state, fd);
+  const Outcome outcome = place.wait(io::Ready::write, place.limit_by(SO_SNDTIMEO));
+  if (outcome == Outcome::ready) return real_connect(place.descriptor(), address, length);
+  if (outcome != Outcome::refused) return fail(error_of(outcome, EINPROGRESS));
+  const BlockedCall blocked(call, "no descriptor to wait on");
+  return real_connect(fd, address, length);
+}
+
+// Of a look and an accept, which would block if another caller came in between. One lock for each
+// of a few listeners, by their number in the system: duplicates have the same.
+std::mutex& lock_of(int fd) noexcept {
+  static constinit std::array<std::mutex, 16> locks;
+  struct stat status {};
+  return locks[::fstat(fd, &status) == 0 ? status.st_ino % locks.size() : 0];
+}
+
+template <class Accept>
+int accept_by(FiberState& state, const Call& call, int fd, Accept accept) {
+  Place place(state, fd);
+  const auto attempt = [&](int descriptor) -> ssize_t {
+    const std::lock_guard lock(lock_of(descriptor));
+    pollfd look{descriptor, POLLIN, 0};
+    const int ready = real_poll(&look, nfds_t{1}, 0);
+    if (ready == 0) return fail(EAGAIN);
+    return ready < 0 ? ready : accept(descriptor);
+  };
+  return static_cast<int>(until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, accept));
+}
+
+}  // namespace
+
+}  // namespace weft::posix
+
+using namespace weft::posix;  // NOLINT: only the functions below follow.
+
+extern "C" {
+
+WEFT_POSIX_EXPORT int connect(int fd, const sockaddr* address, socklen_t length) {
+  FiberState* state = current_scope();
+  const int flags = state == nullptr ? -1 : ::fcntl(fd, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) != 0) return real_connect(fd, address, length);
+  const Call call{"connect", __builtin_return_address(0)};
+  if (const char* reason = reason_not_to_park()) {
+    const BlockedCall blocked(call, reason);
+    return real_connect(fd, address, length);
+  }
+  const int result = connect_without_waiting(fd, address, length, flags);
+  if (result == 0) return 0;
+  // A Unix socket whose peer has no room for more.
+  if (errno == EAGAIN)
+    return on_helper(*state, call, [=] { return real_connect(fd, address, length); });
+  if (errno != EINPROGRESS && errno != EALREADY) return result;
+  return wait_for_connection(*state, call, fd, address, length);
+}
+
+WEFT_POSIX_EXPORT int accept(int fd, sockaddr* address, socklen_t* length) {
+  FiberState* state = current_scope();
+  if (state == nullptr) return real_accept(fd, address, length);
+  return accept_by(*state, {"accept", __builtin_return_address(0)}, fd,
+                   [=](int place) { return real_accept(place, address, length); });
+}
+
+WEFT_POSIX_EXPORT int accept4(int fd, sockaddr* address, socklen_t* length, int flags) {
+  FiberState* state = current_scope();
+  if (state == nullptr) return real_accept4(fd, address, length, flags);
+  return accept_by(*state, {"accept4", __builtin_return_address(0)}, fd,
+                   [=](int place) { return real_accept4(place, address, length, flags); });
+}
+
+}  // extern "C"
+
+WEFT_POSIX_HOOK(connect);
+WEFT_POSIX_HOOK(accept);
+WEFT_POSIX_HOOK(accept4);
+
+namespace weft::posix {
+
+std::span<const Hook> connection_hooks() noexcept {
+  static const std::array hooks{WEFT_POSIX_ENTRY(connect), WEFT_POSIX_ENTRY(accept),
+                                WEFT_POSIX_ENTRY(accept4)};
+  return hooks;
+}
+
+}  // namespace weft::posix

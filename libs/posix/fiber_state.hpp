@@ -1,0 +1,44 @@
+// What a fiber that has opened a Scope has of its own.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstdint>
+#include <vector>
+#include <weft/detail/local_node.hpp>
+
+namespace weft::posix {
+
+// Lives from the fiber's first Scope to the fiber's end. Its own fiber's alone.
+struct FiberState : detail::LocalNode {
+  struct KeyValue {
+    pthread_key_t key;
+    std::uint32_t generation;  // Of the key: one that was deleted and made anew has no value here.
+    const void* value;
+  };
+  unsigned scopes = 0;
+  unsigned own_calls = 0;  // Above 0: the calls are weft's, and go straight to the C library.
+  std::vector<KeyValue> values;
+};
+
+// Of the calling fiber, if it is in a Scope and does not wait in a call of this library. Null
+// otherwise, and on plain threads.
+[[nodiscard]] FiberState* current_scope() noexcept;
+// Made at the first call. On fibers only. Throws std::bad_alloc.
+[[nodiscard]] FiberState& fiber_state();
+// Its values are destroyed as those of a thread that ends are.
+void destroy_key_values(FiberState& state) noexcept;
+
+// Calls of the C library in its scope are weft's.
+class OwnCalls {
+ public:
+  explicit OwnCalls(FiberState& state) noexcept : state_(state) { ++state_.own_calls; }
+  ~OwnCalls() { --state_.own_calls; }
+  OwnCalls(const OwnCalls&) = delete;
+  OwnCalls& operator=(const OwnCalls&) = delete;
+
+ private:
+  FiberState& state_;
+};
+
+}  // namespace weft::posix

@@ -1,0 +1,20 @@
+// The functions in front of the C library's, by the source that has them. To ask for them is also
+// what makes a linker take these sources out of an archive.
+#pragma once
+
+#include <span>
+
+#include "libs/posix/real.hpp"
+
+namespace weft::posix {
+
+[[nodiscard]] std::span<const Hook> receive_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> send_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> connection_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> poll_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> sleep_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> helper_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> lock_hooks() noexcept;
+[[nodiscard]] std::span<const Hook> key_hooks() noexcept;
+
+}  // namespace weft::posix

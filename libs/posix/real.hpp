@@ -1,0 +1,52 @@
+// The C library's own functions, which come after this library's in the order of symbols.
+#pragma once
+
+#include <weft/detail/atomic.hpp>
+
+namespace weft::posix {
+
+// Ends the process with a sentence where there is none, as in a program that is linked statically.
+[[nodiscard]] void* next_function(const char* name) noexcept;
+
+// One of them, looked up at its first call, which may come before main(). Calls are cancellation
+// points where the function is one, so they are not noexcept.
+template <class F>
+class Real {
+ public:
+  constexpr explicit Real(const char* name) noexcept : name_(name) {}
+
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) {
+    return get()(arguments...);
+  }
+
+ private:
+  F* get() noexcept {
+    // Relaxed: whoever looks it up finds the same.
+    void* found = found_.load(detail::relaxed);
+    if (found == nullptr) {
+      found = next_function(name_);
+      found_.store(found, detail::relaxed);
+    }
+    return reinterpret_cast<F*>(found);
+  }
+
+  const char* const name_;
+  detail::Atomic<void*> found_{nullptr};
+};
+
+// A function in front of the C library's: its name, and where it is in this library.
+struct Hook {
+  const char* name;
+  const void* address;
+};
+
+}  // namespace weft::posix
+
+// In the source that defines `name`: its address here, whatever other symbols have that name.
+#define WEFT_POSIX_HOOK(name)                                                                   \
+  extern "C" decltype(::name) weft_posix_##name __attribute__((alias(#name), visibility("hidde" \
+                                                                                        "n")))
+#define WEFT_POSIX_ENTRY(name) \
+  ::weft::posix::Hook { #name, reinterpret_cast < const void*>(&weft_posix_##name) }
+#define WEFT_POSIX_EXPORT __attribute__((visibility("default")))

@@ -1,0 +1,219 @@
+// What reads: of sockets, pipes and files.
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "libs/posix/hooks.hpp"
+#include "libs/posix/waiting.hpp"
+
+namespace weft::posix {
+
+namespace {
+
+constinit Real<decltype(::recv)> real_recv("recv");
+constinit Real<decltype(::recvfrom)> real_recvfrom("recvfrom");
+constinit Real<decltype(::recvmsg)> real_recvmsg("recvmsg");
+constinit Real<decltype(::recvmmsg)> real_recvmmsg("recvmmsg");
+constinit Real<decltype(::read)> real_read("read");
+constinit Real<decltype(::readv)> real_readv("readv");
+constinit Real<decltype(::poll)> real_poll("poll");
+
+template <class Attempt, class Plain>
+ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain) {
+  Place place(state, fd);
+  return until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, plain);
+}
+
+// A thread waits for all of it, unless an error, the end or a signal comes.
+ssize_t receive_all(FiberState& state, const Call& call, int fd, void* buffer, std::size_t size,
+                    int flags) {
+  Place place(state, fd);
+  std::size_t done = 0;
+  do {
+    char* at = static_cast<char*>(buffer) + done;
+    const std::size_t left = size - done;
+    const ssize_t got = until_done(
+        place, call, io::Ready::read, SO_RCVTIMEO,
+        [=](int descriptor) { return real_recv(descriptor, at, left, flags | MSG_DONTWAIT); },
+        [=](int descriptor) { return real_recv(descriptor, at, left, flags); });
+    if (got < 0 && done == 0) return got;
+    if (got <= 0) break;
+    done += static_cast<std::size_t>(got);
+  } while (done < size && !place.is_non_blocking());
+  return static_cast<ssize_t>(done);
+}
+
+std::size_t length_of(const iovec* parts, int count) noexcept {
+  std::size_t sum = 0;
+  for (int i = 0; i < count; ++i) sum += parts[i].iov_len;
+  return sum;
+}
+
+// Where preadv2() cannot be told not to wait. Another reader may be faster between the two calls;
+// then the second one blocks the worker.
+ssize_t read_if_ready(int fd, const iovec* parts, int count) {
+  pollfd look{fd, POLLIN, 0};
+  const int ready = real_poll(&look, nfds_t{1}, 0);
+  if (ready == 0) return fail(EAGAIN);
+  return ready < 0 ? ready : real_readv(fd, parts, count);
+}
+
+ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
+  msghdr message{};
+  message.msg_iov = const_cast<iovec*>(parts);
+  message.msg_iovlen = static_cast<std::size_t>(count);
+  const ssize_t received = real_recvmsg(fd, &message, MSG_DONTWAIT);
+  if (received >= 0 || errno != ENOTSOCK) return received;
+  const ssize_t got = ::preadv2(fd, parts, count, -1, RWF_NOWAIT);
+  if (got >= 0 || (errno != EOPNOTSUPP && errno != ENOSYS)) return got;
+  return read_if_ready(fd, parts, count);
+}
+
+// What the page cache has is read at once; the disk keeps a helper thread waiting.
+ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
+  const off_t before = ::lseek(fd, 0, SEEK_CUR);
+  const ssize_t cached = ::preadv2(fd, parts, count, -1, RWF_NOWAIT);
+  if (cached == 0 || (cached > 0 && static_cast<std::size_t>(cached) == length_of(parts, count)))
+    return cached;
+  struct stat status {};
+  const bool is_at_end =
+      cached > 0 && before >= 0 && ::fstat(fd, &status) == 0 && before + cached >= status.st_size;
+  if (is_at_end) return cached;
+  // Again from the beginning: other callers that read this descriptor see its position move, as
+  // between any two calls.
+  if (cached > 0 && ::lseek(fd, -cached, SEEK_CUR) < 0) return cached;
+  return on_helper(state, call, [=] { return real_readv(fd, parts, count); });
+}
+
+bool is_file(int fd) noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+}
+
+ssize_t read_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
+  if (count <= 0 || count > IOV_MAX || length_of(parts, count) == 0)
+    return real_readv(fd, parts, count);
+  if (is_file(fd)) return read_file(state, call, fd, parts, count);
+  return receive(
+      state, call, fd,
+      [=](int descriptor) { return read_without_waiting(descriptor, parts, count); },
+      [=](int descriptor) { return real_readv(descriptor, parts, count); });
+}
+
+}  // namespace
+
+}  // namespace weft::posix
+
+using namespace weft::posix;  // NOLINT: only the functions below follow.
+
+extern "C" {
+
+WEFT_POSIX_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
+  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  if (state == nullptr) return real_recv(fd, buffer, size, flags);
+  const Call call{"recv", __builtin_return_address(0)};
+  if ((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
+    return receive_all(*state, call, fd, buffer, size, flags);
+  return receive(
+      *state, call, fd,
+      [=](int place) { return real_recv(place, buffer, size, flags | MSG_DONTWAIT); },
+      [=](int place) { return real_recv(place, buffer, size, flags); });
+}
+
+WEFT_POSIX_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* address,
+                                   socklen_t* length) {
+  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  if (state == nullptr) return real_recvfrom(fd, buffer, size, flags, address, length);
+  const Call call{"recvfrom", __builtin_return_address(0)};
+  if (address == nullptr && (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
+    return receive_all(*state, call, fd, buffer, size, flags);
+  return receive(
+      *state, call, fd,
+      [=](int place) {
+        return real_recvfrom(place, buffer, size, flags | MSG_DONTWAIT, address, length);
+      },
+      [=](int place) { return real_recvfrom(place, buffer, size, flags, address, length); });
+}
+
+WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
+  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  if (state == nullptr) return real_recvmsg(fd, message, flags);
+  return receive(
+      *state, {"recvmsg", __builtin_return_address(0)}, fd,
+      [=](int place) { return real_recvmsg(place, message, flags | MSG_DONTWAIT); },
+      [=](int place) { return real_recvmsg(place, message, flags); });
+}
+
+// The first message is waited for by the fiber, and with MSG_WAITFORONE no other; all of them, and
+// a limit of time, by a helper thread.
+WEFT_POSIX_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
+                               timespec* limit) {
+  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  if (state == nullptr) return real_recvmmsg(fd, messages, count, flags, limit);
+  const Call call{"recvmmsg", __builtin_return_address(0)};
+  const auto plain = [=](int place) { return real_recvmmsg(place, messages, count, flags, limit); };
+  if (limit != nullptr || (count > 1 && (flags & MSG_WAITFORONE) == 0))
+    return on_helper(*state, call, [=] { return plain(fd); });
+  return static_cast<int>(receive(
+      *state, call, fd,
+      [=](int place) {
+        return real_recvmmsg(place, messages, count, flags | MSG_DONTWAIT, nullptr);
+      },
+      plain));
+}
+
+WEFT_POSIX_EXPORT ssize_t read(int fd, void* buffer, size_t size) {
+  FiberState* state = size == 0 ? nullptr : current_scope();
+  if (state == nullptr) return real_read(fd, buffer, size);
+  const iovec whole{buffer, size};
+  return read_parts(*state, {"read", __builtin_return_address(0)}, fd, &whole, 1);
+}
+
+WEFT_POSIX_EXPORT ssize_t readv(int fd, const iovec* parts, int count) {
+  FiberState* state = current_scope();
+  if (state == nullptr) return real_readv(fd, parts, count);
+  return read_parts(*state, {"readv", __builtin_return_address(0)}, fd, parts, count);
+}
+
+// Programs that are compiled with _FORTIFY_SOURCE call these; the C library's end the process where
+// the buffer is too small.
+WEFT_POSIX_EXPORT ssize_t __read_chk(int fd, void* buffer, size_t size, size_t room) {
+  static constinit Real<ssize_t(int, void*, size_t, size_t)> real("__read_chk");
+  return size > room ? real(fd, buffer, size, room) : ::read(fd, buffer, size);
+}
+WEFT_POSIX_EXPORT ssize_t __recv_chk(int fd, void* buffer, size_t size, size_t room, int flags) {
+  static constinit Real<ssize_t(int, void*, size_t, size_t, int)> real("__recv_chk");
+  return size > room ? real(fd, buffer, size, room, flags) : ::recv(fd, buffer, size, flags);
+}
+WEFT_POSIX_EXPORT ssize_t __recvfrom_chk(int fd, void* buffer, size_t size, size_t room, int flags,
+                                         sockaddr* address, socklen_t* length) {
+  static constinit Real<ssize_t(int, void*, size_t, size_t, int, sockaddr*, socklen_t*)> real(
+      "__recvfrom_chk");
+  return size > room ? real(fd, buffer, size, room, flags, address, length)
+                     : ::recvfrom(fd, buffer, size, flags, address, length);
+}
+
+}  // extern "C"
+
+WEFT_POSIX_HOOK(recv);
+WEFT_POSIX_HOOK(recvfrom);
+WEFT_POSIX_HOOK(recvmsg);
+WEFT_POSIX_HOOK(recvmmsg);
+WEFT_POSIX_HOOK(read);
+WEFT_POSIX_HOOK(readv);
+
+namespace weft::posix {
+
+std::span<const Hook> receive_hooks() noexcept {
+  static const std::array hooks{WEFT_POSIX_ENTRY(recv),    WEFT_POSIX_ENTRY(recvfrom),
+                                WEFT_POSIX_ENTRY(recvmsg), WEFT_POSIX_ENTRY(recvmmsg),
+                                WEFT_POSIX_ENTRY(read),    WEFT_POSIX_ENTRY(readv)};
+  return hooks;
+}
+
+}  // namespace weft::posix

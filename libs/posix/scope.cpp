@@ -1,0 +1,78 @@
+#include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <system_error>
+#include <weft/posix.hpp>
+
+#include "libs/posix/fiber_state.hpp"
+#include "libs/posix/hooks.hpp"
+
+namespace weft::posix {
+
+namespace {
+
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+// A function of the C library that this library is not in front of; null if there is none.
+const char* find_missing() noexcept {
+  for (const auto& hooks : {receive_hooks(), send_hooks(), connection_hooks(), poll_hooks(),
+                            sleep_hooks(), helper_hooks(), lock_hooks(), key_hooks()}) {
+    for (const Hook& hook : hooks) {
+      if (::dlsym(RTLD_DEFAULT, hook.name) != hook.address) return hook.name;
+    }
+  }
+  return nullptr;
+}
+#endif
+
+[[noreturn]] void refuse(const std::string& why) {
+  throw std::system_error(std::make_error_code(std::errc::not_supported),
+                          "weft::posix::Scope: " + why);
+}
+
+void check_hooks() {
+#ifdef WEFT_POSIX_WITHOUT_HOOKS
+  refuse("this build has the thread sanitizer, which stands in front of the same functions");
+#else
+  static const char* const missing = find_missing();
+  if (missing == nullptr) return;
+  refuse("calls of " + std::string(missing) +
+         "() do not come to weft-posix; link it before the C library, without -Wl,--exclude-libs "
+         "and without a version script that hides the function");
+#endif
+}
+
+}  // namespace
+
+void* next_function(const char* name) noexcept {
+  if (void* found = ::dlsym(RTLD_NEXT, name)) return found;
+  // Calls of the C library end here in turn, so by the system's own.
+  const auto say = [](const char* text) {
+    (void)::syscall(SYS_write, STDERR_FILENO, text, std::strlen(text));
+  };
+  say("weft-posix: there is no ");
+  say(name);
+  say("() behind this library's; a program that uses it must be linked dynamically\n");
+  std::abort();
+}
+
+Scope::Scope() {
+  if (!this_fiber::is_fiber()) return;
+  check_hooks();
+  ++fiber_state().scopes;
+}
+
+Scope::~Scope() {
+  if (!this_fiber::is_fiber()) return;
+  FiberState& state = fiber_state();
+  // While it counts: the destructors see the values of the fiber.
+#ifndef WEFT_POSIX_WITHOUT_HOOKS
+  if (state.scopes == 1) destroy_key_values(state);
+#endif
+  --state.scopes;
+}
+
+}  // namespace weft::posix

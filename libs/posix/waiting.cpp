@@ -1,0 +1,81 @@
+#include "libs/posix/waiting.hpp"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <weft/context.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/posix/locks.hpp"
+
+namespace weft::posix {
+
+int fail(int error) noexcept {
+  errno = error;
+  return -1;
+}
+
+const char* reason_not_to_park() noexcept {
+  if (locks_held() > 0) return "a pthread lock is held";
+  return this_fiber::may_switch() ? nullptr : "a NoSwitch scope";
+}
+
+int error_of(Outcome outcome, int at_limit) noexcept {
+  if (outcome == Outcome::cancelled) return ECANCELED;
+  return outcome == Outcome::context_deadline ? ETIMEDOUT : at_limit;
+}
+
+Place::~Place() {
+  const int error = errno;
+  const OwnCalls own(state_);
+  watch_ = {};
+  errno = error;
+}
+
+int Place::descriptor() const noexcept {
+  const int duplicate = watch_.native_handle();
+  return duplicate >= 0 ? duplicate : descriptor_;
+}
+
+bool Place::is_non_blocking() const noexcept {
+  const int flags = ::fcntl(descriptor(), F_GETFL);
+  return flags < 0 || (flags & O_NONBLOCK) != 0;
+}
+
+Deadline Place::limit_by(int option) const noexcept {
+  timeval limit{};
+  socklen_t size = sizeof limit;
+  if (::getsockopt(descriptor(), SOL_SOCKET, option, &limit, &size) != 0) return Deadline::never();
+  if (limit.tv_sec == 0 && limit.tv_usec == 0) return Deadline::never();
+  return Deadline::after(std::chrono::seconds(limit.tv_sec) +
+                         std::chrono::microseconds(limit.tv_usec));
+}
+
+bool Place::watch_duplicate() noexcept {
+  if (watch_.native_handle() >= 0) return true;
+  const int duplicate = ::fcntl(descriptor_, F_DUPFD_CLOEXEC, 0);
+  if (duplicate < 0) return false;
+  auto [watch, error] = io::Watch::adopt(duplicate);
+  if (error) {
+    ::close(duplicate);
+    return false;
+  }
+  watch_ = std::move(watch);
+  return true;
+}
+
+Outcome Place::wait(io::Ready what, Deadline limit) noexcept {
+  const OwnCalls own(state_);
+  if (!watch_duplicate()) return Outcome::refused;
+  const Until until = this_fiber::until();
+  const std::error_code error = watch_.wait(what, until.but_before(limit)).error;
+  if (!error) return Outcome::ready;
+  if (error == Errc::cancelled) return Outcome::cancelled;
+  if (error != Errc::timed_out) return Outcome::refused;
+  return until.deadline().passed() ? Outcome::context_deadline : Outcome::limit;
+}
+
+}  // namespace weft::posix

@@ -1,0 +1,110 @@
+// A call that would block: tried without waiting, then waited for by the fiber, then tried again.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cerrno>
+#include <utility>
+#include <weft/blocking.hpp>
+#include <weft/deadline.hpp>
+#include <weft/io.hpp>
+
+#include "libs/posix/blocked_calls.hpp"
+#include "libs/posix/fiber_state.hpp"
+
+namespace weft::posix {
+
+// Sets errno; -1.
+int fail(int error) noexcept;
+
+// Why the fiber must not park now; null if it may.
+[[nodiscard]] const char* reason_not_to_park() noexcept;
+
+// How a wait has ended.
+enum class Outcome : std::uint8_t { ready, limit, cancelled, context_deadline, refused };
+// What the call's errno is when a wait has ended otherwise than by what was waited for.
+[[nodiscard]] int error_of(Outcome outcome, int at_limit) noexcept;
+
+// The descriptor of a call. A wait is for a duplicate of it, which the call uses from then on: so
+// closing the number, giving it to another file, and waits by other callers mean what they mean for
+// a thread in the call, and no state is kept by number.
+class Place {
+ public:
+  Place(FiberState& state, int descriptor) noexcept : state_(state), descriptor_(descriptor) {}
+  // Keeps errno.
+  ~Place();
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  [[nodiscard]] int descriptor() const noexcept;
+  // O_NONBLOCK, by the program.
+  [[nodiscard]] bool is_non_blocking() const noexcept;
+  // When SO_RCVTIMEO or SO_SNDTIMEO ends a call that begins to wait now.
+  [[nodiscard]] Deadline limit_by(int option) const noexcept;
+  // Parks.
+  [[nodiscard]] Outcome wait(io::Ready what, Deadline limit) noexcept;
+
+ private:
+  [[nodiscard]] bool watch_duplicate() noexcept;
+
+  FiberState& state_;
+  const int descriptor_;
+  io::Watch watch_;
+};
+
+// Repeats `attempt`, which returns -1 and EAGAIN where it would wait, until it does not. `plain` is
+// the call that waits: made in place if the fiber must not park, and counted then. Both take the
+// descriptor.
+template <class Attempt, class Plain>
+ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
+                   Attempt attempt, Plain plain) {
+  Deadline limit = Deadline::never();
+  for (bool is_first = true;; is_first = false) {
+    const ssize_t result = attempt(place.descriptor());
+    if (result >= 0 || errno != EAGAIN) return result;
+    if (is_first) {
+      if (place.is_non_blocking()) return fail(EAGAIN);
+      limit = place.limit_by(limit_option);
+    }
+    const char* reason = reason_not_to_park();
+    if (reason == nullptr) {
+      const Outcome outcome = place.wait(what, limit);
+      if (outcome == Outcome::ready) continue;
+      if (outcome != Outcome::refused) return fail(error_of(outcome, EAGAIN));
+      reason = "no descriptor to wait on";
+    }
+    const BlockedCall blocked(call, reason);
+    return plain(place.descriptor());
+  }
+}
+
+// Makes `function`, a call that returns a number and sets errno, on a helper thread while the fiber
+// is parked; in place if it must not park, or there is no helper.
+template <class F>
+auto on_helper(FiberState& state, const Call& call, F function) {
+  const char* reason = reason_not_to_park();
+  if (reason == nullptr) {
+    int error = errno;
+    decltype(function()) result{};
+    bool is_made = false;
+    try {
+      const OwnCalls own(state);
+      blocking([&] {
+        errno = error;
+        result = function();
+        error = errno;
+        is_made = true;
+      });
+    } catch (...) {  // NOLINT: then the call is made below.
+    }
+    if (is_made) {
+      errno = error;
+      return result;
+    }
+    reason = "no helper thread";
+  }
+  const BlockedCall blocked(call, reason);
+  return function();
+}
+
+}  // namespace weft::posix

@@ -1,0 +1,394 @@
+// Each call on a fiber in a Scope, compared with the same call on a plain thread.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "tests/posix/both_ways.hpp"
+
+namespace {
+
+using weft::test::check_both_ways;
+using weft::test::has_hooks;
+using weft::test::Log;
+using weft::test::note;
+
+TEST_SUITE_BEGIN("posix/calls");
+
+struct Pair {
+  std::array<int, 2> ends{};
+  explicit Pair(int type = SOCK_STREAM) { ::socketpair(AF_UNIX, type, 0, ends.data()); }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+  ~Pair() {
+    for (const int end : ends) ::close(end);
+  }
+  [[nodiscard]] int here() const { return ends[0]; }
+  [[nodiscard]] int there() const { return ends[1]; }
+};
+
+void set_limit(int fd, int option, long microseconds) {
+  const timeval limit{0, microseconds};
+  CHECK(::setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit) == 0);
+}
+
+FIBER_TEST_CASE("receives return counts, the end and errors as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    std::array<char, 64> buffer{};
+    const Pair pair;
+    note(log, ::send(pair.there(), "abcdef", 6, 0));
+    note(log, ::recv(pair.here(), buffer.data(), 2, 0));
+    note(log, ::recv(pair.here(), buffer.data(), 64, MSG_PEEK));
+    note(log, ::read(pair.here(), buffer.data(), 1));
+    std::array<iovec, 2> parts{{{buffer.data(), 1}, {buffer.data() + 1, 30}}};
+    note(log, ::readv(pair.here(), parts.data(), 2));
+    note(log, ::recv(pair.here(), buffer.data(), 1, MSG_DONTWAIT));
+    set_limit(pair.here(), SO_RCVTIMEO, 2000);
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    note(log, ::read(pair.here(), buffer.data(), 1));
+    note(log, ::read(pair.here(), buffer.data(), 0));
+    note(log, ::recvfrom(pair.here(), buffer.data(), 1, 0, nullptr, nullptr));
+    ::fcntl(pair.here(), F_SETFL, O_NONBLOCK);
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    note(log, ::read(pair.here(), buffer.data(), 1));
+    ::shutdown(pair.there(), SHUT_WR);
+    note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    note(log, ::recv(-1, buffer.data(), 1, 0));
+    note(log, ::read(-1, buffer.data(), 1));
+    note(log, ::readv(pair.here(), parts.data(), 0));
+  });
+}
+
+FIBER_TEST_CASE("MSG_WAITALL waits for all of it, and returns less at the end") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    std::thread writer([&] {
+      for (int i = 0; i < 5; ++i) {
+        (void)::send(pair.there(), "abcd", 4, 0);
+        std::this_thread::yield();
+      }
+      ::shutdown(pair.there(), SHUT_WR);
+    });
+    std::array<char, 16> buffer{};
+    note(log, ::recv(pair.here(), buffer.data(), 16, MSG_WAITALL));
+    note(log, ::recv(pair.here(), buffer.data(), 16, MSG_WAITALL));
+    note(log, ::recv(pair.here(), buffer.data(), 16, MSG_WAITALL));
+    writer.join();
+  });
+}
+
+FIBER_TEST_CASE("a large send returns when all of it has been taken") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const std::string large(1 << 20, 'x');
+    for (int way = 0; way < 4; ++way) {
+      const Pair pair;
+      std::thread reader([&] {
+        std::string buffer(1 << 16, ' ');
+        std::size_t got = 0;
+        while (got < large.size()) {
+          const ssize_t size = ::recv(pair.there(), buffer.data(), buffer.size(), 0);
+          if (size <= 0) break;
+          got += static_cast<std::size_t>(size);
+        }
+        CHECK(got == large.size());
+      });
+      std::array<iovec, 2> parts{{{const_cast<char*>(large.data()), 3000},
+                                  {const_cast<char*>(large.data()) + 3000, large.size() - 3000}}};
+      msghdr message{};
+      message.msg_iov = parts.data();
+      message.msg_iovlen = 2;
+      if (way == 0) note(log, ::send(pair.here(), large.data(), large.size(), 0));
+      if (way == 1) note(log, ::write(pair.here(), large.data(), large.size()));
+      if (way == 2) note(log, ::writev(pair.here(), parts.data(), 2));
+      if (way == 3) note(log, ::sendmsg(pair.here(), &message, 0));
+      reader.join();
+    }
+  });
+}
+
+FIBER_TEST_CASE("a send that its limit ends returns what was taken, and then EAGAIN") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    const std::string large(1 << 22, 'x');
+    set_limit(pair.here(), SO_SNDTIMEO, 2000);
+    const ssize_t sent = ::send(pair.here(), large.data(), large.size(), 0);
+    note(log, sent > 0 && sent < static_cast<ssize_t>(large.size()));
+    note(log, ::send(pair.here(), large.data(), large.size(), 0));
+    ::shutdown(pair.there(), SHUT_RD);
+    note(log, ::send(pair.here(), "x", 1, MSG_NOSIGNAL));
+    note(log, ::send(-1, "x", 1, 0));
+    note(log, ::write(-1, "x", 1));
+  });
+}
+
+FIBER_TEST_CASE("pipes return counts, the end and errors as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    std::array<int, 2> ends{};
+    CHECK(::pipe(ends.data()) == 0);
+    const std::string large(1 << 18, 'x');
+    std::thread reader([&] {
+      std::string buffer(5000, ' ');
+      std::size_t got = 0;
+      while (got < large.size()) {
+        const ssize_t size = ::read(ends[0], buffer.data(), buffer.size());
+        if (size <= 0) break;
+        got += static_cast<std::size_t>(size);
+      }
+      CHECK(got == large.size());
+    });
+    note(log, ::write(ends[1], large.data(), large.size()));
+    reader.join();
+    std::thread writer([&] { CHECK(::write(ends[1], "abc", 3) == 3); });
+    std::array<char, 8> buffer{};
+    note(log, ::read(ends[0], buffer.data(), buffer.size()));
+    writer.join();
+    note(log, ::write(ends[1], "", 0));
+    note(log, ::write(ends[0], "x", 1));
+    ::close(ends[1]);
+    note(log, ::read(ends[0], buffer.data(), buffer.size()));
+    ::close(ends[0]);
+  });
+}
+
+FIBER_TEST_CASE("files and eventfds are read as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    std::array<char, 20> name{"/tmp/weft-XXXXXX"};
+    const int file = ::mkstemp(name.data());
+    const std::string text(10'000, 'x');
+    note(log, ::write(file, text.data(), text.size()));
+    note(log, ::fsync(file));
+    note(log, ::fdatasync(file));
+    ::lseek(file, 0, SEEK_SET);
+    std::string buffer(6000, ' ');
+    for (int i = 0; i < 3; ++i) note(log, ::read(file, buffer.data(), buffer.size()));
+    note(log, ::fsync(-1));
+    ::close(file);
+    ::unlink(name.data());
+    const int event = ::eventfd(0, 0);
+    std::uint64_t one = 1;
+    std::thread writer([&] { CHECK(::write(event, &one, sizeof one) == 8); });
+    std::uint64_t got = 0;
+    note(log, ::read(event, &got, sizeof got));
+    note(log, static_cast<long>(got));
+    writer.join();
+    note(log, ::read(event, &got, 4));
+    ::close(event);
+  });
+}
+
+FIBER_TEST_CASE("poll, ppoll and select report what is ready, and time out, as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair quiet;
+    const Pair loud;
+    const auto look = [&](int result, const std::array<pollfd, 3>& polled) {
+      note(log, result);
+      for (const pollfd& one : polled) log.push_back(one.revents);
+    };
+    std::array<pollfd, 3> polled{
+        {{quiet.here(), POLLIN, 0}, {-1, POLLIN, 0}, {loud.here(), POLLIN, 0}}};
+    look(::poll(polled.data(), 3, 2), polled);
+    const timespec short_time{0, 2'000'000};
+    look(::ppoll(polled.data(), 3, &short_time, nullptr), polled);
+    std::thread writer([&] { (void)::send(loud.there(), "x", 1, 0); });
+    look(::poll(polled.data(), 3, -1), polled);
+    writer.join();
+    polled[1] = {quiet.here(), POLLOUT | POLLIN, 0};
+    look(::poll(polled.data(), 3, -1), polled);
+    polled[1].fd = 1 << 20;
+    look(::poll(polled.data(), 3, -1), polled);
+    pollfd urgent{quiet.here(), POLLPRI, 0};
+    note(log, ::poll(&urgent, 1, 2));
+    note(log, ::poll(nullptr, 0, 2));
+    fd_set reads;
+    FD_ZERO(&reads);
+    FD_SET(quiet.here(), &reads);
+    timeval time{0, 2000};
+    note(log, ::select(quiet.here() + 1, &reads, nullptr, nullptr, &time));
+    note(log, FD_ISSET(quiet.here(), &reads) ? 1 : 0);
+    note(log, time.tv_sec + time.tv_usec);
+    FD_SET(quiet.here(), &reads);
+    FD_SET(loud.here(), &reads);
+    fd_set writes = reads;
+    note(log, ::select(std::max(quiet.here(), loud.here()) + 1, &reads, &writes, nullptr, nullptr));
+    note(log, FD_ISSET(quiet.here(), &reads) ? 1 : 0);
+    note(log, FD_ISSET(loud.here(), &reads) ? 1 : 0);
+  });
+}
+
+FIBER_TEST_CASE("poll wakes when the peer hangs up, and epoll_wait for its events") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair;
+    pollfd polled{pair.here(), POLLIN, 0};
+    std::thread ender([&] { ::shutdown(pair.there(), SHUT_RDWR); });
+    note(log, ::poll(&polled, 1, -1));
+    ender.join();
+    const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+    const Pair other;
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = 42;
+    note(log, ::epoll_ctl(epoll, EPOLL_CTL_ADD, other.here(), &event));
+    epoll_event found{};
+    note(log, ::epoll_wait(epoll, &found, 1, 2));
+    std::thread writer([&] { (void)::send(other.there(), "x", 1, 0); });
+    note(log, ::epoll_wait(epoll, &found, 1, -1));
+    note(log, static_cast<long>(found.data.u64));
+    writer.join();
+    note(log, ::epoll_wait(epoll, &found, 0, -1));
+    note(log, ::epoll_wait(-1, &found, 1, -1));
+    ::close(epoll);
+  });
+}
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+FIBER_TEST_CASE("connect and accept end as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    note(log, ::bind(listener, generic, size));
+    note(log, ::listen(listener, 8));
+    note(log, ::getsockname(listener, generic, &size));
+    std::thread client([=] {
+      const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+      CHECK(::connect(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+      ::close(socket);
+    });
+    sockaddr_in peer{};
+    socklen_t peer_size = sizeof peer;
+    const int accepted =
+        ::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &peer_size, SOCK_CLOEXEC);
+    note(log, accepted >= 0);
+    note(log, peer_size);
+    note(log, ::fcntl(accepted, F_GETFD));
+    client.join();
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    note(log, ::connect(socket, generic, size));
+    note(log, ::connect(socket, generic, size));
+    note(log, ::fcntl(socket, F_GETFL) & O_NONBLOCK);
+    ::close(::accept(listener, nullptr, nullptr));
+    set_limit(listener, SO_RCVTIMEO, 2000);
+    note(log, ::accept(listener, nullptr, nullptr));
+    ::fcntl(listener, F_SETFL, O_NONBLOCK);
+    note(log, ::accept(listener, nullptr, nullptr));
+    ::close(listener);
+    const int refused = ::socket(AF_INET, SOCK_STREAM, 0);
+    note(log, ::connect(refused, generic, size));
+    note(log, ::connect(-1, generic, size));
+    note(log, ::accept(socket, nullptr, nullptr));
+    for (const int fd : {accepted, socket, refused}) ::close(fd);
+  });
+}
+
+FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair(SOCK_DGRAM);
+    std::array<std::array<char, 8>, 3> buffers{};
+    std::array<iovec, 3> parts{};
+    std::array<mmsghdr, 3> messages{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      parts[i] = {buffers[i].data(), i + 1};
+      messages[i].msg_hdr.msg_iov = &parts[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    note(log, ::sendmmsg(pair.there(), messages.data(), 3, 0));
+    for (iovec& part : parts) part.iov_len = 8;
+    note(log, ::recvmmsg(pair.here(), messages.data(), 2, MSG_WAITFORONE, nullptr));
+    note(log, messages[1].msg_len);
+    note(log, ::recvmmsg(pair.here(), messages.data(), 1, 0, nullptr));
+    note(log, messages[0].msg_len);
+    note(log, ::sendto(pair.there(), "", 0, 0, nullptr, 0));
+    note(log, ::recv(pair.here(), buffers[0].data(), 8, 0));
+    set_limit(pair.here(), SO_RCVTIMEO, 2000);
+    note(log, ::recvmsg(pair.here(), &messages[0].msg_hdr, 0));
+  });
+}
+
+FIBER_TEST_CASE("sleeps last their time and return as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    timespec before{};
+    timespec after{};
+    ::clock_gettime(CLOCK_MONOTONIC, &before);
+    const timespec time{0, 3'000'000};
+    note(log, ::nanosleep(&time, nullptr));
+    note(log, ::usleep(3000));
+    note(log, ::clock_nanosleep(CLOCK_MONOTONIC, 0, &time, nullptr));
+    timespec until{};
+    ::clock_gettime(CLOCK_REALTIME, &until);
+    note(log, ::clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, nullptr));
+    note(log, ::sleep(0));
+    const timespec wrong{0, -1};
+    note(log, ::nanosleep(&wrong, nullptr));
+    note(log, ::clock_nanosleep(CLOCK_MONOTONIC, 0, &wrong, nullptr));
+    ::clock_gettime(CLOCK_MONOTONIC, &after);
+    const long took =
+        (after.tv_sec - before.tv_sec) * 1'000'000'000 + after.tv_nsec - before.tv_nsec;
+    note(log, took >= 9'000'000);
+  });
+}
+
+FIBER_TEST_CASE("waitpid and getaddrinfo return as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    for (const pid_t which : {1, -1}) {
+      const pid_t child = ::fork();
+      if (child == 0) {
+        ::usleep(2000);
+        ::_exit(7);
+      }
+      int status = 0;
+      note(log, ::waitpid(which == 1 ? child : which, &status, 0) == child);
+      note(log, status);
+      note(log, ::waitpid(child, &status, 0));
+    }
+    for (const char* name : {"127.0.0.1", "localhost"}) {
+      addrinfo* found = nullptr;
+      addrinfo hints{};
+      hints.ai_family = AF_INET;
+      hints.ai_socktype = SOCK_STREAM;
+      note(log, ::getaddrinfo(name, "80", &hints, &found));
+      if (found != nullptr) ::freeaddrinfo(found);
+    }
+    const sockaddr_in address = loopback(80);
+    std::array<char, 64> host{};
+    note(log, ::getnameinfo(reinterpret_cast<const sockaddr*>(&address), sizeof address,
+                            host.data(), host.size(), nullptr, 0, 0));
+  });
+}
+
+TEST_SUITE_END();
+
+}  // namespace

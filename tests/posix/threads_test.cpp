@@ -1,0 +1,200 @@
+// What belongs to threads: errno, locks and keys, on fibers in a Scope.
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <shared_mutex>
+#include <string>
+#include <weft/wait_group.hpp>
+
+#include "tests/posix/both_ways.hpp"
+
+namespace {
+
+using weft::posix::Scope;
+using weft::test::has_hooks;
+using weft::test::kSlowdown;
+
+TEST_SUITE_BEGIN("posix/threads");
+
+std::uint64_t count_of(const std::string& call, const std::string& reason) {
+  std::uint64_t count = 0;
+  for (const auto& blocked : weft::posix::report()) {
+    if (blocked.call == call && blocked.reason == reason) count += blocked.count;
+  }
+  return count;
+}
+
+// As a library does that asks for the address of errno once and reads it after the call.
+FIBER_TEST_CASE("errno after a park is that of the call: 10 000 of them") {
+  if (!has_hooks()) return;
+  std::atomic<int> wrong{0};
+  const int rounds = 250 / static_cast<int>(kSlowdown);
+  weft::WaitGroup group;
+  for (int i = 0; i < 40; ++i) {
+    group.go([&, i] {
+      const Scope scope;
+      std::array<int, 2> ends{};
+      CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+      const timeval limit{0, 200};
+      CHECK(::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+      int* address = &errno;
+      for (int round = 0; round < rounds; ++round) {
+        char byte = 0;
+        *address = 0;
+        const bool expects_bad = (round + i) % 8 == 0;
+        if (expects_bad) ::usleep(1);
+        const ssize_t got = ::recv(expects_bad ? -1 : ends[0], &byte, 1, 0);
+        if (got != -1 || *address != (expects_bad ? EBADF : EAGAIN) || address != &errno) ++wrong;
+      }
+      for (const int end : ends) ::close(end);
+    });
+  }
+  group.wait();
+  CHECK(wrong == 0);
+}
+
+FIBER_TEST_CASE("a recursive mutex has one owner, though it is held over calls that wait") {
+  if (!has_hooks()) return;
+  std::recursive_mutex mutex;
+  std::atomic<int> inside{0};
+  std::atomic<int> two_owners{0};
+  const std::uint64_t before = count_of("usleep", "a pthread lock is held");
+  weft::WaitGroup group;
+  constexpr int kSections = 200;
+  for (int i = 0; i < kSections; ++i) {
+    group.go([&] {
+      const Scope scope;
+      const std::lock_guard outer(mutex);
+      const std::lock_guard inner(mutex);
+      two_owners += inside.fetch_add(1) == 0 ? 0 : 1;
+      ::usleep(10);
+      inside.fetch_sub(1);
+    });
+  }
+  group.wait();
+  CHECK(two_owners == 0);
+  CHECK(count_of("usleep", "a pthread lock is held") - before == kSections);
+}
+
+FIBER_TEST_CASE("what is held is known of each kind of lock, and of an initialization") {
+  if (!has_hooks()) return;
+  const Scope scope;
+  std::mutex mutex;
+  std::timed_mutex timed;
+  std::shared_mutex shared;
+  std::once_flag once;
+  std::array<int, 2> ends{};
+  CHECK(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) == 0);
+  const timeval limit{0, 100};
+  CHECK(::setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
+  const auto blocks = [&] {
+    const std::uint64_t before = count_of("recv", "a pthread lock is held");
+    char byte = 0;
+    CHECK(::recv(ends[0], &byte, 1, 0) == -1);
+    CHECK(errno == EAGAIN);
+    return count_of("recv", "a pthread lock is held") != before;
+  };
+  CHECK(!blocks());
+  mutex.lock();
+  CHECK(blocks());
+  mutex.unlock();
+  CHECK(mutex.try_lock());
+  CHECK(blocks());
+  mutex.unlock();
+  CHECK(timed.try_lock_for(std::chrono::seconds(1)));
+  CHECK(blocks());
+  timed.unlock();
+  shared.lock_shared();
+  CHECK(blocks());
+  shared.unlock_shared();
+  shared.lock();
+  CHECK(blocks());
+  shared.unlock();
+  std::call_once(once, [&] { CHECK(blocks()); });
+  CHECK(!blocks());
+  {
+    const weft::this_fiber::NoSwitch here;
+    char byte = 0;
+    CHECK(::recv(ends[0], &byte, 1, 0) == -1);
+  }
+  CHECK(count_of("recv", "a NoSwitch scope") > 0);
+  for (const int end : ends) ::close(end);
+}
+
+FIBER_TEST_CASE("the report tells from where a call was made, how often, and how long it took") {
+  if (!has_hooks()) return;
+  const Scope scope;
+  std::mutex mutex;
+  {
+    const std::lock_guard lock(mutex);
+    ::usleep(2000);
+  }
+  const auto blocked = weft::posix::report();
+  CHECK(std::ranges::is_sorted(blocked,
+                               [](const auto& a, const auto& b) { return a.total > b.total; }));
+  const auto row = std::ranges::find_if(blocked, [](const auto& one) {
+    return one.call == "usleep" && one.longest >= std::chrono::milliseconds(2);
+  });
+  CHECK(row != blocked.end());
+  if (row == blocked.end()) return;
+  CHECK(row->count >= 1);
+  CHECK(row->total >= row->longest);
+  CHECK(!row->from.empty());
+}
+
+FIBER_TEST_CASE("a fiber has values of pthread keys of its own, destroyed with its scope") {
+  if (!has_hooks()) return;
+  static std::atomic<int> destroyed{0};
+  destroyed = 0;
+  pthread_key_t key{};
+  CHECK(::pthread_key_create(&key, [](void* value) {
+          CHECK(*static_cast<int*>(value) >= 0);
+          delete static_cast<int*>(value);
+          ++destroyed;
+        }) == 0);
+  weft::WaitGroup group;
+  constexpr int kFibers = 50;
+  for (int i = 0; i < kFibers; ++i) {
+    group.go([&, i] {
+      const Scope scope;
+      CHECK(::pthread_getspecific(key) == nullptr);
+      CHECK(::pthread_setspecific(key, new int(i)) == 0);
+      {
+        const Scope inner;
+        ::usleep(1);
+      }
+      CHECK(*static_cast<int*>(::pthread_getspecific(key)) == i);
+    });
+  }
+  group.wait();
+  CHECK(destroyed == kFibers);
+  const Scope scope;
+  CHECK(::pthread_getspecific(key) == nullptr);
+  int other = 1;
+  CHECK(::pthread_setspecific(key, &other) == 0);
+  CHECK(::pthread_key_delete(key) == 0);
+  CHECK(::pthread_setspecific(key, &other) == EINVAL);
+  pthread_key_t next{};
+  CHECK(::pthread_key_create(&next, nullptr) == 0);
+  CHECK(::pthread_getspecific(next) == nullptr);
+  CHECK(::pthread_key_delete(next) == 0);
+}
+
+TEST_CASE("on a plain thread a scope changes nothing") {
+  const Scope scope;
+  pthread_key_t key{};
+  CHECK(::pthread_key_create(&key, nullptr) == 0);
+  CHECK(::pthread_setspecific(key, &key) == 0);
+  { const Scope inner; }
+  CHECK(::pthread_getspecific(key) == &key);
+  CHECK(::pthread_key_delete(key) == 0);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
