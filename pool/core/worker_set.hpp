@@ -45,7 +45,7 @@ struct Worker : detail::Waiter {
 //   I1  live() = running + idle() + starting() + clearing (+ the worker that is looking).
 //   I2  idle_since never increases from front to back.
 //   I3  A worker that clears comes to look for a task when it is done, unless it has given its
-//       place up. Until then no other takes its place.
+//       place up. Until then no other takes its place. Unchecked: it is about what comes later.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
