@@ -42,8 +42,9 @@ struct Change {
 // The file system of one host. Directories are there as soon as anything is in them, and need not
 // be made. Invariants
 //   I1  `durable` with all changes of `journal` applied has the names of `now`.
+//       Unchecked: that takes a replay of the journal.
 //   I2  A page that is not dirty is the same in Inode::bytes and Inode::durable, unless a change of
-//       the size waits in the journal.
+//       the size waits in the journal. Unchecked: that takes a comparison of all pages.
 struct Disk {
   Disk(std::uint64_t seed, std::uint64_t stream) : chance(seed, stream) {}
 
