@@ -12,6 +12,7 @@
 #include <vector>
 #include <weft/accepted.hpp>
 #include <weft/context.hpp>
+#include <weft/detail/behalf_scope.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/group_stop.hpp>
@@ -61,10 +62,14 @@ void run_in_parallel(const LoopPool& where, std::size_t count, const ParallelOpt
   const std::size_t runs = count / grain + (count % grain != 0 ? 1 : 0);
   Atomic<std::size_t> next{0};
   Atomic<std::size_t> done{0};
+  // A task of a pool that calls a loop without one waits for what the steps wait for.
+  LocalNode* const task = where.pool ? nullptr : BehalfScope::task_of_caller();
   TaskGroup group(where.pool);
   StopRegistration<CancelContext> stop;
   where.follow_stop(stop, group.context());
   const auto work = [&](Context& context) {
+    std::optional<BehalfScope> behalf;
+    if (task != nullptr) behalf.emplace(*task);
     // Relaxed: every number is handed out once; the group orders the rest.
     for (std::size_t run = next.fetch_add(1, relaxed); run < runs && !context.is_over();
          run = next.fetch_add(1, relaxed)) {
@@ -123,6 +128,8 @@ concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::s
 // is thrown here; elements that nobody has begun are left out then. They are, too, when the
 // caller's own context ends (see context.hpp): then its cause is thrown, or std::system_error with
 // its error. From fibers and plain threads (which need a Runtime). Throws also what go() throws.
+// A task of a pool may call it, and steps may wait for that pool: its slot is free for others while
+// any of them does. A step counts as a part of the task, so it cannot wait for that task's end.
 // Synchronizes: the call with each step, and each step with the return.
 template <detail::IndexedRange Range, class Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {

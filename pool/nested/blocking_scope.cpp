@@ -30,7 +30,7 @@ void for_each_slot(pool::Registration* innermost, Action action) {
 // it is retired has none; but the worker's place may be what the awaited task needs.
 pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
   pool::Registration* entry = pool::Registration::of_caller();
-  while (entry != nullptr && !entry->has_slot()) {
+  while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;
     if (may_give_up && root->options().release_when_blocked) entry->give_place_up();
     entry = entry->outer();
@@ -41,16 +41,11 @@ pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
 }  // namespace
 
 BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept : slots_(slots_of_caller(root)) {
-  for_each_slot(slots_, [](pool::Registration& task) {
-    if (!task.begin_wait()) return;
-    task.core().change([&task](pool::PoolState& state) { state.release(task.weight()); });
-  });
+  for_each_slot(slots_, [](pool::Registration& task) { task.begin_wait(); });
 }
 
 BlockingScope::~BlockingScope() {
-  for_each_slot(slots_, [](pool::Registration& task) {
-    if (task.end_wait()) task.core().reacquire_slots(task.weight());
-  });
+  for_each_slot(slots_, [](pool::Registration& task) { task.end_wait(); });
 }
 
 bool PoolJob::wait_until(const Until& until) noexcept {

@@ -43,13 +43,13 @@ class SlotsOfParents {
       parent = parent->parent();
     }
     for_each_worker([](Registration& worker) {
-      (void)worker.begin_wait();
+      worker.begin_absence();
       worker.core().change([](PoolState& state) { state.release(1); });
     });
     for_each_worker([this](Registration& worker) { worker.core().reacquire_slots(weight_); });
     for_each_worker([this](Registration& worker) {
       worker.set_weight_of_drain(weight_);
-      (void)worker.end_wait();
+      worker.end_absence();
     });
   }
   ~SlotsOfParents() {

@@ -9,16 +9,10 @@ namespace weft::pool {
 
 using detail::LocalNode;
 
-// Made at first use: a pool may be made before this file's variables.
-std::uint64_t Registration::key_of_all() noexcept {
-  static const std::uint64_t key = detail::new_local_key();
-  return key;
-}
-
 // Its memory is not the list's.
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
                            Registration* outer) noexcept
-    : LocalNode{detail::locals(), key_of_all(), [](LocalNode*) noexcept {}},
+    : LocalNode{detail::locals(), detail::key_of_pool_tasks(), [](LocalNode*) noexcept {}},
       core_(core),
       running_(running),
       slot_(slot),
@@ -49,9 +43,33 @@ std::size_t Registration::weight() const noexcept {
 }
 
 Registration* Registration::of_caller() noexcept {
-  LocalNode* node = detail::locals();
-  while (node != nullptr && node->key != key_of_all()) node = node->next;
-  return static_cast<Registration*>(node);
+  return static_cast<Registration*>(detail::BehalfScope::task_of_caller());
+}
+
+void Registration::begin_wait() noexcept {
+  if (slot_ != Slot::held) return;
+  core_.lock();
+  if (waits_++ > 0 || lent_ != Lent::no) return core_.unlock();
+  release_slots();
+}
+
+void Registration::end_wait() noexcept {
+  if (slot_ != Slot::held) return;
+  core_.lock();
+  if (--waits_ > 0 || lent_ != Lent::yes) return core_.unlock();
+  lent_ = Lent::until_reacquired;
+  core_.unlock();
+  core_.reacquire_slots(weight());
+  core_.lock();
+  lent_ = Lent::no;
+  if (waits_ == 0) return core_.unlock();
+  release_slots();  // Another fiber of the task has begun to wait meanwhile.
+}
+
+void Registration::release_slots() noexcept WEFT_NOT_ANALYZED {
+  lent_ = Lent::yes;
+  core_.state().release(weight());
+  core_.match_up();
 }
 
 bool called_from_worker_of(const PoolCore* core) noexcept {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <weft/detail/behalf_scope.hpp>
 #include <weft/detail/local_node.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -28,7 +29,8 @@ class Registration : private detail::LocalNode {
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
 
-  // The newest of the caller; null if it runs no task of a pool.
+  // The newest of the caller, or of the task that waits for the loop whose steps it runs; null if
+  // it runs no task of a pool.
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
@@ -36,10 +38,16 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
-  // Waits may be nested, where a caller runs a task in place of a worker while it waits itself.
-  // True of the outermost, for which the slot is to be given back, or to be taken again.
-  [[nodiscard]] bool begin_wait() noexcept { return slot_ == Slot::held && waits_++ == 0; }
-  [[nodiscard]] bool end_wait() noexcept { return slot_ == Slot::held && --waits_ == 0; }
+  // Whether there is a slot to release: its own, also while it waits.
+  [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
+  // Around a wait of the task, or of a step of its loops. The slots are released from the first
+  // such wait on; the end of the last one parks until the task has them again. Waits may be nested,
+  // where a caller runs a task in place of a worker while it waits itself.
+  void begin_wait() noexcept;
+  void end_wait() noexcept;
+  // Around a change of the slots by a drain task, while no task of it runs.
+  void begin_absence() noexcept { ++waits_; }
+  void end_absence() noexcept { --waits_; }
   // The worker has been retired.
   void give_slot_up() noexcept { slot_ = Slot::none; }
   // Once, of a worker: what its tasks leave stands before this in the list of locals.
@@ -57,14 +65,17 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] Registration* outer() const noexcept { return outer_; }
 
  private:
-  [[nodiscard]] static std::uint64_t key_of_all() noexcept;
+  enum class Lent : std::uint8_t { no, yes, until_reacquired };
+
+  void release_slots() noexcept;
 
   PoolCore& core_;
   const detail::PoolItem& running_;
   Slot slot_;
   Registration* const outer_;
   WorkerObjects* objects_ = nullptr;
-  unsigned waits_ = 0;
+  unsigned waits_ = 0;    // Both change under the lock of the pool while a task runs: steps of
+  Lent lent_ = Lent::no;  // its loops are fibers of their own.
   std::size_t weight_of_drain_ = 0;
 };
 

@@ -1,0 +1,36 @@
+#include <weft/detail/behalf_scope.hpp>
+
+#include <weft/detail/waist.hpp>
+
+namespace weft::detail {
+
+namespace {
+
+// Made at first use, as a pool may be used before this file's variables exist.
+std::uint64_t key_of_scopes() noexcept {
+  static const std::uint64_t key = new_local_key();
+  return key;
+}
+
+}  // namespace
+
+std::uint64_t key_of_pool_tasks() noexcept {
+  static const std::uint64_t key = new_local_key();
+  return key;
+}
+
+BehalfScope::BehalfScope(detail::LocalNode& task) noexcept
+    : LocalScope(key_of_scopes()), task_(task) {}
+
+// A fiber that has a scope runs no task as a worker; but it may run one in a submit() within the
+// scope, whose node is newer.
+detail::LocalNode* BehalfScope::task_of_caller() noexcept {
+  detail::LocalNode* node = locals();
+  if (node == nullptr) return nullptr;
+  while (node != nullptr && node->key != key_of_pool_tasks()) node = node->next;
+  if (node != nullptr) return node;
+  const LocalScope* const scope = innermost(key_of_scopes());
+  return scope == nullptr ? nullptr : &static_cast<const BehalfScope*>(scope)->task_;
+}
+
+}  // namespace weft::detail
