@@ -21,12 +21,12 @@ namespace weft::posix {
 // synchronize as on threads.
 class Scope {
  public:
-  // From fibers and plain threads. Never parks. Throws std::system_error (std::errc::not_supported)
-  // if the program is linked so that the calls do not come to this library, or is built with the
-  // thread sanitizer, and std::bad_alloc.
+  // Fibers and plain threads may call it. Never parks. Throws std::system_error
+  // (std::errc::not_supported) if the program is linked so that the calls do not come to this
+  // library, or is built with the thread sanitizer, and std::bad_alloc.
   Scope();
-  // By the same fiber. Destroys the values of pthread keys if it is the outermost; their
-  // destructors may park.
+  // The same fiber ends the scope. Destroys the values of pthread keys if it is the outermost;
+  // their destructors may park.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
@@ -38,7 +38,7 @@ class Scope {
 // Calls of one kind that were made in a scope from one place and blocked their worker. A plain
 // value.
 struct BlockedCalls {
-  std::string call;    // As of the C library: "recv".
+  std::string call;    // Its name in the C library: "recv".
   std::string reason;  // Why the fiber could not park: "a pthread lock is held".
   std::string from;    // The function that made the call, or its file and offset.
   std::uint64_t count = 0;

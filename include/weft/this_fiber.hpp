@@ -96,7 +96,8 @@ class Pin {
  public:
   // The calling fiber stays on this thread from now on.
   Pin() noexcept;
-  // By the same fiber. Other workers may run it again, unless another scope or its spawner pins it.
+  // The same fiber ends the scope. Other workers may run it again, unless another scope or its
+  // spawner pins it.
   ~Pin();
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;

@@ -26,7 +26,7 @@ struct FiberState : detail::LocalNode {
 [[nodiscard]] FiberState* current_scope() noexcept;
 // Made at the first call. On fibers only. Throws std::bad_alloc.
 [[nodiscard]] FiberState& fiber_state();
-// Its values are destroyed as those of a thread that ends are.
+// Destroys its values, as a thread that ends destroys its own.
 void destroy_key_values(FiberState& state) noexcept;
 
 // Calls of the C library in its scope are weft's.

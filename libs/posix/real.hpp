@@ -22,7 +22,7 @@ class Real {
 
  private:
   F* get() noexcept {
-    // Relaxed: whoever looks it up finds the same.
+    // Relaxed: each look-up finds the same.
     void* found = found_.load(detail::relaxed);
     if (found == nullptr) {
       found = next_function(name_);

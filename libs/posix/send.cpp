@@ -69,7 +69,7 @@ class Rest {
 };
 
 // Repeats `some`, which writes a part of the rest and parks if it must, until a thread's call would
-// return. `some` is told whether it is the first.
+// return. The argument of `some` says whether the call is the first.
 template <class Some>
 ssize_t write_all(Place& place, Rest& rest, Some some) {
   for (bool is_first = true;; is_first = false) {

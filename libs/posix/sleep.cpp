@@ -29,7 +29,7 @@ int sleep_parked(FiberState& state, Deadline limit) noexcept {
 }
 
 std::int64_t nanoseconds_of(const timespec& time) noexcept {
-  constexpr std::int64_t kMost = INT64_MAX / 1'000'000'000 - 1;  // Seconds; more is for ever.
+  constexpr std::int64_t kMost = INT64_MAX / 1'000'000'000 - 1;  // Seconds; more counts as forever.
   return std::min<std::int64_t>(time.tv_sec, kMost) * 1'000'000'000 + time.tv_nsec;
 }
 

@@ -36,7 +36,8 @@ void close_all(const Ends& ends) {
   for (const int end : ends) ::close(end);
 }
 
-// Without a monitor a worker that were kept by one call would keep all others waiting for ever.
+// Without a monitor a worker that were kept by one call would keep the other fibers waiting
+// forever.
 FIBER_TEST_CASE_WITH("calls of many fibers wait for each other on one worker", {.workers = {1}}) {
   if (!has_hooks()) return;
   constexpr int kPairs = 50;

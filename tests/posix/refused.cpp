@@ -1,0 +1,23 @@
+// A program of its own whose linker hides the functions of weft-posix: its first scope is refused.
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <weft/posix.hpp>
+#include <weft/runtime.hpp>
+
+int main() {
+  int status = 1;
+  weft::run([&] {
+    try {
+      const weft::posix::Scope scope;
+      std::puts("a scope without effect was not refused");
+    } catch (const std::system_error& error) {
+      std::puts(error.what());
+      status = error.code() == std::errc::not_supported &&
+                       std::strstr(error.what(), "do not come to weft-posix") != nullptr
+                   ? 0
+                   : 2;
+    }
+  });
+  return status;
+}
