@@ -61,8 +61,8 @@ class Duplicates {
   bool is_complete_ = true;
 };
 
-// Parks until one of them is ready, and polls then; -1 and errno as poll(), or nothing if no such
-// wait can be had.
+// Parks until one of them is ready, and polls then. A negative result is an errno; nothing, that no
+// such wait can be had.
 std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polled, Deadline limit) {
   auto set = io::WatchSet::create();
   if (set.error) return std::nullopt;
@@ -76,14 +76,15 @@ std::optional<int> wait_for_some(Duplicates& duplicates, std::span<pollfd> polle
     std::array<io::WatchSet::Event, 1> events;
     const auto waited = set.value.wait(events, until.but_before(limit));
     const int ready = real_poll(copies.data(), copies.size(), 0);
+    if (ready < 0) return -errno;
     if (ready != 0) {
       for (std::size_t i = 0; i < copies.size(); ++i) polled[i].revents = copies[i].revents;
       return ready;
     }
     if (!waited.error) continue;
-    if (waited.error == Errc::cancelled) return fail(ECANCELED);
+    if (waited.error == Errc::cancelled) return -ECANCELED;
     if (waited.error != Errc::timed_out) return std::nullopt;
-    return until.deadline().passed() ? fail(ETIMEDOUT) : 0;
+    return until.deadline().passed() ? -ETIMEDOUT : 0;
   }
 }
 
@@ -113,10 +114,10 @@ int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled,
     const OwnCalls own(state);
     Duplicates duplicates(polled);
     if (duplicates.is_complete()) result = wait_for_some(duplicates, polled, limit);
-    if (result == -1) return fail(errno);
   } catch (const std::bad_alloc&) {  // NOLINT: a helper thread needs less memory.
   }
-  return result ? *result : on_helper(state, call, plain);
+  if (!result) return on_helper(state, call, plain);
+  return *result < 0 ? fail(-*result) : *result;
 }
 
 std::chrono::nanoseconds duration_of(const timespec& time) noexcept {

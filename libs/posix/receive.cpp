@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "libs/posix/hooks.hpp"
@@ -22,6 +23,9 @@ constinit Real<decltype(::recvmmsg)> real_recvmmsg("recvmmsg");
 constinit Real<decltype(::read)> real_read("read");
 constinit Real<decltype(::readv)> real_readv("readv");
 constinit Real<decltype(::poll)> real_poll("poll");
+
+// Such a receive returns at once on a thread, too.
+constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
 
 template <class Attempt, class Plain>
 ssize_t receive(FiberState& state, const Call& call, int fd, Attempt attempt, Plain plain) {
@@ -74,31 +78,35 @@ ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
   return read_if_ready(fd, parts, count);
 }
 
-// What the page cache has is read at once; the disk keeps a helper thread waiting.
-ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
-  const off_t before = ::lseek(fd, 0, SEEK_CUR);
-  const ssize_t cached = ::preadv2(fd, parts, count, -1, RWF_NOWAIT);
-  if (cached == 0 || (cached > 0 && static_cast<std::size_t>(cached) == length_of(parts, count)))
-    return cached;
-  struct stat status {};
-  const bool is_at_end =
-      cached > 0 && before >= 0 && ::fstat(fd, &status) == 0 && before + cached >= status.st_size;
-  if (is_at_end) return cached;
-  // Again from the beginning: other callers that read this descriptor see its position move, as
-  // between any two calls.
-  if (cached > 0 && ::lseek(fd, -cached, SEEK_CUR) < 0) return cached;
-  return on_helper(state, call, [=] { return real_readv(fd, parts, count); });
+// Whether the page cache has the first and the last byte of a read, so that most likely it has what
+// is between.
+bool is_cached(int fd, const struct stat& status, std::size_t size) noexcept {
+  const off_t begin = ::lseek(fd, 0, SEEK_CUR);
+  if (begin < 0) return true;
+  off_t end = begin + static_cast<off_t>(size);
+  if (S_ISREG(status.st_mode)) end = std::min(end, status.st_size);
+  for (const off_t offset : {begin, end - 1}) {
+    char byte = 0;
+    const iovec part{&byte, 1};
+    if (offset >= 0 && ::preadv2(fd, &part, 1, offset, RWF_NOWAIT) < 0 && errno == EAGAIN)
+      return false;
+  }
+  return true;
 }
 
-bool is_file(int fd) noexcept {
-  struct stat status {};
-  return ::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
+// In one call, since other callers may read from the same position.
+ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* parts, int count,
+                  const struct stat& status) {
+  if (is_cached(fd, status, length_of(parts, count))) return real_readv(fd, parts, count);
+  return on_helper(state, call, [=] { return real_readv(fd, parts, count); });
 }
 
 ssize_t read_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
   if (count <= 0 || count > IOV_MAX || length_of(parts, count) == 0)
     return real_readv(fd, parts, count);
-  if (is_file(fd)) return read_file(state, call, fd, parts, count);
+  struct stat status {};
+  if (::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)))
+    return read_file(state, call, fd, parts, count, status);
   return receive(
       state, call, fd,
       [=](int descriptor) { return read_without_waiting(descriptor, parts, count); },
@@ -114,7 +122,7 @@ using namespace weft::posix;  // NOLINT: only the functions below follow.
 extern "C" {
 
 WEFT_POSIX_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
-  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
   if (state == nullptr) return real_recv(fd, buffer, size, flags);
   const Call call{"recv", __builtin_return_address(0)};
   if ((flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
@@ -127,7 +135,7 @@ WEFT_POSIX_EXPORT ssize_t recv(int fd, void* buffer, size_t size, int flags) {
 
 WEFT_POSIX_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags, sockaddr* address,
                                    socklen_t* length) {
-  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
   if (state == nullptr) return real_recvfrom(fd, buffer, size, flags, address, length);
   const Call call{"recvfrom", __builtin_return_address(0)};
   if (address == nullptr && (flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL && size > 0)
@@ -141,7 +149,7 @@ WEFT_POSIX_EXPORT ssize_t recvfrom(int fd, void* buffer, size_t size, int flags,
 }
 
 WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
-  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
   if (state == nullptr) return real_recvmsg(fd, message, flags);
   return receive(
       *state, {"recvmsg", __builtin_return_address(0)}, fd,
@@ -153,7 +161,7 @@ WEFT_POSIX_EXPORT ssize_t recvmsg(int fd, msghdr* message, int flags) {
 // a limit of time, by a helper thread.
 WEFT_POSIX_EXPORT int recvmmsg(int fd, mmsghdr* messages, unsigned count, int flags,
                                timespec* limit) {
-  FiberState* state = (flags & MSG_DONTWAIT) != 0 ? nullptr : current_scope();
+  FiberState* state = (flags & kNeverWaits) != 0 ? nullptr : current_scope();
   if (state == nullptr) return real_recvmmsg(fd, messages, count, flags, limit);
   const Call call{"recvmmsg", __builtin_return_address(0)};
   const auto plain = [=](int place) { return real_recvmmsg(place, messages, count, flags, limit); };

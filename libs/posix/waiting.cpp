@@ -67,6 +67,11 @@ bool Place::watch_duplicate() noexcept {
   return true;
 }
 
+void Place::give_way() noexcept {
+  const OwnCalls own(state_);
+  this_fiber::yield();
+}
+
 Outcome Place::wait(io::Ready what, Deadline limit) noexcept {
   const OwnCalls own(state_);
   if (!watch_duplicate()) return Outcome::refused;

@@ -43,6 +43,8 @@ class Place {
   [[nodiscard]] Deadline limit_by(int option) const noexcept;
   // Parks.
   [[nodiscard]] Outcome wait(io::Ready what, Deadline limit) noexcept;
+  // Lets other fibers run.
+  void give_way() noexcept;
 
  private:
   [[nodiscard]] bool watch_duplicate() noexcept;
@@ -52,6 +54,8 @@ class Place {
   io::Watch watch_;
 };
 
+constexpr int kMostRounds = 1000;
+
 // Repeats `attempt`, which returns -1 and EAGAIN where it would wait, until it does not. `plain` is
 // the call that waits: made in place if the fiber must not park, and counted then. Both take the
 // descriptor.
@@ -59,15 +63,19 @@ template <class Attempt, class Plain>
 ssize_t until_done(Place& place, const Call& call, io::Ready what, int limit_option,
                    Attempt attempt, Plain plain) {
   Deadline limit = Deadline::never();
-  for (bool is_first = true;; is_first = false) {
+  for (int round = 0;; ++round) {
     const ssize_t result = attempt(place.descriptor());
     if (result >= 0 || errno != EAGAIN) return result;
-    if (is_first) {
+    if (round == 0) {
       if (place.is_non_blocking()) return fail(EAGAIN);
       limit = place.limit_by(limit_option);
     }
     const char* reason = reason_not_to_park();
+    // Other callers may be faster. What stays ready, and lets no call through, is waited for in
+    // place: a datagram socket that has room while its peer has none.
+    if (reason == nullptr && round == kMostRounds) reason = "ready, but not for this call";
     if (reason == nullptr) {
+      if (round > 0) place.give_way();
       const Outcome outcome = place.wait(what, limit);
       if (outcome == Outcome::ready) continue;
       if (outcome != Outcome::refused) return fail(error_of(outcome, EAGAIN));

@@ -1,8 +1,14 @@
 // The same body on a plain thread and on a fiber in a Scope, for comparing what it returns.
 #pragma once
 
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +60,33 @@ inline void note(Log& log, long result) {
   const int error = errno;
   log.push_back(result);
   if (result < 0) log.push_back(-1000 - error);
+}
+
+// Two sockets that are connected with each other.
+struct Pair {
+  std::array<int, 2> ends{};
+  explicit Pair(int type = SOCK_STREAM) { ::socketpair(AF_UNIX, type, 0, ends.data()); }
+  Pair(const Pair&) = delete;
+  Pair& operator=(const Pair&) = delete;
+  ~Pair() {
+    for (const int end : ends) ::close(end);
+  }
+  [[nodiscard]] int here() const { return ends[0]; }
+  [[nodiscard]] int there() const { return ends[1]; }
+};
+
+// SO_RCVTIMEO or SO_SNDTIMEO.
+inline void set_limit(int fd, int option, long microseconds) {
+  const timeval limit{0, microseconds};
+  CHECK(::setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit) == 0);
+}
+
+inline sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
 }
 
 }  // namespace weft::test

@@ -27,24 +27,11 @@ using weft::test::has_hooks;
 using weft::test::Log;
 using weft::test::note;
 
+using weft::test::loopback;
+using weft::test::Pair;
+using weft::test::set_limit;
+
 TEST_SUITE_BEGIN("posix/calls");
-
-struct Pair {
-  std::array<int, 2> ends{};
-  explicit Pair(int type = SOCK_STREAM) { ::socketpair(AF_UNIX, type, 0, ends.data()); }
-  Pair(const Pair&) = delete;
-  Pair& operator=(const Pair&) = delete;
-  ~Pair() {
-    for (const int end : ends) ::close(end);
-  }
-  [[nodiscard]] int here() const { return ends[0]; }
-  [[nodiscard]] int there() const { return ends[1]; }
-};
-
-void set_limit(int fd, int option, long microseconds) {
-  const timeval limit{0, microseconds};
-  CHECK(::setsockopt(fd, SOL_SOCKET, option, &limit, sizeof limit) == 0);
-}
 
 FIBER_TEST_CASE("receives return counts, the end and errors as on a thread") {
   if (!has_hooks()) return;
@@ -68,6 +55,7 @@ FIBER_TEST_CASE("receives return counts, the end and errors as on a thread") {
     note(log, ::read(pair.here(), buffer.data(), 1));
     ::shutdown(pair.there(), SHUT_WR);
     note(log, ::recv(pair.here(), buffer.data(), 1, 0));
+    note(log, ::recv(pair.here(), buffer.data(), 1, MSG_OOB));
     note(log, ::recv(-1, buffer.data(), 1, 0));
     note(log, ::read(-1, buffer.data(), 1));
     note(log, ::readv(pair.here(), parts.data(), 0));
@@ -259,80 +247,6 @@ FIBER_TEST_CASE("poll wakes when the peer hangs up, and epoll_wait for its event
     note(log, ::epoll_wait(epoll, &found, 0, -1));
     note(log, ::epoll_wait(-1, &found, 1, -1));
     ::close(epoll);
-  });
-}
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-FIBER_TEST_CASE("connect and accept end as on a thread") {
-  if (!has_hooks()) return;
-  check_both_ways([](Log& log) {
-    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    note(log, ::bind(listener, generic, size));
-    note(log, ::listen(listener, 8));
-    note(log, ::getsockname(listener, generic, &size));
-    std::thread client([=] {
-      const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-      CHECK(::connect(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0);
-      ::close(socket);
-    });
-    sockaddr_in peer{};
-    socklen_t peer_size = sizeof peer;
-    const int accepted =
-        ::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &peer_size, SOCK_CLOEXEC);
-    note(log, accepted >= 0);
-    note(log, peer_size);
-    note(log, ::fcntl(accepted, F_GETFD));
-    client.join();
-    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
-    note(log, ::connect(socket, generic, size));
-    note(log, ::connect(socket, generic, size));
-    note(log, ::fcntl(socket, F_GETFL) & O_NONBLOCK);
-    ::close(::accept(listener, nullptr, nullptr));
-    set_limit(listener, SO_RCVTIMEO, 2000);
-    note(log, ::accept(listener, nullptr, nullptr));
-    ::fcntl(listener, F_SETFL, O_NONBLOCK);
-    note(log, ::accept(listener, nullptr, nullptr));
-    ::close(listener);
-    const int refused = ::socket(AF_INET, SOCK_STREAM, 0);
-    note(log, ::connect(refused, generic, size));
-    note(log, ::connect(-1, generic, size));
-    note(log, ::accept(socket, nullptr, nullptr));
-    for (const int fd : {accepted, socket, refused}) ::close(fd);
-  });
-}
-
-FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread") {
-  if (!has_hooks()) return;
-  check_both_ways([](Log& log) {
-    const Pair pair(SOCK_DGRAM);
-    std::array<std::array<char, 8>, 3> buffers{};
-    std::array<iovec, 3> parts{};
-    std::array<mmsghdr, 3> messages{};
-    for (std::size_t i = 0; i < 3; ++i) {
-      parts[i] = {buffers[i].data(), i + 1};
-      messages[i].msg_hdr.msg_iov = &parts[i];
-      messages[i].msg_hdr.msg_iovlen = 1;
-    }
-    note(log, ::sendmmsg(pair.there(), messages.data(), 3, 0));
-    for (iovec& part : parts) part.iov_len = 8;
-    note(log, ::recvmmsg(pair.here(), messages.data(), 2, MSG_WAITFORONE, nullptr));
-    note(log, messages[1].msg_len);
-    note(log, ::recvmmsg(pair.here(), messages.data(), 1, 0, nullptr));
-    note(log, messages[0].msg_len);
-    note(log, ::sendto(pair.there(), "", 0, 0, nullptr, 0));
-    note(log, ::recv(pair.here(), buffers[0].data(), 8, 0));
-    set_limit(pair.here(), SO_RCVTIMEO, 2000);
-    note(log, ::recvmsg(pair.here(), &messages[0].msg_hdr, 0));
   });
 }
 

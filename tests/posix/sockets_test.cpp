@@ -1,0 +1,115 @@
+// How connections begin, and datagrams, in a Scope, compared with a plain thread.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "tests/posix/both_ways.hpp"
+
+namespace {
+
+using weft::test::check_both_ways;
+using weft::test::has_hooks;
+using weft::test::Log;
+using weft::test::loopback;
+using weft::test::note;
+using weft::test::Pair;
+using weft::test::set_limit;
+
+TEST_SUITE_BEGIN("posix/sockets");
+
+FIBER_TEST_CASE("connect and accept end as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    note(log, ::bind(listener, generic, size));
+    note(log, ::listen(listener, 8));
+    note(log, ::getsockname(listener, generic, &size));
+    std::thread client([=] {
+      const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+      CHECK(::connect(socket, reinterpret_cast<const sockaddr*>(&address), size) == 0);
+      ::close(socket);
+    });
+    sockaddr_in peer{};
+    socklen_t peer_size = sizeof peer;
+    const int accepted =
+        ::accept4(listener, reinterpret_cast<sockaddr*>(&peer), &peer_size, SOCK_CLOEXEC);
+    note(log, accepted >= 0);
+    note(log, peer_size);
+    note(log, ::fcntl(accepted, F_GETFD));
+    client.join();
+    const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+    note(log, ::connect(socket, generic, size));
+    note(log, ::connect(socket, generic, size));
+    note(log, ::fcntl(socket, F_GETFL) & O_NONBLOCK);
+    ::close(::accept(listener, nullptr, nullptr));
+    set_limit(listener, SO_RCVTIMEO, 2000);
+    note(log, ::accept(listener, nullptr, nullptr));
+    ::fcntl(listener, F_SETFL, O_NONBLOCK);
+    note(log, ::accept(listener, nullptr, nullptr));
+    ::close(listener);
+    const int refused = ::socket(AF_INET, SOCK_STREAM, 0);
+    note(log, ::connect(refused, generic, size));
+    note(log, ::connect(-1, generic, size));
+    note(log, ::accept(socket, nullptr, nullptr));
+    for (const int fd : {accepted, socket, refused}) ::close(fd);
+  });
+}
+
+FIBER_TEST_CASE("datagrams are sent and received, many at a time, as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    const Pair pair(SOCK_DGRAM);
+    std::array<std::array<char, 8>, 3> buffers{};
+    std::array<iovec, 3> parts{};
+    std::array<mmsghdr, 3> messages{};
+    for (std::size_t i = 0; i < 3; ++i) {
+      parts[i] = {buffers[i].data(), i + 1};
+      messages[i].msg_hdr.msg_iov = &parts[i];
+      messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    note(log, ::sendmmsg(pair.there(), messages.data(), 3, 0));
+    for (iovec& part : parts) part.iov_len = 8;
+    note(log, ::recvmmsg(pair.here(), messages.data(), 2, MSG_WAITFORONE, nullptr));
+    note(log, messages[1].msg_len);
+    note(log, ::recvmmsg(pair.here(), messages.data(), 1, 0, nullptr));
+    note(log, messages[0].msg_len);
+    note(log, ::sendto(pair.there(), "", 0, 0, nullptr, 0));
+    note(log, ::recv(pair.here(), buffers[0].data(), 8, 0));
+    set_limit(pair.here(), SO_RCVTIMEO, 2000);
+    note(log, ::recvmsg(pair.here(), &messages[0].msg_hdr, 0));
+  });
+}
+
+// A datagram socket that is not connected has room to send, whatever its peer has.
+FIBER_TEST_CASE("a datagram waits for a peer that has no room, as on a thread") {
+  if (!has_hooks()) return;
+  check_both_ways([](Log& log) {
+    sockaddr address{AF_UNIX, {}};
+    std::array<char, 128> name{};
+    socklen_t size = name.size();
+    auto* generic = reinterpret_cast<sockaddr*>(name.data());
+    const int peer = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+    CHECK(::bind(peer, &address, sizeof(sa_family_t)) == 0);
+    CHECK(::getsockname(peer, generic, &size) == 0);
+    const int sender = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+    while (::sendto(sender, "x", 1, MSG_DONTWAIT, generic, size) == 1) {
+    }
+    std::thread reader([=] {
+      char byte = 0;
+      CHECK(::recv(peer, &byte, 1, 0) == 1);
+    });
+    note(log, ::sendto(sender, "x", 1, 0, generic, size));
+    reader.join();
+    ::close(peer);
+    ::close(sender);
+  });
+}
+
+TEST_SUITE_END();
+
+}  // namespace
