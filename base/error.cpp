@@ -42,6 +42,9 @@ class Category final : public std::error_category {
         return "the runtime watches the descriptor already, for another stream or listener: use "
                "that one, "
                "or a dup() of the descriptor";
+      case Errc::signal_in_use:
+        return "another io::SignalSet or wait_signal() of the process waits for one of the "
+               "signals: wait for it in one place, which passes it on, by a Channel say";
     }
     return "unknown weft error";
   }

@@ -24,6 +24,21 @@ namespace {
 
 constexpr int kSignals = 64;
 
+// The thread sanitizer puts a handler off until its thread makes another call that it knows, or
+// touches an atomic. A thread that sleeps in futex() would go on sleeping, and the signal would
+// never be seen; without SA_RESTART the sleep ends, and begins again after the handler.
+#if defined(__SANITIZE_THREAD__)
+constexpr int kRestart = 0;
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+constexpr int kRestart = 0;
+#else
+constexpr int kRestart = SA_RESTART;
+#endif
+#else
+constexpr int kRestart = SA_RESTART;
+#endif
+
 // Each signal, as a handler sees it.
 // Order
 //   [note]     the handler sets its bit in came (release) -> wait takes the bits (acq_rel): paired
@@ -67,11 +82,11 @@ void note_signal(int number) noexcept {
 [[gnu::noinline]] std::error_code install(int number, int wake) noexcept {
   const auto slot = static_cast<std::size_t>(number);
   // Relaxed, here and below: the lock is held, and none came for this set yet.
-  if (slots.wake[slot].load(relaxed) != 0) return Errc::already_watched;
+  if (slots.wake[slot].load(relaxed) != 0) return Errc::signal_in_use;
   struct sigaction action {};
   action.sa_handler = &note_signal;
   // On the thread's signal stack: what it interrupts may be deep in a fiber's.
-  action.sa_flags = SA_RESTART | SA_ONSTACK;
+  action.sa_flags = kRestart | SA_ONSTACK;
   sigfillset(&action.sa_mask);
   base::add_own_signal_handler(reinterpret_cast<const void*>(&note_signal));
   (void)slots.came.fetch_and(~(std::uint64_t{1} << (number - 1)), relaxed);

@@ -19,6 +19,7 @@ enum class Errc {
   end_of_stream,       // The peer closed its side of the connection.
   too_heavy,           // The task's weight is above the capacity of its pool.
   already_watched,     // The runtime watches the descriptor already.
+  signal_in_use,       // Another SignalSet or wait_signal() has the signal.
 };
 
 // Of Errc; its name is "weft". Lives as long as the process.

@@ -147,7 +147,7 @@ class SignalSet {
   // The signals have the effect again that they had before. Nobody may be waiting.
   ~SignalSet();
 
-  // Errors: Errc::no_runtime; Errc::already_watched: another set has one of them; invalid_argument
+  // Errors: Errc::no_runtime; Errc::signal_in_use: another set has one of them; invalid_argument
   // for what cannot be handled (SIGKILL); the system's. Never parks.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
   // Parks until one of them has come since the last wait, and returns which; the smallest, if there
@@ -162,7 +162,8 @@ class SignalSet {
 };
 
 // SignalSet in one call: waits for one of `signals`, which end nothing meanwhile. From fibers and
-// plain threads. Throws std::bad_alloc; synchronizes with nothing.
+// plain threads. Errors: as SignalSet::watch() and wait(); a second call for a signal that another
+// one waits for is refused. Throws std::bad_alloc; synchronizes with nothing.
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
 
 // How a process has ended. A plain value.

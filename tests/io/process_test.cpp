@@ -55,13 +55,26 @@ FIBER_TEST_CASE("a signal ends a wait for it instead of the process") {
   CHECK(waiter.join().error == Errc::cancelled);
 }
 
+// The kernel chooses the thread, and prefers the main one.
+FIBER_TEST_CASE("a signal that is sent to the process ends a wait while its threads sleep") {
+  auto [set, error] = io::SignalSet::watch({SIGUSR1});
+  CHECK(error == std::error_code{});
+  auto waiter = weft::spawn([&set = set] { return set.wait().value; });
+  std::thread sender([] { ::kill(::getpid(), SIGUSR1); });
+  CHECK(waiter.join() == SIGUSR1);
+  sender.join();
+}
+
 FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect afterwards") {
   struct sigaction before {};
   ::sigaction(SIGUSR1, nullptr, &before);
   {
     auto [set, error] = io::SignalSet::watch({SIGUSR1});
     CHECK(error == std::error_code{});
-    CHECK(io::wait_signal({SIGUSR1}).error == Errc::already_watched);
+    const std::error_code second = io::wait_signal({SIGUSR1}).error;
+    CHECK(second == Errc::signal_in_use);
+    CHECK(second.message().find("signal") != std::string::npos);
+    CHECK(second.message().find("descriptor") == std::string::npos);
     // The handler needs no room on the stack of the fiber that it interrupts.
     struct sigaction during {};
     ::sigaction(SIGUSR1, nullptr, &during);
