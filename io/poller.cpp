@@ -16,6 +16,7 @@
 #include <weft/error.hpp>
 
 #include "base/panic.hpp"
+#include "base/refusal.hpp"
 #include "base/thread.hpp"
 #include "io/attempt.hpp"
 
@@ -80,7 +81,7 @@ std::size_t IoHandle::deliver(std::uint32_t events, std::uint32_t generation) no
 
 Poller::Poller() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) throw std::system_error(last_error(), "weft: a Runtime gets no epoll");
+  if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime gets no epoll");
   interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   // Level-triggered: an interrupt that only a looking worker has seen stays for those who sleep.
   epoll_event event{};
@@ -90,7 +91,7 @@ Poller::Poller() {
     const std::error_code error = last_error();
     if (interrupt_ >= 0) ::close(interrupt_);
     ::close(epoll_);
-    throw std::system_error(error, "weft: a Runtime gets no eventfd for its epoll");
+    throw base::refusal(error, "a Runtime gets no eventfd for its epoll");
   }
 }
 

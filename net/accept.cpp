@@ -3,8 +3,12 @@
 #include <fcntl.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <utility>
+#include <weft/detail/atomic.hpp>
 
+#include "base/refusal.hpp"
 #include "net/transfer.hpp"
 
 namespace weft::net {
@@ -31,7 +35,26 @@ bool concerns_one_connection(int error) noexcept {
   }
 }
 
+// A rule refuses the call and may stay, where a shortage passes.
+bool is_forbidden(std::error_code error) noexcept {
+  return error == std::errc::operation_not_permitted || error == std::errc::operation_not_supported;
+}
+
 }  // namespace
+
+void report_refusals(std::error_code error) noexcept {
+  // Relaxed: a line too many does no harm.
+  static detail::Atomic<int> reported{0};
+  if (reported.exchange(error.value(), detail::relaxed) == error.value()) return;
+  const char* limits = base::limits_behind(error);
+  char text[128];
+  // The message of a std::error_code would take memory.
+  const char* reason = ::strerror_r(error.value(), text, sizeof text);
+  (void)std::fprintf(stderr,
+                     "weft::net: accept() is refused again and again: %s%s%s; it is tried "
+                     "again until it works\n",
+                     reason, *limits == '\0' ? "" : "; what refuses it is ", limits);
+}
 
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept {
   const auto attempt = [descriptor = listener.descriptor()]() noexcept {
@@ -54,6 +77,10 @@ Result<Socket> accept_patiently(const Socket& listener, const Until& until) noex
   for (Pauses pauses;;) {
     Result<Socket> result = accept_once(*use, until);
     if (!passes_by_itself(result.error) || until.is_over()) return result;
+    if (pauses.count() == kRefusalsToReport) {
+      if (is_forbidden(result.error)) return result;
+      report_refusals(result.error);
+    }
     // Ended early by the next connection, which is no worse.
     const Deadline pause = Deadline::after(pauses.next());
     const io::WaitOutcome outcome =

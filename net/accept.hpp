@@ -16,12 +16,20 @@ namespace weft::net {
 // connection that was next, and not of the listener, are passed over; those that pass by themselves
 // are not.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
-// The same for a listener that may be closed; errors that pass by themselves are waited out.
+// The same for a listener that may be closed; errors that pass by themselves are waited out. What a
+// rule forbids (EPERM, EOPNOTSUPP) is returned after kRefusalsToReport tries, and a shortage is
+// reported then.
 Result<Socket> accept_patiently(const Socket& listener, const Until& until) noexcept;
 
 // The system lacks descriptors or memory, and others may give some back; or it lets no connection
 // in for now.
 [[nodiscard]] bool passes_by_itself(std::error_code error) noexcept;
+
+// The number of refusals in a row, in a quarter of a second, after which a shortage is reported.
+inline constexpr unsigned kRefusalsToReport = 8;
+// Writes a line to stderr that names the error and its limit, unless the last line named the same
+// error. Any thread.
+void report_refusals(std::error_code error) noexcept;
 
 // How long to wait before the next try: 1 ms, 2, 4, ... 1 s.
 class Pauses {

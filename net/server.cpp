@@ -177,6 +177,7 @@ void Server::Core::wait_out(const AnyListener& listener, std::error_code error, 
   pauses_.fetch_add(1, relaxed);
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
+  if (pauses.count() == kRefusalsToReport) report_refusals(error);
   // A burst passes in a moment; whoever waits longer is better told.
   if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
   (void)this_fiber::sleep_for(pauses.next(), drain_.get_token());

@@ -15,6 +15,7 @@
 #include <thread>
 #include <weft/detail/atomic.hpp>
 
+#include "base/refusal.hpp"
 #include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
@@ -169,11 +170,14 @@ void install(Shared& state, int number) {
   }
   state.descriptor = ::eventfd(0, EFD_CLOEXEC);
   if (state.descriptor < 0) {
-    throw std::system_error(errno, std::generic_category(),
-                            "weft: RuntimeOptions::dump_signal gets no eventfd");
+    throw base::refusal({errno, std::generic_category()},
+                        "RuntimeOptions::dump_signal gets no eventfd");
   }
   try {
     state.writer = start_writer(state.descriptor);
+  } catch (const std::system_error& refused) {
+    ::close(state.descriptor);
+    throw base::refusal(refused.code(), "RuntimeOptions::dump_signal gets no thread that writes");
   } catch (...) {
     ::close(state.descriptor);
     throw;

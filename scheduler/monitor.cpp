@@ -1,10 +1,12 @@
 #include "scheduler/monitor.hpp"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/parker.hpp"
 #include "base/probes.hpp"
+#include "base/refusal.hpp"
 #include "base/thread.hpp"
 #include "fibers/thread_calls.hpp"
 #include "scheduler/scheduler.hpp"
@@ -39,10 +41,14 @@ Monitor::Monitor(Scheduler& scheduler, const MonitorOptions& options)
 
 void Monitor::start() {
   if (!options_.enabled) return;
-  thread_ = std::thread([this] {
-    base::set_thread_name("weft-monitor");
-    run();
-  });
+  try {
+    thread_ = std::thread([this] {
+      base::set_thread_name("weft-monitor");
+      run();
+    });
+  } catch (const std::system_error& refused) {
+    throw base::refusal(refused.code(), "a Runtime gets no thread for its monitor");
+  }
 }
 
 void Monitor::stop() noexcept {

@@ -12,6 +12,7 @@
 
 #include "base/membarrier.hpp"
 #include "base/probes.hpp"
+#include "base/refusal.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/exit_watch.hpp"
@@ -124,11 +125,18 @@ Scheduler::~Scheduler() { stop(); }
 
 // The thread of the next worker that has none.
 void Scheduler::start_worker() {
-  threads_.emplace_back([&worker = *workers_[threads_.size()]] {
-    const fibers::SignalStack signal_stack;
-    const ExitWatch exit_watch;
-    worker.run();
-  });
+  const std::size_t number = threads_.size();
+  try {
+    threads_.emplace_back([&worker = *workers_[number]] {
+      const fibers::SignalStack signal_stack;
+      const ExitWatch exit_watch;
+      worker.run();
+    });
+  } catch (const std::system_error& refused) {
+    throw base::refusal(refused.code(), "a Runtime gets no thread for worker " +
+                                            std::to_string(number + 1) + " of " +
+                                            std::to_string(options_.workers));
+  }
 }
 
 void Scheduler::want_spares(unsigned wanted) noexcept {

@@ -18,6 +18,7 @@
 #include <weft/channel.hpp>
 #include <weft/go.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/net/tcp_stream.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
@@ -62,7 +63,9 @@ TEST_CASE("without descriptors a runtime is refused, by an exception that says s
           try {
             return use_a_runtime() == 0 ? 1 : 2;
           } catch (const std::system_error& error) {
-            return error.code() == std::errc::too_many_files_open ? 0 : 3;
+            if (error.code() != std::errc::too_many_files_open) return 3;
+            const std::string text = error.what();
+            return text.find("ulimit -n") != std::string::npos ? 0 : 4;
           }
         }) == 0);
 }
@@ -100,6 +103,52 @@ TEST_CASE("a filter that knows no newer system calls is got along with") {
       weft::this_fiber::sleep_for(5ms);
       return acceptor.join();
     });
+  });
+  CHECK((status == 0 || status == kNotPossibleHere));
+}
+
+// The system call fails so from now on.
+bool forbid(int call, unsigned error) {
+  const auto number = static_cast<unsigned>(offsetof(seccomp_data, nr));
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, number),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program{std::size(filter), filter};
+  return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+}
+
+TEST_CASE("an accept that a rule forbids ends with the error") {
+  const int status = status_of_child([] {
+    if (!forbid(SYS_accept4, EPERM)) return kNotPossibleHere;
+    return weft::run({.workers = 1}, [] {
+      auto listener = weft::net::TcpListener::listen(weft::net::Address::loopback_v4(0));
+      auto client = weft::net::TcpStream::connect(listener.value.local_address().value);
+      if (listener.error || client.error) return 2;
+      const auto accepted = listener.value.accept(weft::Deadline::after(60s));
+      return accepted.error == std::errc::operation_not_permitted ? 0 : 3;
+    });
+  });
+  CHECK((status == 0 || status == kNotPossibleHere));
+}
+
+TEST_CASE("a runtime that is refused a thread says which one and by which limit") {
+  if (weft::test::kSanitized) return;  // Some have threads of their own.
+  const int status = status_of_child([] {
+    // The C library goes on to clone() where clone3() is not known.
+    if (!forbid(SYS_clone3, ENOSYS) || !forbid(SYS_clone, EAGAIN)) return kNotPossibleHere;
+    try {
+      const weft::Runtime runtime({.workers = 3});
+      return 2;
+    } catch (const std::system_error& refused) {
+      const std::string text = refused.what();
+      const bool tells_which = text.find("thread for worker 1 of 3") != std::string::npos;
+      const bool tells_limit = text.find("ulimit -u") != std::string::npos;
+      return tells_which && tells_limit ? 0 : 3;
+    }
   });
   CHECK((status == 0 || status == kNotPossibleHere));
 }
