@@ -10,8 +10,8 @@
 
 // For a browser, for weft-top, for Prometheus and for curl. It reads, and changes nothing.
 //
-//   auto [listener, error] = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
-//   weft::go([&] { (void)weft::live::serve(listener); });
+//   auto listening = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
+//   weft::go([&] { (void)weft::live::serve(listening.value); });
 //
 // On a server of weft-http: http::mount_live_page() in <weft/http/live_page.hpp>. The calls
 // synchronize with nothing.
