@@ -8,8 +8,7 @@ namespace weft::base {
 
 // For a call that the system has refused: `weft: a Runtime gets no thread for worker 3; what
 // refuses it is ulimit -u (RLIMIT_NPROC), ...: Resource temporarily unavailable`. `what` is the
-// part after "weft: "; the limits are those that the code can mean. Any thread; throws
-// std::bad_alloc.
+// part after "weft: "; the limits follow from the code. Any thread; throws std::bad_alloc.
 [[nodiscard]] std::system_error refusal(std::error_code code, const std::string& what);
 
 // The limits that a refusal with such a code can mean; empty: none.
