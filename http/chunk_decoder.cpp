@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "http/head_repair.hpp"
 #include "http/head_rules.hpp"
 
 namespace weft::http {
@@ -113,6 +114,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
     if (line_end == std::string_view::npos) break;
     if (trailer_text_ == "\r\n" || trailer_text_.ends_with("\r\n\r\n")) {
       at_ = At::end;
+      if (folds_ == Folds::replaced) unfold(trailer_text_);
       const bool good = parse_trailers();
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};

@@ -24,8 +24,13 @@ class ChunkDecoder {
     Errc error = Errc::malformed_chunk;  // With State::refused.
   };
 
-  ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers) noexcept
-      : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers) {}
+  // What becomes of a trailer that goes on in the next line (RFC 9112, 5.2): a server refuses it as
+  // it refuses such a header, and a client reads blanks in the place of the line's end.
+  enum class Folds : std::uint8_t { refused, replaced };
+
+  ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers,
+               Folds folds = Folds::refused) noexcept
+      : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
   // Goes on to the next piece of data, of `at_most` bytes, or to the end of the input or the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
@@ -56,6 +61,7 @@ class ChunkDecoder {
 
   std::size_t max_trailer_bytes_;
   std::size_t max_trailers_;
+  Folds folds_;
   At at_ = At::size_begin;
   std::uint64_t left_ = 0;  // Of the chunk.
   std::size_t line_size_ = 0;

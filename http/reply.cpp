@@ -34,7 +34,9 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
     head_.has_length = head_.keep_alive = false;
   }
   if (method == "HEAD" || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
-  if (head_.framing == Framing::chunked) decoder_.emplace(head_bytes_, max_headers_);
+  if (head_.framing == Framing::chunked) {
+    decoder_.emplace(head_bytes_, max_headers_, ChunkDecoder::Folds::replaced);
+  }
   left_ = head_.content_length;
   if (head_.framing == Framing::none || (head_.framing == Framing::length && left_ == 0)) {
     (void)end_body();

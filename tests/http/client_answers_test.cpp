@@ -89,6 +89,22 @@ FIBER_TEST_CASE("an answer of HTTP/1.2 and beyond is one of HTTP/1.1") {
   script.join();
 }
 
+FIBER_TEST_CASE(
+    "a trailer that goes on in the next line is read as one line, unless it is the first") {
+  const std::string chunked =
+      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n";
+  Script script({chunked + "Note: one\r\n\ttwo\r\nSum: 5\r\n\r\n", chunked + " Note: one\r\n\r\n"});
+  http::Client client;
+  auto folded = client.get(script.url()).value;
+  CHECK(folded.read_all().value == "ok");
+  CHECK(folded.trailers().size() == 2);
+  CHECK(folded.trailers()[0].value == "one  \ttwo");
+  CHECK(folded.trailers()[1].value == "5");
+  auto lost = client.get(script.url()).value;
+  CHECK(lost.read_all().error == http::Errc::malformed_trailer);
+  script.join();
+}
+
 FIBER_TEST_CASE("an answer has as many headers and trailers as the option says") {
   const auto answer = [](int count) {
     std::string lines;
