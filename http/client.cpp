@@ -221,7 +221,19 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
   return {.value = std::move(connection)};
 }
 
-net::Result<Reply> ClientCore::send_to(const Url& url, const Call& call, const Until& until) {
+net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& until) {
+  constexpr int kExpectationFailed = 417;
+  {
+    auto result = send_once(url, call, until);
+    if (result.error || result.value.status() != kExpectationFailed ||
+        !take_expectation_back(call)) {
+      return result;
+    }
+  }  // The refusal gives its place back, which the second call may need.
+  return send_once(url, call, until);
+}
+
+net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const Until& until) {
   const std::string head = make_call_head(url, call);
   if (head.empty()) return {.error = Errc::malformed_call};
   auto pool = pool_of(url);

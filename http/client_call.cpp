@@ -222,6 +222,10 @@ std::string make_call_head(const Url& url, const Call& call) {
   return head += "\r\n";
 }
 
+bool take_expectation_back(Call& call) noexcept {
+  return !call.body_source && std::erase_if(call.headers, asks_before_body) != 0;
+}
+
 net::Result<Reply> ClientCore::send_by(Lease& lease, const Url& url, const std::string& head,
                                        const Call& call, const Until& until) {
   auto state = std::make_unique<Reply::State>(url, options_);

@@ -106,6 +106,10 @@ class Lease {
 // The head of a request. Empty: something in the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
 
+// Takes "Expect: 100-continue" out of a call that may be repeated. False: it is not there, or the
+// body can be read only once.
+[[nodiscard]] bool take_expectation_back(Call& call) noexcept;
+
 class ClientCore {
  public:
   explicit ClientCore(ClientOptions options);
@@ -114,7 +118,9 @@ class ClientCore {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
-  net::Result<Reply> send_to(const Url& url, const Call& call, const Until& until);
+  // Repeats a call whose expectation the server refuses without it (RFC 9110, 10.1.1).
+  net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
+  net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // By the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);

@@ -192,6 +192,23 @@ FIBER_TEST_CASE("a call without a body announces none") {
             "\r\nContent-Length: 0\r\n\r\n");
 }
 
+FIBER_TEST_CASE("a call whose expectation is refused is repeated without it, once") {
+  const std::string refused = "HTTP/1.1 417 Expectation Failed\r\nContent-Length: 0\r\n\r\n";
+  Script script({refused, kGood, refused, refused});
+  // One connection at a time: the refusal must not keep the only place.
+  http::Client client({.max_per_host = 1, .continue_wait = kNever});
+  http::Call call{.method = "PUT",
+                  .url = script.url(),
+                  .headers = {{"Expect", "100-continue"}, {"A", "b"}},
+                  .body = "body"};
+  CHECK(client.send(call).value.read_all().value == "ok");
+  CHECK(client.send(call).value.status() == 417);
+  const auto requests = script.requests();
+  CHECK(requests[0].find("Expect") != std::string::npos);
+  CHECK(requests[1].find("Expect") == std::string::npos);
+  CHECK(requests[1].find("A: b\r\n") != std::string::npos);
+}
+
 TEST_SUITE_END();
 
 }  // namespace weft::test

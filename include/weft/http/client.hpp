@@ -58,7 +58,8 @@ struct Call {
   // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is
   // sent instead of the URL's, up to a redirect to another origin; the connection, and the name
   // that TLS verifies, are the URL's all the same. With "Expect: 100-continue" the body waits for
-  // the server, and an answer that comes first spares it; without a body that header is left out.
+  // the server, and an answer that comes first spares it; without a body that header is left out,
+  // and after 417 a call with `body` is repeated without it.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
