@@ -8,6 +8,7 @@
 #include <weft/go.hpp>
 
 #include "pool/core/pool_core.hpp"
+#include "pool/nested/lent_slot.hpp"
 #include "pool/nested/worker_registry.hpp"
 
 namespace weft::detail {
@@ -70,6 +71,14 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     run_in_caller(core, item, answer.number, caller);
   }
   return {};
+}
+
+Accepted PoolEntry::enqueue_and_wait(pool::PoolCore& core, PoolItem& item, PoolJob& job) {
+  pool::Registration* const caller = pool::Registration::of_caller();
+  if (pool::run_in_slot_of(caller, core, item)) return {};
+  const Accepted accepted = enqueue(core, item, Room::as_configured, {});
+  if (accepted) (void)job.wait_until({}, caller);
+  return accepted;
 }
 
 Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOptions& options,

@@ -176,7 +176,8 @@ class FiberPool {
 
   // Runs `callable` on a worker, parks for its result and returns it, or throws its exception.
   // Refusals are thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has
-  // no allocation of its own.
+  // no allocation of its own. A task of the pool that calls it lends its slot if nothing is queued
+  // and no worker is at hand: the callable runs on a fiber of its own then, which the call spawns.
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     return entry().run(callable);

@@ -168,6 +168,30 @@ void PoolCore::reacquire_slots(std::size_t weight) noexcept {
   unlock(effects);
 }
 
+bool PoolCore::lend_slot(PoolItem& item, std::uint64_t& number) noexcept {
+  runner_.stamp(item);
+  const detail::SpinGuard guard(lock_);
+  if (!state_.may_lend_slot()) return false;
+  for (PoolCore* around = parent_; around != nullptr; around = around->parent_) {
+    const PoolState& state = around->shared_state();
+    if (state.paused || state.workers.has_surplus()) return false;
+  }
+  number = state_.lend_slot();
+  return true;
+}
+
+void PoolCore::run_in_lent_slot(PoolItem& item, std::uint64_t number) noexcept {
+  Worker self;
+  self.number = number;
+  runner_.run(item, self);
+  lock_.lock();
+  (void)end_job(*std::exchange(item.job, nullptr), self);
+  runner_.record(self);
+  state_.end_loan(self.outcome);
+  state_.tell(self.effects);
+  unlock(self.effects);
+}
+
 // ---- For fibers of the pool
 
 void PoolCore::sleep(BackgroundFiber& fiber, Deadline until) noexcept {

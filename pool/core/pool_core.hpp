@@ -114,6 +114,11 @@ class PoolCore {
   // back while they wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
+  // By a task of the pool without a weight, which waits until the item's task has ended in its
+  // slot; see nested/lent_slot.cpp. False if that is not the next to start, or has a worker. Else
+  // the caller owes a run_in_lent_slot().
+  [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
+  void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
   // By a task of the pool that has given its slots back; see nested/blocking_scope.cpp. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 

@@ -150,6 +150,23 @@ struct PoolState {
     slots.release(weight);
     workers.release();
   }
+  // Whether a task may lend its slot to another that it waits for: a newcomer would be the next to
+  // start, and no worker is at hand for it.
+  [[nodiscard]] bool may_lend_slot() const noexcept {
+    return !closed && !paused && queue.startable() == 0 && slots.can_start_newcomer() &&
+           workers.idle() + workers.starting() == 0 && !workers.has_surplus() &&
+           waiters.blocked.empty() && waiters.reacquiring.empty();
+  }
+  // Returns the number of the task that has the slot now.
+  [[nodiscard]] std::uint64_t lend_slot() noexcept {
+    slots.lend();
+    ++counters.submitted;
+    return left_queue();
+  }
+  void end_loan(detail::PoolJob::Outcome outcome) noexcept {
+    slots.end_loan();
+    counters.count(outcome);
+  }
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }

@@ -102,6 +102,9 @@ class Slots {
     begin(weight);
     load_ += weight;
   }
+  // A plain task gives its slot to another that it waits for, and gets it back at that one's end.
+  void lend() noexcept { ++released_; }
+  void end_loan() noexcept { --released_; }
   // A task that runs needs one slot only from now on.
   void shrink(std::size_t weight) noexcept {
     extra_running_ -= weight - 1;

@@ -28,8 +28,7 @@ void for_each_slot(pool::Registration* innermost, Action action) {
 
 // The caller's slots, if it is a task of a pool of that root. A destructor that a worker calls when
 // it is retired has none; but the worker's place may be what the awaited task needs.
-pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
-  pool::Registration* entry = pool::Registration::of_caller();
+pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;
     if (may_give_up && root->options().release_when_blocked) entry->give_place_up();
@@ -40,7 +39,11 @@ pool::Registration* slots_of_caller(const pool::PoolCore* root) noexcept {
 
 }  // namespace
 
-BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept : slots_(slots_of_caller(root)) {
+BlockingScope::BlockingScope(const pool::PoolCore* root) noexcept
+    : BlockingScope(root, pool::Registration::of_caller()) {}
+
+BlockingScope::BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept
+    : slots_(slots_of(of_caller, root)) {
   for_each_slot(slots_, [](pool::Registration& task) { task.begin_wait(); });
 }
 
@@ -52,8 +55,11 @@ bool PoolJob::wait_until(const Until& until) noexcept {
   lock_.lock();
   const bool over_already = ready();
   lock_.unlock();
-  if (over_already) return true;
-  const BlockingScope scope(root_);
+  return over_already || wait_until(until, pool::Registration::of_caller());
+}
+
+bool PoolJob::wait_until(const Until& until, pool::Registration* of_caller) noexcept {
+  const BlockingScope scope(root_, of_caller);
   lock_.lock();
   if (ready()) {
     lock_.unlock();

@@ -46,6 +46,13 @@ Registration* Registration::of_caller() noexcept {
   return static_cast<Registration*>(detail::BehalfScope::task_of_caller());
 }
 
+bool Registration::may_lend_slot() const noexcept {
+  if (!has_slot() || weight() != 1 || !core_.options().release_when_blocked) return false;
+  const LocalNode* node = detail::locals();
+  while (node != nullptr && node != this) node = node->next;
+  return node != nullptr;
+}
+
 void Registration::begin_wait() noexcept {
   if (slot_ != Slot::held) return;
   core_.lock();

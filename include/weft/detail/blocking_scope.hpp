@@ -19,6 +19,8 @@ namespace detail {
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;
+  // By one who has looked for the caller's registration already.
+  BlockingScope(const pool::PoolCore* root, pool::Registration* of_caller) noexcept;
   // Around a wait for a task of `pool`, unless that is null.
   explicit BlockingScope(const FiberPool* pool) noexcept;
   ~BlockingScope();

@@ -58,6 +58,9 @@ class PoolEntry {
   [[nodiscard]] static Accepted enqueue(pool::PoolCore& core, PoolItem& item,
                                         const SubmitOptions& options, Room room,
                                         const Until& until);
+  // Parks until the item, which has that job, has ended, unless it was refused.
+  [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
+                                                 PoolJob& job);
   // How many were accepted, in order, and why not all.
   [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
                                                    Room room, const Until& until);
@@ -168,8 +171,7 @@ class PoolEntry {
     PoolCall<F&, PoolResult<F&>> job(root_of(core_), PoolJob::Kind::on_stack, token_for<F&>(),
                                      callable);
     PoolItem item(job);
-    throw_if_refused(enqueue(core_, item, Room::as_configured, {}));
-    (void)job.wait_until({});
+    throw_if_refused(enqueue_and_wait(core_, item, job));
     return job.take();
   }
 

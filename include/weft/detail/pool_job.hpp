@@ -25,6 +25,7 @@ namespace weft {
 
 namespace pool {
 class PoolCore;
+class Registration;
 }  // namespace pool
 
 namespace detail {
@@ -117,6 +118,8 @@ class PoolJob {
   // By the waiter.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
+  // The same by one who has looked for the caller's registration already.
+  [[nodiscard]] bool wait_until(const Until& until, pool::Registration* of_caller) noexcept;
   // For a select: what guards the list; and what a BlockingScope around the wait is made with.
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }

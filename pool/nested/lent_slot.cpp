@@ -1,0 +1,56 @@
+// A task that runs another, and waits for it, would give its slot back, and another worker would be
+// started for the awaited task: a recursion of n calls has n workers. If the awaited task would be
+// the next to start, and no worker is at hand, the caller spawns a fiber for it and joins that,
+// with its slot lent. The runtime runs such a fiber on the caller's own stack where this has as
+// much room as a stack of its own; see Worker::run_in_place().
+#include "pool/nested/lent_slot.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <weft/detail/exceptions.hpp>
+#include <weft/detail/pool_function.hpp>
+#include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "pool/core/pool_core.hpp"
+#include "pool/nested/worker_registry.hpp"
+
+namespace weft::pool {
+
+namespace {
+
+void run_in_lent_slot(PoolCore& core, detail::PoolItem& item, std::uint64_t number,
+                      Registration* outer) noexcept {
+  const Registration registration(core, item, Registration::Slot::held, outer);
+  core.run_in_lent_slot(item, number);
+}
+
+// The caller waits for the fiber. False if there is none to be had.
+template <class Run>
+bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
+  WEFT_TRY {
+    weft::spawn({.stack_size = options.stack_size}, [&] {
+      this_fiber::set_name(options.name.empty() ? std::string_view("pool") : options.name);
+      run();
+    }).join();
+    return true;
+  }
+  WEFT_CATCH_ALL { return false; }
+}
+
+}  // namespace
+
+bool run_in_slot_of(Registration* caller, PoolCore& core, detail::PoolItem& item) noexcept {
+  if (caller == nullptr || &caller->core() != &core || !caller->may_lend_slot()) return false;
+  // The task would make an object for itself, where a worker has one.
+  if (detail::Submitting::is_any()) return false;
+  std::uint64_t number = 0;
+  if (!core.lend_slot(item, number)) return false;
+  caller->begin_absence();
+  const auto run = [&] { run_in_lent_slot(core, item, number, caller->outer()); };
+  if (!run_on_fiber(core.options(), run)) run();
+  caller->end_absence();
+  return true;
+}
+
+}  // namespace weft::pool
