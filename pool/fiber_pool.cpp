@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <memory>
 #include <stdexcept>
 #include <stop_token>
@@ -5,6 +6,7 @@
 #include <system_error>
 #include <utility>
 #include <weft/detail/blocking_scope.hpp>
+#include <weft/detail/end_wait.hpp>
 #include <weft/detail/waist.hpp>
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
@@ -92,8 +94,15 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
 
 // Never inlined: what it throws must leave it before it ends the process, as it does in a
 // destructor. A frame that has something to destroy and may not throw forgets what was thrown.
-[[gnu::noinline]] void drain(FiberPool& pool) {
+[[gnu::noinline]] void drain(FiberPool& pool, const char* name) {
   pool.close(Close::drain);
+  if (pool.join_until(detail::end_wait_report_time())) return;
+  char what[192];
+  const PoolStats stats = pool.stats();
+  (void)std::snprintf(what, sizeof what,
+                      "the destructor of FiberPool '%s' (tasks: %zu run, %zu are queued)", name,
+                      stats.busy, stats.queued);
+  detail::report_end_wait(what, nullptr);
   pool.join();
 }
 
@@ -114,7 +123,7 @@ FiberPool::FiberPool(PoolOptions options)
   outer_stop_.add(core_->options().stop, CloseOnStop{this});
 }
 
-FiberPool::~FiberPool() { drain(*this); }
+FiberPool::~FiberPool() { drain(*this, core_->options().name.c_str()); }
 
 void FiberPool::resize(std::size_t capacity) {
   if (capacity == 0)

@@ -115,6 +115,21 @@ std::string compose(Scheduler& scheduler, Deadline patience,
   return text;
 }
 
+// The digest of what waits for a fiber is in its record, which can be read while the fiber ends. A
+// few other fibers may have the same digest.
+void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patience,
+                     std::string& text) {
+  std::size_t lines = 0;
+  // In doubt the caller lists all.
+  (void)scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
+    if (fiber.state.load(relaxed) != FiberState::free &&
+        fiber.target_digest.load(relaxed) == digest && ++lines <= kMostLines) {
+      append_fiber(fiber, text);
+    }
+    return true;
+  });
+}
+
 std::string compose_all(Deadline patience) {
   std::string text;
   const bool listed = scheduler::visit_registry(
@@ -180,6 +195,18 @@ std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrac
 
 std::string dump_all(Deadline patience) {
   return with_enough_stack([&] { return compose_all(patience); });
+}
+
+std::string dump_targeted(const void* target, Deadline patience) {
+  if (target == nullptr) return dump_all(patience);
+  std::string text = with_enough_stack([&] {
+    std::string found;
+    (void)scheduler::visit_registry(patience, [&](Scheduler& scheduler) {
+      append_targeted(scheduler, Fiber::digest_of(target), patience, found);
+    });
+    return found;
+  });
+  return text.empty() ? dump_all(patience) : text;
 }
 
 void write_to_stderr(std::string_view text) noexcept {

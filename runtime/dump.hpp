@@ -28,6 +28,10 @@ namespace weft::runtime {
 // Of all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 
+// The fibers, of all runtimes, whose end ends a wait for `target`, and perhaps a few more; all
+// fibers if that is null, or if no such fiber lives.
+[[nodiscard]] std::string dump_targeted(const void* target, Deadline patience);
+
 void write_to_stderr(std::string_view text) noexcept;
 // dump_all(), or a line that says why it cannot be made. Not on a fiber's stack.
 void write_all_to_stderr() noexcept;

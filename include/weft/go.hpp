@@ -52,7 +52,8 @@ class JoinHandle {
     }
     return *this;
   }
-  // Joins, and so parks, unless join() or detach() was called; drops the result.
+  // Joins, and so parks, unless join() or detach() was called; drops the result. When an exception
+  // is on its way, and the wait lasts for 5 s, a report on stderr names the fiber.
   ~JoinHandle() { finish(); }
 
   // False after join() or detach(), and for a handle made empty.
@@ -111,7 +112,7 @@ class JoinHandle {
 
   void finish() noexcept {
     if (state_ == nullptr) return;
-    state_->join_shared();
+    state_->join_at_end();
     detach();
   }
 

@@ -51,7 +51,7 @@ class FiberPool {
   // Neither copied nor moved. Not of a const one, which g++ would make of the braces in pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
-  // close(Close::drain), then join(), which parks.
+  // close(Close::drain), then join(), which parks. After 5 s it lists all fibers on stderr, once.
   ~FiberPool();
 
   // The handle of a task.

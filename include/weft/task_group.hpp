@@ -15,6 +15,7 @@
 #include <vector>
 #include <weft/accepted.hpp>
 #include <weft/context.hpp>
+#include <weft/detail/end_wait.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/give_back.hpp>
 #include <weft/detail/group_pool.hpp>
@@ -72,10 +73,13 @@ class TaskGroup {
   // For what is built of groups: with a pool, or with none.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels what still runs, and waits for it. Exceptions that nobody joined for are dropped.
+  // Cancels what still runs, and waits for it; after 5 s it lists the fibers that it waits for on
+  // stderr, once. Exceptions that nobody joined for are dropped.
   ~TaskGroup() {
     context_.cancel();
-    wait();
+    if (running_.wait_until(Deadline::past())) return;
+    detail::wait_at_end("the destructor of a TaskGroup", pool_ ? nullptr : &running_,
+                        [this](Deadline deadline) noexcept { return wait_until(deadline); });
   }
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;

@@ -2,34 +2,47 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
+#include <vector>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/pool.hpp>
 #include <weft/runtime.hpp>
+#include <weft/task_group.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
 
 namespace {
 
-// Reads what goes to stderr, and sets `found` once that holds all of `texts`.
+std::size_t count_of(std::string_view part, std::string_view text) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++count;
+  return count;
+}
+
+// Reads what goes to stderr, and sets `found` once that holds each of `texts` `times` times.
 class StderrReader {
  public:
-  StderrReader(std::array<std::string_view, 2> texts, weft::Event& found)
+  StderrReader(std::vector<std::string_view> texts, weft::Event& found, std::size_t times = 1)
       : saved_(::dup(STDERR_FILENO)) {
     std::array<int, 2> ends{};
     REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
     ::dup2(ends[1], STDERR_FILENO);
     ::close(ends[1]);
-    thread_ = std::thread([this, texts, &found, from = ends[0]] {
+    thread_ = std::thread([this, texts = std::move(texts), &found, times, from = ends[0]] {
       std::array<char, 4096> buffer;
       for (ssize_t count = 0; (count = ::read(from, buffer.data(), buffer.size())) > 0;) {
         text_.append(buffer.data(), static_cast<std::size_t>(count));
-        const auto has = [this](std::string_view each) { return text_.find(each) != text_.npos; };
-        if (has(texts[0]) && has(texts[1])) found.set();
+        const auto has = [&](std::string_view each) { return count_of(each, text_) >= times; };
+        if (std::ranges::all_of(texts, has)) found.set();
       }
       ::close(from);
     });
@@ -52,12 +65,6 @@ class StderrReader {
   std::string text_;
   std::thread thread_;
 };
-
-std::size_t count_of(std::string_view part, std::string_view text) {
-  std::size_t count = 0;
-  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++count;
-  return count;
-}
 
 TEST_SUITE_BEGIN("runtime/end_report");
 
@@ -83,8 +90,60 @@ TEST_CASE("run reports the fibers that it waits for after 5 s") {
 
 TEST_CASE("run reports nothing when main throws and no other fiber lives") {
   weft::Event never;
-  StderrReader reader({"weft", "weft"}, never);
+  StderrReader reader({"weft"}, never);
   CHECK_THROWS_AS(weft::run([] { throw std::runtime_error("alone"); }), std::runtime_error);
+  CHECK(reader.end().empty());
+}
+
+// What the fibers below wait for comes with the last report: without one they would hang.
+TEST_CASE(
+    "the destructor of a pool, of a group, and of a handle in an exception report a long wait") {
+  weft::Event reported;
+  constexpr std::array kWorkers{1U, 2U, 3U, 8U};
+  StderrReader reader(
+      {"the destructor of FiberPool 'emails' (tasks: 1 run, 0 are queued), by fiber",
+       "the destructor of FiberPool 'a thread's' (tasks: 1 run, 0 are queued), by a plain",
+       "the destructor of a TaskGroup, by fiber", "run by an exception, by fiber"},
+      reported, kWorkers.size());
+  const auto be_at_end = [&](unsigned workers) {
+    weft::Runtime runtime({.workers = workers});
+    const weft::RuntimeScope scope(runtime);
+    weft::go([&] {
+      weft::FiberPool pool({.capacity = 1, .name = "emails"});
+      (void)pool.submit([&] { reported.wait(); });
+    });
+    weft::go([&] {
+      weft::TaskGroup group;
+      group.spawn([&] { reported.wait(); });
+    });
+    weft::go([&] {
+      try {
+        const weft::JoinHandle handle =
+            weft::spawn({.name = "the_reader"}, [&] { reported.wait(); });
+        throw std::runtime_error("between a spawn and its end");
+      } catch (const std::runtime_error&) {
+      }
+    });
+    weft::FiberPool pool({.capacity = 1, .name = "a thread's"});
+    (void)pool.submit([&] { reported.wait(); });
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (const unsigned workers : kWorkers) threads.emplace_back(be_at_end, workers);
+  }
+  const std::string text = reader.end();
+  CHECK(count_of("run by an exception", text) == kWorkers.size());
+  CHECK(count_of("the destructor of", text) == 4 * kWorkers.size());
+  CHECK(count_of("'the_reader' is parked: event", text) >= kWorkers.size());
+}
+
+TEST_CASE("a handle that is destroyed without an exception reports nothing") {
+  weft::Event never;
+  StderrReader reader({"weft"}, never);
+  weft::run([] {
+    weft::JoinHandle handle =
+        weft::spawn([] { weft::this_fiber::sleep_for(std::chrono::milliseconds(1)); });
+  });
   CHECK(reader.end().empty());
 }
 

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <weft/detail/end_wait.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/small_block.hpp>
 #include <weft/detail/waiter.hpp>
@@ -53,6 +54,16 @@ class JoinCore {
   void join_shared() noexcept {
     if (done() || (run_in_place(this, WaitReason::join) && done())) return;
     join();
+  }
+
+  // join_shared() by the destructor of a handle. If that runs because of an exception, the fiber
+  // may wait for something that the exception has skipped: a wait that lasts is reported.
+  void join_at_end() noexcept {
+    if (done()) return;
+    // A fiber that ran in place would keep its parent from reporting.
+    if (std::uncaught_exceptions() == 0) return join_shared();
+    wait_at_end("the destructor of a JoinHandle, run by an exception", this,
+                [this](Deadline deadline) noexcept { return wait_until(deadline); });
   }
 
   // For a select: what guards the list; under it done() does not change.
