@@ -186,7 +186,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
          stage_->describe());
     return nullptr;
   }
-  const std::size_t index = ready_.size() == 1 ? 0 : schedule_.choose(ready_);
+  const std::size_t index = choose();
   if (resumable_ < ready_.size()) ready_[resumable_].goes_on = false;
   resumable_ = kNone;
   const Candidate chosen = ready_[index];
@@ -196,7 +196,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
   running_ = chosen.fiber;
   current_host_ = chosen.actor->host;
   current_is_helper_ = chosen.actor->is_helper;
-  ends_turn = schedule_.ends_turn();
+  ends_turn = ended_turn_ = schedule_.ends_turn();
   now_ += options_.turn_time.count();
   return chosen.fiber;
 }

@@ -67,6 +67,7 @@ struct Host {
   HostState state = HostState::down;
   std::uint32_t life = 0;
   std::uint64_t actors = 0;          // Alive, of this life.
+  unsigned busy_workers = 0;         // For Core::choose_on_workers() alone.
   std::vector<fibers::Fiber*> held;  // Ready, but the host is stopped.
 };
 
@@ -177,6 +178,9 @@ class Core final : public detail::Simulation {
   void run_body(const std::function<void(World&)>& body);
   void wait_for_leftovers();
   void decide(Decision decision) noexcept;
+  // The index in ready_ of the one that runs next.
+  [[nodiscard]] std::size_t choose() noexcept;
+  [[nodiscard]] std::size_t choose_on_workers();
   [[nodiscard]] bool is_failure_due(double chance) noexcept;
   [[nodiscard]] bool allocation_fails() noexcept;
   void end() noexcept;
@@ -193,6 +197,8 @@ class Core final : public detail::Simulation {
   std::unordered_map<fibers::Fiber*, Actor> actors_;
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<Candidate> ready_;
+  std::vector<Candidate> runnable_;   // Of ready_, those that have a worker, or may get one.
+  bool ended_turn_ = false;           // The one that ran last was to give way.
   std::size_t resumable_ = kNone;     // The place in ready_ of the one that ran last.
   fibers::Fiber* running_ = nullptr;  // Or the one that ran last.
   std::uint32_t current_host_ = 0;

@@ -23,6 +23,8 @@ struct Actor {
   std::uint32_t host = 0;
   std::uint32_t life = 0;  // Of the host: it grows with each crash.
   bool is_helper = false;  // Of the simulation itself: no leak.
+  // Since when it has had a worker of its host, by the simulation's clock; 0: it has none.
+  std::int64_t has_worker_since = 0;
 };
 
 // An actor that is ready.

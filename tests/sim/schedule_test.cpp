@@ -1,10 +1,12 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -250,6 +252,59 @@ TEST_CASE("a test framework's own failures fail the run") {
       options);
   CHECK(found.seed() != 0);
   CHECK(failures == 1);
+}
+
+TEST_CASE("one worker loses no update within a turn, and two workers do") {
+  const weft::test::TestGuard guard("one worker loses no update, and two workers do");
+  for (const sim::Strategy strategy : kStrategies) {
+    CAPTURE(static_cast<int>(strategy));
+    const auto fails = [&](unsigned workers) {
+      const sim::Options options{.seeds = 1000, .strategy = strategy, .workers = workers};
+      return !failure_of(&add_without_lock, options).reason().empty();
+    };
+    CHECK(!fails(1));
+    CHECK(fails(2));
+  }
+}
+
+TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber takes none") {
+  const weft::test::TestGuard guard("as many fibers interleave as there are workers");
+  for (const unsigned workers : {1U, 2U, 3U}) {
+    unsigned most = 0;
+    (void)sim::check_determinism({.seeds = 200, .workers = workers}, [&](sim::World&) {
+      unsigned inside = 0;
+      weft::Mutex mutex;
+      std::vector<weft::JoinHandle<void>> fibers;
+      for (int i = 0; i < 5; ++i) {
+        fibers.push_back(weft::spawn([&] {
+          for (int j = 0; j < 3; ++j) {
+            most = std::max(most, ++inside);
+            sim::point();
+            --inside;
+            weft::this_fiber::sleep_for(1us);
+            const std::lock_guard lock(mutex);
+          }
+        }));
+      }
+      for (auto& fiber : fibers) fiber.join();
+    });
+    CHECK(most == workers);
+  }
+}
+
+TEST_CASE("a fiber that runs on ends its turn on its worker after 10 ms") {
+  const weft::test::TestGuard guard("a fiber that runs on ends its turn after 10 ms");
+  // With priorities each turn ends at the next call.
+  const sim::Options options{.seeds = 10, .strategy = sim::Strategy::priorities, .workers = 1};
+  sim::explore(options, [](sim::World&) {
+    bool is_over = false;
+    auto polls = weft::spawn([&] {
+      while (!is_over) sim::point();
+    });
+    auto ends = weft::spawn([&] { is_over = true; });
+    polls.join();
+    ends.join();
+  });
 }
 
 TEST_SUITE_END();
