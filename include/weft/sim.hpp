@@ -54,8 +54,8 @@ struct Options {
   unsigned max_preemptions = 2;
   // Of the exhaustive strategy; Report::is_complete is false when there are more.
   std::uint64_t max_schedules = 1'000'000;
-  // How many fibers of a host interleave, as on so many workers. The next one begins when one of
-  // them waits, or has had turns for 10 ms. 0: all fibers.
+  // The most fibers of a host that interleave, as on that many workers. The next one begins when
+  // one of them waits, or has had turns for 10 ms. 0: all fibers.
   unsigned workers = 0;
   // What each turn of a fiber takes, so that loops which wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
