@@ -3,6 +3,7 @@
 
 #include <mutex>
 #include <weft/deadline.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/thread.hpp"
 
@@ -11,7 +12,9 @@ namespace weft::base {
 // Holds the mutex, unless `patience` ended first. For reports of what went wrong: the thread that
 // went wrong may be the one that holds it, and will never give it back.
 // By trying again and again: std::timed_mutex is larger, and the sanitizers do not know it well.
-[[nodiscard]] inline std::unique_lock<std::mutex> lock_until(std::mutex& mutex, Deadline patience) {
+// The analysis cannot follow it, as it knows no lock that is held on a condition.
+[[nodiscard]] inline std::unique_lock<detail::ThreadMutex> lock_until(detail::ThreadMutex& mutex,
+                                                                      Deadline patience) {
   if (patience.is_never()) return std::unique_lock(mutex);
   std::unique_lock lock(mutex, std::try_to_lock);
   while (!lock && !patience.passed()) {

@@ -82,7 +82,7 @@ Fiber* FiberStore::take_chain() {
   // Relaxed: a hint, as a spawn cannot know whether there will be a stack.
   if (refusing_ != nullptr && refusing_->load(detail::relaxed) != 0) return nullptr;
   if (Fiber* chain = depot_.take()) return chain;
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   if (!sorted_.empty()) return take_sorted_chain();
   const std::size_t handed_out = slabs_.size() * Slab::kFibers + carved_ - Slab::kFibers;
   if (handed_out >= max_fibers_ + kSpareFibers) return nullptr;
@@ -95,7 +95,7 @@ void FiberStore::give_chain(Fiber* chain) noexcept {
 }
 
 bool FiberStore::trim(unsigned chains) {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   for (; chains > 0; --chains) {
     if (!has_surplus_hint()) return false;
     Fiber* chain = depot_.take();
@@ -153,7 +153,7 @@ Fiber* FiberStore::take_sorted_chain() noexcept {
 }
 
 std::size_t FiberStore::bytes() noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   return slabs_.size() * kSlabBytes;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 #include <vector>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/lock_until.hpp"
 #include "base/magazine.hpp"
@@ -73,7 +74,8 @@ class FiberStore {
   // Calls visit(const Fiber&) for every record, free ones too, until it returns false. The records
   // may be stale. False, without a call, when the mutex was not to be had before `patience` ended.
   template <class Visit>
-  [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) {
+  [[nodiscard]] bool for_each_until(Deadline patience, Visit visit) WEFT_NOT_ANALYZED {
+    // Not analyzed: see lock_until().
     const std::unique_lock lock = base::lock_until(mutex_, patience);
     if (!lock) return false;
     for (Slab* slab : slabs_) {
@@ -88,25 +90,27 @@ class FiberStore {
   // Free chains that trim() leaves alone: 0.3 MB of records.
   static constexpr std::int64_t kChainsKept = 16;
 
-  void reserve_slabs();
-  void open_slab();
-  [[nodiscard]] Fiber* carve_chain();
-  [[nodiscard]] Fiber* take_sorted_chain() noexcept;
-  void sort(Fiber& fiber) noexcept;
-  void retire(Slab& slab) noexcept;
+  void reserve_slabs() WEFT_REQUIRES(mutex_);
+  void open_slab() WEFT_REQUIRES(mutex_);
+  [[nodiscard]] Fiber* carve_chain() WEFT_REQUIRES(mutex_);
+  [[nodiscard]] Fiber* take_sorted_chain() noexcept WEFT_REQUIRES(mutex_);
+  void sort(Fiber& fiber) noexcept WEFT_REQUIRES(mutex_);
+  void retire(Slab& slab) noexcept WEFT_REQUIRES(mutex_);
 
   void* const owner_;
   const std::size_t max_fibers_;
   const detail::Atomic<std::size_t>* refusing_ = nullptr;  // Null: never.
   Depot<Fiber> depot_;
   std::int64_t due_ = 0;  // Chains to be given back in this period. Whoever decays owns it.
-  std::mutex mutex_;
-  std::vector<Slab*> slabs_;        // Slabs in use.
-  std::vector<Slab*> sorted_;       // Of those, the ones that hold sorted records.
-  Slab* open_ = nullptr;            // The one records are carved from.
-  std::vector<Slab*> empty_slabs_;  // Memory given back; used again before new ones are made.
-  std::vector<void*> reservations_;
-  std::size_t carved_ = Slab::kFibers;  // Records handed out of open_.
+  detail::ThreadMutex mutex_;
+  std::vector<Slab*> slabs_ WEFT_GUARDED_BY(mutex_);   // Slabs in use.
+  std::vector<Slab*> sorted_ WEFT_GUARDED_BY(mutex_);  // Slabs in use that hold sorted records.
+  Slab* open_ WEFT_GUARDED_BY(mutex_) = nullptr;       // Records are carved from it.
+  // Memory given back; used again before new slabs are made.
+  std::vector<Slab*> empty_slabs_ WEFT_GUARDED_BY(mutex_);
+  std::vector<void*> reservations_ WEFT_GUARDED_BY(mutex_);
+  // Records handed out of open_.
+  std::size_t carved_ WEFT_GUARDED_BY(mutex_) = Slab::kFibers;
 };
 
 // The free records of one worker.

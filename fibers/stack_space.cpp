@@ -218,7 +218,7 @@ void StackSpace::provide_pages(const Range& range, unsigned size_class,
 // picked.
 StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned count) {
   Picks picks;
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   if (range.limit == 0 && !reserve(range, size_class)) return picks;
   std::vector<std::uint32_t>& cold = range.cold;
   picks.used = static_cast<unsigned>(std::min<std::size_t>(count, cold.size() - range.bare));
@@ -240,7 +240,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
 // All picks but the first so many: there was no guard for them.
 void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
   if (guarded == picks.count) return;
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   // extend() has made room for every index, so this cannot fail.
   range.cold.insert(range.cold.begin(), picks.indices.begin() + guarded,
                     picks.indices.begin() + picks.count);
@@ -319,7 +319,7 @@ void StackSpace::cool(Stack* chain) noexcept {
       stack.sanitizer.destroy();
     }
     give_pages_back(ranges, count);
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     // extend() has made room for every index, so this cannot fail.
     range.cold.insert(range.cold.end(), indices.begin(), indices.begin() + count);
     WEFT_INVARIANT(range.cold.size() <= range.carved.load(relaxed),
@@ -328,7 +328,7 @@ void StackSpace::cool(Stack* chain) noexcept {
 }
 
 StackSpace::Counts StackSpace::counts() noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   Counts counts;
   for (const Range& range : ranges_) {
     counts.carved += range.carved.load(relaxed) - range.bare;

@@ -6,10 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "fibers/stack.hpp"
 
@@ -127,7 +127,7 @@ class StackSpace {
   // that it does not says so.
   detail::Atomic<bool> can_provide_{true};
   detail::Atomic<bool> can_give_back_{true};
-  std::mutex mutex_;
+  detail::ThreadMutex mutex_;
   std::array<Range, kStackSizes> ranges_;
 };
 

@@ -6,9 +6,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 #include <weft/net/dial.hpp>
@@ -118,7 +118,7 @@ void Lease::keep() noexcept {
 
 void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
   Connections unwatched;  // Closed without the lock.
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   connection->idle_since = Deadline::now_nanoseconds();
   try {
     connections_.push_back(std::move(connection));
@@ -130,7 +130,7 @@ void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
 
 std::unique_ptr<ClientConnection> HostPool::take() {
   Connections old;  // Closed without the lock.
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   old = take_old();
   if (connections_.empty()) return nullptr;
   auto connection = std::move(connections_.back());
@@ -138,7 +138,6 @@ std::unique_ptr<ClientConnection> HostPool::take() {
   return connection;
 }
 
-// With the lock.
 HostPool::Connections HostPool::take_old() {
   const std::int64_t oldest = Deadline::now_nanoseconds() - idle_.count();
   const auto young = std::find_if(connections_.begin(), connections_.end(),
@@ -148,7 +147,7 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// With the lock. Has the connections swept when the first one becomes too old. Returns those that
+// Has the connections swept when the first one becomes too old. Returns those that
 // nobody would come for then, as there is no memory for that call.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
@@ -171,7 +170,7 @@ HostPool::Connections HostPool::watch() noexcept {
 void HostPool::sweep() noexcept {
   Connections old;  // Closed without the lock, as are these.
   Connections unwatched;
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   try {
     old = take_old();
   } catch (const std::bad_alloc&) {
@@ -187,7 +186,7 @@ std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
   std::vector<std::shared_ptr<HostPool>> unused;  // Closed without the lock.
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
       if (host.second.use_count() > 1) return false;

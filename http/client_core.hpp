@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/layer.hpp>
@@ -67,15 +68,17 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
  private:
   using Connections = std::vector<std::unique_ptr<ClientConnection>>;
 
-  [[nodiscard]] Connections take_old();
-  [[nodiscard]] Connections watch() noexcept;
+  [[nodiscard]] Connections take_old() WEFT_REQUIRES(mutex_);
+  [[nodiscard]] Connections watch() noexcept WEFT_REQUIRES(mutex_);
   void sweep() noexcept;
 
   const std::chrono::nanoseconds idle_;
-  Mutex mutex_;              // Guards the rest.
-  Connections connections_;  // The one idle for longest comes first.
-  DelayedCall sweep_;
-  bool is_watched_ = false;  // A call of sweep() is set, as it is while there are any.
+  Mutex mutex_;
+  // The connection idle for longest comes first.
+  Connections connections_ WEFT_GUARDED_BY(mutex_);
+  DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
+  bool is_watched_ WEFT_GUARDED_BY(mutex_) =
+      false;  // A call of sweep() is set, as it is while there are any.
 };
 
 // A slot of a host, and the connection that it is for. The slot is given back at the end.
@@ -133,8 +136,8 @@ class ClientCore {
   net::Result<std::unique_ptr<ClientConnection>> connect(const Url& url, const Until& until);
 
   const ClientOptions options_;
-  Mutex mutex_;  // Guards the map.
-  std::map<std::string, std::shared_ptr<HostPool>> hosts_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
   // Relaxed, all of them: only numbers.
   detail::Atomic<std::uint64_t> connections_{0};
   detail::Atomic<std::uint64_t> reused_{0};

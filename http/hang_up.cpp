@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
-#include <mutex>
+#include <weft/detail/guard.hpp>
 #include <weft/detail/invariant.hpp>
 
 #include "io/kernel.hpp"
@@ -71,7 +71,7 @@ void HangUpWatch::enter() noexcept {
   const detail::Waker fiber = fiber_;
   // Held until the watch is in, so that whoever sets over_ finds it there. Being told takes no
   // lock.
-  const std::lock_guard guard(lock_);
+  const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.
   if (watches) {

@@ -41,7 +41,7 @@ class HangUpWatch : private detail::IoWatch {
   Context& context_;
   detail::Waker fiber_;
   detail::SpinLock lock_;
-  bool over_ = false;  // Guarded by lock_.
+  bool over_ WEFT_GUARDED_BY(lock_) = false;
   // Order
   //   [told]  note_edge stores true (release) -> ~HangUpWatch loads it (acquire).
   detail::Atomic<bool> told_{false};

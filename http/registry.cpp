@@ -2,7 +2,7 @@
 
 #include <array>
 #include <cstddef>
-#include <mutex>
+#include <weft/detail/guard.hpp>
 #include <weft/detail/invariant.hpp>
 
 #include "http/connection.hpp"
@@ -41,7 +41,7 @@ void poke(io::IoHandle& handle) noexcept { (void)handle.read().notify(); }
 }  // namespace
 
 void Registry::add(Connection& connection, std::chrono::nanoseconds idle) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::Guard guard(lock_);
   connection.look_at_ = later(connection.active_at(), idle);
   connection.round_ = round_;
   append(connection);
@@ -49,7 +49,7 @@ void Registry::add(Connection& connection, std::chrono::nanoseconds idle) noexce
 }
 
 void Registry::remove(Connection& connection) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::Guard guard(lock_);
   unlink(connection);
   ++removed_;
   requests_of_ended_ += connection.requests();
@@ -61,7 +61,7 @@ std::int64_t Registry::poke_idle(std::chrono::nanoseconds idle) noexcept {
     Batch due;
     std::int64_t next = later(now, idle);
     {
-      const std::lock_guard guard(lock_);
+      const detail::Guard guard(lock_);
       while (first_ != nullptr && !due.full()) {
         Connection& connection = *first_;
         if (connection.look_at_ > now) break;
@@ -88,7 +88,7 @@ void Registry::for_each_stream(const Connection* spared, Act act) noexcept {
     Batch batch;
     bool all_seen = false;
     {
-      const std::lock_guard guard(lock_);
+      const detail::Guard guard(lock_);
       while (!batch.full()) {
         if (first_ == nullptr || first_->round_ == round) {
           all_seen = true;
@@ -114,14 +114,14 @@ void Registry::close_all(const Connection* spared) noexcept {
 
 Connection* Registry::find_caller(std::uint64_t fiber) const noexcept {
   if (fiber == 0) return nullptr;  // A plain thread.
-  const std::lock_guard guard(lock_);
+  const detail::Guard guard(lock_);
   Connection* connection = first_;
   while (connection != nullptr && connection->caller() != fiber) connection = connection->next_;
   return connection;
 }
 
 Counts Registry::counts() const noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::Guard guard(lock_);
   std::uint64_t requests = requests_of_ended_;
   for (const Connection* one = first_; one != nullptr; one = one->next_) {
     requests += one->requests();

@@ -47,16 +47,16 @@ class Registry {
  private:
   template <class Act>
   void for_each_stream(const Connection* spared, Act act) noexcept;
-  void unlink(Connection& connection) noexcept;
-  void append(Connection& connection) noexcept;
+  void unlink(Connection& connection) noexcept WEFT_REQUIRES(lock_);
+  void append(Connection& connection) noexcept WEFT_REQUIRES(lock_);
 
-  mutable detail::SpinLock lock_;  // Guards the rest.
-  Connection* first_ = nullptr;
-  Connection* last_ = nullptr;
-  std::uint64_t added_ = 0;
-  std::uint64_t removed_ = 0;
-  std::uint32_t round_ = 0;
-  std::uint64_t requests_of_ended_ = 0;
+  mutable detail::SpinLock lock_;
+  Connection* first_ WEFT_GUARDED_BY(lock_) = nullptr;
+  Connection* last_ WEFT_GUARDED_BY(lock_) = nullptr;
+  std::uint64_t added_ WEFT_GUARDED_BY(lock_) = 0;
+  std::uint64_t removed_ WEFT_GUARDED_BY(lock_) = 0;
+  std::uint32_t round_ WEFT_GUARDED_BY(lock_) = 0;
+  std::uint64_t requests_of_ended_ WEFT_GUARDED_BY(lock_) = 0;
 };
 
 }  // namespace weft::http

@@ -7,13 +7,13 @@
 #include <cstdio>
 #include <initializer_list>
 #include <memory>
-#include <mutex>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <weft/detail/guard.hpp>
 #include <weft/go.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/this_fiber.hpp>
@@ -111,12 +111,12 @@ class ServerCore::Loop {
  public:
   explicit Loop(ServerCore& core) : core_(core), server_(make_options(core)) {
     core_.helpers_.add();
-    const std::lock_guard guard(core_.loops_lock_);
+    const detail::Guard guard(core_.loops_lock_);
     next_ = std::exchange(core_.loops_, this);
   }
   ~Loop() {
     {
-      const std::lock_guard guard(core_.loops_lock_);
+      const detail::Guard guard(core_.loops_lock_);
       Loop** link = &core_.loops_;
       while (*link != this) link = &(*link)->next_;
       *link = next_;
@@ -264,7 +264,7 @@ void ServerCore::report(std::exception_ptr exception) const noexcept {
 ServerStats ServerCore::stats() const noexcept {
   LoopStats loops;
   {
-    const std::lock_guard guard(loops_lock_);
+    const detail::Guard guard(loops_lock_);
     loops = ended_loops_;
     for (const Loop* each = loops_; each != nullptr; each = each->next()) each->add_to(loops);
   }

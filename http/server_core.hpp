@@ -74,8 +74,8 @@ class ServerCore {
   WaitGroup others_;   // The same without those whose handlers are in shutdown().
   WaitGroup helpers_;  // Accept loops and the keeper.
   mutable detail::SpinLock loops_lock_;
-  Loop* loops_ = nullptr;  // Guarded by loops_lock_, as is the next one.
-  LoopStats ended_loops_;
+  Loop* loops_ WEFT_GUARDED_BY(loops_lock_) = nullptr;
+  LoopStats ended_loops_ WEFT_GUARDED_BY(loops_lock_);
   Semaphore room_;
   Context scope_;
   std::stop_source stop_;

@@ -8,10 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <list>
-#include <mutex>
 #include <system_error>
 #include <weft/blocking.hpp>
 #include <weft/descriptor.hpp>
+#include <weft/detail/thread_mutex.hpp>
 #include <weft/io.hpp>
 
 #include "io/attempt.hpp"
@@ -53,27 +53,27 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
 class Strays {
  public:
   void add(std::list<int>& process) noexcept {
-    const std::lock_guard guard(lock_);
+    const detail::Guard guard(lock_);
     processes_.splice(processes_.end(), process);
   }
   // Reaps the processes that have ended by now.
   void reap_ended() noexcept {
     std::list<int> all;
     {
-      const std::lock_guard guard(lock_);
+      const detail::Guard guard(lock_);
       all.swap(processes_);
     }
     all.remove_if([](int process) {
       siginfo_t end;
       return reap(process, end).error != EAGAIN;
     });
-    const std::lock_guard guard(lock_);
+    const detail::Guard guard(lock_);
     processes_.splice(processes_.end(), all);
   }
 
  private:
-  std::mutex lock_;
-  std::list<int> processes_;
+  detail::ThreadMutex lock_;
+  std::list<int> processes_ WEFT_GUARDED_BY(lock_);
 };
 
 // Never destroyed, as fibers may go on while the process exits.

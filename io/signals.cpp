@@ -5,9 +5,9 @@
 #include <array>
 #include <bit>
 #include <cerrno>
-#include <mutex>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/detail/thread_mutex.hpp>
 #include <weft/io.hpp>
 
 #include "base/signal_handlers.hpp"
@@ -49,10 +49,10 @@ constexpr int kRestart = SA_RESTART;
 //              descriptor sees the handler, or the handler sees no descriptor.
 struct Slots {
   std::array<detail::Atomic<int>, kSignals + 1> wake;  // A descriptor and 1; 0: nobody's.
-  std::array<struct sigaction, kSignals + 1> before;   // Guarded by lock.
   detail::Atomic<std::uint64_t> came{0};               // Bit n - 1: signal n.
   detail::Atomic<std::uint32_t> running{0};
-  std::mutex lock;
+  detail::ThreadMutex lock;
+  std::array<struct sigaction, kSignals + 1> before WEFT_GUARDED_BY(lock);
 };
 Slots slots;
 
@@ -79,7 +79,7 @@ void note_signal(int number) noexcept {
   return result_of([&] { return ::read(descriptor, &count, sizeof count); });
 }
 
-[[gnu::noinline]] std::error_code install(int number, int wake) noexcept {
+[[gnu::noinline]] std::error_code install(int number, int wake) noexcept WEFT_REQUIRES(slots.lock) {
   const auto slot = static_cast<std::size_t>(number);
   // Relaxed, here and below: the lock is held, and none came for this set yet.
   if (slots.wake[slot].load(relaxed) != 0) return Errc::signal_in_use;
@@ -91,8 +91,8 @@ void note_signal(int number) noexcept {
   base::add_own_signal_handler(reinterpret_cast<const void*>(&note_signal));
   (void)slots.came.fetch_and(~(std::uint64_t{1} << (number - 1)), relaxed);
   slots.wake[slot].store(wake + 1, seq_cst);  // [handler]
-  const CallResult result =
-      result_of([&] { return ::sigaction(number, &action, &slots.before[slot]); });
+  struct sigaction* const before = &slots.before[slot];
+  const CallResult result = result_of([&] { return ::sigaction(number, &action, before); });
   if (result.error == 0) return {};
   slots.wake[slot].store(0, seq_cst);  // [handler]
   return result.code();
@@ -117,7 +117,7 @@ Result<SignalSet> SignalSet::watch(std::initializer_list<int> signals) {
   }
   result.value.wake_ = std::move(watch);
   for (const int number : signals) {
-    const std::lock_guard guard(slots.lock);
+    const detail::Guard guard(slots.lock);
     result.error = install(number, wake);
     if (result.error) break;
     result.value.mask_ |= std::uint64_t{1} << (number - 1);
@@ -143,7 +143,7 @@ SignalSet::~SignalSet() { restore(); }
 void SignalSet::restore() noexcept {
   if (mask_ == 0) return;
   {
-    const std::lock_guard guard(slots.lock);
+    const detail::Guard guard(slots.lock);
     for (std::uint64_t left = mask_; left != 0; left &= left - 1) {
       const auto slot = static_cast<std::size_t>(std::countr_zero(left)) + 1;
       (void)::sigaction(static_cast<int>(slot), &slots.before[slot], nullptr);

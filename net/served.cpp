@@ -1,7 +1,7 @@
 // A server's connections: what they do while they are served, and while they are idle.
 #include <cstdio>
 #include <exception>
-#include <mutex>
+#include <weft/detail/guard.hpp>
 
 #include "net/server_core.hpp"
 #include "net/transfer.hpp"
@@ -32,13 +32,13 @@ std::error_code Connection::wait_readable(const Until& until) {
 }
 
 Connection::AnyStream Connection::take() noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   return std::move(stream_);
 }
 
 void Server::Core::finish(Served& connection) noexcept {
   {
-    const std::lock_guard lock(connection.shard.mutex);
+    const detail::Guard lock(connection.shard.mutex);
     (connection.previous == nullptr ? connection.shard.first : connection.previous->next) =
         connection.next;
     if (connection.next != nullptr) connection.next->previous = connection.previous;

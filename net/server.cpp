@@ -1,7 +1,7 @@
 // A server's listeners, and its end.
-#include <mutex>
 #include <new>
 #include <optional>
+#include <weft/detail/guard.hpp>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -46,7 +46,7 @@ Result<Socket> accept_from_open(const AnyListener& listener, const Until& until)
 template <class Visit>
 void Server::Core::for_each(Visit visit) {
   for (Shard& shard : shards_) {
-    const std::lock_guard lock(shard.mutex);
+    const detail::Guard lock(shard.mutex);
     for (Served* each = shard.first; each != nullptr; each = each->next) visit(*each);
   }
 }
@@ -63,7 +63,7 @@ void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
   }
   open_.add();
   {
-    const std::lock_guard lock(shard.mutex);
+    const detail::Guard lock(shard.mutex);
     connection->next = shard.first;
     if (shard.first != nullptr) shard.first->previous = connection;
     shard.first = connection;
@@ -88,7 +88,7 @@ void Server::Core::start(Served& connection) noexcept {
   } catch (const std::bad_alloc&) {
   } catch (...) {
     {
-      const std::lock_guard lock(failure_mutex_);
+      const detail::Guard lock(failure_mutex_);
       if (!failure_) failure_ = std::current_exception();
     }
     drain();

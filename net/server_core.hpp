@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 #include <weft/detail/io_watch.hpp>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/serve.hpp>
@@ -25,8 +26,8 @@ struct Served;
 // The connections of a server, so that its end finds them; in parts, so that those who come and go
 // seldom meet.
 struct Shard {
-  Mutex mutex;  // Guards the list, and whether a connection in it still has its stream.
-  Served* first = nullptr;
+  Mutex mutex;  // Guards also the links, and whether a connection still has its stream.
+  Served* first WEFT_GUARDED_BY(mutex) = nullptr;
 };
 
 // The inside of a server.

@@ -2,11 +2,11 @@
 
 #include <chrono>
 #include <exception>
-#include <mutex>
 #include <new>
 #include <span>
 #include <sstream>
 #include <string>
+#include <weft/detail/guard.hpp>
 #include <weft/dump.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
@@ -188,7 +188,7 @@ Answer answer_to(const Head& head, const net::TcpStream& stream, Readers readers
   const auto [peer, error] = stream.peer_address();
   if (error || !may_read(readers, peer, head.host)) return {403, kText, "for this machine only\n"};
   if (head.method != "GET" && head.method != "HEAD") return {405, kText, "only to be read\n"};
-  const std::lock_guard lock(reading);
+  const detail::Guard lock(reading);
   return answer(head.path);
 }
 

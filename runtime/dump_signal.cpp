@@ -7,13 +7,13 @@
 
 #include <cerrno>
 #include <cstdint>
-#include <mutex>
 #include <new>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/refusal.hpp"
 #include "base/signal_handlers.hpp"
@@ -44,12 +44,12 @@ detail::Atomic<std::uint32_t> handlers_running{0};
 
 // State that all users share.
 struct Shared {
-  std::mutex mutex;  // Guards the rest.
-  unsigned users = 0;
-  int number = 0;
-  int descriptor = -1;
-  struct sigaction previous {};
-  std::thread writer;
+  detail::ThreadMutex mutex;
+  unsigned users WEFT_GUARDED_BY(mutex) = 0;
+  int number WEFT_GUARDED_BY(mutex) = 0;
+  int descriptor WEFT_GUARDED_BY(mutex) = -1;
+  struct sigaction previous WEFT_GUARDED_BY(mutex) {};
+  std::thread writer WEFT_GUARDED_BY(mutex);
 };
 
 void lock_before_fork();
@@ -66,11 +66,12 @@ Shared& shared() {
   return instance;
 }
 
-void lock_before_fork() { shared().mutex.lock(); }
-void unlock_after_fork() { shared().mutex.unlock(); }
+// Not analyzed, all three: what one takes another releases.
+void lock_before_fork() WEFT_NOT_ANALYZED { shared().mutex.lock(); }
+void unlock_after_fork() WEFT_NOT_ANALYZED { shared().mutex.unlock(); }
 
 // The child has no thread that writes. The handler stays, and finds no descriptor.
-void forget_after_fork() {
+void forget_after_fork() WEFT_NOT_ANALYZED {
   Shared& state = shared();
   handler_descriptor.store(-1, relaxed);
   handlers_running.store(0, relaxed);
@@ -123,14 +124,14 @@ std::thread start_writer(int descriptor) {
   }
 }
 
-void stop_writer(Shared& state) noexcept {
+void stop_writer(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   // From here on it is a thread like any other, that might do anything.
   scheduler::ParkedThreads::end();
   write_to(state.descriptor, kEnd);
   state.writer.join();
 }
 
-void forget_descriptor(Shared& state) noexcept {
+void forget_descriptor(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   handler_descriptor.store(-1, relaxed);
   full_fence();                                                                 // [handler]
   while (handlers_running.load(detail::acquire) != 0) base::yield_processor();  // [handler]
@@ -162,7 +163,7 @@ bool can_be_handled(int number) noexcept {
   }
 }
 
-void install(Shared& state, int number) {
+void install(Shared& state, int number) WEFT_REQUIRES(state.mutex) {
   if (!can_be_handled(number)) {
     refuse(number,
            ", which tells of a fault, or cannot be handled; SIGQUIT, SIGHUP, SIGUSR1, SIGUSR2 and "
@@ -202,7 +203,7 @@ void install(Shared& state, int number) {
   state.number = number;
 }
 
-void uninstall(Shared& state) noexcept {
+void uninstall(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
   struct sigaction current {};
   if (sigaction(state.number, nullptr, &current) == 0 && current.sa_handler == &on_signal) {
     // Cannot fail where the first one did not.
@@ -216,7 +217,7 @@ void uninstall(Shared& state) noexcept {
 
 DumpSignal::DumpSignal(int number) {
   Shared& state = shared();
-  const std::lock_guard lock(state.mutex);
+  const detail::Guard lock(state.mutex);
   if (state.users == 0) {
     install(state, number);
   } else if (state.number != number) {
@@ -227,7 +228,7 @@ DumpSignal::DumpSignal(int number) {
 
 DumpSignal::~DumpSignal() {
   Shared& state = shared();
-  const std::lock_guard lock(state.mutex);
+  const detail::Guard lock(state.mutex);
   if (--state.users == 0) uninstall(state);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <weft/detail/fork.hpp>
 #include <weft/detail/invariant.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
@@ -33,16 +34,17 @@ class BlockingPools {
       detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
       return all = pools.release();
     }();
-    const std::lock_guard lock(made->mutex_);
+    const detail::Guard lock(made->mutex_);
     made->pools_.push_back(&pool);
   }
   static void remove(BlockingPool& pool) noexcept {
-    const std::lock_guard lock(all->mutex_);
+    const detail::Guard lock(all->mutex_);
     std::erase(all->pools_, &pool);
   }
 
  private:
-  static void before_fork() {
+  // The analysis knows no number of locks.
+  static void before_fork() WEFT_NOT_ANALYZED {
     if (all == nullptr) return;
     all->mutex_.lock();
     for (BlockingPool* pool : all->pools_) {
@@ -50,7 +52,7 @@ class BlockingPools {
       pool->mutex_.lock();
     }
   }
-  static void after_fork_in_parent() {
+  static void after_fork_in_parent() WEFT_NOT_ANALYZED {
     if (all == nullptr) return;
     for (BlockingPool* pool : all->pools_) {
       pool->mutex_.unlock();
@@ -58,7 +60,7 @@ class BlockingPools {
     }
     all->mutex_.unlock();
   }
-  static void after_fork_in_child() {
+  static void after_fork_in_child() WEFT_NOT_ANALYZED {
     if (all == nullptr) return;
     for (BlockingPool* pool : all->pools_) pool->forget_all();
     after_fork_in_parent();
@@ -66,8 +68,8 @@ class BlockingPools {
 
   static constinit inline BlockingPools* all = nullptr;
 
-  std::mutex mutex_;
-  std::vector<BlockingPool*> pools_;
+  detail::ThreadMutex mutex_;
+  std::vector<BlockingPool*> pools_ WEFT_GUARDED_BY(mutex_);
 };
 
 BlockingPool::BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time, std::string name)
@@ -89,7 +91,7 @@ BlockingPool::~BlockingPool() {
   BlockingPools::remove(*this);
   std::vector<std::unique_ptr<Helper>> left;
   {
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     stopping_ = true;
     left.swap(helpers_);
   }
@@ -102,19 +104,19 @@ std::error_code BlockingPool::expect() noexcept {
   if (detail::is_simulated()) [[unlikely]]
     return {};
   {
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     ++owed_;
     if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
-  const std::lock_guard starting(starting_mutex_);
+  const detail::Guard starting(starting_mutex_);
   {
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     // Meanwhile others may have started some, or become free.
     if (owed_ <= free_ || helpers_.size() == most_) return {};
   }
   const std::error_code refused = start_helper();
   if (!refused) return {};
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   if (!helpers_.empty()) return {};  // I2: the call is made later than it might have been.
   --owed_;
   return refused;
@@ -123,7 +125,7 @@ std::error_code BlockingPool::expect() noexcept {
 std::error_code BlockingPool::start_helper() noexcept {
   try {
     {
-      const std::lock_guard lock(mutex_);
+      const detail::Guard lock(mutex_);
       // Only starts make it larger, so there is room for one later.
       helpers_.reserve(helpers_.size() + 1);
     }
@@ -139,7 +141,7 @@ std::error_code BlockingPool::start_helper() noexcept {
       run(helper);
     });
     {
-      const std::lock_guard lock(mutex_);
+      const detail::Guard lock(mutex_);
       helpers_.push_back(std::move(owner));
       ++free_;
     }
@@ -159,7 +161,7 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
     return call.make(call);
   Helper* called = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     WEFT_INVARIANT(!helpers_.empty() && owed_ > 0,
                    "BlockingPool I2: while a call is owed there is a helper");
     call.next = nullptr;
@@ -177,14 +179,14 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
 }
 
 bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   // The first one stands behind nobody, and neither does one that has left the queue.
   if (&call != first_ && call.previous == nullptr) return false;
   unlink(call);
   return true;
 }
 
-// Takes a call that is owed out of the queue. Requires mutex_.
+// Takes a call that is owed out of the queue.
 void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
   (call.previous == nullptr ? first_ : call.previous->next) = call.next;
   (call.next == nullptr ? last_ : call.next->previous) = call.previous;
@@ -199,45 +201,49 @@ void BlockingPool::run(Helper& self) noexcept {
     call->make(*call);
     // The fiber that goes on takes the call with it.
     if (waker) detail::wake(waker);
-    const std::lock_guard lock(mutex_);
+    const detail::Guard lock(mutex_);
     ++free_;
   }
 }
 
 // Nullptr when the helper has left.
 detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
-  std::unique_lock lock(mutex_);
+  mutex_.lock();
   for (bool told = true;;) {
     if (first_ != nullptr) {
       detail::BlockingCall* call = first_;
       unlink(*call);
       --free_;
+      mutex_.unlock();
       return call;
     }
-    if (stopping_) return nullptr;
+    if (stopping_) {
+      mutex_.unlock();
+      return nullptr;
+    }
     if (!told && owed_ < free_) {
-      leave(lock, self);
+      leave(self);
       return nullptr;
     }
     self.idle = true;
     self.next_idle = std::exchange(idle_, &self);
-    lock.unlock();
+    mutex_.unlock();
     told = self.parker.park_until(Deadline::after(idle_time_));
-    lock.lock();
+    mutex_.lock();
     if (told) continue;
     if (self.idle) {
       remove_idle(self);
     } else {
       // Taken off just now: its unpark must not be left for somebody who is gone (I3).
-      lock.unlock();
+      mutex_.unlock();
       told = self.parker.park_until(Deadline::never());
-      lock.lock();
+      mutex_.lock();
     }
   }
 }
 
 // Joins the one before: it has unlocked, and is about to end.
-void BlockingPool::leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept {
+void BlockingPool::leave(Helper& self) noexcept {
   WEFT_INVARIANT(owed_ < free_, "BlockingPool I1: a helper leaves only while others are free");
   WEFT_INVARIANT(free_ <= helpers_.size(), "BlockingPool I1: free_ counts helpers");
   --free_;
@@ -247,7 +253,7 @@ void BlockingPool::leave(std::unique_lock<std::mutex>& lock, Helper& self) noexc
   helpers_.erase(mine);
   WEFT_INVARIANT(before == nullptr || before->thread.joinable(),
                  "BlockingPool I4: the helper that left before is not joined yet");
-  lock.unlock();
+  mutex_.unlock();
   if (before != nullptr) before->thread.join();
 }
 
@@ -261,12 +267,12 @@ void BlockingPool::remove_idle(Helper& helper) noexcept {
 bool BlockingPool::runs_on_this_thread() const noexcept { return pool_of_thread() == this; }
 
 std::size_t BlockingPool::size_hint() noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   return helpers_.size();
 }
 
 std::size_t BlockingPool::idle_hint() noexcept {
-  const std::lock_guard lock(mutex_);
+  const detail::Guard lock(mutex_);
   std::size_t count = 0;
   for (const Helper* helper = idle_; helper != nullptr; helper = helper->next_idle) ++count;
   return count;

@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 #include <weft/detail/blocking.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/parker.hpp"
 
@@ -22,9 +22,8 @@ namespace weft::scheduler {
 // A call comes in two steps. Before its fiber parks, expect() sees to it that there will be a
 // helper for it: what can fail fails there. On the other side of the switch, submit() hands it in:
 // a helper that is done early cannot wake a fiber that is not parked yet.
-// The lock is a std::mutex, as threads that hold it may be preempted by many others. It is held for
-// a few instructions, never across the start or the end of a thread.
-// Invariants, under mutex_
+// The lock is one of threads, as threads that hold it may be preempted by many others. It is held
+// for a few instructions, never across the start or the end of a thread. Invariants, under mutex_
 //   I1  owed_ counts the calls that are expected or queued, free_ the helpers that are idle or on
 //       their way to look at the queue: a helper leaves only while owed_ < free_.
 //   I2  While a call is owed there is a helper. It need not be free: it looks at the queue when it
@@ -73,31 +72,31 @@ class BlockingPool {
   friend class BlockingPools;
 
   // In the child of a fork, with both locks.
-  void forget_all() noexcept;
-  // Requires starting_mutex_. Returns what kept it from starting.
-  [[nodiscard]] std::error_code start_helper() noexcept;
+  void forget_all() noexcept WEFT_REQUIRES(starting_mutex_, mutex_);
+  // Returns what kept it from starting.
+  [[nodiscard]] std::error_code start_helper() noexcept WEFT_REQUIRES(starting_mutex_);
   void run(Helper& self) noexcept;
   [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;
-  void unlink(detail::BlockingCall& call) noexcept;
-  void leave(std::unique_lock<std::mutex>& lock, Helper& self) noexcept;
-  void remove_idle(Helper& helper) noexcept;
+  void unlink(detail::BlockingCall& call) noexcept WEFT_REQUIRES(mutex_);
+  void leave(Helper& self) noexcept WEFT_RELEASES(mutex_);
+  void remove_idle(Helper& helper) noexcept WEFT_REQUIRES(mutex_);
 
   const std::size_t most_;
   const std::chrono::nanoseconds idle_time_;
   const std::string name_;
 
   // One thread is started at a time: so a start that fails knows that those in helpers_ are real.
-  std::mutex starting_mutex_;
-  std::uint64_t started_ = 0;  // Guarded by starting_mutex_.
-  std::mutex mutex_;           // Guards all below.
-  bool stopping_ = false;
-  std::size_t owed_ = 0;
-  std::size_t free_ = 0;
-  detail::BlockingCall* first_ = nullptr;
-  detail::BlockingCall* last_ = nullptr;
-  Helper* idle_ = nullptr;  // The one that became idle last.
-  std::vector<std::unique_ptr<Helper>> helpers_;
-  std::unique_ptr<Helper> gone_;  // Has left, and not been joined.
+  detail::ThreadMutex starting_mutex_;
+  std::uint64_t started_ WEFT_GUARDED_BY(starting_mutex_) = 0;
+  detail::ThreadMutex mutex_;
+  bool stopping_ WEFT_GUARDED_BY(mutex_) = false;
+  std::size_t owed_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::size_t free_ WEFT_GUARDED_BY(mutex_) = 0;
+  detail::BlockingCall* first_ WEFT_GUARDED_BY(mutex_) = nullptr;
+  detail::BlockingCall* last_ WEFT_GUARDED_BY(mutex_) = nullptr;
+  Helper* idle_ WEFT_GUARDED_BY(mutex_) = nullptr;  // The helper that became idle last.
+  std::vector<std::unique_ptr<Helper>> helpers_ WEFT_GUARDED_BY(mutex_);
+  std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);  // Has left, and not been joined.
 };
 
 }  // namespace weft::scheduler

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <mutex>
 
 #include "fibers/fiber.hpp"
 
@@ -46,7 +45,7 @@ void ReadyList::push_last(Fiber& fiber) noexcept {
 
 void ReadyList::push_last(const Chain& chain) noexcept {
   if (chain.is_empty()) return;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   (chain_.first == nullptr ? chain_.first : chain_.last->next) = chain.first;
   chain_.last = chain.last;
   set_count(size_hint() + chain.count);
@@ -54,7 +53,7 @@ void ReadyList::push_last(const Chain& chain) noexcept {
 
 void ReadyList::push_first(const Chain& chain) noexcept {
   if (chain.is_empty()) return;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   chain.last->next = chain_.first;
   if (chain_.first == nullptr) chain_.last = chain.last;
   chain_.first = chain.first;
@@ -79,13 +78,13 @@ void ReadyList::merge(Chain chain, std::int64_t now) noexcept {
 }
 
 std::int64_t ReadyList::oldest_since(std::int64_t now) noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   return size_hint() == 0 ? std::numeric_limits<std::int64_t>::max()
                           : chain_.first->ready_since(now);
 }
 
 Chain ReadyList::take_everything() noexcept {
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   const Chain all{chain_.first, chain_.last, size_hint()};
   chain_.first = chain_.last = nullptr;
   set_count(0);
@@ -95,7 +94,7 @@ Chain ReadyList::take_everything() noexcept {
 Chain ReadyList::take(std::size_t most) noexcept {
   if (size_hint() == 0 || most == 0) return {};
   Chain taken;
-  const std::lock_guard guard(lock_);
+  const detail::SpinGuard guard(lock_);
   taken.count = std::min({most, kMostTaken, size_hint()});
   if (taken.count == 0) return {};
   taken.first = taken.last = chain_.first;

@@ -54,10 +54,12 @@ class ReadyList {
 
  private:
   [[nodiscard]] Chain take_everything() noexcept;
-  void set_count(std::size_t count) noexcept { count_.store(count, detail::relaxed); }
+  void set_count(std::size_t count) noexcept WEFT_REQUIRES(lock_) {
+    count_.store(count, detail::relaxed);
+  }
 
   detail::SpinLock lock_;
-  Chain chain_;  // Guarded by lock_, but for its count, which is count_.
+  Chain chain_ WEFT_GUARDED_BY(lock_);  // Its count is in count_ instead.
   detail::Atomic<std::size_t> count_{0};
 };
 

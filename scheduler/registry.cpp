@@ -8,6 +8,7 @@
 #include <vector>
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/fork.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "base/lock_until.hpp"
 #include "base/thread.hpp"
@@ -46,12 +47,12 @@ detail::Atomic<Scheduler*> default_scheduler{nullptr};
 std::array<detail::Atomic<std::uint32_t>, 2> choosing;
 detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
-// Guards the lists, the choice of the default and the turning of sides.
-std::mutex registry_mutex;
+// Held also over the choice of the default and the turning of sides.
+detail::ThreadMutex registry_mutex;
 // All schedulers, and those that may be chosen, the oldest in front. Never destroyed: a static
 // runtime may end after whatever is static here. tools/gdb/weft.py reads the first.
-constinit std::vector<Scheduler*>* registry = nullptr;
-constinit std::vector<Scheduler*>* choosable = nullptr;
+constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
+constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
 
 detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork has one thread.
 
@@ -61,15 +62,15 @@ detail::Atomic<std::uint32_t> fork_count{0};  // Relaxed: the child of a fork ha
   return bound;
 }
 
-void choose_default() noexcept {
+void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
   default_scheduler.store(choosable->empty() ? nullptr : choosable->front(),
                           release);  // [default]
 }
 
-void before_fork() { registry_mutex.lock(); }
-void after_fork_in_parent() { registry_mutex.unlock(); }
+void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
+void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
 // Only the thread that forked is left. Whatever it holds of the schedulers, it holds for ever.
-void after_fork_in_child() {
+void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry->clear();
   choosable->clear();
   choose_default();
@@ -88,7 +89,7 @@ void after_fork_in_child() {
   registry_mutex.unlock();
 }
 
-void prepare_once() {
+void prepare_once() WEFT_REQUIRES(registry_mutex) {
   if (registry != nullptr) return;
   auto all = std::make_unique<std::vector<Scheduler*>>();
   auto some = std::make_unique<std::vector<Scheduler*>>();
@@ -100,7 +101,7 @@ void prepare_once() {
 }  // namespace
 
 void enter_registry(Scheduler& scheduler) {
-  const std::lock_guard lock(registry_mutex);
+  const detail::Guard lock(registry_mutex);
   prepare_once();
   registry->reserve(registry->size() + 1);
   choosable->push_back(&scheduler);
@@ -109,7 +110,7 @@ void enter_registry(Scheduler& scheduler) {
 }
 
 void stop_choosing(Scheduler& scheduler) noexcept {
-  const std::lock_guard lock(registry_mutex);
+  const detail::Guard lock(registry_mutex);
   if (std::erase(*choosable, &scheduler) == 0) return;
   choose_default();
   for (int turn = 0; turn < 2; ++turn) {
@@ -123,11 +124,13 @@ void stop_choosing(Scheduler& scheduler) noexcept {
 
 void leave_registry(Scheduler& scheduler) noexcept {
   stop_choosing(scheduler);
-  const std::lock_guard lock(registry_mutex);
+  const detail::Guard lock(registry_mutex);
   std::erase(*registry, &scheduler);
 }
 
-bool visit_registry(Deadline patience, const std::function<void(Scheduler&)>& visit) {
+// Not analyzed: see lock_until().
+bool visit_registry(Deadline patience,
+                    const std::function<void(Scheduler&)>& visit) WEFT_NOT_ANALYZED {
   const std::unique_lock lock = base::lock_until(registry_mutex, patience);
   if (!lock) return false;
   if (registry == nullptr) return true;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -261,7 +262,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
 Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = nullptr;
   {
-    const std::lock_guard lock(outside_mutex_);
+    const detail::Guard lock(outside_mutex_);
     fiber = outside_fibers_.take();
   }
   if (fiber == nullptr) throw_too_many_fibers();

@@ -6,12 +6,12 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/detail/task.hpp>
+#include <weft/detail/thread_mutex.hpp>
 #include <weft/spawn_options.hpp>
 
 #include "base/cache_line.hpp"
@@ -223,9 +223,8 @@ class Scheduler {
   detail::Atomic<bool> is_ending_{false};
   detail::Atomic<std::uint32_t> drain_epoch_{0};
   // Written by every plain thread that spawns or wakes.
-  alignas(base::kCacheLine) std::mutex
-      outside_mutex_;  // Guards outside_fibers_: plain threads may block.
-  fibers::FiberCache outside_fibers_;
+  alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block.
+  fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
   detail::Atomic<std::uint64_t> spawned_outside_{0};
   detail::Atomic<unsigned> next_home_{0};  // Relaxed: a turn.
   detail::Atomic<bool> decaying_{false};   // Guards the next four.

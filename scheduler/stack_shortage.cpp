@@ -62,8 +62,12 @@ bool StackShortage::begin_request(std::int64_t now) noexcept {
 }
 
 void StackShortage::report(std::int64_t now) noexcept {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock) return;
+  if (!mutex_.try_lock()) return;
+  look(now);
+  mutex_.unlock();
+}
+
+void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
   for (const auto& worker : scheduler_.workers()) switches += worker->counters().switches.get();
   // A shortage after a second without one is a new one.

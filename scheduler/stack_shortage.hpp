@@ -4,8 +4,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "fibers/stack.hpp"
 #include "scheduler/ready_list.hpp"
@@ -67,7 +67,8 @@ class StackShortage {
 
   void raise_alarm(std::int64_t now) noexcept;
   [[nodiscard]] bool others_may_end() noexcept;
-  void write_line(std::int64_t now) noexcept;
+  void look(std::int64_t now) noexcept WEFT_REQUIRES(mutex_);
+  void write_line(std::int64_t now) noexcept WEFT_REQUIRES(mutex_);
 
   Scheduler& scheduler_;
   detail::Atomic<std::size_t> waiting_{0};
@@ -75,11 +76,12 @@ class StackShortage {
   std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};
   detail::Atomic<std::int64_t> alarm_{-2 * kAlarmPeriod};  // When all workers were told last.
   detail::Atomic<std::int64_t> next_request_{0};
-  std::mutex mutex_;  // Guards the rest. A worker that finds it taken leaves the report to another.
-  std::int64_t next_line_ = 0;
-  std::int64_t still_since_ = 0;  // When a fiber was last seen to have run.
-  std::int64_t last_report_ = 0;
-  std::uint64_t switches_ = 0;
+  detail::ThreadMutex mutex_;  // A worker that finds it taken leaves the report to another.
+  std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;
+  // When a fiber was last seen to have run.
+  std::int64_t still_since_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::int64_t last_report_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::uint64_t switches_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace weft::scheduler

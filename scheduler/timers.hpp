@@ -130,7 +130,7 @@ class Timers {
     fibers::Fiber* fiber = nullptr;
   };
   static constexpr std::size_t kLatest = 16;
-  std::array<Latest, kLatest> latest_{};
+  std::array<Latest, kLatest> latest_ WEFT_GUARDED_BY(lock_){};
 };
 
 }  // namespace weft::scheduler

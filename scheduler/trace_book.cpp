@@ -4,10 +4,10 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <mutex>
 #include <new>
 #include <utility>
 #include <weft/deadline.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 namespace weft::detail {
 
@@ -28,14 +28,14 @@ constexpr std::size_t kFewestEvents = 64;
 constexpr std::size_t kMostEvents = std::numeric_limits<std::size_t>::max() / 2 + 1;
 
 struct Book {
-  std::mutex mutex;  // Held for short, and over no switch. Guards all but `number`.
+  detail::ThreadMutex mutex;  // Held for short.
   // Grows with each start. Relaxed: the mutex publishes what belongs to it.
   detail::Atomic<std::uint64_t> number{0};
-  std::size_t size = 0;
-  std::uint64_t start_ticks = 0;
-  std::int64_t start_nanoseconds = 0;
-  std::shared_ptr<TraceRing> outside;
-  std::vector<std::shared_ptr<TraceRing>> rings;
+  std::size_t size WEFT_GUARDED_BY(mutex) = 0;
+  std::uint64_t start_ticks WEFT_GUARDED_BY(mutex) = 0;
+  std::int64_t start_nanoseconds WEFT_GUARDED_BY(mutex) = 0;
+  std::shared_ptr<TraceRing> outside WEFT_GUARDED_BY(mutex);
+  std::vector<std::shared_ptr<TraceRing>> rings WEFT_GUARDED_BY(mutex);
 };
 
 // Never destroyed: workers may write until the process ends.
@@ -83,11 +83,12 @@ void TraceWriter::look(unsigned runtime, unsigned worker) noexcept {
   if (!is_on_ || recording_ == book().number.load(relaxed)) return;
   is_on_ = false;
   try {
-    const std::lock_guard lock(book().mutex);
-    auto ring = std::make_shared<TraceRing>(book().size, runtime, static_cast<int>(worker));
-    book().rings.push_back(ring);
+    Book& all = book();
+    const detail::Guard lock(all.mutex);
+    auto ring = std::make_shared<TraceRing>(all.size, runtime, static_cast<int>(worker));
+    all.rings.push_back(ring);
     ring_ = std::move(ring);
-    recording_ = book().number.load(relaxed);
+    recording_ = all.number.load(relaxed);
     is_on_ = true;
   } catch (const std::bad_alloc&) {
     return;
@@ -101,24 +102,26 @@ void TraceWriter::put_text(detail::TraceKind kind, std::uint64_t fiber,
 
 void start_tracing(std::size_t events_per_worker) {
   const std::size_t size = std::bit_ceil(std::clamp(events_per_worker, kFewestEvents, kMostEvents));
-  const std::lock_guard lock(book().mutex);
-  book().outside = std::make_shared<TraceRing>(size, 0, -1);
-  book().rings.assign(1, book().outside);
-  book().size = size;
-  book().start_ticks = base::ticks();
-  book().start_nanoseconds = Deadline::now_nanoseconds();
-  book().number.fetch_add(1, relaxed);
+  Book& all = book();
+  const detail::Guard lock(all.mutex);
+  all.outside = std::make_shared<TraceRing>(size, 0, -1);
+  all.rings.assign(1, all.outside);
+  all.size = size;
+  all.start_ticks = base::ticks();
+  all.start_nanoseconds = Deadline::now_nanoseconds();
+  all.number.fetch_add(1, relaxed);
   detail::tracing.store(true, relaxed);
 }
 
 void stop_tracing() noexcept { detail::tracing.store(false, relaxed); }
 
 void trace_from_outside(const TraceEvent& event) noexcept {
-  const std::lock_guard lock(book().mutex);
-  if (book().outside == nullptr) return;
+  Book& all = book();
+  const detail::Guard lock(all.mutex);
+  if (all.outside == nullptr) return;
   TraceEvent now = event;
   now.ticks = base::ticks();
-  book().outside->put(now);
+  all.outside->put(now);
 }
 
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept {
@@ -126,10 +129,11 @@ void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noex
 }
 
 Recording recording() {
-  const std::lock_guard lock(book().mutex);
-  return {{book().start_ticks, base::ticks()},
-          {book().start_nanoseconds, Deadline::now_nanoseconds()},
-          {book().rings.begin(), book().rings.end()}};
+  Book& all = book();
+  const detail::Guard lock(all.mutex);
+  return {{all.start_ticks, base::ticks()},
+          {all.start_nanoseconds, Deadline::now_nanoseconds()},
+          {all.rings.begin(), all.rings.end()}};
 }
 
 }  // namespace weft::scheduler

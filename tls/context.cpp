@@ -6,6 +6,7 @@
 #include <array>
 #include <new>
 #include <utility>
+#include <weft/detail/guard.hpp>
 #include <weft/tls/error.hpp>
 
 #include "tls/context_state.hpp"
@@ -84,7 +85,7 @@ std::error_code ContextState::read_files() {
   const std::error_code error = is_server() ? set_up_server(*context, std::get<0>(options_))
                                             : set_up_client(*context, std::get<1>(options_));
   if (error) return error;
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   if (is_server() && context_ != nullptr) keep_ticket_keys(*context);
   context_ = std::move(context);
   return {};
@@ -139,7 +140,7 @@ void ContextState::keep_ticket_keys(SSL_CTX& context) const {
 }
 
 SslPtr ContextState::make_ssl() const {
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   return SslPtr(SSL_new(context_.get()));
 }
 
@@ -169,13 +170,13 @@ int ContextState::note_session(SSL* ssl, SSL_SESSION* session) {
 
 void ContextState::keep_session(const std::string& server_name, SessionPtr session) {
   constexpr std::size_t kMost = 1024;
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   if (sessions_.size() >= kMost) sessions_.clear();
   sessions_[server_name] = std::move(session);
 }
 
 SessionPtr ContextState::take_session(const std::string& server_name) {
-  const std::lock_guard guard(mutex_);
+  const detail::Guard guard(mutex_);
   const auto found = sessions_.find(server_name);
   if (found == sessions_.end()) return nullptr;
   SessionPtr session = std::move(found->second);

@@ -3,10 +3,10 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <variant>
+#include <weft/detail/thread_mutex.hpp>
 #include <weft/tls/context.hpp>
 
 #include "tls/openssl.hpp"
@@ -30,16 +30,16 @@ class ContextState {
  private:
   [[nodiscard]] std::error_code set_up_server(SSL_CTX& context, const ServerOptions& options);
   [[nodiscard]] std::error_code set_up_client(SSL_CTX& context, const ClientOptions& options);
-  void keep_ticket_keys(SSL_CTX& context) const;
+  void keep_ticket_keys(SSL_CTX& context) const WEFT_REQUIRES(mutex_);
   static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size,
                              const unsigned char* offered, unsigned int offered_size, void* self);
   static int note_session(SSL* ssl, SSL_SESSION* session);
 
   const std::variant<ServerOptions, ClientOptions> options_;
-  std::string alpn_;          // Each behind its size.
-  mutable std::mutex mutex_;  // Never held over a switch. Guards the rest.
-  ContextPtr context_;
-  std::map<std::string, SessionPtr> sessions_;
+  std::string alpn_;  // Each behind its size.
+  mutable detail::ThreadMutex mutex_;
+  ContextPtr context_ WEFT_GUARDED_BY(mutex_);
+  std::map<std::string, SessionPtr> sessions_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::tls

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <new>
 #include <utility>
+#include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/tls/error.hpp>
@@ -81,7 +82,7 @@ std::error_code StreamState::prepare() {
 // Calls OpenSSL once. Nothing in here switches, so the thread's queue of errors is ours.
 template <class Call>
 StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   // Clearing goes through all places of the queue, whether they are used or not.
   if (ERR_peek_error() != 0) ERR_clear_error();
   const int outcome = call();
@@ -105,7 +106,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
 }
 
 bool StreamState::has_unsent() const noexcept {
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   return !wire_.out.empty() || !sending_.empty();
 }
 
@@ -126,7 +127,7 @@ std::error_code StreamState::flush(const Until& until) {
 std::error_code StreamState::send_unsent(const Until& until) {
   for (net::Result<std::size_t> sent;;) {
     {
-      const std::lock_guard guard(ssl_mutex_);
+      const detail::Guard guard(ssl_mutex_);
       sending_.erase(0, sent.value);
       if (sent.error) return sent.error;
       if (sending_.empty())
@@ -144,7 +145,7 @@ std::error_code StreamState::send_unsent(const Until& until) {
 // With write_mutex_, which the sender takes first of all.
 void StreamState::start_sender() {
   {
-    const std::lock_guard guard(ssl_mutex_);
+    const detail::Guard guard(ssl_mutex_);
     if (sender_runs_) return;
   }
   try {
@@ -155,7 +156,7 @@ void StreamState::start_sender() {
   } catch (const std::bad_alloc&) {
     return;  // The rest goes out with the next call.
   }
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   sender_runs_ = true;
 }
 
@@ -167,7 +168,7 @@ void StreamState::run_sender(const std::stop_token& stop) {
       const std::lock_guard writing(write_mutex_);
       error = send_unsent(stop);
     }
-    const std::lock_guard guard(ssl_mutex_);
+    const detail::Guard guard(ssl_mutex_);
     if (!error && !(wire_.out.empty() && sending_.empty())) continue;
     sender_runs_ = false;
     return;
@@ -178,7 +179,7 @@ void StreamState::run_sender(const std::stop_token& stop) {
 std::error_code StreamState::receive(const Until& until) {
   std::array<char, 16 * 1024> bytes;
   const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   if (error == weft::Errc::end_of_stream) {
     wire_.in_ended = true;
     return {};
@@ -204,7 +205,7 @@ std::error_code StreamState::handshake(const Until& until) {
     if (needs == Needs::failure) return failure;
     if (error) return error;
     if (needs == Needs::nothing) {
-      const std::lock_guard guard(ssl_mutex_);
+      const detail::Guard guard(ssl_mutex_);
       // Certificates are large, and requests are not.
       if (wire_.unread() == 0) wire_.in = {};
       wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
@@ -235,14 +236,14 @@ net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, con
 }
 
 bool StreamState::has_read_ahead() const noexcept {
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
 }
 
 // OpenSSL, asked now, would say that it needs bytes; it takes about as long as to decrypt some. And
 // nothing waits to be sent.
 bool StreamState::knows_of_nothing() const noexcept {
-  const std::lock_guard guard(ssl_mutex_);
+  const detail::Guard guard(ssl_mutex_);
   return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&
          sending_.empty() && SSL_has_pending(ssl_.get()) == 0 && SSL_get_shutdown(ssl_.get()) == 0;
 }

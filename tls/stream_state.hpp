@@ -8,6 +8,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/result.hpp>
@@ -35,7 +36,8 @@ class StreamState {
   StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context, std::string name);
   ~StreamState();
 
-  [[nodiscard]] std::error_code prepare();
+  // Not analyzed: no other caller knows the stream yet.
+  [[nodiscard]] std::error_code prepare() WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code handshake(const Until& until);
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   [[nodiscard]] bool has_read_ahead() const noexcept;
@@ -54,7 +56,8 @@ class StreamState {
   [[nodiscard]] Needs attempt(Call call, std::error_code& error);
   [[nodiscard]] bool knows_of_nothing() const noexcept;
   [[nodiscard]] bool has_unsent() const noexcept;
-  [[nodiscard]] std::error_code flush(const Until& until);
+  // Not analyzed: it holds write_mutex_ by std::adopt_lock.
+  [[nodiscard]] std::error_code flush(const Until& until) WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code send_unsent(const Until& until);
   void start_sender();
   void run_sender(const std::stop_token& stop);
@@ -66,15 +69,16 @@ class StreamState {
   const std::string server_name_;  // Of a client.
   mutable Mutex ssl_mutex_;
   Mutex write_mutex_;
-  Wire wire_;
-  bool failed_ = false;  // OpenSSL has refused to go on, for good. With ssl_mutex_.
+  Wire wire_ WEFT_GUARDED_BY(ssl_mutex_);
+  // OpenSSL has refused to go on, for good.
+  bool failed_ WEFT_GUARDED_BY(ssl_mutex_) = false;
   // Taken from wire_.out, and not written yet. Changed with both mutexes, read with either.
   std::string sending_;
   SslPtr ssl_;
   // A fiber that is there while calls whose wait was ended have left something unsent.
   JoinHandle<void> sender_;  // As the next one, with write_mutex_.
   std::stop_source sender_stop_{std::nostopstate};
-  bool sender_runs_ = false;  // With ssl_mutex_.
+  bool sender_runs_ WEFT_GUARDED_BY(ssl_mutex_) = false;
 };
 
 }  // namespace weft::tls

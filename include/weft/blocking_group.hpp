@@ -45,8 +45,8 @@ struct GroupCall : BlockingCall {
   BlockingGroup& group;
   Atomic<std::uint32_t> owners{2};
   SpinLock lock;
-  WaitList waiters;  // Guarded by lock, as is the next.
-  bool done = false;
+  WaitList waiters WEFT_GUARDED_BY(lock);
+  bool done WEFT_GUARDED_BY(lock) = false;
 };
 
 template <class F>

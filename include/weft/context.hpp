@@ -13,6 +13,7 @@
 #include <weft/detail/atomic.hpp>
 #include <weft/detail/local_scope.hpp>
 #include <weft/detail/stop_registration.hpp>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
 #include <weft/timer.hpp>
 #include <weft/until.hpp>
@@ -35,7 +36,7 @@ class CancelState {
  private:
   const Deadline deadline_;
   std::stop_source source_;
-  SpinLock lock_;  // Guards the rest.
+  SpinLock lock_;
   std::error_code error_ WEFT_GUARDED_BY(lock_);
   std::exception_ptr cause_ WEFT_GUARDED_BY(lock_);
 };

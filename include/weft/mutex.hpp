@@ -1,6 +1,7 @@
 // Mutual exclusion between fibers.
 #pragma once
 
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
@@ -23,14 +24,14 @@ namespace weft {
 // waiters after it, would be cheaper still, but that look may come after the mutex's end.
 // Order
 //   [mutex]  unlock subtracts kLocked, or sets kOpen (release) -> lock sets kLocked (acquire).
-class Mutex {
+class WEFT_LOCK("mutex") Mutex {
  public:
   Mutex() noexcept = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
   // Parks until the mutex is the caller's.
-  void lock() noexcept {
+  void lock() noexcept WEFT_ACQUIRES() {
     detail::give_way_if_due();
     std::uint32_t expected = 0;
     if (!state_.compare_exchange_strong(expected, kLocked, detail::acquire,  // [mutex]
@@ -39,16 +40,19 @@ class Mutex {
     }
   }
   // Never parks.
-  [[nodiscard]] bool try_lock() noexcept;
+  [[nodiscard]] bool try_lock() noexcept
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // It is what a lock is made of.
   // False when `until` ended the wait.
-  [[nodiscard]] bool try_lock_until(const Until& until) noexcept;
+  [[nodiscard]] bool try_lock_until(const Until& until) noexcept
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // As is this.
   // As try_lock_until(), for so long at most.
   template <class Rep, class Period>
-  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
+  [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept
+      WEFT_TRY_ACQUIRES(true) {
     return try_lock_until(Deadline::after(duration));
   }
   // By the owner only; unlocking a mutex that is not locked ends the process with a report.
-  void unlock() noexcept {
+  void unlock() noexcept WEFT_RELEASES() {
     // Written so that compilers use the flags of the subtraction: it is faster than an exchange.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]
       unlock_contended();
@@ -65,7 +69,7 @@ class Mutex {
   }
   void lock_contended() noexcept;
   [[nodiscard]] bool lock_contended_until(const Until& until) noexcept;
-  [[nodiscard]] bool spin() noexcept;
+  [[nodiscard]] bool spin() noexcept WEFT_NOT_ANALYZED;  // True: it is the caller's.
   [[nodiscard]] bool lock_or_announce() noexcept WEFT_REQUIRES(waiters_lock_);
   [[nodiscard]] bool wait_for_turn(detail::Waiter& self, bool overtaken,
                                    const Until& until) noexcept WEFT_RELEASES(waiters_lock_);

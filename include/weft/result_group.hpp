@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <type_traits>
@@ -11,6 +10,7 @@
 #include <vector>
 #include <weft/context.hpp>
 #include <weft/detail/group_stop.hpp>
+#include <weft/detail/guard.hpp>
 #include <weft/mutex.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
@@ -71,7 +71,7 @@ class ResultGroup {
     ~Clear() { places.clear(); }
   };
   std::optional<R>& add_place() {
-    const std::lock_guard guard(places_mutex_);
+    const detail::Guard guard(places_mutex_);
     return places_.emplace_back();
   }
   template <class F>

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <system_error>
@@ -21,6 +20,8 @@
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/group_queue.hpp>
 #include <weft/detail/group_stop.hpp>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -180,7 +181,7 @@ class TaskGroup {
     std::vector<std::exception_ptr> others;
   };
   [[nodiscard]] Errors take() {
-    const std::lock_guard guard(mutex_);
+    const detail::Guard guard(mutex_);
     Errors errors = std::exchange(errors_, {});
     const bool has_dropped = dropped_.exchange(0, detail::relaxed) > 0;
     if (!errors.first && has_dropped) {
@@ -358,7 +359,7 @@ class TaskGroup {
   }
   void keep(std::exception_ptr error) noexcept {
     {
-      const std::lock_guard guard(mutex_);
+      const detail::Guard guard(mutex_);
       if (!errors_.first) {
         errors_.first = error;
       } else if (options_.on_error == OnError::run_rest) {
@@ -377,7 +378,7 @@ class TaskGroup {
   // Tasks that the pool accepted and dropped. Relaxed: the end of the wait for running_ orders it.
   detail::Atomic<std::int64_t> dropped_{0};
   Mutex mutex_;
-  Errors errors_;  // Guarded by mutex_.
+  Errors errors_ WEFT_GUARDED_BY(mutex_);
   Context context_;
 };
 

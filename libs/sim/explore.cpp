@@ -4,11 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <weft/detail/thread_mutex.hpp>
 #include <weft/sim.hpp>
 
 #include "libs/sim/core.hpp"
@@ -31,7 +31,7 @@ struct Outcome {
 using Body = std::function<void(World&)>;
 
 // Only one world at a time: the clock of a process is a single one.
-std::mutex world_mutex;
+detail::ThreadMutex world_mutex;
 
 Outcome outcome_of(const Core& core) {
   return {core.failure(),      core.story(),   core.failure() ? core.trace() : "",
@@ -215,7 +215,7 @@ Failure::Failure(std::uint64_t seed, std::string reason, std::string story)
 
 Report explore(const Options& given, const Body& body) {
   begin_alone();
-  const std::lock_guard lock(world_mutex);
+  const detail::Guard lock(world_mutex);
   const Options options = resolve(given);
   const auto schedule = make_schedule(options);
   Report report;
@@ -242,7 +242,7 @@ void run(const std::function<void()>& body, Options options) {
 
 Report check_determinism(const Options& given, const Body& body) {
   begin_alone();
-  const std::lock_guard lock(world_mutex);
+  const detail::Guard lock(world_mutex);
   const Options options = resolve(given);
   Report report;
   const Plan plan;

@@ -1,33 +1,34 @@
 #include "pool/core/listing.hpp"
 
-#include <mutex>
 #include <set>
 #include <string_view>
 #include <utility>
 #include <weft/detail/fork.hpp>
+#include <weft/detail/thread_mutex.hpp>
 
 #include "pool/core/pool_core.hpp"
 
 namespace weft::pool {
 namespace {
 
-// Held for short, and over no switch, nor over another thread's fork. Guards the next three, and
-// all links.
-constinit std::mutex list_mutex;
-constinit Listing* first_listed = nullptr;
-constinit Listing* last_listed = nullptr;
-constinit unsigned forks = 0;  // From the first process to this one.
+// Held for short, and over no switch, nor over another thread's fork. It guards all links, too.
+constinit detail::ThreadMutex list_mutex;
+constinit Listing* first_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
+constinit Listing* last_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
+constinit unsigned forks WEFT_GUARDED_BY(list_mutex) = 0;  // From the first process to this one.
 
 // Names with the numbers that are taken. Never destroyed: a static pool may end later.
-auto& taken() {
+auto& taken() WEFT_REQUIRES(list_mutex) {
   static auto& all = *new std::set<std::pair<std::string_view, unsigned>>;
   return all;
 }
 
 void hold_over_forks() {
+  // Not analyzed: what one takes another releases.
   [[maybe_unused]] static const bool is_held = [] {
-    detail::at_fork([] { list_mutex.lock(); }, [] { list_mutex.unlock(); },
-                    [] {
+    detail::at_fork([]() WEFT_NOT_ANALYZED { list_mutex.lock(); },
+                    []() WEFT_NOT_ANALYZED { list_mutex.unlock(); },
+                    []() WEFT_NOT_ANALYZED {
                       ++forks;
                       list_mutex.unlock();
                     });
@@ -39,7 +40,7 @@ void hold_over_forks() {
 
 Listing::Listing(PoolCore& core) : core_(core) {
   hold_over_forks();
-  const std::lock_guard lock(list_mutex);
+  const detail::Guard lock(list_mutex);
   const std::string_view name = core.options().name;
   while (!name.empty() && !taken().emplace(name, ++number_).second) {
   }
@@ -50,14 +51,14 @@ Listing::Listing(PoolCore& core) : core_(core) {
 }
 
 Listing::~Listing() {
-  const std::lock_guard lock(list_mutex);
+  const detail::Guard lock(list_mutex);
   if (number_ != 0) taken().erase({core_.options().name, number_});
   (previous_ == nullptr ? first_listed : previous_->next_) = next_;
   (next_ == nullptr ? last_listed : next_->previous_) = previous_;
 }
 
 void Listing::visit_all(const std::function<void(PoolCore&)>& visit) {
-  const std::lock_guard lock(list_mutex);
+  const detail::Guard lock(list_mutex);
   for (const Listing* each = first_listed; each != nullptr; each = each->next_) {
     if (each->forks_ == forks) visit(each->core_);
   }

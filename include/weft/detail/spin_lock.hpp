@@ -2,6 +2,7 @@
 #pragma once
 
 #include <weft/detail/atomic.hpp>
+#include <weft/detail/guard.hpp>
 #include <weft/detail/thread_annotations.hpp>
 
 namespace weft::detail {
@@ -32,16 +33,6 @@ class WEFT_LOCK("spin lock") SpinLock {
   Atomic<bool> locked_{false};
 };
 
-// Holds a SpinLock to the end of its scope, as std::lock_guard does, known to the analysis.
-class WEFT_SCOPED_LOCK SpinGuard {
- public:
-  explicit SpinGuard(SpinLock& lock) noexcept WEFT_ACQUIRES(lock) : lock_(lock) { lock_.lock(); }
-  ~SpinGuard() WEFT_RELEASES() { lock_.unlock(); }
-  SpinGuard(const SpinGuard&) = delete;
-  SpinGuard& operator=(const SpinGuard&) = delete;
-
- private:
-  SpinLock& lock_;
-};
+using SpinGuard = Guard<SpinLock>;
 
 }  // namespace weft::detail

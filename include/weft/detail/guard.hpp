@@ -1,0 +1,21 @@
+// Holding a lock to the end of a scope.
+#pragma once
+
+#include <weft/detail/thread_annotations.hpp>
+
+namespace weft::detail {
+
+// As std::lock_guard, but known to the analysis of locks.
+template <class Lock>
+class WEFT_SCOPED_LOCK Guard {
+ public:
+  explicit Guard(Lock& lock) noexcept WEFT_ACQUIRES(lock) : lock_(lock) { lock_.lock(); }
+  ~Guard() WEFT_RELEASES() { lock_.unlock(); }
+  Guard(const Guard&) = delete;
+  Guard& operator=(const Guard&) = delete;
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace weft::detail

@@ -1,0 +1,24 @@
+// A mutex of threads, known to the analysis of locks.
+#pragma once
+
+#include <mutex>
+#include <weft/detail/guard.hpp>
+
+namespace weft::detail {
+
+// A std::mutex: its waiters block their threads. It is never held over a switch.
+class WEFT_LOCK("mutex") ThreadMutex {
+ public:
+  constexpr ThreadMutex() noexcept = default;
+  ThreadMutex(const ThreadMutex&) = delete;
+  ThreadMutex& operator=(const ThreadMutex&) = delete;
+
+  void lock() WEFT_ACQUIRES() { mutex_.lock(); }
+  [[nodiscard]] bool try_lock() WEFT_TRY_ACQUIRES(true) { return mutex_.try_lock(); }
+  void unlock() WEFT_RELEASES() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+}  // namespace weft::detail
