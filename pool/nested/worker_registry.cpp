@@ -53,14 +53,14 @@ bool Registration::may_lend_slot() const noexcept {
   return node != nullptr;
 }
 
-void Registration::begin_wait() noexcept {
+void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {
   if (slot_ != Slot::held) return;
   core_.lock();
   if (waits_++ > 0 || lent_ != Lent::no) return core_.unlock();
   release_slots();
 }
 
-void Registration::end_wait() noexcept {
+void Registration::end_wait() noexcept WEFT_NOT_ANALYZED {
   if (slot_ != Slot::held) return;
   core_.lock();
   if (--waits_ > 0 || lent_ != Lent::yes) return core_.unlock();

@@ -137,7 +137,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost
   });
 }
 
-TEST_CASE("a fiber that yields beside fibers without a stack switches no more often than alone") {
+TEST_CASE("a fiber that yields while fibers wait for a stack switches no more often than alone") {
   for_each_number_of_workers([](unsigned workers) {
     weft::Runtime runtime({.workers = workers, .monitor = false});
     settle(runtime);
