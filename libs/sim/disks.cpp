@@ -6,12 +6,6 @@
 
 namespace weft::sim {
 
-namespace {
-
-constexpr std::size_t kPage = 4096;
-
-}  // namespace
-
 void Disk::apply(const Change& change, Names& names) {
   switch (change.kind) {
     case Change::Kind::link:

@@ -1,6 +1,7 @@
 // The files of all hosts, and what a power cut leaves of them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -17,6 +18,9 @@
 namespace weft::sim {
 
 class Core;
+
+// Bytes: what is on a disk, or not, as a whole.
+inline constexpr std::size_t kPage = 4096;
 
 // A regular file: what processes see, and what is on the disk.
 struct Inode {

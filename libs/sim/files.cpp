@@ -21,7 +21,6 @@ namespace {
 
 // The first of the streams of a seed that are for disks. The streams of the network are less.
 constexpr std::uint64_t kDiskStream = std::uint64_t{1} << 62;
-constexpr std::size_t kPage = 4096;
 // What a disk takes to bring data to safety, in nanoseconds.
 constexpr std::int64_t kLeastSync = 50'000;
 constexpr std::int64_t kMostSync = 5'000'000;

@@ -131,6 +131,7 @@ DEATH_TEST_CASE("a handler installed later keeps the sentence if it calls the on
   });
 }
 
+#ifdef WEFT_TEST_READS_CALLS
 // The handler that is called after the report reads it from a pipe.
 int report_ends[2];
 int real_stderr = -1;
@@ -181,7 +182,6 @@ void overflow_with_report_judged(int (*function)(int)) {
   weft::run({.workers = 1}, [function] { function(0); });
 }
 
-#ifdef WEFT_TEST_READS_CALLS
 DEATH_TEST_CASE("an overflow lists the innermost 20 calls", "20 calls, 19 of them recursive") {
   overflow_with_report_judged(&note_the_call);
 }

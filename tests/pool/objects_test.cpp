@@ -160,8 +160,10 @@ FIBER_TEST_CASE("the destructor of an object can wait for a task of its own pool
       if (ran != nullptr) pool->run([this] { ++*ran; });
     }
   };
-  const FiberLocal<std::unique_ptr<RunsAtEnd>> object(
-      [&] { return std::make_unique<RunsAtEnd>(&*pool, &ran); });
+  // clang 14 makes no aggregate in make_unique().
+  const FiberLocal<std::unique_ptr<RunsAtEnd>> object([&] {
+    return std::unique_ptr<RunsAtEnd>(new RunsAtEnd{&*pool, &ran});
+  });
   pool->run([&] { (void)*object; });
   wait_until_true([&] { return ran == 1; });
   CHECK(pool->run([] { return 1; }) == 1);

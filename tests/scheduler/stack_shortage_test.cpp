@@ -177,7 +177,7 @@ TEST_CASE("a stack that becomes free goes to the fiber that has waited longest f
     for (int i = 0; i < kMany; ++i) weft::go({.stack_size = kLarge}, [&] { ++newer; });
     wait_until([&] { return crowd.without_stack() > crowd.spawned - crowd.started + kMany / 2; });
     const int waited = crowd.spawned - crowd.started;
-    crowd.let_go.release(waited - 1);
+    crowd.let_go.release(static_cast<std::uint64_t>(waited - 1));
     // As many have ended as waited but one: each of their stacks was passed on to one of the crowd.
     wait_until([&] { return crowd.ended == waited - 1; });
     wait_until([&] { return crowd.started >= crowd.spawned - 1; });
@@ -217,7 +217,7 @@ TEST_CASE("a pinned fiber that waits for a stack is served by the end of any oth
     crowd.spawn(200, false);
     crowd.settle();
     EXPECT(crowd.without_stack() > 600);
-    crowd.let_go.release(crowd.spawned);
+    crowd.let_go.release(static_cast<std::uint64_t>(crowd.spawned));
     EXPECT(runtime.wait_idle_for(20s));
     EXPECT(crowd.ended == crowd.spawned);
   });
@@ -240,7 +240,7 @@ TEST_CASE("spawns are refused while a fiber waits for a stack when the options s
       refused = refusal.code() == weft::Errc::too_many_fibers;
     }
     EXPECT(refused);
-    crowd.let_go.release(crowd.spawned);
+    crowd.let_go.release(static_cast<std::uint64_t>(crowd.spawned));
     EXPECT(runtime.wait_idle_for(20s));
     EXPECT(crowd.ended == crowd.spawned);
     // There are stacks again.

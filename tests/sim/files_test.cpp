@@ -179,9 +179,9 @@ TEST_CASE("a simulated file is sent on a simulated stream") {
     world.put_file("world", "/page", text);
     auto [ends, error] = weft::net::UnixStream::pair();
     CHECK(!error);
-    auto reader = weft::spawn([&] {
+    auto reader = weft::spawn([&text, &peer = ends.second] {
       std::string got(text.size(), ' ');
-      CHECK(!ends.second.read_exactly(std::as_writable_bytes(std::span(got))).error);
+      CHECK(!peer.read_exactly(std::as_writable_bytes(std::span(got))).error);
       return got;
     });
     auto [file, unopened] = files::File::open("/page");
