@@ -11,6 +11,7 @@
 #include "tests/model/model_waist.hpp"
 
 #include "base/error.cpp"
+#include "base/refusal.cpp"
 
 namespace weft::detail {
 void yield() noexcept { model::let_others_run(); }
