@@ -91,9 +91,9 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
     if (!next_fits()) {
-      // The task that ended has left room all the same.
+      // The task that ended has left room all the same. What is admitted may go first, and fit.
       admit_blocked(effects);
-      return false;
+      if (!next_fits()) return false;
     }
     queue.pop(item);
     slots.start(TaskQueue::weight_of(item));

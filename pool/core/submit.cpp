@@ -82,6 +82,7 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
         [[unlikely]] {
       // The worker is started first, so that a task is accepted only with somebody to run it.
       error = start_worker_for(item, effects);
+      if (state_.closed) continue;  // By another caller: the lock was released meanwhile.
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);

@@ -25,6 +25,9 @@ using Outcome = detail::PoolJob::Outcome;
 struct Held {
   explicit Held(PoolOptions its_options, bool is_sub_pool = false)
       : options(std::move(its_options)), state(options, is_sub_pool) {
+    make_room();
+  }
+  void make_room() {
     TaskQueue::Memory rest = state.queue.add(TaskQueue::make_memory(state.queue.demand_for({})));
   }
   PoolItem item() {
@@ -34,6 +37,7 @@ struct Held {
   bool submit() {
     PoolItem task = item();
     if (state.must_wait(task, 1)) return false;
+    if (!state.queue.has_room_for(task)) make_room();
     state.accept(task);
     return true;
   }
@@ -194,6 +198,24 @@ TEST_CASE("who is blocked is let in by what makes room, first come, first served
   held.state.slots.resize(2);
   held.state.admit_blocked(effects);
   CHECK(second.granted);
+}
+
+// A sub-pool that waits for room is no parked caller, so admitting it wakes no waiter: a worker
+// that went idle then would leave the task behind.
+TEST_CASE("a worker that admits a task of a sub-pool ahead of a heavy one takes it") {
+  Held held({.capacity = 2, .queue_capacity = 8});
+  Effects effects;
+  PoolItem running;
+  CHECK(held.submit());
+  CHECK(held.state.take(running, 0, effects));
+  PoolItem heavy = item_with({.weight = 2});
+  held.state.accept(heavy);
+  held.block();
+  *held.items.back() = item_with({.priority = Priority::high});
+  PoolItem next;
+  CHECK(held.state.take(next, 0, effects));
+  CHECK(TaskQueue::weight_of(next) == 1);
+  CHECK(effects.empty());
 }
 
 TEST_CASE("few workers are called for many short tasks, and none in a pause") {
