@@ -21,12 +21,12 @@ namespace weft::posix {
 // synchronize as on threads.
 class Scope {
  public:
-  // Fibers and plain threads may call it. Never parks. Throws std::system_error
+  // From fibers and plain threads. Never parks. Throws std::system_error
   // (std::errc::not_supported) if the program is linked so that the calls do not come to this
   // library, or is built with the thread sanitizer, and std::bad_alloc.
   Scope();
-  // The same fiber ends the scope. Destroys the values of pthread keys if it is the outermost;
-  // their destructors may park.
+  // From the fiber or plain thread that has begun the scope. Destroys the values of pthread keys if
+  // it is the outermost; their destructors may park.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

@@ -41,15 +41,17 @@ bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
 }  // namespace
 
 bool run_in_slot_of(Registration* caller, PoolCore& core, detail::PoolItem& item) noexcept {
-  if (caller == nullptr || &caller->core() != &core || !caller->may_lend_slot()) return false;
+  if (caller == nullptr || &caller->core() != &core) return false;
   // The task would make an object for itself, where a worker has one.
-  if (detail::Submitting::is_any()) return false;
+  if (detail::Submitting::is_any() || !caller->try_lend_slot()) return false;
   std::uint64_t number = 0;
-  if (!core.lend_slot(item, number)) return false;
-  caller->begin_absence();
+  if (!core.lend_slot(item, number)) {
+    caller->end_lending();
+    return false;
+  }
   const auto run = [&] { run_in_lent_slot(core, item, number, caller->outer()); };
   if (!run_on_fiber(core.options(), run)) run();
-  caller->end_absence();
+  caller->end_lending();
   return true;
 }
 

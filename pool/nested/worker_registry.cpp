@@ -47,10 +47,25 @@ Registration* Registration::of_caller() noexcept {
 }
 
 bool Registration::may_lend_slot() const noexcept {
-  if (!has_slot() || weight() != 1 || !core_.options().release_when_blocked) return false;
+  if (weight() != 1 || !core_.options().release_when_blocked) return false;
   const LocalNode* node = detail::locals();
   while (node != nullptr && node != this) node = node->next;
   return node != nullptr;
+}
+
+bool Registration::try_lend_slot() noexcept WEFT_NOT_ANALYZED {
+  if (!may_lend_slot()) return false;
+  core_.lock();
+  const bool lends = has_slot() && lent_ == Lent::no;
+  if (lends) ++waits_;
+  core_.unlock();
+  return lends;
+}
+
+void Registration::end_lending() noexcept WEFT_NOT_ANALYZED {
+  core_.lock();
+  if (--waits_ == 0 || lent_ != Lent::no) return core_.unlock();
+  release_slots();  // Steps of loops of the task have begun to wait meanwhile.
 }
 
 void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {

@@ -40,16 +40,17 @@ class Registration : private detail::LocalNode {
   }
   // Whether there is a slot to release: its own, also while it waits.
   [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
-  // Whether a task that the caller waits for could run in the slot: the caller is the worker, or
-  // another that runs a task in such a slot, and no step of a loop; and one slot is all it has.
-  [[nodiscard]] bool may_lend_slot() const noexcept;
+  // Lends the slot to a task that the caller waits for, until end_lending(). Only if the caller is
+  // the worker, or another that runs a task in such a slot, and no step of a loop; if one slot is
+  // all it has; and if no step of a loop of the task waits.
+  [[nodiscard]] bool try_lend_slot() noexcept;
+  void end_lending() noexcept;
   // Around a wait of the task, or of a step of its loops. The slots are released from the first
   // such wait on; the end of the last one parks until the task has them again. Waits may be nested,
   // where a caller runs a task in place of a worker while it waits itself.
   void begin_wait() noexcept;
   void end_wait() noexcept;
-  // Around a change of the slots by a drain task, while no task of it runs; and while the slot is
-  // lent.
+  // Around a change of the slots by a drain task, while no task of it runs.
   void begin_absence() noexcept { ++waits_; }
   void end_absence() noexcept { --waits_; }
   // The worker has been retired.
@@ -71,6 +72,7 @@ class Registration : private detail::LocalNode {
  private:
   enum class Lent : std::uint8_t { no, yes, until_reacquired };
 
+  [[nodiscard]] bool may_lend_slot() const noexcept;
   void release_slots() noexcept;
 
   PoolCore& core_;
