@@ -21,12 +21,12 @@ namespace weft::posix {
 // synchronize as on threads.
 class Scope {
  public:
-  // From fibers and plain threads. Never parks. Throws std::system_error
+  // Any fiber or plain thread may begin a scope. Never parks. Throws std::system_error
   // (std::errc::not_supported) if the program is linked so that the calls do not come to this
   // library, or is built with the thread sanitizer, and std::bad_alloc.
   Scope();
-  // From the fiber or plain thread that has begun the scope. Destroys the values of pthread keys if
-  // it is the outermost; their destructors may park.
+  // The scope is ended by the same fiber or plain thread. If it is the outermost, the values of
+  // pthread keys are destroyed; their destructors may park.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
