@@ -208,20 +208,33 @@ std::size_t most_runnable(const weft::Runtime& runtime) {
   return (runtime.workers() == 1 ? 10'000U : 1'000U) / weft::test::kSlowdown;
 }
 
+// With several workers the count depends on the machine, too: the others go on while it stops one
+// worker between two runs. A queue that is unfair is so each time.
+bool is_fair(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t), std::size_t runnable,
+             std::size_t& longest_wait) {
+  for (int attempts = runtime.workers() == 1 ? 1 : 3; attempts > 0; --attempts) {
+    Crowd crowd(runtime.workers(), runnable);
+    fill(crowd, runnable);
+    longest_wait = crowd.longest_wait();
+    if (crowd.is_fair()) return true;
+  }
+  return false;
+}
+
 void check_fairness(const weft::Runtime& runtime, void (*fill)(Crowd&, std::size_t)) {
   const weft::base::shake::Still still;  // Chance is not fair.
   const std::size_t wanted = wanted_runnable();
   const std::size_t most = wanted != 0 ? wanted : most_runnable(runtime);
   for (std::size_t runnable = wanted != 0 ? wanted : 100; runnable <= most; runnable *= 10) {
-    Crowd crowd(runtime.workers(), runnable);
-    fill(crowd, runnable);
+    std::size_t longest_wait = 0;
+    const bool fair = is_fair(runtime, fill, runnable, longest_wait);
     if (wanted != 0) {
-      MESSAGE(runtime.workers(), " workers, ", runnable, " runnable: ", crowd.longest_wait(),
+      MESSAGE(runtime.workers(), " workers, ", runnable, " runnable: ", longest_wait,
               " runs of others at most");
     }
     CAPTURE(runnable);
-    CAPTURE(crowd.longest_wait());
-    CHECK(crowd.is_fair());
+    CAPTURE(longest_wait);
+    CHECK(fair);
   }
 }
 
