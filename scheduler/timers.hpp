@@ -68,8 +68,9 @@ class Timers {
   // timer stays unused if the fiber follows another.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Whether the fiber follows one that sleeps until the same tick, so that it needs no timer. False
-  // also while another thread is at the wheel. It calls nothing, so that it has no frame: it runs
-  // on the stack of the next fiber, most likely cold below that one's own frames.
+  // also while another thread is at the wheel, and in a simulation. It calls nothing, so that it
+  // has no frame: it runs on the stack of the next fiber, most likely cold below that one's own
+  // frames.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if it has fired. After it the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
@@ -93,8 +94,12 @@ class Timers {
   // The first tick that is not before the deadline, so that nothing fires early; but a later one
   // than now_, by I1.
   [[nodiscard]] std::uint64_t tick_for(Deadline deadline) const noexcept WEFT_REQUIRES(lock_) {
-    const auto nanoseconds = static_cast<std::uint64_t>(machine_time(deadline));
-    return std::max((nanoseconds >> kTickShift) + 1, now_ + 1);
+    return tick_after(machine_time(deadline));
+  }
+  // The same for a moment of the machine's clock.
+  [[nodiscard]] std::uint64_t tick_after(std::int64_t nanoseconds) const noexcept
+      WEFT_REQUIRES(lock_) {
+    return std::max((static_cast<std::uint64_t>(nanoseconds) >> kTickShift) + 1, now_ + 1);
   }
   [[nodiscard]] bool follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept WEFT_REQUIRES(lock_);
   // timer.tick is set. True when next_tick_ is lower now.
