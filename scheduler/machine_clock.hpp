@@ -8,12 +8,17 @@
 
 namespace weft::scheduler {
 
+// Nanoseconds of the system's monotonic clock, also in a simulation.
+[[nodiscard]] inline std::int64_t system_now() noexcept {
+  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+}
+
 // Nanoseconds. It is the clock of Deadline, except in a simulation, where each host has a clock of
 // its own and all hosts have one worker.
 [[nodiscard]] inline std::int64_t machine_now() noexcept {
   if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
     return simulation->machine_now();
-  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  return system_now();
 }
 
 // When a deadline of the calling fiber is due by that clock.

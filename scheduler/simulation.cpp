@@ -2,6 +2,7 @@
 
 #include "base/panic.hpp"
 #include "scheduler/current_worker.hpp"
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -19,12 +20,12 @@ bool is_inside() noexcept { return simulation_here() != nullptr; }
 
 std::int64_t now() noexcept {
   if (const Simulation* simulation = simulation_here()) return simulation->host_now();
-  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  return scheduler::system_now();
 }
 
 std::int64_t machine_now() noexcept {
   if (const Simulation* simulation = simulation_here()) return simulation->now();
-  return std::chrono::nanoseconds(Deadline::Clock::now().time_since_epoch()).count();
+  return scheduler::system_now();
 }
 
 std::int64_t machine_time(std::int64_t host_time) noexcept {

@@ -1,6 +1,7 @@
 // Fibers for which the system has no stack: README.md, "Fibers without a stack".
 #include <algorithm>
 
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/worker.hpp"
 
@@ -22,7 +23,7 @@ Stack* Worker::take_stack(const Fiber& fiber) noexcept {
 void Worker::out_of_stacks(Fiber& fiber) noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
   if (fiber.is_pinned()) pinned_aside_.append(fiber);
-  shortage.put_aside(fiber, Deadline::now_nanoseconds());
+  shortage.put_aside(fiber, machine_now());
   // While spawns are to be refused, no worker has records at hand: see FiberStore.
   if (scheduler_.options().refuses_without_stacks) fibers_.empty();
 }
@@ -88,7 +89,7 @@ bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
 // has. On the idle stack. True when fibers are ready here.
 bool Worker::serve_aside() noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
-  const std::int64_t now = Deadline::now_nanoseconds();
+  const std::int64_t now = machine_now();
   const bool asks_system = shortage.begin_request(now);
   bool is_refused = !serve_pinned_aside();
   for (unsigned size_class = 0; size_class < fibers::kStackSizes; ++size_class) {
