@@ -25,10 +25,9 @@ BehalfScope::BehalfScope(detail::LocalNode& task) noexcept
 // A fiber that has a scope runs no task as a worker; but it may run one in a submit() within the
 // scope, whose node is newer.
 detail::LocalNode* BehalfScope::task_of_caller() noexcept {
-  detail::LocalNode* node = locals();
-  if (node == nullptr) return nullptr;
-  while (node != nullptr && node->key != key_of_pool_tasks()) node = node->next;
-  if (node != nullptr) return node;
+  detail::LocalNode* const first = locals();
+  if (first == nullptr) return nullptr;
+  if (detail::LocalNode* const task = find_newest(first, key_of_pool_tasks())) return task;
   const LocalScope* const scope = innermost(key_of_scopes());
   return scope == nullptr ? nullptr : &static_cast<const BehalfScope*>(scope)->task_;
 }

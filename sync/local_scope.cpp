@@ -23,9 +23,7 @@ LocalScope::~LocalScope() {
 }
 
 const LocalScope* LocalScope::innermost(std::uint64_t of_key) noexcept {
-  const LocalNode* node = locals();
-  while (node != nullptr && node->key != of_key) node = node->next;
-  return static_cast<const LocalScope*>(node);
+  return static_cast<const LocalScope*>(find_newest(locals(), of_key));
 }
 
 }  // namespace weft::detail

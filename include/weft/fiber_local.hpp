@@ -43,10 +43,8 @@ class FiberLocal {
   // The caller's value, valid until its fiber or thread ends. Other fibers may be given a
   // reference. The first call makes it: throws what that throws, and std::bad_alloc.
   [[nodiscard]] T& get() const {
-    for (detail::LocalNode* node = detail::locals(); node != nullptr; node = node->next) {
-      if (node->key == key_) return static_cast<Node*>(node)->value;
-    }
-    return add();
+    detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
+    return node != nullptr ? static_cast<Node*>(node)->value : add();
   }
   // As get().
   [[nodiscard]] T& operator*() const { return get(); }

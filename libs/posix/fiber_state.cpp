@@ -13,10 +13,7 @@ namespace {
 constinit detail::Atomic<std::uint64_t> state_key{0};
 
 FiberState* find_state(std::uint64_t key) noexcept {
-  for (detail::LocalNode* node = detail::locals(); node != nullptr; node = node->next) {
-    if (node->key == key) return static_cast<FiberState*>(node);
-  }
-  return nullptr;
+  return static_cast<FiberState*>(detail::find_newest(detail::locals(), key));
 }
 
 std::uint64_t key_of_states() noexcept {

@@ -15,6 +15,12 @@ struct LocalNode {
   void (*destroy)(LocalNode* node) noexcept;
 };
 
+// The newest one of the list that has the key; null if none has.
+[[nodiscard]] inline LocalNode* find_newest(LocalNode* first, std::uint64_t key) noexcept {
+  while (first != nullptr && first->key != key) first = first->next;
+  return first;
+}
+
 // Until there are none: a destructor may use other values, which makes them anew.
 inline void destroy_all(LocalNode*& first) noexcept {
   while (LocalNode* node = first) {
