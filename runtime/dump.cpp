@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <exception>
 #include <future>
+#include <optional>
 #include <thread>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
@@ -96,21 +97,33 @@ void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
   append_calls(fibers::backtrace_of(*stack), text);
 }
 
+// Appends the fibers that are `wanted`, the first kMostLines of them. How many there are; nothing
+// if the lock of their records was not to be had before `patience` ended.
+template <class Wanted>
+std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
+                                         void (*append)(const Fiber&, std::string&),
+                                         std::string& text) {
+  std::size_t count = 0;
+  const bool listed = scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
+    if (fiber.state.load(relaxed) != FiberState::free && wanted(fiber) && ++count <= kMostLines) {
+      append(fiber, text);
+    }
+    return true;
+  });
+  return listed ? std::optional(count) : std::nullopt;
+}
+
 std::string compose(Scheduler& scheduler, Deadline patience,
                     void (*append)(const Fiber&, std::string&) = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.live())).append(" fibers on ");
   text.append(std::to_string(scheduler.workers().size())).append(" workers\n");
-  std::size_t lines = 0;
-  const bool listed = scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
-    if (fiber.state.load(relaxed) != FiberState::free && ++lines <= kMostLines) {
-      append(fiber, text);
-    }
-    return true;
-  });
-  if (!listed) text.append("  they cannot be listed: the lock of their records is held\n");
-  if (lines > kMostLines) {
-    text.append("  and ").append(std::to_string(lines - kMostLines)).append(" more\n");
+  const auto all = [](const Fiber&) { return true; };
+  const std::optional<std::size_t> count = append_fibers(scheduler, patience, all, append, text);
+  if (!count) {
+    text.append("  they cannot be listed: the lock of their records is held\n");
+  } else if (*count > kMostLines) {
+    text.append("  and ").append(std::to_string(*count - kMostLines)).append(" more\n");
   }
   return text;
 }
@@ -119,15 +132,11 @@ std::string compose(Scheduler& scheduler, Deadline patience,
 // few other fibers may have the same digest.
 void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patience,
                      std::string& text) {
-  std::size_t lines = 0;
+  const auto is_targeted = [digest](const Fiber& fiber) {
+    return fiber.target_digest.load(relaxed) == digest;
+  };
   // In doubt the caller lists all.
-  (void)scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
-    if (fiber.state.load(relaxed) != FiberState::free &&
-        fiber.target_digest.load(relaxed) == digest && ++lines <= kMostLines) {
-      append_fiber(fiber, text);
-    }
-    return true;
-  });
+  (void)append_fibers(scheduler, patience, is_targeted, &append_fiber, text);
 }
 
 std::string compose_all(Deadline patience) {
