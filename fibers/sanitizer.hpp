@@ -3,20 +3,7 @@
 
 #include <cstddef>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WEFT_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WEFT_ASAN 1
-#endif
-#endif
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_TSAN 1
-#endif
-#endif
+#include "base/sanitizers.hpp"
 
 // A build that finds races between fibers of one worker, too; tests/README.md tells how it works.
 #if defined(WEFT_TSAN_NO_SYNC) && !defined(WEFT_TSAN)

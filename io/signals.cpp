@@ -10,6 +10,7 @@
 #include <weft/detail/thread_mutex.hpp>
 #include <weft/io.hpp>
 
+#include "base/sanitizers.hpp"
 #include "base/signal_handlers.hpp"
 #include "io/attempt.hpp"
 
@@ -27,14 +28,8 @@ constexpr int kSignals = 64;
 // The thread sanitizer puts a handler off until its thread makes another call that it knows, or
 // touches an atomic. A thread that sleeps in futex() would go on sleeping, and the signal would
 // never be seen; without SA_RESTART the sleep ends, and begins again after the handler.
-#if defined(__SANITIZE_THREAD__)
+#ifdef WEFT_TSAN
 constexpr int kRestart = 0;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-constexpr int kRestart = 0;
-#else
-constexpr int kRestart = SA_RESTART;
-#endif
 #else
 constexpr int kRestart = SA_RESTART;
 #endif

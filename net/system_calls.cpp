@@ -9,16 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/sanitizers.hpp"
 #include "io/kernel.hpp"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WEFT_SANITIZED
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer)
-#define WEFT_SANITIZED
-#endif
-#endif
 
 namespace weft::net {
 
@@ -140,7 +132,7 @@ int SystemAddress::family() const noexcept {
   });
 }
 
-#ifdef WEFT_SANITIZED
+#if defined(WEFT_ASAN) || defined(WEFT_TSAN) || defined(WEFT_MSAN)
 
 // Sanitizers know the C library's functions: what they write, and that they synchronize.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
