@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <weft/deadline.hpp>
 #include <weft/detail/spin_lock.hpp>
 #include <weft/posix.hpp>
 
@@ -50,10 +51,6 @@ Row& row_of(const Call& call, const char* reason) noexcept WEFT_REQUIRES(table.l
   return row;
 }
 
-std::int64_t monotonic() noexcept {
-  return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 std::string place_of(const void* address) {
   Dl_info info{};
   if (address == nullptr || ::dladdr(address, &info) == 0) return "unknown";
@@ -68,11 +65,11 @@ std::string place_of(const void* address) {
 }  // namespace
 
 BlockedCall::BlockedCall(const Call& call, const char* reason) noexcept
-    : call_(call), reason_(reason), begin_(monotonic()) {}
+    : call_(call), reason_(reason), begin_(Deadline::now_nanoseconds()) {}
 
 BlockedCall::~BlockedCall() {
   const int error = errno;
-  const std::int64_t took = monotonic() - begin_;
+  const std::int64_t took = Deadline::now_nanoseconds() - begin_;
   {
     const detail::SpinGuard guard(table.lock);
     Row& row = row_of(call_, reason_);

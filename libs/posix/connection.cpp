@@ -17,7 +17,6 @@ namespace {
 constinit Real<decltype(::connect)> real_connect("connect");
 constinit Real<decltype(::accept)> real_accept("accept");
 constinit Real<decltype(::accept4)> real_accept4("accept4");
-constinit Real<decltype(::poll)> real_poll("poll");
 
 // Nothing tells connect() not to wait for this call alone, so the socket is non-blocking meanwhile.
 int connect_without_waiting(int fd, const sockaddr* address, socklen_t length, int flags) {
@@ -54,10 +53,8 @@ int accept_by(FiberState& state, const Call& call, int fd, Accept accept) {
   Place place(state, fd);
   const auto attempt = [&](int descriptor) -> ssize_t {
     const std::lock_guard lock(lock_of(descriptor));
-    pollfd look{descriptor, POLLIN, 0};
-    const int ready = real_poll(&look, nfds_t{1}, 0);
-    if (ready == 0) return fail(EAGAIN);
-    return ready < 0 ? ready : accept(descriptor);
+    const int refused = check_ready(descriptor, POLLIN);
+    return refused != 0 ? refused : accept(descriptor);
   };
   return static_cast<int>(until_done(place, call, io::Ready::read, SO_RCVTIMEO, attempt, accept));
 }
@@ -75,15 +72,12 @@ WEFT_POSIX_EXPORT int connect(int fd, const sockaddr* address, socklen_t length)
   const int flags = state == nullptr ? -1 : ::fcntl(fd, F_GETFL);
   if (flags < 0 || (flags & O_NONBLOCK) != 0) return real_connect(fd, address, length);
   const Call call{"connect", __builtin_return_address(0)};
-  if (const char* reason = reason_not_to_park()) {
-    const BlockedCall blocked(call, reason);
-    return real_connect(fd, address, length);
-  }
+  const auto plain = [=] { return real_connect(fd, address, length); };
+  if (const auto made = made_in_place(call, plain)) return *made;
   const int result = connect_without_waiting(fd, address, length, flags);
   if (result == 0) return 0;
   // A Unix socket whose peer has no room for more.
-  if (errno == EAGAIN)
-    return on_helper(*state, call, [=] { return real_connect(fd, address, length); });
+  if (errno == EAGAIN) return on_helper(*state, call, plain);
   if (errno != EINPROGRESS && errno != EALREADY) return result;
   return wait_for_connection(*state, call, fd, address, length);
 }

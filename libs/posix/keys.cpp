@@ -24,8 +24,7 @@ using Destructor = void (*)(void*);
 
 // Order
 //   [key]  create and delete store the generation (release) -> who uses a key loads it (acquire):
-//   the
-//          destructor.
+//          the destructor.
 struct Key {
   detail::Atomic<std::uint32_t> generation{0};     // Odd while the key exists.
   detail::Atomic<Destructor> destructor{nullptr};  // Relaxed: [key] publishes it.

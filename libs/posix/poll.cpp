@@ -97,8 +97,8 @@ bool is_odd(const pollfd& polled) noexcept {
 
 int milliseconds_left(Deadline limit) noexcept {
   if (limit.is_never()) return -1;
-  const std::int64_t left = limit.nanoseconds() - Deadline::now_nanoseconds();
-  return static_cast<int>(std::clamp<std::int64_t>((left + 999'999) / 1'000'000, 0, INT_MAX));
+  return static_cast<int>(
+      std::min<std::int64_t>((time_left(limit) + 999'999) / 1'000'000, INT_MAX));
 }
 
 int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled, Deadline limit) {
@@ -122,10 +122,6 @@ int poll_in_scope(FiberState& state, const Call& call, std::span<pollfd> polled,
 
 std::chrono::nanoseconds duration_of(const timespec& time) noexcept {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-bool is_valid(const timespec& time) noexcept {
-  return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000;
 }
 
 Deadline limit_of(const timespec* time) noexcept {
@@ -241,8 +237,7 @@ WEFT_POSIX_EXPORT int select(int count, fd_set* reads, fd_set* writes, fd_set* u
   const int result = select_in_scope(*state, {"select", __builtin_return_address(0)}, count,
                                      {reads, writes, urgent}, limit);
   if (time != nullptr) {
-    const std::int64_t left =
-        std::max<std::int64_t>(limit.nanoseconds() - weft::Deadline::now_nanoseconds(), 0);
+    const std::int64_t left = time_left(limit);
     *time = {left / 1'000'000'000, left % 1'000'000'000 / 1000};
   }
   return result;

@@ -22,7 +22,6 @@ constinit Real<decltype(::recvmsg)> real_recvmsg("recvmsg");
 constinit Real<decltype(::recvmmsg)> real_recvmmsg("recvmmsg");
 constinit Real<decltype(::read)> real_read("read");
 constinit Real<decltype(::readv)> real_readv("readv");
-constinit Real<decltype(::poll)> real_poll("poll");
 
 // Such a receive returns at once on a thread, too.
 constexpr int kNeverWaits = MSG_DONTWAIT | MSG_ERRQUEUE | MSG_OOB;
@@ -52,19 +51,11 @@ ssize_t receive_all(FiberState& state, const Call& call, int fd, void* buffer, s
   return static_cast<ssize_t>(done);
 }
 
-std::size_t length_of(const iovec* parts, int count) noexcept {
-  std::size_t sum = 0;
-  for (int i = 0; i < count; ++i) sum += parts[i].iov_len;
-  return sum;
-}
-
 // Where preadv2() cannot be told not to wait. Another reader may be faster between the two calls;
 // then the second one blocks the worker.
 ssize_t read_if_ready(int fd, const iovec* parts, int count) {
-  pollfd look{fd, POLLIN, 0};
-  const int ready = real_poll(&look, nfds_t{1}, 0);
-  if (ready == 0) return fail(EAGAIN);
-  return ready < 0 ? ready : real_readv(fd, parts, count);
+  const int refused = check_ready(fd, POLLIN);
+  return refused != 0 ? refused : real_readv(fd, parts, count);
 }
 
 ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
@@ -97,12 +88,13 @@ bool is_cached(int fd, const struct stat& status, std::size_t size) noexcept {
 // In one call, since other callers may read from the same position.
 ssize_t read_file(FiberState& state, const Call& call, int fd, const iovec* parts, int count,
                   const struct stat& status) {
-  if (is_cached(fd, status, length_of(parts, count))) return real_readv(fd, parts, count);
+  if (is_cached(fd, status, length_of(parts, static_cast<std::size_t>(count))))
+    return real_readv(fd, parts, count);
   return on_helper(state, call, [=] { return real_readv(fd, parts, count); });
 }
 
 ssize_t read_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
-  if (count <= 0 || count > IOV_MAX || length_of(parts, count) == 0)
+  if (count <= 0 || count > IOV_MAX || length_of(parts, static_cast<std::size_t>(count)) == 0)
     return real_readv(fd, parts, count);
   struct stat status {};
   if (::fstat(fd, &status) == 0 && (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode)))

@@ -22,15 +22,13 @@ constinit Real<decltype(::sendmsg)> real_sendmsg("sendmsg");
 constinit Real<decltype(::sendmmsg)> real_sendmmsg("sendmmsg");
 constinit Real<decltype(::write)> real_write("write");
 constinit Real<decltype(::writev)> real_writev("writev");
-constinit Real<decltype(::poll)> real_poll("poll");
 
 // The parts of a message that are still to be written. A stream takes less than all of it where
 // only a wait would let it take more; then a copy of the parts is cut.
 class Rest {
  public:
-  Rest(const iovec* parts, std::size_t count) noexcept : parts_(parts), count_(count) {
-    for (std::size_t i = 0; i < count; ++i) left_ += parts[i].iov_len;
-  }
+  Rest(const iovec* parts, std::size_t count) noexcept
+      : parts_(parts), count_(count), left_(length_of(parts, count)) {}
   // False if there is no memory for the copy.
   [[nodiscard]] bool take(std::size_t written) {
     left_ -= written;
@@ -63,7 +61,7 @@ class Rest {
  private:
   const iovec* parts_;
   std::size_t count_;
-  std::size_t left_ = 0;
+  std::size_t left_;
   ssize_t done_ = 0;
   std::vector<iovec> copy_;
 };
@@ -114,10 +112,7 @@ ssize_t send_buffer(FiberState& state, const Call& call, int fd, const void* buf
 
 // Where pwritev2() cannot be told not to wait: a pipe that has room takes PIPE_BUF at once.
 ssize_t write_if_ready(int fd, const Rest& rest) {
-  pollfd look{fd, POLLOUT, 0};
-  const int ready = real_poll(&look, nfds_t{1}, 0);
-  if (ready == 0) return fail(EAGAIN);
-  if (ready < 0) return ready;
+  if (const int refused = check_ready(fd, POLLOUT); refused != 0) return refused;
   const iovec& first = *rest.parts();
   if (rest.left() <= PIPE_BUF) return real_writev(fd, rest.parts(), static_cast<int>(rest.count()));
   return real_write(fd, first.iov_base, std::min<std::size_t>(first.iov_len, PIPE_BUF));
@@ -142,10 +137,9 @@ ssize_t write_stream(FiberState& state, const Call& call, int fd, const iovec* p
 
 ssize_t write_parts(FiberState& state, const Call& call, int fd, const iovec* parts, int count) {
   struct stat status {};
-  const bool is_valid = count > 0 && count <= IOV_MAX && ::fstat(fd, &status) == 0;
-  std::size_t size = 0;
-  for (int i = 0; is_valid && i < count; ++i) size += parts[i].iov_len;
-  if (size == 0 || S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISDIR(status.st_mode))
+  const bool is_sound = count > 0 && count <= IOV_MAX && ::fstat(fd, &status) == 0;
+  if (!is_sound || length_of(parts, static_cast<std::size_t>(count)) == 0 ||
+      S_ISREG(status.st_mode) || S_ISBLK(status.st_mode) || S_ISDIR(status.st_mode))
     return real_writev(fd, parts, count);
   if (!S_ISSOCK(status.st_mode)) return write_stream(state, call, fd, parts, count);
   msghdr message{};

@@ -33,14 +33,9 @@ std::int64_t nanoseconds_of(const timespec& time) noexcept {
   return std::min<std::int64_t>(time.tv_sec, kMost) * 1'000'000'000 + time.tv_nsec;
 }
 
-bool is_valid(const timespec& time) noexcept {
-  return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000;
-}
-
 void leave_rest(Deadline limit, timespec* rest) noexcept {
   if (rest == nullptr) return;
-  const std::int64_t left =
-      std::max<std::int64_t>(limit.nanoseconds() - Deadline::now_nanoseconds(), 0);
+  const std::int64_t left = time_left(limit);
   *rest = {left / 1'000'000'000, left % 1'000'000'000};
 }
 
@@ -67,10 +62,9 @@ extern "C" {
 WEFT_POSIX_EXPORT int nanosleep(const timespec* time, timespec* rest) {
   FiberState* state = current_scope();
   if (state == nullptr || !is_valid(*time)) return real_nanosleep(time, rest);
-  if (const char* reason = reason_not_to_park()) {
-    const BlockedCall blocked({"nanosleep", __builtin_return_address(0)}, reason);
-    return real_nanosleep(time, rest);
-  }
+  if (const auto made = made_in_place({"nanosleep", __builtin_return_address(0)},
+                                      [=] { return real_nanosleep(time, rest); }))
+    return *made;
   const weft::Deadline limit = after(nanoseconds_of(*time));
   const int error = sleep_parked(*state, limit);
   if (error == 0) return 0;
@@ -83,10 +77,10 @@ WEFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec
   FiberState* state =
       clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME ? current_scope() : nullptr;
   if (state == nullptr || !is_valid(*time)) return real_clock_nanosleep(clock, flags, time, rest);
-  if (const char* reason = reason_not_to_park()) {
-    const BlockedCall blocked({"clock_nanosleep", __builtin_return_address(0)}, reason);
-    return real_clock_nanosleep(clock, flags, time, rest);
-  }
+  if (const auto made = made_in_place({"clock_nanosleep", __builtin_return_address(0)}, [=] {
+        return real_clock_nanosleep(clock, flags, time, rest);
+      }))
+    return *made;
   const int error_before = errno;
   const weft::Deadline limit = limit_of(clock, flags, *time);
   const int error = sleep_parked(*state, limit);
@@ -98,10 +92,9 @@ WEFT_POSIX_EXPORT int clock_nanosleep(clockid_t clock, int flags, const timespec
 WEFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
   FiberState* state = current_scope();
   if (state == nullptr) return real_usleep(microseconds);
-  if (const char* reason = reason_not_to_park()) {
-    const BlockedCall blocked({"usleep", __builtin_return_address(0)}, reason);
-    return real_usleep(microseconds);
-  }
+  if (const auto made = made_in_place({"usleep", __builtin_return_address(0)},
+                                      [=] { return real_usleep(microseconds); }))
+    return *made;
   const int error = sleep_parked(*state, after(std::int64_t{microseconds} * 1000));
   return error == 0 ? 0 : fail(error);
 }
@@ -109,10 +102,9 @@ WEFT_POSIX_EXPORT int usleep(useconds_t microseconds) {
 WEFT_POSIX_EXPORT unsigned sleep(unsigned seconds) {
   FiberState* state = current_scope();
   if (state == nullptr) return real_sleep(seconds);
-  if (const char* reason = reason_not_to_park()) {
-    const BlockedCall blocked({"sleep", __builtin_return_address(0)}, reason);
-    return real_sleep(seconds);
-  }
+  if (const auto made = made_in_place({"sleep", __builtin_return_address(0)},
+                                      [=] { return real_sleep(seconds); }))
+    return *made;
   const weft::Deadline limit = after(std::int64_t{seconds} * 1'000'000'000);
   if (sleep_parked(*state, limit) == 0) return 0;
   timespec rest{};

@@ -1,21 +1,51 @@
 #include "libs/posix/waiting.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <weft/context.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "libs/posix/locks.hpp"
+#include "libs/posix/real.hpp"
 
 namespace weft::posix {
+
+namespace {
+
+constinit Real<decltype(::poll)> real_poll("poll");
+
+}  // namespace
 
 int fail(int error) noexcept {
   errno = error;
   return -1;
+}
+
+bool is_valid(const timespec& time) noexcept {
+  return time.tv_sec >= 0 && time.tv_nsec >= 0 && time.tv_nsec < 1'000'000'000;
+}
+
+std::int64_t time_left(Deadline limit) noexcept {
+  return std::max<std::int64_t>(limit.nanoseconds() - Deadline::now_nanoseconds(), 0);
+}
+
+std::size_t length_of(const iovec* parts, std::size_t count) noexcept {
+  std::size_t sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += parts[i].iov_len;
+  return sum;
+}
+
+int check_ready(int descriptor, short events) noexcept {
+  pollfd look{descriptor, events, 0};
+  const int ready = real_poll(&look, nfds_t{1}, 0);
+  if (ready == 0) return fail(EAGAIN);
+  return ready < 0 ? ready : 0;
 }
 
 const char* reason_not_to_park() noexcept {

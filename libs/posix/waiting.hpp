@@ -2,8 +2,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
 
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <utility>
 #include <weft/blocking.hpp>
 #include <weft/deadline.hpp>
@@ -16,6 +21,16 @@ namespace weft::posix {
 
 // Sets errno; -1.
 int fail(int error) noexcept;
+
+// Whether a time is one that the system takes.
+[[nodiscard]] bool is_valid(const timespec& time) noexcept;
+// Nanoseconds until then; 0 if it is past.
+[[nodiscard]] std::int64_t time_left(Deadline limit) noexcept;
+// Bytes, of all parts together.
+[[nodiscard]] std::size_t length_of(const iovec* parts, std::size_t count) noexcept;
+// One look whether the descriptor is ready for `events` of poll(): 0 if it is; otherwise -1 and
+// errno, which is EAGAIN if it is not.
+[[nodiscard]] int check_ready(int descriptor, short events) noexcept;
 
 // Why the fiber must not park now; null if it may.
 [[nodiscard]] const char* reason_not_to_park() noexcept;
@@ -53,6 +68,15 @@ class Place {
   const int descriptor_;
   io::Watch watch_;
 };
+
+// Makes the call by `plain`, and counts it, if the fiber must not park now; nothing otherwise.
+template <class Plain>
+auto made_in_place(const Call& call, Plain plain) -> std::optional<decltype(plain())> {
+  const char* reason = reason_not_to_park();
+  if (reason == nullptr) return std::nullopt;
+  const BlockedCall blocked(call, reason);
+  return plain();
+}
 
 constexpr int kMostRounds = 1000;
 
