@@ -114,14 +114,24 @@ void for_each_number_of_workers(Body body) {
   }
 }
 
-TEST_SUITE_BEGIN("scheduler/stack_shortage");
-
-TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost") {
-  for_each_number_of_workers([](unsigned workers) {
-    weft::Runtime runtime({.workers = workers});
+// The same with a runtime of that number of workers, and a crowd in it for which there is too
+// little address space.
+template <class Body>
+void with_crowd(weft::RuntimeOptions options, Body body) {
+  for_each_number_of_workers([&](unsigned workers) {
+    options.workers = workers;
+    weft::Runtime runtime(options);
     settle(runtime);
     leave_address_space(kLeft);
     Crowd crowd(runtime);
+    body(runtime, crowd);
+  });
+}
+
+TEST_SUITE_BEGIN("scheduler/stack_shortage");
+
+TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost") {
+  with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
     EXPECT(crowd.without_stack() > kMany / 2);
@@ -138,11 +148,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost
 }
 
 TEST_CASE("a fiber that yields while fibers wait for a stack switches no more often than alone") {
-  for_each_number_of_workers([](unsigned workers) {
-    weft::Runtime runtime({.workers = workers, .monitor = false});
-    settle(runtime);
-    leave_address_space(kLeft);
-    Crowd crowd(runtime);
+  with_crowd({.monitor = false}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
     constexpr std::uint64_t kYields = 1'000;
@@ -159,17 +165,13 @@ TEST_CASE("a fiber that yields while fibers wait for a stack switches no more of
     });
     EXPECT(crowd.without_stack() > 0);
     // On several workers the other one yields at its own pace.
-    if (workers == 1) EXPECT(runtime.stats().switches - before < 3 * kYields);
+    if (runtime.workers() == 1) EXPECT(runtime.stats().switches - before < 3 * kYields);
     crowd.let_go.release(kMany);
   });
 }
 
 TEST_CASE("a stack that becomes free goes to the fiber that has waited longest for one") {
-  for_each_number_of_workers([](unsigned workers) {
-    weft::Runtime runtime({.workers = workers});
-    settle(runtime);
-    leave_address_space(kLeft);
-    Crowd crowd(runtime);
+  with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(kMany);
     crowd.settle();
     // Newer ones of the same size.
@@ -206,11 +208,7 @@ TEST_CASE("fibers that wait for a stack start when the system has some again") {
 }
 
 TEST_CASE("a pinned fiber that waits for a stack is served by the end of any other fiber") {
-  for_each_number_of_workers([](unsigned workers) {
-    weft::Runtime runtime({.workers = workers});
-    settle(runtime);
-    leave_address_space(kLeft);
-    Crowd crowd(runtime);
+  with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     crowd.spawn(500);
     crowd.settle();
     crowd.spawn(200, true);
@@ -224,11 +222,7 @@ TEST_CASE("a pinned fiber that waits for a stack is served by the end of any oth
 }
 
 TEST_CASE("spawns are refused while a fiber waits for a stack when the options say so") {
-  for_each_number_of_workers([](unsigned workers) {
-    weft::Runtime runtime({.workers = workers, .refuse_without_stacks = true});
-    settle(runtime);
-    leave_address_space(kLeft);
-    Crowd crowd(runtime);
+  with_crowd({.refuse_without_stacks = true}, [](weft::Runtime& runtime, Crowd& crowd) {
     bool refused = false;
     try {
       for (int i = 0; i < 20 * kMany; ++i) {
