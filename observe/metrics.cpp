@@ -38,8 +38,8 @@ void add(Distribution& to, const Durations& from) {
 }
 
 WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Worker& worker, std::int64_t now) {
-  const scheduler::WorkerCounters& counters = worker.counters();
-  const scheduler::Worker::Times times = worker.times(now);
+  const scheduler::WorkerCounters& counters = worker.recorder().counters();
+  const scheduler::Recorder::Times times = worker.recorder().times(now);
   WorkerMetrics metrics;
   metrics.index = worker.index();
   metrics.is_spare = scheduler.is_spare(worker.index());
@@ -98,8 +98,8 @@ RuntimeMetrics read_runtime(Scheduler& scheduler) {
   const std::int64_t now = Deadline::now_nanoseconds();
   for (const auto& worker : scheduler.workers()) {
     metrics.workers.push_back(read_worker(scheduler, *worker, now));
-    add(metrics.scheduling_latency, worker->sampler().latencies());
-    add(metrics.run_time, worker->sampler().runs());
+    add(metrics.scheduling_latency, worker->recorder().sampler().latencies());
+    add(metrics.run_time, worker->recorder().sampler().runs());
   }
   count_fibers(scheduler, metrics);
   return metrics;

@@ -7,7 +7,7 @@ RuntimeStats stats_of(scheduler::Scheduler& scheduler) noexcept {
   RuntimeStats stats;
   stats.workers = scheduler.options().workers;
   for (const auto& worker : scheduler.workers()) {
-    const scheduler::WorkerCounters& counters = worker->counters();
+    const scheduler::WorkerCounters& counters = worker->recorder().counters();
     stats.finished += counters.finished.get();
     stats.switches += counters.switches.get();
     stats.steals += counters.steals.get();

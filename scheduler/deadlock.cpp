@@ -22,7 +22,7 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   // fence in Worker::sleep.
   full_fence();  // [idle]
   for (const auto& other : workers) {
-    evidence.switches += other->counters().switches.get();
+    evidence.switches += other->recorder().counters().switches.get();
     if (!other->next_timer_hint().is_never()) return std::nullopt;
   }
   if (scheduler_.has_work_hint()) return std::nullopt;

@@ -100,8 +100,8 @@ void Monitor::look_at(Worker& worker, Sight& sight, std::int64_t now, std::int64
     return;
   }
   verdict.anybody_awake = true;
-  const fibers::Fiber* fiber = worker.current_hint();
-  const std::uint64_t switches = worker.counters().switches.get();
+  const fibers::Fiber* fiber = worker.recorder().running();
+  const std::uint64_t switches = worker.recorder().counters().switches.get();
   if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {
     sight = {fiber, switches, now};
     worker.ask_to_look();
@@ -143,7 +143,7 @@ void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t
 fibers::Backtrace Stall::calls() const noexcept {
   const fibers::Backtrace found =
       fibers::calls_of_thread(stuck->scheduler().stacks().space(), stuck->thread_number());
-  const bool has_gone_on = stuck->counters().switches.get() != switches;
+  const bool has_gone_on = stuck->recorder().counters().switches.get() != switches;
   return has_gone_on ? fibers::Backtrace() : found;
 }
 

@@ -28,7 +28,6 @@ using detail::relaxed;
 using detail::release;
 using detail::seq_cst;
 using fibers::Fiber;
-using fibers::FiberState;
 
 namespace {
 
@@ -238,7 +237,7 @@ void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const
       runs_on_this_thread() ? current_worker()->index() : next_home_.fetch_add(1, relaxed);
   const auto pinned_class = static_cast<std::uint8_t>(size_class | Fiber::kPinned);
   Fiber& fiber = make_fiber(std::move(task), pinned_class, caller);
-  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  become_ready(fiber);
   worker(home % options_.workers).push_pinned(fiber);
 }
 
@@ -252,9 +251,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   if (runs_on_this_thread()) return current_worker()->spawn_parked(std::move(task), reason);
   const Visit visit(visitors_);
   Fiber& fiber = make_fiber(std::move(task), size_class_for(0), nullptr);
-  // Relaxed: for dumps; whoever wakes it publishes it.
-  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
-  fiber.state.store(FiberState::parked, relaxed);
+  become_parked(fiber, reason);
   return fiber;
 }
 
@@ -290,7 +287,7 @@ void Scheduler::throw_too_many_fibers() const {
 
 void Scheduler::make_ready_from_outside(Fiber& fiber) noexcept {
   const Visit visit(visitors_);
-  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps.
+  become_ready(fiber);
   WEFT_PROBE(wake, &fiber, -1);
   if (detail::is_tracing()) [[unlikely]]
     trace_outside(detail::TraceKind::ready, fiber);
@@ -329,13 +326,13 @@ bool Scheduler::stopping() const noexcept {
 // there was a moment in between at which nothing was alive.
 std::uint64_t Scheduler::live() const noexcept {
   std::uint64_t finished = 0;
-  for (const auto& worker : workers()) finished += worker->counters().finished.get();
+  for (const auto& worker : workers()) finished += worker->recorder().counters().finished.get();
   return spawned() - finished;
 }
 
 std::uint64_t Scheduler::spawned() const noexcept {
   std::uint64_t sum = spawned_outside_.load(acquire);  // [outside]
-  for (const auto& worker : workers()) sum += worker->counters().spawned.get();
+  for (const auto& worker : workers()) sum += worker->recorder().counters().spawned.get();
   return sum;
 }
 

@@ -23,8 +23,7 @@ constexpr std::int64_t kBetweenLines = 10 * kSecond;
 }  // namespace
 
 void StackShortage::put_aside(Fiber& fiber, std::int64_t now) noexcept {
-  fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::stack), relaxed);
-  fiber.state.store(FiberState::parked, relaxed);
+  become_parked(fiber, detail::WaitReason::stack);
   const unsigned size_class = fiber.stack_class();
   const bool is_first = waiting_.fetch_add(1, relaxed) == 0;
   if (is_first) next_request_.store(now + kPause, relaxed);
@@ -69,7 +68,8 @@ void StackShortage::report(std::int64_t now) noexcept {
 
 void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
-  for (const auto& worker : scheduler_.workers()) switches += worker->counters().switches.get();
+  for (const auto& worker : scheduler_.workers())
+    switches += worker->recorder().counters().switches.get();
   // A shortage after a second without one is a new one.
   if (switches != switches_ || now - last_report_ > kSecond) {
     switches_ = switches;

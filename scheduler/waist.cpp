@@ -278,4 +278,12 @@ const char* to_string(WaitReason reason) noexcept {
   return "unknown";
 }
 
+void trace_text(TraceKind kind, std::string_view text) noexcept {
+  if (Worker* worker = current_worker()) {
+    worker->recorder().note_text(kind, text);
+  } else {
+    scheduler::trace_text_from_outside(kind, text);
+  }
+}
+
 }  // namespace weft::detail

@@ -9,7 +9,6 @@
 
 #include "base/debug_locks.hpp"
 #include "base/panic.hpp"
-#include "base/probes.hpp"
 #include "base/shake.hpp"
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
@@ -20,8 +19,8 @@ namespace weft::scheduler {
 using detail::After;
 using detail::relaxed;
 using fibers::Fiber;
-using fibers::FiberState;
 using fibers::Stack;
+using Departure = Recorder::Departure;
 
 namespace {
 
@@ -68,13 +67,17 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       index_(index),
       scheduler_(scheduler),
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
+      recorder_(scheduler.number(), index, scheduler.options().simulation),
       pace_(scheduler.now(), scheduler.options().monitor.enabled,
             scheduler.options().simulation != nullptr ? 1 : Pace::kMostDecisions),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
       looks_(scheduler.most_workers()) {
-  begin_watching_simulation();
+  WEFT_CHECK(!detail::is_simulated(),
+             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
+  // A simulation decides at each decision.
+  decisions_left_.store(pace_.allotted(), relaxed);
 }
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
@@ -82,7 +85,7 @@ inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, c
   if (fiber == nullptr) scheduler_.throw_too_many_fibers();
   fibers::happens_after(fiber);
   fiber->set_up(std::move(task), size_class, caller);
-  counters_.spawned.add_one();
+  recorder_.counters().spawned.add_one();
   fibers::happens_before(fiber);
   return *fiber;
 }
@@ -97,28 +100,19 @@ inline void Worker::announce_work() noexcept {
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   queue_.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
-  fiber.state.store(FiberState::ready, relaxed);  // Relaxed: for dumps; the queue publishes it.
-  WEFT_PROBE(spawn, &fiber, caller);
-  if (watches_ready_) [[unlikely]]
-    note_spawn(fiber);
+  recorder_.spawned(fiber, caller);
   queue_.push_new(fiber);
   announce_work();
 }
 
 Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   Fiber& fiber = make_fiber(std::move(task), default_size_class_, nullptr);
-  if (watches_ready_) [[unlikely]]
-    note_spawn_parked(fiber);
-  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
-  fiber.state.store(FiberState::parked, relaxed);
+  recorder_.spawned_parked(fiber, reason);
   return fiber;
 }
 
 void Worker::make_ready(Fiber& fiber) noexcept {
-  fiber.state.store(FiberState::ready, relaxed);
-  WEFT_PROBE(wake, &fiber, index_);
-  if (watches_ready_) [[unlikely]]
-    note_ready(fiber);
+  recorder_.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
     return scheduler_.home_of(fiber).push_pinned(fiber);
   queue_.put_next(fiber);
@@ -126,10 +120,7 @@ void Worker::make_ready(Fiber& fiber) noexcept {
 }
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
-  fiber.state.store(FiberState::ready, relaxed);
-  WEFT_PROBE(wake, &fiber, index_);
-  if (watches_ready_) [[unlikely]]
-    note_ready(fiber);
+  recorder_.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
     return scheduler_.home_of(fiber).push_pinned(fiber);
   queue_.push_last(fiber);
@@ -171,31 +162,23 @@ Stack* Worker::resume_point(Fiber& next) noexcept {
 }
 
 // Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
-inline void Worker::leave(Stack& from, Fiber* next, After after) noexcept {
+inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) noexcept {
   check_may_switch(from);
-  counters_.switches.add_one();
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
-  if (watches_switches_) [[unlikely]]
-    note_switch(from.fiber == nullptr ? Departure::ended : Departure::left,
-                to == nullptr ? nullptr : next);
   if (to == nullptr) {
     handed_over_ = next;
-    current_.store(nullptr, relaxed);
+    recorder_.idles(how);
     to = &idle_stack_;
   } else {
-    WEFT_PROBE(run, next, index_);
-    current_.store(next, relaxed);
-    next->state.store(FiberState::running, relaxed);
+    recorder_.runs(how, *next);
   }
   fibers::switch_to(thread_, from, *to, after.call, after.argument);
 }
 
 void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_fiber();
-  WEFT_PROBE(park, &fiber, static_cast<int>(reason));
-  fiber.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
-  fiber.state.store(FiberState::parked, relaxed);
-  leave(*fiber.stack.load(relaxed), take_next_at_hand(), after);
+  recorder_.parks(fiber, reason);
+  leave(Departure::left, *fiber.stack.load(relaxed), take_next_at_hand(), after);
   fibers::happens_after(&fiber);
 }
 
@@ -207,8 +190,8 @@ void Worker::yield() noexcept {
     check_may_switch(*fiber.stack.load(relaxed));
     return;
   }
-  fiber.wait_reason.store(static_cast<std::uint8_t>(detail::WaitReason::yield), relaxed);
-  leave(*fiber.stack.load(relaxed), next,
+  set_wait_reason(fiber, detail::WaitReason::yield);
+  leave(Departure::left, *fiber.stack.load(relaxed), next,
         {[](void* yielded) noexcept {
            current_worker()->make_ready_last(*static_cast<Fiber*>(yielded));
          },
@@ -237,10 +220,9 @@ void Worker::run_task(Fiber& fiber) {
 
 // The rest to be done when a fiber has ended.
 void Worker::retire(Fiber& fiber) noexcept {
-  fiber.stack.store(nullptr, relaxed);
-  fiber.state.store(FiberState::free, relaxed);
+  become_free(fiber);
   fibers_.give(fiber);
-  counters_.finished.add_one();
+  recorder_.counters().finished.add_one();
 }
 
 // Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
@@ -255,12 +237,7 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);
-    if (worker.watches_switches_) [[unlikely]]
-      worker.note_switch(Departure::ended, next);
-    WEFT_PROBE(run, next, worker.index_);
-    worker.current_.store(next, relaxed);
-    next->state.store(FiberState::running, relaxed);
-    worker.counters_.switches.add_one();
+    worker.recorder_.runs(Departure::ended, *next);
     return *next;
   }
   return worker.give_stack(here, next);
@@ -269,7 +246,7 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
 // Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once somebody
 // has taken it again.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
-  leave(here, next,
+  leave(Departure::ended, here, next,
         {[](void* given) noexcept {
            Worker& worker = *current_worker();
            auto& stack = *static_cast<Stack*>(given);
@@ -309,9 +286,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   announce_work();
   if (child == nullptr) return false;
   decisions_left_.store(left - 1, relaxed);
-  counters_.switches.add_one();
-  waiting.wait_reason.store(static_cast<std::uint8_t>(reason), relaxed);
-  waiting.state.store(FiberState::inlining, relaxed);
+  become_inlining(waiting, reason);
   run_inlined(waiting, *child);
   return true;
 }
@@ -328,11 +303,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
   below.fiber = &child;
   worker->bind(child, here);
-  if (worker->watches_switches_) [[unlikely]]
-    worker->note_switch(Departure::inlines, &child);
-  WEFT_PROBE(run, &child, worker->index_);
-  worker->current_.store(&child, relaxed);
-  child.state.store(FiberState::running, relaxed);
+  worker->recorder_.runs(Departure::inlines, child);
   fibers::happens_after(&child);
   // A handler of the parent's is none of the child's.
   fibers::call_as_outermost(
@@ -344,11 +315,8 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker = current_worker();
   worker->retire(child);
   below.fiber = &parent;
-  if (worker->watches_switches_) [[unlikely]]
-    worker->note_switch(Departure::ended, &parent);
   *worker->thread_.exceptions = below.exceptions;
-  worker->current_.store(&parent, relaxed);
-  parent.state.store(FiberState::running, relaxed);
+  worker->recorder_.resumes(parent);
 }
 
 void Worker::stack_main(fibers::Arrival arrival) {

@@ -18,44 +18,13 @@
 #include "scheduler/inject_queue.hpp"
 #include "scheduler/local_queue.hpp"
 #include "scheduler/pace.hpp"
+#include "scheduler/recorder.hpp"
 #include "scheduler/run_lengths.hpp"
-#include "scheduler/sampler.hpp"
 #include "scheduler/timers.hpp"
-#include "scheduler/trace_book.hpp"
 
 namespace weft::scheduler {
 
 class Scheduler;
-
-// The counts of one worker. Written by the worker, read by anyone.
-// Order
-//   [count]  add_one stores (release) -> Scheduler::live loads by get (acquire): a fiber that is
-//            counted as finished was counted as spawned before.
-class Counter {
- public:
-  void add_one() noexcept { add(1); }
-  void add(std::uint64_t more) noexcept {
-    // Relaxed load: the worker is the only writer.
-    value_.store(value_.load(detail::relaxed) + more, detail::release);  // [count]
-  }
-  [[nodiscard]] std::uint64_t get() const noexcept {
-    return value_.load(detail::acquire);  // [count]
-  }
-
- private:
-  detail::Atomic<std::uint64_t> value_{0};
-};
-
-struct WorkerCounters {
-  Counter spawned;
-  Counter finished;
-  Counter switches;
-  Counter steals;
-  Counter sleeps;
-  Counter polls;        // Looks at descriptors, and sleeps with an eye on them.
-  Counter timers;       // Waits that the clock has ended.
-  Counter parked_time;  // Nanoseconds asleep, or at rest, but for what lasts still.
-};
 
 // Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
 // it can steal; else it sleeps.
@@ -90,7 +59,7 @@ class Worker {
   // As detail::run_in_place(), by the fiber that runs here.
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
-  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return current_.load(detail::relaxed); }
+  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return recorder_.running(); }
 
   // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
   // because what it waits for is hot. make_ready_last: after all that is ready.
@@ -122,27 +91,15 @@ class Worker {
   [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers_.next_hint(); }
   [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
   [[nodiscard]] unsigned index() const noexcept { return index_; }
-  [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
   [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
   [[nodiscard]] std::uint64_t overflows() const noexcept { return queue_.spills(); }
   [[nodiscard]] std::size_t queued_hint() const noexcept {
     return queue_.size_hint() + (queue_.next_hint() != nullptr ? 1 : 0);
   }
-  // How long its thread has been there, and for how much of that it was asleep or at rest.
-  struct Times {
-    std::int64_t life = 0;
-    std::int64_t parked = 0;
-  };
-  [[nodiscard]] Times times(std::int64_t now) const noexcept;
-  [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
-  // By the fiber that runs here: a trace has begun or ended.
-  void watch_now() noexcept;
-  // By whoever runs here, while a trace is recorded.
-  void note_text(detail::TraceKind kind, std::string_view text) noexcept;
-  // The fiber that runs here, or null. Relaxed: for the monitor, perhaps stale.
-  [[nodiscard]] const fibers::Fiber* current_hint() const noexcept {
-    return current_.load(detail::relaxed);
-  }
+  // What others may ask: its counters, times and samples, and the fiber that runs.
+  [[nodiscard]] const Recorder& recorder() const noexcept { return recorder_; }
+  // By a fiber that runs here.
+  [[nodiscard]] Recorder& recorder() noexcept { return recorder_; }
 
   // By the monitor.
   // Asks the running fiber to give way at its next call, and the worker to look around before it
@@ -214,8 +171,8 @@ class Worker {
   [[nodiscard, gnu::always_inline]] fibers::Fiber* take_next_at_hand() noexcept;
   [[nodiscard]] fibers::Stack* resume_point(fibers::Fiber& next) noexcept;
   // Always inlined, so that a switch saves the registers of its caller once.
-  [[gnu::always_inline]] void leave(fibers::Stack& from, fibers::Fiber* next,
-                                    detail::After after) noexcept;
+  [[gnu::always_inline]] void leave(Recorder::Departure how, fibers::Stack& from,
+                                    fibers::Fiber* next, detail::After after) noexcept;
   [[gnu::always_inline]] void bind(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
   void bind_to_switch(fibers::Fiber& fiber, fibers::Stack& stack) noexcept;
   [[nodiscard]] fibers::Fiber* take_child(const void* target) noexcept;
@@ -233,22 +190,6 @@ class Worker {
     return !pinned_ready_.is_empty() || !pinned_.empty_hint();
   }
 
-  // worker_notes.cpp: for those who watch. While nobody does, the paths from fiber to fiber have a
-  // branch on watches_ready_ or watches_switches_, and no more. Not gnu::cold: compiled for size,
-  // an event takes half as long again.
-  enum class Departure : std::uint8_t { ended, left, inlines };
-  [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
-  [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
-  [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
-  // The running fiber goes, and `next` is here, or the idle stack if it is null.
-  [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
-  void note_stolen(Worker& victim) noexcept;
-  void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
-    if (trace_.is_on()) trace_.put(kind, number);
-  }
-  void begin_watching(std::int64_t now) noexcept;
-  void choose_watches() noexcept;
-  void begin_watching_simulation() noexcept;
   template <class Wait>
   auto while_parked(Wait wait) noexcept;
 
@@ -315,9 +256,6 @@ class Worker {
   // Relaxed: numbers.
   detail::Atomic<int> processor_clock_{0};
   detail::Atomic<int> thread_number_{0};
-  // Nanoseconds; 0: never, and not asleep. Relaxed: statistics.
-  detail::Atomic<std::int64_t> born_{0};
-  detail::Atomic<std::int64_t> parked_since_{0};
 
   alignas(base::kCacheLine) detail::Turn turn_;
   // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
@@ -327,13 +265,9 @@ class Worker {
   const std::uint8_t default_size_class_;
   bool searching_ = false;
   bool look_due_ = false;
-  // Somebody wants to know what becomes ready here, and what runs: note_...().
-  bool watches_ready_ = false;
-  bool watches_switches_ = false;
   std::uint32_t pins_ = 0;     // Fibers that pin_current() keeps here: a spare stays for them.
   bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
-  // Null on the idle stack. Relaxed: the worker's own; the monitor looks.
-  detail::Atomic<fibers::Fiber*> current_{nullptr};
+  Recorder recorder_;
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   Chain pinned_ready_;                    // Taken from pinned_.
   Chain pinned_aside_;                    // Pinned fibers that wait for a stack.
@@ -351,9 +285,6 @@ class Worker {
   BlockCache blocks_;
   base::Random random_;
   std::vector<Look> looks_;
-  WorkerCounters counters_;
-  Sampler sampler_;
-  TraceWriter trace_;
 };
 
 }  // namespace weft::scheduler

@@ -7,7 +7,6 @@
 #include <ctime>
 #include <utility>
 
-#include "base/probes.hpp"
 #include "base/thread.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/exit_watch.hpp"
@@ -27,7 +26,6 @@ namespace weft::scheduler {
 using detail::relaxed;
 using detail::release;
 using fibers::Fiber;
-using fibers::FiberState;
 using fibers::Stack;
 
 #if !defined(__x86_64__)
@@ -65,7 +63,7 @@ constexpr std::int64_t kPollInterval = 20'000;
 }  // namespace
 
 void Worker::run() noexcept {
-  born_.store(machine_now(), relaxed);
+  recorder_.begins_life(machine_now());
   thread_number_.store(::gettid(), relaxed);
   weft_current_worker = this;
   weft_current_turn = &turn_;
@@ -103,12 +101,7 @@ void Worker::enter(Fiber& fiber) noexcept {
     bind_to_switch(fiber, *stack);
     stack->home = index_;
   }
-  if (watches_switches_) [[unlikely]]
-    note_switch(Departure::left, &fiber);
-  WEFT_PROBE(run, &fiber, index_);
-  current_.store(&fiber, relaxed);
-  fiber.state.store(FiberState::running, relaxed);
-  counters_.switches.add_one();
+  recorder_.runs(Recorder::Departure::left, fiber);
   fibers::switch_to(
       thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
 }
@@ -144,7 +137,7 @@ void Worker::look_around() noexcept {
 // Decides when the next look is, and whether a worker that sleeps should get up. Runs may become
 // longer all of a sudden; then the monitor asks for a look.
 void Worker::look_at_pace(std::int64_t now) noexcept {
-  const Pace::Progress progress = pace_.look(now, counters_.switches.get());
+  const Pace::Progress progress = pace_.look(now, recorder_.counters().switches.get());
   if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
   if (!scheduler_.idle().anyone_asleep()) {
     decisions_left_.store(pace_.allot(progress, Pace::kLookPeriod), relaxed);
@@ -167,8 +160,8 @@ bool Worker::take_injected() noexcept {
 }
 
 void Worker::run_own_timers(std::int64_t now) noexcept {
-  if (sampler_.is_due(now) || detail::is_tracing() != trace_.is_on()) [[unlikely]]
-    begin_watching(now);
+  if (recorder_.is_due(now)) [[unlikely]]
+    recorder_.begin(now);
   if (timers_.due_hint(now)) (void)run_timers(timers_, now);
 }
 
@@ -180,29 +173,21 @@ void Worker::poll(std::int64_t now) noexcept {
 }
 
 void Worker::note_events(std::size_t woken) noexcept {
-  counters_.polls.add_one();
-  if (woken != 0) note(detail::TraceKind::poll, woken);
+  recorder_.counters().polls.add_one();
+  if (woken != 0) recorder_.note(detail::TraceKind::poll, woken);
 }
 
 // Waits, with the time that it takes counted.
 template <class Wait>
 auto Worker::while_parked(Wait wait) noexcept {
   struct Count {
-    explicit Count(Worker& parked) noexcept : worker(parked) {
-      worker.parked_since_.store(machine_now(), relaxed);
-      worker.note(detail::TraceKind::sleep);
-    }
-    ~Count() {
-      const std::int64_t since = worker.parked_since_.load(relaxed);
-      worker.counters_.parked_time.add(static_cast<std::uint64_t>(machine_now() - since));
-      worker.parked_since_.store(0, relaxed);
-      worker.note(detail::TraceKind::awake);
-    }
+    explicit Count(Recorder& its) noexcept : recorder(its) { recorder.sleeps(machine_now()); }
+    ~Count() { recorder.wakes(machine_now()); }
     Count(const Count&) = delete;
     Count& operator=(const Count&) = delete;
-    Worker& worker;
+    Recorder& recorder;
   };
-  const Count count(*this);
+  const Count count(recorder_);
   return wait();
 }
 
@@ -234,7 +219,7 @@ Fiber* Worker::find_work() noexcept {
       if (!while_parked([this] { return sleep(*this); })) return nullptr;
       scheduler_.monitor().work_begins();
     }
-    pace_.resume(machine_now(), counters_.switches.get());
+    pace_.resume(machine_now(), recorder_.counters().switches.get());
     decisions_left_.store(pace_.allotted(), relaxed);
     if (found != nullptr) return found;
   }
@@ -298,8 +283,8 @@ bool Worker::has_own_work() const noexcept {
 }
 
 void Worker::begin_idling() noexcept {
-  const std::int64_t now = parked_since_.load(relaxed);
-  const Pace::Progress progress = pace_.look(now, counters_.switches.get());
+  const std::int64_t now = recorder_.asleep_since();
+  const Pace::Progress progress = pace_.look(now, recorder_.counters().switches.get());
   if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
   scheduler_.deadlock_watch().take_over(index_);
   watch_pauses_.restart();
@@ -307,7 +292,7 @@ void Worker::begin_idling() noexcept {
 
 // After a full fence.
 void Worker::note_sleep() noexcept {
-  counters_.sleeps.add_one();
+  recorder_.counters().sleeps.add_one();
   scheduler_.worker_sleeps();
 }
 

@@ -54,7 +54,7 @@ void Worker::call_for_help() noexcept {
 Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexcept {
   return {.time = now,
           .head = victim.queue_.ring_head_hint(),
-          .switches = victim.counters_.switches.get(),
+          .switches = victim.recorder_.counters().switches.get(),
           .next = victim.queue_.next_hint()};
 }
 
@@ -117,7 +117,8 @@ bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const n
 // and needs long for them; not if they are newer than those that wait here.
 void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
   const Look before = look;
-  const auto run = static_cast<std::int64_t>(other.counters_.switches.get() - before.switches);
+  const auto run =
+      static_cast<std::int64_t>(other.recorder_.counters().switches.get() - before.switches);
   if (run != 0) look = look_at(other, now);
   const bool has_fibers = other.queue_.is_open() && !other.queue_.empty_hint();
   if (!has_fibers && !other.timers_.due_hint(now - kOverdue)) return;
@@ -149,7 +150,7 @@ void Worker::relieve(Worker& victim, std::int64_t wanted) noexcept {
     taken = static_cast<std::int64_t>(queue_.steal_ring(victim.queue_, most));
   }
   if (taken == 0) return;
-  note_stolen(victim);
+  recorder_.stolen_from(victim.recorder_);
 }
 
 Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
@@ -161,7 +162,7 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
     Worker& victim = *workers[next];
     if (&victim == this) continue;
     if (steal_from(victim, looks_[next], now) != 0) {
-      note_stolen(victim);
+      recorder_.stolen_from(victim.recorder_);
       return queue_.pop();
     }
   }

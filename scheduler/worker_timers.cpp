@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/probes.hpp"
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
@@ -12,7 +11,6 @@ namespace weft::scheduler {
 
 using detail::relaxed;
 using fibers::Fiber;
-using fibers::FiberState;
 
 // This worker sees to it at its next look, or before it sleeps; where runs are long, a sleeper
 // does.
@@ -41,17 +39,14 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
   for (; first != nullptr && woken < RunQueue::kCapacity; ++woken) {
     Fiber& fiber = *std::exchange(first, first->next);
     if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
-    fiber.state.store(FiberState::ready, relaxed);
-    WEFT_PROBE(wake, &fiber, index_);
-    if (watches_ready_) [[unlikely]]
-      note_ready(fiber);
+    recorder_.ready(fiber);
     if (fiber.is_pinned()) [[unlikely]] {
       scheduler_.home_of(fiber).push_pinned(fiber);
     } else {
       due.append(fiber);
     }
   }
-  counters_.timers.add(woken);
+  recorder_.counters().timers.add(woken);
   queue_.push_due(due);
   // Of a million, others need not wait for all.
   if (first != nullptr && pace_.may_call() && scheduler_.idle().wants_wake_hint()) call_for_help();
@@ -67,7 +62,7 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
     if (timer->leads) {
       while (fiber != nullptr) woken += wake_sleepers(fiber);
     } else {
-      counters_.timers.add_one();
+      recorder_.counters().timers.add_one();
       make_ready_last(*fiber);
       ++woken;
     }

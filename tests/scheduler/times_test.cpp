@@ -27,7 +27,7 @@ TEST_SUITE_BEGIN("scheduler/times");
 FIBER_TEST_CASE("a worker that began, or went to sleep, after the moment asked for took no time") {
   weft::this_fiber::sleep_for(2ms);  // The others are asleep.
   for (const auto& worker : Scheduler::current()->workers()) {
-    const auto before = worker->times(1);
+    const auto before = worker->recorder().times(1);
     CHECK(before.life == 0);
     CHECK(before.parked >= 0);
   }

@@ -49,11 +49,11 @@ struct SchedulerSight {
 WorkerSight look_at(const Scheduler& its, const Worker& worker) {
   WorkerSight sight;
   const bool asleep = its.is_asleep(worker);
-  sight.computes = !asleep && worker.current_hint() != nullptr;
+  sight.computes = !asleep && worker.recorder().running() != nullptr;
   sight.asleep = asleep && !base::is_runnable(worker.thread_number());
   sight.in_source = worker.waits_for_events_hint();
-  sight.sleeps = worker.counters().sleeps.get();
-  sight.switches = worker.counters().switches.get();
+  sight.sleeps = worker.recorder().counters().sleeps.get();
+  sight.switches = worker.recorder().counters().switches.get();
   sight.timer = worker.next_timer_hint().nanoseconds();
   return sight;
 }

@@ -1,0 +1,39 @@
+// What one worker counts.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::scheduler {
+
+// A count of one worker, which alone writes it. Any thread reads it.
+// Order
+//   [count]  add_one stores (release) -> Scheduler::live loads by get (acquire): a fiber that is
+//            counted as finished was counted as spawned before.
+class Counter {
+ public:
+  void add_one() noexcept { add(1); }
+  void add(std::uint64_t more) noexcept {
+    // Relaxed load: the worker is the only writer.
+    value_.store(value_.load(detail::relaxed) + more, detail::release);  // [count]
+  }
+  [[nodiscard]] std::uint64_t get() const noexcept {
+    return value_.load(detail::acquire);  // [count]
+  }
+
+ private:
+  detail::Atomic<std::uint64_t> value_{0};
+};
+
+struct WorkerCounters {
+  Counter spawned;
+  Counter finished;
+  Counter switches;
+  Counter steals;
+  Counter sleeps;
+  Counter polls;        // Looks at descriptors, and sleeps with an eye on them.
+  Counter timers;       // Waits that the clock has ended.
+  Counter parked_time;  // Nanoseconds asleep, or at rest, but for what lasts still.
+};
+
+}  // namespace weft::scheduler
