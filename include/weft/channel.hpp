@@ -12,6 +12,7 @@
 #include <type_traits>
 #include <utility>
 #include <vector>
+#include <weft/channel_status.hpp>
 #include <weft/detail/channel_iterator.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/invariant.hpp>
@@ -25,14 +26,6 @@ class ReceiveCase;
 template <class T, class Handler>
 class SendCase;
 }  // namespace detail
-
-enum class ChannelStatus : std::uint8_t {
-  ok,          // The value was sent or received.
-  closed,      // Closed; when receiving, also drained.
-  would_wait,  // Nothing could be done without parking (try_ forms).
-  timed_out,   // The deadline passed first.
-  stopped,     // A stop was requested first.
-};
 
 // A FIFO of T with `capacity` places; 0 makes it unbuffered: a send then meets a receive.
 // Any number of senders and receivers, fibers and plain threads, served first come, first served.

@@ -5,7 +5,9 @@
 #include <weft/barrier.hpp>
 #include <weft/blocking.hpp>
 #include <weft/blocking_group.hpp>
+#include <weft/broadcast.hpp>
 #include <weft/channel.hpp>
+#include <weft/channel_status.hpp>
 #include <weft/clock.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/context.hpp>

@@ -2,8 +2,10 @@
 #include <unistd.h>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <weft/barrier.hpp>
+#include <weft/broadcast.hpp>
 #include <weft/channel.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/go.hpp>
@@ -119,6 +121,13 @@ DEATH_TEST_CASE("destroying a runtime from one of its own fibers",
   auto* runtime = new weft::Runtime({.workers = 1});
   runtime->go([runtime] { delete runtime; });
   for (;;) pause();
+}
+
+DEATH_TEST_CASE("destroying a broadcast that has a subscription",
+                "a Broadcast was destroyed before its subscriptions: 1") {
+  std::optional<weft::Broadcast<int>> broadcast(std::in_place, 1);
+  const weft::Subscription<int> subscription = broadcast->subscribe();
+  broadcast.reset();
 }
 
 TEST_SUITE_END();

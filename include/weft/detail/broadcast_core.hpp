@@ -1,0 +1,125 @@
+// What a Broadcast does, whatever the type of its values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <weft/channel_status.hpp>
+#include <weft/detail/waiter.hpp>
+
+namespace weft {
+
+// What becomes of a subscription whose next value is the oldest one in a full broadcast when
+// another one is sent.
+enum class OnLag : std::uint8_t {
+  drop_oldest,   // It misses that value, and counts it.
+  disconnect,    // It ends: each later receive reports the end.
+  hold_senders,  // It misses nothing: the send waits for it.
+};
+
+namespace detail {
+
+// The values of a broadcast, one in each place. Calls of one place are never concurrent.
+class BroadcastPlaces {
+ public:
+  virtual ~BroadcastPlaces() = default;
+  // Puts `*value` into the place, and what was there into `*value`.
+  virtual void swap(std::size_t place, void* value) noexcept = 0;
+  // Copies what is in the place to `*out`.
+  virtual void copy(std::size_t place, void* out) noexcept = 0;
+};
+
+// How far a subscription has come. It belongs to the caller that receives.
+struct BroadcastReader {
+  std::uint64_t next = 0;    // The number of the value to be received next.
+  std::uint64_t missed = 0;  // Values, so far.
+  OnLag on_lag = OnLag::drop_oldest;
+  bool is_disconnected = false;
+};
+
+// Values are numbered from 1. Number n goes to place n % capacity, and stays until n + capacity is
+// sent. A receiver that is behind takes its value under the lock of that place alone; lock_ is for
+// senders and for callers that have to wait. A send wakes the receivers that waited for it in
+// portions, between which lock_ is free: the woken ones can begin to wait again meanwhile.
+// lock_ is taken before the lock of a place, never while one is held.
+// Invariants
+//   I1  Receivers wait only for the number next_ or for an earlier one, whose send is waking them.
+//       Unchecked: the list is not searched.
+//   I2  Senders wait only while the oldest value is unread, or the caller that has read it is about
+//       to admit them. Unchecked: that caller is between two locks.
+//   I3  unread of a place is the number of subscriptions that hold senders and have yet to receive
+//       what is in the place. Unchecked: subscriptions are in no list.
+class BroadcastCore {
+ public:
+  // Throws std::invalid_argument for a capacity of 0, and std::bad_alloc.
+  BroadcastCore(std::size_t capacity, BroadcastPlaces& places);
+  BroadcastCore(const BroadcastCore&) = delete;
+  BroadcastCore& operator=(const BroadcastCore&) = delete;
+  ~BroadcastCore();
+
+  // Parks while a subscription holds senders. `*value` is swapped if the result is ok.
+  [[nodiscard]] ChannelStatus send(void* value, const Until& until) noexcept;
+  [[nodiscard]] ChannelStatus try_send(void* value) noexcept;
+  bool close() noexcept;
+
+  void subscribe(BroadcastReader& reader) noexcept;
+  void unsubscribe(BroadcastReader& reader) noexcept;
+  // Parks until there is a value, which is copied to `*out`.
+  [[nodiscard]] ChannelStatus receive(BroadcastReader& reader, void* out,
+                                      const Until& until) noexcept;
+  [[nodiscard]] ChannelStatus try_receive(BroadcastReader& reader, void* out) noexcept;
+
+  [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t subscriptions_hint() noexcept;
+  [[nodiscard]] bool is_closed_hint() noexcept;
+
+  // For a select, with the lock held.
+  [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
+  [[nodiscard]] WaitList& receivers() noexcept WEFT_REQUIRES(lock_) { return receivers_; }
+  [[nodiscard]] WaitList& senders() noexcept WEFT_REQUIRES(lock_) { return senders_; }
+  [[nodiscard]] bool can_send() noexcept WEFT_REQUIRES(lock_);
+  [[nodiscard]] bool can_receive(const BroadcastReader& reader) const noexcept
+      WEFT_REQUIRES(lock_) {
+    return closed_ || reader.is_disconnected || reader.next != next_;
+  }
+
+ private:
+  struct Place {
+    SpinLock lock;
+    std::uint64_t number WEFT_GUARDED_BY(lock) = 0;  // Of the value inside; 0: there is none.
+    std::uint64_t unread WEFT_GUARDED_BY(lock) = 0;  // See I3.
+  };
+
+  [[nodiscard]] std::size_t place_of(std::uint64_t number) const noexcept {
+    return static_cast<std::size_t>(number % capacity_);
+  }
+  // Whether the place of the next value is free.
+  [[nodiscard]] bool has_room() noexcept WEFT_REQUIRES(lock_);
+  // Requires room.
+  void publish(void* value) noexcept WEFT_REQUIRES(lock_);
+  // Sends for senders that wait, as long as there is room.
+  void admit_senders() noexcept;
+  [[nodiscard]] bool is_due(const Waiter* receiver) const noexcept WEFT_REQUIRES(lock_) {
+    return receiver != nullptr && (closed_ || receiver->amount < next_);
+  }
+  void wake_receivers_and_unlock() noexcept WEFT_RELEASES(lock_);
+  // Without lock_: would_wait if the value has not been sent.
+  [[nodiscard]] ChannelStatus take(BroadcastReader& reader, void* out) noexcept;
+  // What a subscription that is behind by more than the capacity does. False: it ends.
+  [[nodiscard]] bool catch_up(BroadcastReader& reader) noexcept;
+
+  const std::size_t capacity_;
+  BroadcastPlaces& values_;
+  const std::unique_ptr<Place[]> places_;
+  SpinLock lock_;
+  bool closed_ WEFT_GUARDED_BY(lock_) = false;
+  std::uint64_t next_ WEFT_GUARDED_BY(lock_) = 1;  // The number of the value to be sent next.
+  std::size_t subscriptions_ WEFT_GUARDED_BY(lock_) = 0;
+  std::uint64_t holders_ WEFT_GUARDED_BY(lock_) = 0;  // Subscriptions that hold senders.
+  WaitList receivers_ WEFT_GUARDED_BY(lock_);  // `amount` is the number that each one waits for.
+  WaitList senders_ WEFT_GUARDED_BY(lock_);
+};
+
+}  // namespace detail
+
+}  // namespace weft

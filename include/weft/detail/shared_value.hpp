@@ -1,0 +1,34 @@
+// A value of which many callers take copies, under a lock that is held for a few instructions.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace weft::detail {
+
+// Such copies must not allocate or throw. A small T whose copies do neither is kept as it is, any
+// other T in shared memory.
+template <class T>
+inline constexpr bool kCopiedInPlace =
+    std::is_nothrow_copy_constructible_v<T>&& std::is_nothrow_copy_assignable_v<T>&&
+        std::is_nothrow_swappable_v<T> &&
+    sizeof(T) <= 64;
+
+// Empty, or a T. Its copies and its swap do not throw.
+template <class T>
+using SharedValue =
+    std::conditional_t<kCopiedInPlace<T>, std::optional<T>, std::shared_ptr<const T>>;
+
+// Throws what moving T throws, and std::bad_alloc if it is kept in shared memory.
+template <class T>
+[[nodiscard]] SharedValue<T> make_shared_value(T&& value) {
+  if constexpr (kCopiedInPlace<T>) {
+    return SharedValue<T>(std::in_place, std::move(value));
+  } else {
+    return std::make_shared<const T>(std::move(value));
+  }
+}
+
+}  // namespace weft::detail
