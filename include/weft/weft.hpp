@@ -25,6 +25,7 @@
 #include <weft/histogram.hpp>
 #include <weft/io.hpp>
 #include <weft/latch.hpp>
+#include <weft/latest_value.hpp>
 #include <weft/live_page.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
