@@ -61,6 +61,7 @@
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
+#include <weft/token_bucket.hpp>
 #include <weft/trace.hpp>
 #include <weft/until.hpp>
 #include <weft/wait_group.hpp>

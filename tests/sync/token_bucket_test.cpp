@@ -1,0 +1,120 @@
+#include <weft/token_bucket.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+#include <stop_token>
+#include <vector>
+#include <weft/go.hpp>
+#include <weft/mutex.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/sync/callers.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Deadline;
+using weft::TokenBucket;
+using weft::test::await_parked;
+using weft::test::run_mixed;
+
+using Clock = Deadline::Clock;
+
+TEST_SUITE_BEGIN("sync/token_bucket");
+
+FIBER_TEST_CASE("a full bucket lets a burst through, and then what the rate allows") {
+  TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
+  CHECK(rare.available_hint() == 3);
+  CHECK(rare.try_take(2));
+  rare.take();
+  CHECK(rare.available_hint() == 0);
+  CHECK_FALSE(rare.try_take());
+  CHECK(rare.try_take(0));
+  const auto begin = Clock::now();
+  TokenBucket quick({.tokens = 2, .per = 1ms, .burst = 4});
+  for (int i = 0; i < 4; ++i) quick.take(3);
+  // 12 tokens, of which 4 were there.
+  CHECK(Clock::now() - begin >= 4ms);
+}
+
+FIBER_TEST_CASE("callers that wait are served in order, and not overtaken by smaller demands") {
+  TokenBucket bucket({.tokens = 1, .per = 1ms, .burst = 20});
+  bucket.take(20);
+  std::vector<int> order;
+  weft::Mutex mutex;
+  const auto note = [&](int number) {
+    const weft::detail::Guard guard(mutex);
+    order.push_back(number);
+  };
+  auto first = weft::spawn([&] {
+    bucket.take(20);
+    note(1);
+  });
+  await_parked(runtime, "sleep", 1);
+  auto second = weft::spawn([&] {
+    bucket.take(3);
+    note(2);
+  });
+  auto third = weft::spawn([&] {
+    second.join();
+    bucket.take();
+    note(3);
+  });
+  first.join();
+  third.join();
+  CHECK(order == std::vector<int>{1, 2, 3});
+}
+
+FIBER_TEST_CASE("limits end a wait for tokens, which the next caller gets") {
+  TokenBucket bucket({.tokens = 1, .per = 1h, .burst = 10});
+  bucket.take(8);
+  CHECK_FALSE(bucket.take_until(Deadline::past(), 3));
+  CHECK_FALSE(bucket.take_for(100us, 3));
+  std::stop_source stop;
+  auto first = weft::spawn([&] { return bucket.take_until(stop.get_token(), 3); });
+  await_parked(runtime, "sleep", 1);
+  auto second = weft::spawn([&] { return bucket.take_until({}, 2); });
+  await_parked(runtime, "semaphore", 1);
+  CHECK_FALSE(bucket.try_take());
+  CHECK_FALSE(bucket.take_for(100us));
+  stop.request_stop();
+  CHECK_FALSE(first.join());
+  CHECK(second.join());
+  CHECK(bucket.available_hint() == 0);
+}
+
+THREAD_TEST_CASE("fibers and plain threads share a rate") {
+  const auto begin = Clock::now();
+  TokenBucket bucket({.tokens = 10, .per = 1ms, .burst = 5});
+  run_mixed(4, 2, [&](int) {
+    for (int i = 0; i < 5; ++i) bucket.take(2);
+  });
+  // 60 tokens, of which 5 were there.
+  CHECK(Clock::now() - begin >= 5500us);
+}
+
+FIBER_TEST_CASE("a rate may be as large or as small as numbers are, and is exact") {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  TokenBucket large({.tokens = kMost, .per = 1ns, .burst = kMost});
+  for (int i = 0; i < 3; ++i) large.take(kMost / 2);
+  TokenBucket small({.tokens = 1, .per = std::chrono::nanoseconds::max(), .burst = kMost / 2});
+  CHECK(small.try_take(kMost / 2));
+  CHECK_FALSE(small.try_take());
+  CHECK_FALSE(small.take_for(100us));
+}
+
+FIBER_TEST_CASE("options and demands that can never be met are refused") {
+  CHECK_THROWS_AS(TokenBucket({.tokens = 0}), std::invalid_argument);
+  CHECK_THROWS_AS(TokenBucket({.per = 0ns}), std::invalid_argument);
+  CHECK_THROWS_AS(TokenBucket({.burst = 0}), std::invalid_argument);
+  TokenBucket bucket({.burst = 2});
+  CHECK_THROWS_AS((void)bucket.try_take(3), std::invalid_argument);
+  CHECK_THROWS_AS(bucket.take(3), std::invalid_argument);
+  CHECK(bucket.try_take(2));
+}
+
+TEST_SUITE_END();
+
+}  // namespace
