@@ -52,6 +52,7 @@
 #include <weft/pool_timings.hpp>
 #include <weft/result.hpp>
 #include <weft/result_group.hpp>
+#include <weft/retry.hpp>
 #include <weft/runtime.hpp>
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>

@@ -1,0 +1,173 @@
+// Calls that are made again when they fail.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/exceptions.hpp>
+#include <weft/until.hpp>
+
+namespace weft {
+
+// Bounds the retries of all callers that share it, so that they do not multiply the load of a
+// service that fails: each call of retry() adds a part of a retry, up to `burst`, and each retry
+// takes one. It is full at first. All calls from fibers and plain threads, any number of callers at
+// once; none parks, throws or synchronizes, except that the constructor throws.
+class RetryBudget {
+ public:
+  // Throws std::invalid_argument for a `per_call` below 0 or above 1000, or not a number, and for a
+  // `burst` of 0.
+  explicit RetryBudget(double per_call = 0.1, std::uint32_t burst = 10);
+  RetryBudget(const RetryBudget&) = delete;
+  RetryBudget& operator=(const RetryBudget&) = delete;
+
+  // Counts a call, whether it will be retried or not.
+  void count_call() noexcept;
+  // Takes a retry out. False if there is none: give up.
+  [[nodiscard]] bool try_take() noexcept;
+  // Retries that are left, rounded down; may be stale when it returns.
+  [[nodiscard]] std::uint32_t left_hint() const noexcept {
+    return static_cast<std::uint32_t>(thousandths_.load(detail::relaxed) / 1000);
+  }
+
+ private:
+  const std::int64_t per_call_;  // Thousandths of a retry.
+  const std::int64_t most_;      // Thousandths of a retry.
+  // Relaxed: a count that orders nothing.
+  detail::Atomic<std::int64_t> thousandths_;
+};
+
+struct RetryOptions {
+  // The most attempts, with the first one. At least 1.
+  std::uint32_t attempts = 4;
+  // The bound of the delay before the second attempt; it doubles with each further one. The delay
+  // is random, evenly spread from 0 to the bound ("full jitter"), so that callers which failed
+  // together do not come back together. Not below 0.
+  std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
+  // The largest bound. Not below 0.
+  std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
+  // Counts from the beginning of the first attempt; no other one begins later. It interrupts none.
+  std::chrono::nanoseconds total = kNever;
+  // Null: none. It must outlive the call.
+  RetryBudget* budget = nullptr;
+};
+
+// What an attempt throws to be made again. If no attempt follows, the call of retry() throws the
+// exception that is in it, or else itself. A plain value; its constructors throw std::bad_alloc.
+class TryAgain : public std::runtime_error {
+ public:
+  // From fibers and plain threads; never parks.
+  explicit TryAgain(const std::string& reason) : std::runtime_error(reason) {}
+  // For catch (...) { throw TryAgain(std::current_exception()); }. Never parks.
+  explicit TryAgain(std::exception_ptr cause)
+      : std::runtime_error("weft::TryAgain"), cause_(std::move(cause)) {}
+
+  // Null: none.
+  [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
+
+ private:
+  std::exception_ptr cause_;
+};
+
+// What an attempt returns that has a result either way.
+template <class T>
+struct Attempt {
+  T value;
+  bool may_try_again = false;  // False: `value` is the result.
+};
+
+namespace detail {
+
+// The delay before an attempt, with `made` of them made before, at least 1. `random`: 64 even bits.
+[[nodiscard]] std::chrono::nanoseconds backoff_delay(const RetryOptions& options,
+                                                     std::uint32_t made,
+                                                     std::uint64_t random) noexcept;
+
+// Which attempts are made, and when.
+class RetryPlan {
+ public:
+  // Throws std::invalid_argument for an option that is out of its range.
+  RetryPlan(const Until& until, const RetryOptions& options);
+
+  // Parks for the delay. False: there is no other attempt.
+  [[nodiscard]] bool next() noexcept;
+
+ private:
+  const RetryOptions options_;
+  const Until limit_;
+  std::uint32_t made_ = 1;  // Attempts, with the one that is being made.
+};
+
+[[nodiscard]] bool is_try_again(const std::exception_ptr& failure) noexcept;
+// Throws what is in a TryAgain, or that.
+[[noreturn]] void rethrow_cause(const std::exception_ptr& failure);
+
+template <class T>
+inline constexpr bool kIsAttempt = false;
+template <class T>
+inline constexpr bool kIsAttempt<Attempt<T>> = true;
+
+template <class Result>
+struct AttemptResult {
+  using Type = Result;
+};
+template <class T>
+struct AttemptResult<Attempt<T>> {
+  using Type = T;
+};
+
+}  // namespace detail
+
+// Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt says
+// whether it may be made again: it throws TryAgain, or returns an Attempt<T> with may_try_again.
+// Every other result is returned, and every other exception comes out, at once. When no attempt is
+// left, the last value is returned, or the last exception comes out.
+//
+//   const Response response = retry_until(context, {.attempts = 3, .budget = &budget}, [&] {
+//     Response answer = ask();
+//     const bool is_busy = answer.status == 503;
+//     return Attempt<Response>{std::move(answer), is_busy};
+//   });
+//
+// `until` ends the delays, and no attempt begins after it, except the first one; an attempt that
+// is to end earlier observes it itself. From fibers and plain threads; parks for the delays, with
+// no attempt under way. Throws std::invalid_argument for an option that is out of its range.
+// Synchronizes with nothing.
+template <std::invocable F>
+auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
+    typename detail::AttemptResult<std::invoke_result_t<F&>>::Type {
+  using Result = std::invoke_result_t<F&>;
+  detail::RetryPlan plan(until, options);
+  for (;;) {
+    std::exception_ptr failure;
+    WEFT_TRY {
+      if constexpr (detail::kIsAttempt<Result>) {
+        Result made = std::invoke(attempt);
+        if (!made.may_try_again || !plan.next()) return std::move(made.value);
+      } else {
+        return std::invoke(attempt);
+      }
+    }
+    WEFT_CATCH_ALL {
+      failure = std::current_exception();
+      if (!detail::is_try_again(failure)) WEFT_RETHROW;
+    }
+    // Outside of the handler, so that the fiber parks with no exception in flight.
+    if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
+  }
+}
+// Does as retry_until(), with no limit but the options.
+template <std::invocable F>
+auto retry(const RetryOptions& options, F attempt) {
+  return retry_until({}, options, std::move(attempt));
+}
+
+}  // namespace weft

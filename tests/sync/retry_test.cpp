@@ -1,0 +1,125 @@
+#include <weft/retry.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <weft/go.hpp>
+
+#include "tests/support/fiber_test.hpp"
+#include "tests/sync/callers.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using weft::Attempt;
+using weft::Deadline;
+using weft::RetryBudget;
+using weft::RetryOptions;
+using weft::TryAgain;
+using weft::test::await_parked;
+
+TEST_SUITE_BEGIN("sync/retry");
+
+FIBER_TEST_CASE("a call is made again until it succeeds, and its result is returned") {
+  const RetryOptions options{.attempts = 5, .first_delay = 1us};
+  int count = 0;
+  CHECK(weft::retry(options, [&] {
+          if (++count < 3) throw TryAgain("not yet");
+          return std::to_string(count);
+        }) == "3");
+  count = 0;
+  CHECK(weft::retry(options, [&] { return Attempt<int>{++count, count < 4}; }) == 4);
+  count = 0;
+  weft::retry(options, [&] {
+    if (++count < 2) throw TryAgain("not yet");
+  });
+  CHECK(count == 2);
+}
+
+FIBER_TEST_CASE("after the last attempt the last value is returned, or the last exception thrown") {
+  const RetryOptions options{.attempts = 3, .first_delay = 1us};
+  int count = 0;
+  CHECK(weft::retry(options, [&] { return Attempt<int>{++count, true}; }) == 3);
+  CHECK_THROWS_AS(weft::retry(options, [&] { throw TryAgain("never"); }), TryAgain);
+  CHECK_THROWS_AS(
+      weft::retry(options,
+                  [&] {
+                    ++count;
+                    throw TryAgain(std::make_exception_ptr(std::out_of_range("the cause")));
+                  }),
+      std::out_of_range);
+  CHECK(count == 6);
+}
+
+FIBER_TEST_CASE("an exception that does not ask for another attempt comes out at once") {
+  int count = 0;
+  CHECK_THROWS_AS(weft::retry({.attempts = 3},
+                              [&] {
+                                ++count;
+                                throw std::logic_error("final");
+                              }),
+                  std::logic_error);
+  CHECK(count == 1);
+}
+
+FIBER_TEST_CASE("a stop, a deadline and the total time end the delays, and no attempt follows") {
+  const RetryOptions slow{.attempts = 100, .first_delay = 1000h, .max_delay = 1000h};
+  int count = 0;
+  const auto attempt = [&] { return Attempt<int>{++count, true}; };
+  std::stop_source stop;
+  auto stopped = weft::spawn([&] { return weft::retry_until(stop.get_token(), slow, attempt); });
+  await_parked(runtime, "sleep", 1);
+  stop.request_stop();
+  CHECK(stopped.join() == 1);
+  CHECK(weft::retry_until(stop.get_token(), slow, attempt) == 2);
+  // Unless chance makes 1 ms of 1000 h, the delay would end too late: it is not even begun.
+  CHECK(weft::retry_until(Deadline::after(1ms), slow, attempt) == 3);
+  CHECK(weft::retry({.attempts = 100, .first_delay = 1000h, .max_delay = 1000h, .total = 1ms},
+                    attempt) == 4);
+  CHECK(weft::retry({.attempts = 100, .first_delay = 0ns, .total = 0ns}, attempt) == 5);
+}
+
+FIBER_TEST_CASE("callers that share a budget give up when it is used up, and calls fill it again") {
+  RetryBudget budget(0.5, 3);
+  const RetryOptions options{.attempts = 10, .first_delay = 1us, .budget = &budget};
+  int count = 0;
+  const auto attempt = [&] { return Attempt<int>{++count, true}; };
+  CHECK(budget.left_hint() == 3);
+  CHECK(weft::retry(options, attempt) == 4);
+  CHECK(budget.left_hint() == 0);
+  CHECK(weft::retry(options, attempt) == 5);
+  // Two calls are a retry.
+  CHECK(weft::retry(options, attempt) == 7);
+  CHECK(weft::retry(options, attempt) == 8);
+  for (int i = 0; i < 100; ++i) budget.count_call();
+  CHECK(budget.left_hint() == 3);
+}
+
+TEST_CASE("the bound of the delays doubles up to the largest, and the delays are spread below it") {
+  using weft::detail::backoff_delay;
+  const RetryOptions options{.first_delay = 100ns, .max_delay = 750ns};
+  CHECK(backoff_delay(options, 1, UINT64_MAX) == 99ns);
+  CHECK(backoff_delay(options, 2, UINT64_MAX) == 199ns);
+  CHECK(backoff_delay(options, 3, UINT64_MAX / 2) == 199ns);
+  CHECK(backoff_delay(options, 4, UINT64_MAX) == 749ns);
+  CHECK(backoff_delay(options, UINT32_MAX, UINT64_MAX) == 749ns);
+  CHECK(backoff_delay(options, 4, 0) == 0ns);
+  const RetryOptions largest{.first_delay = weft::kNever, .max_delay = weft::kNever};
+  CHECK(backoff_delay(largest, 1, UINT64_MAX) > weft::kNever - 10ns);
+  CHECK(backoff_delay(largest, UINT32_MAX, UINT64_MAX) > weft::kNever - 10ns);
+}
+
+FIBER_TEST_CASE("options that are out of range are refused") {
+  const auto nothing = [] {};
+  CHECK_THROWS_AS(weft::retry({.attempts = 0}, nothing), std::invalid_argument);
+  CHECK_THROWS_AS(weft::retry({.first_delay = -1ns}, nothing), std::invalid_argument);
+  CHECK_THROWS_AS(weft::retry({.max_delay = -1ns}, nothing), std::invalid_argument);
+  CHECK_THROWS_AS(RetryBudget(-1), std::invalid_argument);
+  CHECK_THROWS_AS(RetryBudget(0.1, 0), std::invalid_argument);
+}
+
+TEST_SUITE_END();
+
+}  // namespace
