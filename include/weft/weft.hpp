@@ -57,6 +57,7 @@
 #include <weft/select.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/shared_mutex.hpp>
+#include <weft/single_flight.hpp>
 #include <weft/spawn_options.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>

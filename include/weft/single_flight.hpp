@@ -1,0 +1,123 @@
+// One run for all callers that need its result.
+#pragma once
+
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <unordered_map>
+#include <utility>
+#include <weft/detail/exceptions.hpp>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/thread_annotations.hpp>
+#include <weft/event.hpp>
+#include <weft/mutex.hpp>
+#include <weft/until.hpp>
+#include <weft/wait_group.hpp>
+
+namespace weft {
+
+// Go's singleflight: concurrent calls for one key share one run of the callable, and its result or
+// exception. A call that comes after the end of the run begins another one: nothing is cached.
+//
+//   SingleFlight<std::string, Page> pages;
+//   const Page page = pages.run("start", [] { return load("start"); });
+//
+// The run has a fiber of its own, without the context of the call that began it. So a caller that
+// gives up ends its own wait, and the run goes on for the other callers; the callable must own what
+// it uses. It must not call the same SingleFlight for its own key. `Hash` and `Equal` are called
+// under a mutex, and must not call it at all.
+// All calls from fibers and plain threads where there is a runtime, any number of callers at once.
+// The end of a run synchronizes with each call that returns its result. Calls park and throw where
+// they say so. The destructor waits for the runs; no call may be under way then.
+template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
+class SingleFlight {
+  static_assert(std::is_copy_constructible_v<Value>, "each caller is given a copy");
+
+ public:
+  SingleFlight() = default;
+  SingleFlight(const SingleFlight&) = delete;
+  SingleFlight& operator=(const SingleFlight&) = delete;
+  // Parks until every run has ended.
+  ~SingleFlight() { runs_.wait(); }
+
+  // Parks until the run for `key` has ended, which begins here if there is none. Returns a copy of
+  // the result. Throws what the run throws, as go() if it cannot begin, what copies throw, and
+  // std::bad_alloc.
+  template <std::invocable F>
+  [[nodiscard]] Value run(const Key& key, F&& callable) {
+    return *run_until({}, key, std::forward<F>(callable));
+  }
+  // Does as run(), but `until` may end the wait: returns nothing then, and the run goes on.
+  template <std::invocable F>
+  [[nodiscard]] std::optional<Value> run_until(const Until& until, const Key& key, F&& callable) {
+    const std::shared_ptr<Flight> flight = join_or_begin(key, std::forward<F>(callable));
+    if (!flight->ended.wait_until(until)) return std::nullopt;
+    if (flight->failure != nullptr) std::rethrow_exception(flight->failure);
+    return std::optional<Value>(*flight->result);
+  }
+  // The next call for `key` begins a run of its own, though there may be one. False if there is
+  // none. Parks for the mutex at most. Throws what Hash and Equal throw.
+  bool forget(const Key& key) {
+    const detail::Guard guard(mutex_);
+    return flights_.erase(key) > 0;
+  }
+
+ private:
+  // One run. It is plain: the event orders it.
+  struct Flight {
+    Event ended;
+    std::optional<Value> result;
+    std::exception_ptr failure;
+  };
+
+  template <class F>
+  std::shared_ptr<Flight> join_or_begin(const Key& key, F&& callable) {
+    std::shared_ptr<Flight> flight;
+    {
+      const detail::Guard guard(mutex_);
+      const auto [found, is_new] = flights_.try_emplace(key);
+      if (!is_new) return found->second;
+      WEFT_TRY { found->second = std::make_shared<Flight>(); }
+      WEFT_CATCH_ALL {
+        flights_.erase(found);
+        WEFT_RETHROW;
+      }
+      flight = found->second;
+    }
+    // Its end: callers that have joined meanwhile learn of a run that could not begin, too.
+    WEFT_TRY {
+      runs_.go([this, flight, key, owned = std::decay_t<F>(std::forward<F>(callable))]() mutable {
+        fly(*flight, key, owned);
+      });
+    }
+    WEFT_CATCH_ALL {
+      flight->failure = std::current_exception();
+      end(*flight, key);
+    }
+    return flight;
+  }
+  template <class F>
+  void fly(Flight& flight, const Key& key, F& callable) {
+    WEFT_TRY { flight.result.emplace(std::invoke(callable)); }
+    WEFT_CATCH_ALL { flight.failure = std::current_exception(); }
+    end(flight, key);
+  }
+  void end(Flight& flight, const Key& key) {
+    {
+      const detail::Guard guard(mutex_);
+      // Another one, if it was forgotten.
+      const auto found = flights_.find(key);
+      if (found != flights_.end() && found->second.get() == &flight) flights_.erase(found);
+    }
+    flight.ended.set();
+  }
+
+  Mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<Flight>, Hash, Equal> flights_ WEFT_GUARDED_BY(mutex_);
+  WaitGroup runs_;
+};
+
+}  // namespace weft
