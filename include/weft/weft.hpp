@@ -7,6 +7,7 @@
 #include <weft/blocking_group.hpp>
 #include <weft/broadcast.hpp>
 #include <weft/channel.hpp>
+#include <weft/channel_closer.hpp>
 #include <weft/channel_status.hpp>
 #include <weft/clock.hpp>
 #include <weft/condition_variable.hpp>

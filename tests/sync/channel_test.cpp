@@ -1,4 +1,5 @@
 #include <weft/channel.hpp>
+#include <weft/channel_closer.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -331,6 +332,21 @@ TEST_CASE("two plain threads need no runtime to talk") {
   while (const std::optional<int> value = channel.receive()) CHECK(*value == expected++);
   sender.join();
   CHECK(expected == 1000);
+}
+
+FIBER_TEST_CASE("a channel is closed when the last copy of its closer is gone") {
+  Channel<int> channel;
+  {
+    weft::ChannelCloser closer(channel);
+    for (int i = 1; i <= 3; ++i) {
+      weft::go([&channel, i, own = closer] { channel.send(i); });
+    }
+    closer.release();
+    CHECK_FALSE(channel.is_closed_hint());
+  }
+  int sum = 0;
+  for (const int value : channel) sum += value;
+  CHECK(sum == 6);
 }
 
 TEST_SUITE_END();
