@@ -21,6 +21,7 @@
 #include <weft/detail/group_queue.hpp>
 #include <weft/detail/group_stop.hpp>
 #include <weft/detail/guard.hpp>
+#include <weft/detail/late_start.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
@@ -140,6 +141,18 @@ class TaskGroup {
   template <class F>
   Accepted spawn_until(const Until& until, const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
+  }
+
+  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for it; if
+  // the context ends before it starts, it is dropped. The delay takes no place of the limit. Never
+  // parks. Throws as go(); join() throws what the start throws, and a refusal of the pool.
+  template <class Rep, class Period, class F>
+  void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
+    running_.go([this, due = Deadline::after(delay),
+                 late = std::decay_t<F>(std::forward<F>(task))]() mutable {
+      WEFT_TRY { detail::start_late(*this, due, late); }
+      WEFT_CATCH_ALL { keep(std::current_exception()); }
+    });
   }
 
   // Parks until every task has ended, then throws the first exception, if there was one.

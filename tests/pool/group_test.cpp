@@ -205,4 +205,18 @@ THREAD_TEST_CASE("a plain thread has groups on a pool, too") {
   for (int i = 0; i < 50; ++i) CHECK(results[static_cast<std::size_t>(i)] == i);
 }
 
+FIBER_TEST_CASE("a delay of spawn_after takes no slot, and join throws the refusal that follows") {
+  FiberPool pool({.capacity = 1});
+  TaskGroup group(pool);
+  bool has_run = false;
+  group.spawn_after(1ms, [&] { has_run = true; });
+  CHECK(pool.run([] { return 7; }) == 7);
+  group.join();
+  CHECK(has_run);
+  group.spawn_after(1h, [] {});
+  pool.close(Close::drain);
+  group.spawn_after(0ms, [] {});
+  CHECK_THROWS_AS(group.join(), std::system_error);
+}
+
 TEST_SUITE_END();

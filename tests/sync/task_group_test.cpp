@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/event.hpp>
 #include <weft/fiber_local.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
@@ -339,6 +340,47 @@ THREAD_TEST_CASE("limits end a plain thread's waits for room and for the end of 
   CHECK(group.spawn_until(source.get_token(), [&] { ran = true; }));
   group.join();
   CHECK(ran);
+}
+
+FIBER_TEST_CASE("a task that is spawned after a delay runs then, and join waits for it") {
+  const auto begin = Deadline::Clock::now();
+  TaskGroup group({.limit = 1});
+  int count = 0;
+  group.spawn_after(2ms, [&] {
+    CHECK(Deadline::Clock::now() - begin >= 2ms);
+    ++count;
+  });
+  // The delay takes no place.
+  CHECK(group.try_spawn([] {}));
+  group.join();
+  CHECK(count == 1);
+  group.spawn_after(0ms, [](Context&) { throw std::out_of_range("late"); });
+  CHECK_THROWS_AS(group.join(), std::out_of_range);
+}
+
+FIBER_TEST_CASE("a group that is cancelled drops the tasks whose delay has not passed") {
+  bool has_run = false;
+  const auto task = [&has_run] { has_run = true; };
+  TaskGroup group;
+  group.spawn_after(1h, task);
+  CHECK_FALSE(group.wait_until(Deadline::past()));
+  await_parked(runtime, "sleep", 1);
+  group.cancel();
+  group.join();
+  {
+    TaskGroup left;
+    left.spawn_after(1h, task);
+  }
+  // At the limit the start waits for a place, and is given up.
+  weft::Event open;
+  TaskGroup full({.limit = 1});
+  full.spawn([&] { open.wait(); });
+  full.spawn_after(0ms, task);
+  await_parked(runtime, "semaphore", 1);
+  full.cancel();
+  open.set();
+  full.join();
+  CHECK_FALSE(has_run);
 }
 
 TEST_SUITE_END();
