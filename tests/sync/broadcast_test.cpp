@@ -272,6 +272,36 @@ FIBER_TEST_CASE("subscriptions that come and go while others are held lose and d
   CHECK(steady.join().size() == static_cast<std::size_t>(count));
 }
 
+FIBER_TEST_CASE("timeouts of 0 to 2 us race with sends and receives, and lose nothing") {
+  const int count = 2000 / static_cast<int>(kSlowdown);
+  Broadcast<int> broadcast(2);
+  std::vector<weft::JoinHandle<Numbers>> receivers;
+  for (int i = 0; i < 2; ++i) {
+    receivers.push_back(
+        weft::spawn([subscription = broadcast.subscribe(OnLag::hold_senders)]() mutable {
+          weft::test::Random random;
+          Numbers values;
+          std::optional<int> value;
+          for (ChannelStatus status{}; status != ChannelStatus::closed;) {
+            status = subscription.receive_for(value, 1ns * random.below(2000));
+            if (value) values.push_back(*value);
+          }
+          return values;
+        }));
+  }
+  weft::test::Random random;
+  for (int i = 0; i < count; ++i) {
+    while (broadcast.send_for(i, 1ns * random.below(2000)) == ChannelStatus::timed_out) {
+    }
+  }
+  broadcast.close();
+  for (auto& receiver : receivers) {
+    const Numbers values = receiver.join();
+    CHECK(values.size() == static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < values.size(); ++i) CHECK(values[i] == static_cast<int>(i));
+  }
+}
+
 TEST_CASE("a broadcast keeps at least one value") {
   CHECK_THROWS_AS(Broadcast<int>(0), std::invalid_argument);
 }

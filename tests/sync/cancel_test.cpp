@@ -190,6 +190,15 @@ THREAD_TEST_CASE("a stop request ends a wait at a barrier") {
 THREAD_TEST_CASE("a stop request ends a wait for an event") {
   test_all<weft::test::OfEvent>(runtime);
 }
+THREAD_TEST_CASE("a stop request ends a wait for another value") {
+  test_all<weft::test::OfLatestValue>(runtime);
+}
+THREAD_TEST_CASE("a stop request ends a wait to send to a broadcast") {
+  test_all<weft::test::OfBroadcast>(runtime);
+}
+THREAD_TEST_CASE("a stop request ends a wait of a subscription") {
+  test_all<weft::test::OfSubscription>(runtime);
+}
 THREAD_TEST_CASE("a stop request ends a wait for a fiber's end") {
   test_all<weft::test::OfJoin>(runtime);
 }

@@ -9,10 +9,12 @@
 #include <mutex>
 #include <shared_mutex>
 #include <weft/barrier.hpp>
+#include <weft/broadcast.hpp>
 #include <weft/condition_variable.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/latch.hpp>
+#include <weft/latest_value.hpp>
 #include <weft/mutex.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/shared_mutex.hpp>
@@ -152,6 +154,46 @@ struct OfEvent {
   bool wait(const Until& until) { return event.wait_until(until); }
   void open() { event.set(); }
   bool is_whole() { return event.is_set_hint(); }
+};
+
+struct OfLatestValue {
+  static constexpr auto kReason = "event";
+  static constexpr int kMostWaiters = 4;
+  LatestValue<int> value{1};
+
+  bool wait(const Until& until) {
+    std::uint64_t seen = 1;
+    return value.wait_changed_until(seen, until) == 2;
+  }
+  void open() { value.set(2); }
+  bool is_whole() { return value.get() == 2; }
+};
+
+// A full one, which closing opens.
+struct OfBroadcast {
+  static constexpr auto kReason = "channel send";
+  static constexpr int kMostWaiters = 4;
+  Broadcast<int> broadcast{1};
+  Subscription<int> holder = broadcast.subscribe(OnLag::hold_senders);
+
+  OfBroadcast() { broadcast.send(1); }
+  bool wait(const Until& until) { return broadcast.send_until(2, until) == ChannelStatus::closed; }
+  void open() { broadcast.close(); }
+  bool is_whole() { return holder.receive() == 1 && !holder.receive(); }
+};
+
+struct OfSubscription {
+  static constexpr auto kReason = "channel receive";
+  static constexpr int kMostWaiters = 1;
+  Broadcast<int> broadcast{1};
+  Subscription<int> subscription = broadcast.subscribe();
+
+  bool wait(const Until& until) {
+    std::optional<int> value;
+    return subscription.receive_until(value, until) == ChannelStatus::closed;
+  }
+  void open() { broadcast.close(); }
+  bool is_whole() { return !subscription.receive(); }
 };
 
 // Opened as it ends if not before.
