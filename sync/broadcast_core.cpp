@@ -1,3 +1,10 @@
+// Rejected designs:
+//   A list of values, in which each subscription holds the next one: a receive takes no lock, but a
+//   subscription that is never read keeps all values that come, and skipping them takes a walk.
+//   A queue for each subscription: a send costs a copy and a lock for each, also for one that lags.
+//   One lock for all places: each receive of each subscription would meet the senders there.
+//   Woken receivers that wake others: the send returns sooner, but a receiver that is slow would
+//   hold up the callers behind it.
 #include <stdexcept>
 #include <utility>
 #include <weft/detail/broadcast_core.hpp>
