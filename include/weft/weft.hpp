@@ -31,6 +31,7 @@
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/address.hpp>
+#include <weft/net/buffered.hpp>
 #include <weft/net/byte_stream.hpp>
 #include <weft/net/datagram_socket.hpp>
 #include <weft/net/dial.hpp>
