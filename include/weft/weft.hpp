@@ -33,6 +33,7 @@
 #include <weft/net/address.hpp>
 #include <weft/net/buffered.hpp>
 #include <weft/net/byte_stream.hpp>
+#include <weft/net/copy.hpp>
 #include <weft/net/datagram_socket.hpp>
 #include <weft/net/dial.hpp>
 #include <weft/net/select.hpp>

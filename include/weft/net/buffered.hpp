@@ -64,7 +64,7 @@ template <class Stream>
 
 namespace weft::net {
 
-// The errors of a BufferedReader, besides those of its stream.
+// The errors that a BufferedReader adds to its stream's.
 enum class ReadErrc {
   truncated = 1,  // The stream ended within a line or a size.
   too_long,       // The line or the size exceeds ReaderOptions::longest.
@@ -99,12 +99,12 @@ struct ReaderOptions {
 // time, from a fiber or a plain thread; another caller may write to the stream meanwhile. Calls
 // park, as the stream's do, if the buffer does not hold enough. They throw std::bad_alloc, and
 // synchronize with nothing.
-// Errors: those of the stream, after which a call may be repeated, since bytes that have come stay
-// in the buffer. Errc::end_of_stream: the stream ended and nothing is left. ReadErrc::truncated:
-// the stream ended within the line or the size; `value` has what came of it, which is read by that.
-// ReadErrc::too_long: the line or the size exceeds `longest`; nothing is read by that.
-// The views that calls return are valid until the next call. The buffer is allocated by the first
-// read, and grows up to `longest` when a line requires it.
+// Errors of the stream are returned, after which a call may be repeated, since bytes that have come
+// stay in the buffer. Errc::end_of_stream: the stream ended and nothing is left.
+// ReadErrc::truncated: the stream ended within the line or the size; `value` has what came of it,
+// which is read by that. ReadErrc::too_long: the line or the size exceeds `longest`; nothing is
+// read by that. The views that calls return are valid until the next call. The buffer is allocated
+// by the first read, and grows up to `longest` when a line requires it.
 class BufferedReader {
  public:
   // Never parks. Does not read yet.
@@ -127,7 +127,7 @@ class BufferedReader {
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
   // At least one byte, as the stream's: what the buffer holds, otherwise by one read.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // The next `size` bytes, which remain to be read. After an error, `value` has those that came.
+  // The next `size` bytes, which remain to be read. After an error, `value` has what came.
   Result<std::string_view> peek(std::size_t size, const Until& until = {});
 
   // What has been read ahead. Never parks.
@@ -150,7 +150,7 @@ class BufferedReader {
 // One caller uses a writer at a time, from a fiber or a plain thread; another caller may read from
 // the stream meanwhile. The destructor drops what has not been flushed: it could not report an
 // error. Calls park, as the stream's do, while there is no room. They throw std::bad_alloc, and
-// synchronize with nothing. Errors are those of the stream. A call may be repeated after an error:
+// synchronize with nothing. Errors are the stream's. A call may be repeated after an error:
 // the bytes that the stream has not taken remain in the buffer.
 class BufferedWriter {
  public:

@@ -1,0 +1,109 @@
+// Copying from one stream to another, and between two in both directions.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <system_error>
+#include <weft/io.hpp>
+#include <weft/net/buffered.hpp>
+#include <weft/net/byte_stream.hpp>
+#include <weft/net/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::detail {
+
+// A stream of any type. The kernel can move bytes between two that have handles.
+struct CopySource {
+  ByteSource bytes;
+  io::IoHandle* handle = nullptr;
+};
+struct CopySink {
+  ByteSink bytes;
+  io::IoHandle* handle = nullptr;
+  std::error_code (*finish)(void* stream, const Until& until) = nullptr;  // Null: not needed.
+};
+
+template <class Stream>
+[[nodiscard]] io::IoHandle* handle_of(const Stream& stream) noexcept {
+  if constexpr (std::derived_from<Stream, net::ByteStream>) {
+    return stream.socket().handle();
+  } else if constexpr (std::same_as<Stream, io::Watch>) {
+    return stream.handle();
+  } else {
+    return nullptr;
+  }
+}
+
+// Ends the direction of writing, so that the peer reads the end.
+template <class Stream>
+std::error_code finish_writing(void* object, const Until& until) {
+  Stream& stream = *static_cast<Stream*>(object);
+  if constexpr (requires { stream.shutdown(net::Shutdown::write); }) {
+    return stream.shutdown(net::Shutdown::write);
+  } else {
+    return stream.shutdown(until);
+  }
+}
+
+template <class Stream>
+[[nodiscard]] CopySource copy_source(Stream& stream) noexcept {
+  return {source_of(stream), handle_of(stream)};
+}
+template <class Stream>
+[[nodiscard]] CopySink copy_sink(Stream& stream) noexcept {
+  return {sink_of(stream), handle_of(stream)};
+}
+template <class Stream>
+[[nodiscard]] CopySink relay_sink(Stream& stream) noexcept {
+  return {sink_of(stream), handle_of(stream), &finish_writing<Stream>};
+}
+
+Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Until& until);
+
+}  // namespace weft::detail
+
+namespace weft::net {
+
+// Copies until `from` ends, which is no error, and returns the number of bytes that `to` has taken,
+// also after an error. Streams are of the kinds that BufferedReader and BufferedWriter take, or a
+// BufferedReader; neither is closed or shut down. Where both are sockets or pipes, bytes do not
+// enter the process (splice(2)); otherwise they pass through a buffer of 32 KiB. Callers may be
+// fibers and plain threads. Parks while `from` has nothing or `to` has no room; `until` bounds the
+// whole call. Errors of either stream are returned; bytes may then have been read that `to` has not
+// taken. Throws std::bad_alloc. Synchronizes with nothing.
+template <class From, class To>
+Result<std::uint64_t> copy(From& from, To& to, const Until& until = {}) {
+  return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);
+}
+
+// The bytes that a relay has copied.
+struct Relayed {
+  std::uint64_t forward = 0;   // What the first stream sent.
+  std::uint64_t backward = 0;  // What the second stream sent.
+};
+
+}  // namespace weft::net
+
+namespace weft::detail {
+
+Result<net::Relayed> relay(const CopySource& from_first, const CopySink& to_first,
+                           const CopySource& from_second, const CopySink& to_second,
+                           const Until& until);
+
+}  // namespace weft::detail
+
+namespace weft::net {
+
+// Copies in both directions at once, as a proxy does, one of them in a fiber of its own. When a
+// stream ends, the relay shuts the other one down for writing, and the other direction goes on. The
+// relay ends when both directions have ended, or when one has failed, which stops the other; the
+// error is that of the direction that failed first. The streams (TcpStream, UnixStream,
+// tls::Stream) remain open. Callers may be fibers and plain threads. Parks until the end or until
+// `until` ends the relay. Throws std::bad_alloc, and as spawn(). Synchronizes with nothing.
+template <class First, class Second>
+Result<Relayed> relay(First& first, Second& second, const Until& until = {}) {
+  return detail::relay(detail::copy_source(first), detail::relay_sink(first),
+                       detail::copy_source(second), detail::relay_sink(second), until);
+}
+
+}  // namespace weft::net
