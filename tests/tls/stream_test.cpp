@@ -10,6 +10,7 @@
 #include <vector>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
+#include <weft/net/buffered.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/tls/error.hpp>
@@ -49,6 +50,20 @@ FIBER_TEST_CASE("bytes go both ways, small and many") {
   CHECK_FALSE(writing.join().error);
   CHECK_FALSE(back.join().error);
   CHECK(reading.join() == much);
+}
+
+FIBER_TEST_CASE("a buffered reader reads lines, and tells the peer's end from a line cut off") {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  net::BufferedWriter writer(client.value);
+  CHECK_FALSE(writer.write("one\r\ntwo\nthr").error);
+  CHECK_FALSE(writer.flush());
+  net::BufferedReader reader(server.value);
+  CHECK(reader.read_line().value == "one");
+  CHECK(reader.read_line().value == "two");
+  CHECK_FALSE(client.value.shutdown());
+  CHECK(reader.read_line().error == net::ReadErrc::truncated);
+  CHECK(reader.read_line().error == weft::Errc::end_of_stream);
 }
 
 FIBER_TEST_CASE("both ends write more than the kernel holds while both read") {
