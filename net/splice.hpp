@@ -13,7 +13,7 @@ namespace weft::net {
 // `is_done` is false if the kernel cannot do it for these descriptors; the caller then goes on by
 // a buffer, from where this call has come.
 struct Spliced {
-  Result<std::uint64_t> moved;
+  Result<std::uint64_t> moved = {};
   bool is_done = true;
 };
 
