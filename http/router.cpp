@@ -1,12 +1,15 @@
 #include <weft/http/router.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <weft/this_fiber.hpp>
 
 #include "http/head_rules.hpp"
 
@@ -24,6 +27,22 @@ std::string listed(const std::set<std::string_view>& methods) {
   return list;
 }
 
+// While one lives, the fiber of a handler has the name of its route.
+class NamedByRoute {
+ public:
+  explicit NamedByRoute(std::string_view route) noexcept
+      : size_(this_fiber::name().copy(former_.data(), former_.size())) {
+    this_fiber::set_name(route);
+  }
+  ~NamedByRoute() { this_fiber::set_name({former_.data(), size_}); }
+  NamedByRoute(const NamedByRoute&) = delete;
+  NamedByRoute& operator=(const NamedByRoute&) = delete;
+
+ private:
+  std::array<char, 32> former_;  // Not initialized: a connection's fiber has no name before.
+  std::size_t size_;
+};
+
 }  // namespace
 
 // A place in the tree of all patterns: what may stand in the next part of a path.
@@ -35,6 +54,7 @@ struct Router::Node {
   struct Route {
     Handler handler;
     std::vector<std::string> names;
+    std::string title;  // Method and pattern; the pattern alone, where all methods lead here.
   };
   std::map<std::string, Route, std::less<>> methods;
   std::optional<Route> any_method;
@@ -140,7 +160,10 @@ void Router::add(std::string_view method, std::string_view pattern, Handler hand
     if (child == nullptr) child = std::make_unique<Node>();
     node = child.get();
   }
-  Node::Route route{std::move(handler), std::move(names)};
+  std::string title(method);
+  if (!title.empty()) title += ' ';
+  title += pattern;
+  Node::Route route{std::move(handler), std::move(names), std::move(title)};
   if (method.empty()) {
     if (node->any_method) refuse("has a handler already");
     node->any_method = std::move(route);
@@ -206,6 +229,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   for (std::size_t i = 0; i < route->names.size(); ++i) {
     request.add_parameter(route->names[i], values[i]);
   }
+  const NamedByRoute name(route->title);
   route->handler(request, response);
 }
 

@@ -1,6 +1,7 @@
 #include <weft/http/router.hpp>
 
 #include <stdexcept>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
 
@@ -162,6 +163,33 @@ FIBER_TEST_CASE("patterns that mean nothing are refused") {
   router.get("/{a}", say("x"));
   CHECK_THROWS_AS(router.get("/{b}", say("x")), std::invalid_argument);
   CHECK_THROWS_AS(router.get("/x", nullptr), std::invalid_argument);
+}
+
+FIBER_TEST_CASE("a handler's fiber is named by its route while the handler runs") {
+  const auto say_name = [](http::Request&, http::Response& response) {
+    (void)response.send(this_fiber::name());
+  };
+  std::string before;
+  std::string after;
+  http::Router router;
+  router.get("/users/{id}", say_name)
+      .any("/any/{rest...}", say_name)
+      .get("/throws", [](http::Request&, http::Response&) { throw std::runtime_error("no"); })
+      .use([&](http::Request& request, http::Response& response, const http::Handler& next) {
+        before = this_fiber::name();
+        try {
+          next(request, response);
+        } catch (const std::runtime_error&) {
+          response.set_status(500);
+        }
+        after = this_fiber::name();
+      });
+  const HttpServer server(router, {.max_running = 1});
+  CHECK(get(server, "/users/7") == "GET /users/{id}");
+  CHECK(after == before);
+  CHECK(get(server, "/any/thing", "PUT") == "/any/{rest...}");
+  CHECK(get(server, "/throws") == "500");
+  CHECK(after == before);
 }
 
 TEST_SUITE_END();

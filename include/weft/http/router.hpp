@@ -23,6 +23,8 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // then `{name}`; a part is compared as what its percent codes mean. A path that nobody has is
 // answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
 // if its route has none. "OPTIONS *" is answered with 204, and the methods of all routes in Allow.
+// While a handler runs, its fiber is named by the route, "GET /users/{id}", so dumps, the live page
+// and traces show it; any()'s routes have the pattern alone. Middleware runs outside of that.
 // Copies share their routes. Routes are added before it serves; then it may be called from any
 // number of fibers. Calls park, throw and synchronize where they say so. Routes are added by one
 // caller at a time.
