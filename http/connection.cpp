@@ -118,7 +118,8 @@ SessionEnd Connection::converse(bool begins) {
 }
 
 bool Connection::must_end() const noexcept {
-  if (server_.stopping() && (requests() > 0 || server_.ends_new_connections())) return true;
+  if (server_.stopping() && (requests() > 0 || server_.end_of_new_connections().stop_requested()))
+    return true;
   const std::chrono::nanoseconds quiet(coarse_now() - active_at());
   return quiet >= server_.limits().idle;
 }
@@ -131,21 +132,28 @@ bool Connection::may_have_bytes() noexcept {
 
 net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadline) {
   const auto bytes = std::as_writable_bytes(room);
-  return layer_ != nullptr ? layer_->read_some(bytes, deadline)
-                           : stream_.read_some(bytes, deadline);
+  const auto result =
+      layer_ != nullptr ? layer_->read_some(bytes, deadline) : stream_.read_some(bytes, deadline);
+  if (!result.error) progress_.count_received(result.value);
+  return result;
 }
 
 std::error_code Connection::write(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
   if (layer_ != nullptr) {
-    return layer_->write_all(bytes, Deadline::after(server_.limits().write)).error;
+    const auto all = layer_->write_all(bytes, Deadline::after(server_.limits().write));
+    progress_.count_sent(all.value);
+    return all.error;
   }
   // Most answers fit at once, and then no clock is needed.
   const auto [done, error] = stream_.write_some(bytes, Deadline::past());
+  progress_.count_sent(done);
   if (!error && done == bytes.size()) return {};
   if (error && error != weft::Errc::timed_out) return error;
   const Deadline deadline = Deadline::after(server_.limits().write);
-  return stream_.write_all(bytes.subspan(done), deadline).error;
+  const auto rest = stream_.write_all(bytes.subspan(done), deadline);
+  progress_.count_sent(rest.value);
+  return rest.error;
 }
 
 // However much comes: a client that sends a large body must read in the end why it was refused.

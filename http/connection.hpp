@@ -18,6 +18,8 @@
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
 
+#include "http/progress.hpp"
+
 namespace weft::io {
 class IoDirection;
 }
@@ -69,6 +71,9 @@ class Connection : private detail::IoWatch {
   [[nodiscard]] bool must_end() const noexcept;
 
   [[nodiscard]] net::TcpStream& stream() noexcept { return stream_; }
+  // The client's address; 0.0.0.0:0 once the connection is closed. From any thread that keeps the
+  // record from its end.
+  [[nodiscard]] net::Address peer() const noexcept { return stream_.peer_address().value; }
   // Null: HTTP is spoken as it is.
   [[nodiscard]] Layer* layer() const noexcept { return layer_.get(); }
   [[nodiscard]] ServerCore& server() const noexcept { return server_; }
@@ -82,6 +87,10 @@ class Connection : private detail::IoWatch {
     requests_.store(requests_.load(detail::relaxed) + 1, detail::relaxed);
   }
   [[nodiscard]] std::uint32_t requests() const noexcept { return requests_.load(detail::relaxed); }
+
+  // Of the request that is being read or answered.
+  [[nodiscard]] Progress& progress() noexcept { return progress_; }
+  [[nodiscard]] const Progress& progress() const noexcept { return progress_; }
 
   // The number of the fiber that may call what the program has given to the server: handlers,
   // talks, logs. By that fiber; read by a shutdown, which looks for its own. Relaxed: a fiber sees
@@ -118,6 +127,7 @@ class Connection : private detail::IoWatch {
   detail::Waker fiber_;
   detail::Atomic<std::int64_t> active_at_;
   detail::Atomic<std::uint64_t> caller_{0};
+  Progress progress_;
   detail::Atomic<std::uint32_t> requests_{0};
   bool is_excused_ = false;
   // Guarded by the registry's lock, as is all below.

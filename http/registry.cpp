@@ -129,6 +129,30 @@ Counts Registry::counts() const noexcept {
   return {.added = added_, .present = added_ - removed_, .requests = requests};
 }
 
+std::size_t Registry::find_longest(std::span<Busy> room) const noexcept {
+  std::size_t count = 0;
+  const detail::Guard guard(lock_);
+  for (const Connection* one = first_; one != nullptr; one = one->next_) {
+    const std::int64_t began = one->progress().began();
+    if (began == 0 || room.empty()) continue;
+    if (count == room.size() && room[count - 1].began <= began) continue;
+    std::size_t place = count < room.size() ? count++ : count - 1;
+    for (; place > 0 && room[place - 1].began > began; --place) {
+      room[place].connection = room[place - 1].connection;
+      room[place].began = room[place - 1].began;
+    }
+    room[place].connection = one;
+    room[place].began = began;
+  }
+  // The system is asked for few addresses only, and no connection can end meanwhile.
+  for (Busy& busy : room.first(count)) {
+    busy.progress = busy.connection->progress().read();
+    busy.fiber = busy.connection->caller();
+    busy.peer = busy.connection->peer();
+  }
+  return count;
+}
+
 void Registry::unlink(Connection& connection) noexcept {
   WEFT_INVARIANT(connection.previous_ != nullptr || first_ == &connection,
                  "Connection I2: it is in its registry until its end");

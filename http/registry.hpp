@@ -4,7 +4,12 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <system_error>
 #include <weft/detail/spin_lock.hpp>
+#include <weft/net/address.hpp>
+
+#include "http/progress.hpp"
 
 namespace weft::http {
 
@@ -24,6 +29,15 @@ struct Counts {
   std::uint64_t requests = 0;  // Of all that were ever added.
 };
 
+// A request that is being read or answered, as a registry shows it.
+struct Busy {
+  const Connection* connection = nullptr;  // Valid under the registry's lock.
+  std::int64_t began = 0;
+  std::uint64_t fiber = 0;
+  net::Address peer;
+  ProgressView progress;
+};
+
 // A list in the order in which the connections are to be looked at. No connection is moved when it
 // is used: whoever looks finds out that it was, and puts it back at the end.
 class Registry {
@@ -41,6 +55,10 @@ class Registry {
   void close_all(const Connection* spared) noexcept;
   // The connection whose handler, talk or log this fiber is in; null if there is none.
   [[nodiscard]] Connection* find_caller(std::uint64_t fiber) const noexcept;
+
+  // Fills `room` with the requests that have gone on for longest, the longest first. Returns how
+  // many there are in it. Takes time in proportion to the number of connections.
+  [[nodiscard]] std::size_t find_longest(std::span<Busy> room) const noexcept;
 
   [[nodiscard]] Counts counts() const noexcept;
 

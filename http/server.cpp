@@ -31,6 +31,8 @@ namespace {
 
 // How long a client that connected before the stop may take to ask.
 constexpr std::chrono::milliseconds kPatience(500);
+// A longer list of requests would keep the registry locked for too long.
+constexpr std::size_t kMostShown = 256;
 
 void require(bool holds, const std::string& what) {
   if (!holds) throw std::invalid_argument("weft::http::ServerOptions: " + what);
@@ -278,6 +280,26 @@ ServerStats ServerCore::stats() const noexcept {
           .turned_away = loops.turned_away};
 }
 
+std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most) const {
+  std::vector<Busy> found(std::min(most, kMostShown));
+  found.resize(registry_.find_longest(found));
+  const std::int64_t now = Connection::coarse_now();
+  std::vector<RequestInProgress> requests;
+  for (const Busy& busy : found) {
+    const ProgressView& progress = busy.progress;
+    if (progress.began == 0) continue;  // It was answered while the others were looked at.
+    requests.push_back(
+        {.peer = busy.peer,
+         .fiber = busy.fiber,
+         .method = std::string(progress.method.view()),
+         .target = std::string(progress.target.view()),
+         .age = std::chrono::nanoseconds(std::max<std::int64_t>(0, now - progress.began)),
+         .received = progress.received,
+         .sent = progress.sent});
+  }
+  return requests;
+}
+
 Server::Server(Handler handler, ServerOptions options)
     : core_(std::make_unique<ServerCore>(std::move(handler), std::move(options))) {}
 
@@ -290,5 +312,9 @@ std::error_code Server::serve(std::span<net::TcpListener> listeners) {
 bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
 
 ServerStats Server::stats() const noexcept { return core_->stats(); }
+
+std::vector<RequestInProgress> Server::longest_requests(std::size_t most) const {
+  return core_->longest_requests(most);
+}
 
 }  // namespace weft::http

@@ -39,7 +39,6 @@ class ServerCore {
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
   // A new connection is one on which nothing has been asked yet. These end a little later, because
   // who has just connected may be about to ask.
-  [[nodiscard]] bool ends_new_connections() const noexcept { return new_end_.stop_requested(); }
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
@@ -53,6 +52,7 @@ class ServerCore {
   void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
   void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
   [[nodiscard]] ServerStats stats() const noexcept;
+  [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most) const;
 
  private:
   class Loop;

@@ -48,6 +48,11 @@ class Session {
  public:
   explicit Session(Connection& connection) noexcept
       : connection_(connection), server_(connection.server()), output_(connection) {}
+  ~Session() {
+    if (in_progress_) connection_.progress().clear();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   SessionEnd serve() {
     for (;;) {
@@ -86,6 +91,7 @@ class Session {
   ServerCore& server_;
   bool served_ = false;
   bool upgraded_ = false;
+  bool in_progress_ = false;
   Input input_;
   Output output_;
   Head head_;
@@ -115,6 +121,8 @@ Session::Found Session::read_head() {
     const Found found = read_first_bytes();
     if (found != Found::request) return found;
   }
+  in_progress_ = true;
+  connection_.progress().begin(Connection::coarse_now(), input_.rest().size());
   head_.clear();
   HeadLines lines;
   Deadline deadline = Deadline::never();
@@ -185,8 +193,11 @@ bool Session::answer() {
   const bool measured = static_cast<bool>(server_.options().on_access);
   const Deadline began = measured ? Deadline::after(std::chrono::nanoseconds(0)) : Deadline::past();
   Exchange exchange(connection_, input_, output_, head_);
+  connection_.progress().show(head_);
   run_handler(exchange);
   const bool stays = exchange.finish();
+  connection_.progress().clear();
+  in_progress_ = false;
   if (measured) report_access(exchange, began, exchange.body().error());
   if (stays || exchange.talk()) exchange.body().give_back();
   if (exchange.talk()) {

@@ -348,6 +348,48 @@ FIBER_TEST_CASE("impossible options are named") {
   CHECK_THROWS_AS(http::Server{http::Handler{}}, std::invalid_argument);
 }
 
+FIBER_TEST_CASE("a server lists the requests that have gone on for longest, the longest first") {
+  Event called;
+  Event may_end;
+  const auto handler = [&](http::Request& request, http::Response& response) {
+    called.set();
+    may_end.wait();
+    (void)response.send(request.read_all().value);
+  };
+  HttpServer server(handler);
+  CHECK(server.server().longest_requests().empty());
+  net::TcpStream slow = server.connect();
+  send_text(slow, "GET / HT");  // Its head is not complete.
+  // The clock that orders the requests is a coarse one.
+  while (server.server().longest_requests().empty() ||
+         server.server().longest_requests().front().age < std::chrono::milliseconds(20)) {
+    this_fiber::yield();
+  }
+  net::TcpStream asked = server.connect();
+  const std::string_view text = "POST /a?b HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc";
+  send_text(asked, text);
+  called.wait();
+  const auto requests = server.server().longest_requests();
+  CHECK(server.server().longest_requests(1).size() == 1);
+  CHECK(server.server().longest_requests(0).empty());
+  CHECK(requests.size() == 2);
+  if (requests.size() == 2) {
+    CHECK(requests[0].peer == slow.local_address().value);
+    CHECK(requests[0].method.empty());
+    CHECK(requests[0].received == 8);
+    CHECK(requests[0].age >= requests[1].age);
+    CHECK(requests[1].peer == asked.local_address().value);
+    CHECK(requests[1].method == "POST");
+    CHECK(requests[1].target == "/a?b");
+    CHECK(requests[1].received == text.size());
+    CHECK(requests[1].sent == 0);
+    CHECK(requests[1].fiber != 0);
+  }
+  may_end.set();
+  send_text(slow, "TP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+  CHECK(receive_all(slow).starts_with("HTTP/1.1 200"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace weft::test

@@ -9,13 +9,16 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 #include <weft/http/compression.hpp>
 #include <weft/http/layer.hpp>
 #include <weft/http/limits.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/address.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool_options.hpp>
 
@@ -77,11 +80,22 @@ struct ServerStats {
   std::uint64_t turned_away = 0;    // Told so at once, for want of descriptors.
 };
 
+// A request that is being read or answered.
+struct RequestInProgress {
+  net::Address peer;             // A proxy's, if there is one between.
+  std::uint64_t fiber = 0;       // The number of its fiber, or of its handler's, as in dumps.
+  std::string method;            // At most 16 characters; empty until the head is complete.
+  std::string target;            // At most 256 characters; empty until the head is complete.
+  std::chrono::nanoseconds age;  // Since its first bytes were read, to within 10 ms.
+  std::uint64_t received = 0;    // Bytes, with the head; a next request's may be among them.
+  std::uint64_t sent = 0;        // Bytes, with the head; counted when a write ends.
+};
+
 class ServerCore;
 
 // Answers requests on the connections of its listeners.
 // A connection on which nothing is asked has no fiber that runs and no stack: it is a record of
-// about a hundred bytes, beside what the poller has of every socket. When bytes come, a fiber reads
+// about 150 bytes, beside what the poller has of every socket. When bytes come, a fiber reads
 // the request, calls the handler and writes the answer; the next request may find another one. From
 // fibers and plain threads of one runtime; calls park, throw and synchronize where they say so.
 class Server {
@@ -113,6 +127,11 @@ class Server {
 
   // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] ServerStats stats() const noexcept;
+
+  // The requests that have gone on for longest, the longest first: at most `most` of them, and at
+  // most 256. Slow clients are at its front, and so are slow handlers. Takes time in proportion to
+  // the number of connections. From anywhere; never parks. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
  private:
   const std::unique_ptr<ServerCore> core_;
