@@ -29,12 +29,12 @@ struct Counters {
 
   std::uint64_t submitted = 0;
   std::uint64_t completed = 0;
-  std::uint64_t next_awaited = UINT64_MAX;  // Nobody waits for less.
+  std::uint64_t next_awaited = UINT64_MAX;  // No caller waits for a smaller count.
   std::uint64_t failed = 0;
   std::uint64_t cancelled = 0;
   std::uint64_t rejected = 0;
   std::uint64_t drains = 0;       // Accepted so far.
-  std::uint64_t drains_over = 0;  // Of those: ended, or dropped.
+  std::uint64_t drains_over = 0;  // Drain tasks that ended or were dropped.
 };
 
 }  // namespace weft::pool

@@ -128,7 +128,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     Worker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // The caller's place is one for those who wait.
+    state_.workers.depart();  // A blocked submitter can have the caller's place.
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);

@@ -8,7 +8,7 @@
 namespace weft::pool {
 
 // Waiters that were made ready under a lock and are woken, in order, once it has been released; and
-// a job that nobody else knows of, which is destroyed then.
+// a job without other references, which is destroyed then.
 class Effects {
  public:
   Effects() noexcept = default;
@@ -17,7 +17,7 @@ class Effects {
 
   [[nodiscard]] bool empty() const noexcept { return first_ == nullptr && unused_ == nullptr; }
   void wake(detail::Waiter& waiter) noexcept {
-    if (!waiter.waker) return;  // A sub-pool in the wait queue of its parent: nobody is parked.
+    if (!waiter.waker) return;  // A sub-pool in its parent's wait queue has no parked fiber.
     waiter.next = nullptr;
     *end_ = &waiter;
     end_ = &waiter.next;

@@ -15,7 +15,8 @@ namespace {
 constinit detail::ThreadMutex list_mutex;
 constinit Listing* first_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
 constinit Listing* last_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
-constinit unsigned forks WEFT_GUARDED_BY(list_mutex) = 0;  // From the first process to this one.
+// Counts the forks from the first process to this one.
+constinit unsigned forks WEFT_GUARDED_BY(list_mutex) = 0;
 
 // Names with the numbers that are taken. Never destroyed: a static pool may end later.
 auto& taken() WEFT_REQUIRES(list_mutex) {

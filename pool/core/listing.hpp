@@ -21,13 +21,13 @@ class Listing {
   [[nodiscard]] unsigned number() const noexcept { return number_; }
 
   // Calls `visit` for each pool that this process has made, in that order; none is destroyed
-  // meanwhile, and none is made. A pool of a parent may be locked for ever in the child of a fork.
-  // `visit` must not park.
+  // meanwhile, and none is made. In the child of a fork, a pool of the parent process may be locked
+  // forever. `visit` must not park.
   static void visit_all(const std::function<void(PoolCore&)>& visit);
 
  private:
   PoolCore& core_;
-  unsigned number_ = 0;  // From 1 on; 0 without a name.
+  unsigned number_ = 0;  // Starts at 1; is 0 without a name.
   unsigned forks_ = 0;   // When it was made: whether in this process.
   Listing* next_ = nullptr;
   Listing* previous_ = nullptr;

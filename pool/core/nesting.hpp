@@ -17,8 +17,8 @@ class Nesting {
   // joined.
   virtual void begin() noexcept = 0;
   virtual void end() noexcept = 0;
-  // Of a sub-pool. Requires the lock; releases it meanwhile. Asks the parent for a worker; see
-  // nested/sub_pool.cpp.
+  // Asks the sub-pool's parent for a worker; see nested/sub_pool.cpp. Requires the lock; releases
+  // it meanwhile.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
   // Takes the lock, with all its sub-pools closed: one that is made meanwhile is closed from

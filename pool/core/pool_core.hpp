@@ -62,7 +62,7 @@ class PoolCore {
   struct Answer {
     Accepted accepted = {};
     Next next = Next::nothing;
-    std::uint64_t number = 0;  // As in TaskInfo.
+    std::uint64_t number = 0;  // The number that TaskInfo reports.
   };
   // Of an item that was checked. `when_full` says what is done when there is no room.
   [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
@@ -83,7 +83,7 @@ class PoolCore {
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
   // A runtime ends, perhaps the one of the workers: it would wait for them.
   void retire_idle_workers() noexcept;
-  // Ends the pause if `call` on the state answers that nobody wants it any more.
+  // Ends the pause if `call` on the state returns that no caller needs it any more.
   template <class Call>
   void end_pause_if(Call call) noexcept;
   // Parks the caller, which is no task of the pool. False if it is not to come, or the time was up.
@@ -107,7 +107,7 @@ class PoolCore {
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return *options_; }
   [[nodiscard]] const TaskRunner& runner() const noexcept { return runner_; }
-  // Of those with its name.
+  // Tells pools of one name apart.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
   // The outermost of the parents, or this pool: the same for all pools whose tasks give their slots
@@ -136,8 +136,8 @@ class PoolCore {
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
   // The same for one who has the lock by the name of another pool of the root.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
-  // Brings tasks, workers, blocked submitters and those who want slots back together after a change
-  // that was not a finished task, and does what that asked for.
+  // After a change other than the end of a task, matches tasks, workers, blocked submitters and
+  // tasks that wait for their slots. Carries out what follows from it.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;
@@ -150,8 +150,8 @@ class PoolCore {
       WEFT_REQUIRES(lock_);
   // Makes room for `item` in the queue's memory. False when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Others may have relied on a fiber that could not be started. If no worker lives, the caller
-  // runs the tasks that were accepted, and those that wait for room: they may be sub-pools' drains.
+  // Tasks may have relied on a fiber that could not be started. If no worker lives, the caller runs
+  // the accepted tasks and the blocked submitters' tasks: they may be drains of sub-pools.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
   // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
   // from being started.
@@ -163,7 +163,7 @@ class PoolCore {
   [[nodiscard]] std::error_code start_reaper() noexcept WEFT_REQUIRES(lock_) {
     return start_background(state_.reaper, bodies_.reaper);
   }
-  // Of a background fiber.
+  // Parks a background fiber.
   void sleep(BackgroundFiber& fiber, Deadline until) noexcept WEFT_REQUIRES(lock_);
   // The last access of a user to the pool.
   void leave() noexcept {
@@ -175,7 +175,7 @@ class PoolCore {
   // --- The end of a task: end_task.cpp ---
 
   // A task has ended, whose slot is still counted: its job is settled, and the slot is free.
-  // Releases the lock meanwhile if nobody else knows of the job: its end calls what is the user's.
+  // Releases the lock meanwhile if the job has no other reference: its destruction runs user code.
   void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // The same in parts. Returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept

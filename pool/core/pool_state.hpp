@@ -20,7 +20,7 @@ namespace weft::pool {
 
 // A plain value: its functions change it, allocate nothing, and leave what is to be done about it
 // in Effects. PoolCore has the lock that guards it.
-// Invariants, besides those of the parts
+// Invariants, besides the invariants of the parts
 //   I1  workers.live() <= workers.limit() <= slots.capacity(), except while tasks run that were
 //       started under a larger limit, or had given their slot back; and until workers that it makes
 //       surplus have arrived, or have destroyed what their tasks left.
@@ -28,8 +28,8 @@ namespace weft::pool {
 //       then workers that run, or clear, look at the queue afterwards. While the pool is paused, it
 //       is enough that a worker lives. Nothing is ever stranded.
 //   I3  Submitters are blocked only while the first of them does not fit, or until the next task
-//       ends if memory ran out; and then each pop makes room in the queue. Nobody blocks once the
-//       pool is closed.
+//       ends if memory ran out; and then each pop makes room in the queue. No submitter blocks once
+//       the pool is closed.
 //   I4  Tasks that give their slots back wait for them only while they cannot have any.
 //   I5  users counts the fibers of the pool, from before they are spawned to their last access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
@@ -68,18 +68,19 @@ struct PoolState {
   }
   // Whether dropping others can make room for the item, which has none.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
-  // Drops the task that has been queued longest; or of those that wait for a key, if it is their
-  // place that `newcomer` lacks.
+  // Drops the task that has been queued longest; or the oldest task that waits for a key, if
+  // `newcomer` lacks a place among such tasks.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
   // Lets blocked submitters in, as many as fit.
   void admit_blocked(Effects& effects) noexcept {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // The submitter that has been blocked longest of those whom no key keeps back, if its task fits.
+  // Returns the submitter that has been blocked longest without being held up by a key, if its task
+  // fits.
   [[nodiscard]] Submitter* next_blocked() noexcept;
   // Lets the next blocked one in, if there is room in the queue's memory. With `instead_of_queue` a
-  // plain task goes there. False if nobody was let in.
+  // plain task goes there. Returns false if no submitter was let in.
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
   // A task with a key has ended, was dropped, or is not waited with any more.
   void release_key(const TaskKey& key) noexcept {
@@ -101,10 +102,11 @@ struct PoolState {
 
   [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
   // Takes the next accepted task; without one, that of a blocked submitter. Calls up to `calls`
-  // idle workers for those that are left.
+  // idle workers for the tasks that are left.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
-  // Whether all that the end of a plain task asks for is the next one, as most do: nobody is to be
-  // told, called, let in or retired. Else the caller needs end() and take().
+  // Returns whether the end of a plain task requires only a pop, as in most cases: no waiter is
+  // woken, no worker called or retired, no submitter let in. Otherwise the caller needs end() and
+  // take().
   [[nodiscard]] bool needs_only_pop() const noexcept {
     return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
            waiters.reacquiring.empty() && !paused && !workers.has_surplus() &&
@@ -116,7 +118,7 @@ struct PoolState {
     slots.pass_on();
     queue.pop_plain(item);
   }
-  // How many tasks are not queued any more, counting those that never were.
+  // Returns how many submitted tasks are not in the queue; some of them never were.
   [[nodiscard]] std::uint64_t left_queue() const noexcept {
     return counters.submitted - queue.size();
   }
@@ -141,7 +143,7 @@ struct PoolState {
   // Ends the waits that have an answer. Afterwards, the release of the lock is the last access to
   // the pool by a caller that is not one of its users.
   void tell(Effects& effects) noexcept;
-  // Only those for so many ended tasks.
+  // Ends only waits for a number of ended tasks.
   void tell_counted(Effects& effects) noexcept;
 
   // --- Slots that are given back while a task waits ---
@@ -179,8 +181,8 @@ struct PoolState {
     slots.reacquire(weight);
     workers.reacquire();
   }
-  // Gives free slots to those who have waited longest. I1 may be broken on return: the caller
-  // retires itself, or the surplus.
+  // Gives free slots to the tasks that have waited for them longest. I1 may be broken on return:
+  // the caller retires itself, or the surplus.
   void return_slots(Effects& effects) noexcept;
 
   // --- Workers ---
@@ -282,8 +284,8 @@ struct PoolState {
   // How many queued tasks one starting worker stands for. It runs them one after the other if they
   // are short, and calls more workers as it goes if they are not: see README.md.
   static constexpr std::size_t kTasksPerWake = 16;
-  // With so many starting, the next worker is started by one that arrives: what a flood of tasks
-  // needs shows only when the first of them run. See README.md.
+  // If this many workers are starting, the next one is started by a worker that arrives: the first
+  // tasks of a flood show what the rest needs. See README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
   // The words that each task changes stand side by side: two processors that share a pool pass it
@@ -293,7 +295,7 @@ struct PoolState {
   TaskQueue queue;
   bool closed = false;
   bool paused = false;
-  bool is_pause_wanted = false;  // By pause(), until resume().
+  bool is_pause_wanted = false;  // pause() sets it, resume() clears it.
   bool is_stopped = false;       // Stop has been, or is being, requested of all tasks.
   bool closing = false;          // From before the sub-pools are closed.
   bool waits_at_parent = false;  // In its wait queue, with a drain task.

@@ -1,4 +1,4 @@
-// A pool's reports of exceptions that nobody waits for.
+// A pool reports exceptions that no caller waits for.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -46,8 +46,8 @@ void report(const PoolOptions& options, const std::exception_ptr& exception,
   try {
     options.on_exception(exception, task);
   } catch (...) {
-    // A handler that throws must cost neither the worker nor the slot, and there is nobody left
-    // to hand its exception to.
+    // A handler that throws must cost neither the worker nor the slot, and no caller is left to
+    // receive its exception.
     from_handler = std::current_exception();
   }
   if (from_handler) log(options, "on_exception threw", from_handler);
@@ -60,7 +60,7 @@ void log(const PoolOptions& options, std::string_view event,
   try {
     line = line_about(event, options.name, exception);
   } catch (...) {
-    line.clear();  // There is no memory: the event is told alone.
+    line.clear();  // There is no memory: only the event is reported.
   }
   const std::string_view told = line.empty() ? event : std::string_view(line);
   if (was_logged(options, told)) return;

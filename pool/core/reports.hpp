@@ -1,4 +1,4 @@
-// Exceptions that nobody waits for.
+// Reports exceptions that no caller waits for.
 #pragma once
 
 #include <exception>

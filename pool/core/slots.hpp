@@ -47,12 +47,12 @@ class Slots {
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
-  // Whether one that another task of its key holds up can be, besides, if those that are held up
-  // weigh `held_up`: they take places of the queue, and none of a slot.
+  // Returns whether one more task can be held up by its key if the held-up tasks weigh `held_up`:
+  // they take places of the queue, and no slot.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
-  // Whether a queued task can start beside those that run.
+  // Returns whether a queued task can start alongside the running tasks.
   [[nodiscard]] bool can_start(std::size_t weight) const noexcept {
     if (reserved_ > 0) [[unlikely]]
       return false;
@@ -91,8 +91,9 @@ class Slots {
     end(weight);
     ++released_;
   }
-  // A slot that a queued task counts on is not free (I1). But while a heavy task waits for its own
-  // nothing starts: then nobody counts on one, and those who wait must be able to go on.
+  // A slot that a queued task counts on is not free (I1). But nothing starts while a heavy task
+  // waits for its slots: then no queued task counts on one, and tasks that wait for slots must be
+  // able to go on.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -110,7 +111,7 @@ class Slots {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
   }
-  // Keeps so many places from newcomers.
+  // Keeps newcomers from `weight` places.
   void reserve(std::size_t weight) noexcept {
     reserved_ += weight;
     set_bound();

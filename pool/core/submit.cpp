@@ -139,12 +139,12 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
-// A task of weight 1 takes the place of another, so nobody who waits for room is passed over; a
-// heavier one takes the places of several. It does so under one hold of the lock: what is sent in
-// place of a dropped task, as a sub-pool does with its drain tasks, comes too late.
+// A task of weight 1 takes the place of another, so it passes over no submitter that waits for
+// room; a heavier one takes the places of several. It does so under one hold of the lock: what is
+// sent in place of a dropped task, as a sub-pool does with its drain tasks, comes too late.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
-  PoolItem dropped;  // Destroyed without the lock: its waiters are told.
+  PoolItem dropped;  // It is destroyed without the lock: its end wakes waiters.
   std::vector<PoolItem> dropped_before;
   for (;;) {
     if (!state_.can_drop_for(item)) return answered(Errc::full, effects);

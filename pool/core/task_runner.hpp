@@ -21,7 +21,7 @@ class TaskRunner {
 
   // Whether the clock is read for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
-  // Notes when an item is submitted, if that is measured and nobody has noted it yet.
+  // Notes when an item is submitted, if that is measured and has not been noted yet.
   void stamp(detail::PoolItem& item) const noexcept {
     if (is_measuring() && item.submitted_at == 0) item.submitted_at = book_->stamp_submit();
   }

@@ -18,10 +18,11 @@ struct Lap {
   std::int64_t ended = 0;
 };
 
-// Guarded by the lock of the core whose it is, but for stamp_submit().
+// The lock of the owning core guards it, except for stamp_submit().
 class TimingBook {
  public:
-  // The time now, of a call of a submit function. From anywhere.
+  // Returns the current time for a call of a submit function. Any thread may call it, without the
+  // lock.
   [[nodiscard]] std::int64_t stamp_submit() noexcept {
     const std::int64_t now = Deadline::now_nanoseconds();
     // Relaxed: a number, nothing is read through it.
@@ -56,7 +57,7 @@ class TimingBook {
   detail::Atomic<std::int64_t> first_submit_{0};  // 0: there was none.
   std::int64_t first_end_ = INT64_MAX;
   std::int64_t last_end_ = 0;
-  PoolTimings timings_;  // But for first, total and average.
+  PoolTimings timings_;  // read() computes first, total and average.
 };
 
 }  // namespace weft::pool

@@ -20,18 +20,18 @@ struct Submitter : detail::Waiter {
   bool waits_behind_key = false;
 };
 
-// Submitters by arrival, in two lists: those who wait for room, first come, first served; and those
-// whose task is held up by another of its key, and who wait for a place behind that. Nobody who
-// waits for room has to wait for these: the holder of the key may be waiting for that room itself.
-// Guarded by its owner's lock.
+// Blocked submitters are in two lists. The first list waits for room, in FIFO order. A submitter in
+// the second list has a task that another task of its key holds up, and waits for a place after
+// that task. The first list never waits for the second: the holder of the key may itself wait for
+// room. Guarded by its owner's lock.
 // Invariant: both lists are in the order of arrival.
 class BlockedSubmitters {
  public:
-  // With those who have given up, until they say so or are found.
+  // Counts submitters that have given up, until they remove themselves or are found.
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
   [[nodiscard]] bool nobody_waits_for_room() const noexcept { return for_room_.empty(); }
-  // The submitter that has waited longest, of those who have not given up; null if there is none.
+  // Returns the submitter that has waited longest and has not given up, or null.
   [[nodiscard]] Submitter* first_for_room() noexcept { return first_of(for_room_); }
   [[nodiscard]] Submitter* first_behind_key() noexcept { return first_of(behind_keys_); }
 
@@ -65,7 +65,7 @@ class BlockedSubmitters {
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // Nobody holds the key any more: the first submitter that waits behind it waits for room instead.
+  // No task holds the key any more: the first submitter that waits for it waits for room instead.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;
@@ -108,7 +108,7 @@ class BlockedSubmitters {
 };
 
 // The conditions that may be waited for: no task is queued or runs; no task runs, in a pause;
-// nothing of a closed pool is left; so many tasks have ended.
+// nothing of a closed pool is left; a number of tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
 // All of them. A plain value; its owner has the lock.
@@ -118,7 +118,7 @@ struct Waiters {
   }
 
   BlockedSubmitters blocked;
-  std::size_t parked = 0;        // Submitters, with those who have given up and have yet to say so.
+  std::size_t parked = 0;        // Counts blocked submitters, including some that gave up.
   detail::WaitList reacquiring;  // Tasks that want their slots back.
   std::array<detail::WaitList, 4> conditions;
 };

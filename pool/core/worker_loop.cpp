@@ -11,7 +11,7 @@ using detail::PoolItem;
 
 namespace {
 
-// An arriving worker that sees more tasks than starting workers calls so many. Two make the calls
+// An arriving worker that sees more tasks than starting workers calls this many. Two make the calls
 // a tree: n blocking tasks have n workers after log2(n) passes through the run queue.
 constexpr int kCallsOnArrival = 2;
 

@@ -32,7 +32,8 @@ struct Worker : detail::Waiter {
   bool starting = true;                    // Counted as such until it looks for a task.
   bool freed_more = false;                 // Its last task may have let more than one other start.
   bool retired = false;                    // Set when it was taken for good, while it idled.
-  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;  // Of its last task.
+  // The outcome of its last task.
+  detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;
   std::exception_ptr thrown;  // By a plain one, until it is reported.
   Lap lap;                    // Of that task, if times are taken.
   Effects effects;            // Of the end of that task.

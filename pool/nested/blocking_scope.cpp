@@ -1,11 +1,11 @@
 // Slots that a task gives back while it waits.
 //
 // A task that waits for its own pool would hold a slot that the awaited task may need: with a
-// capacity of 1 it would wait for ever. So it gives the slot back and is not counted as running;
+// capacity of 1 it would wait forever. So it gives the slot back and is not counted as running;
 // when its wait is over it takes a free slot, or the next that becomes free, which is not offered
 // to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds. A task
 // with a weight gives back, and takes again, as many slots. While it waits for them no task starts,
-// and they are not offered to newcomers: or else light tasks could keep it waiting for ever.
+// and they are not offered to newcomers: otherwise light tasks could keep it waiting forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -16,9 +16,9 @@ namespace weft::detail {
 
 namespace {
 
-// From the innermost pool outwards. A task with a slot of a sub-pool may wait for one of its
-// parent: those who hold that one never wait for an inner one, because a drain task takes only what
-// is free. So nobody waits in a circle.
+// Visits the slots from the innermost pool outwards. A task with a slot of a sub-pool may wait for
+// a slot of its parent. The holder of the parent's slot never waits for an inner one, because a
+// drain task takes only free slots. So no circle of waits can form.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {

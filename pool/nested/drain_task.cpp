@@ -1,4 +1,4 @@
-// The tasks of a parent that run those of its sub-pools.
+// Drain tasks are tasks of a parent that run the tasks of its sub-pools.
 #include <utility>
 
 #include "pool/core/pool_core.hpp"
@@ -27,9 +27,9 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   return has_turn(*parent, turn);
 }
 
-// A task with a weight takes as many slots of each parent, of which its drain task has one. It
-// gives that back first, and takes them as tasks that have waited do: so nobody who waits for slots
-// of a pool has any of it. It has been taken from its queue, and counts as running there.
+// A task of weight n takes n slots of each parent; its drain task has one of them. It gives that
+// one back first, and takes all of them as tasks that have waited do. So a task that waits for
+// slots of a pool holds none of them. The task has left its queue, and counts as running there.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
@@ -64,7 +64,7 @@ class SlotsOfParents {
   SlotsOfParents& operator=(const SlotsOfParents&) = delete;
 
  private:
-  // Those of the parents, in whose slots the drain task runs.
+  // Visits the parents' workers, in whose slots the drain task runs.
   template <class Action>
   void for_each_worker(Action action) noexcept {
     for (Registration* worker = first_; worker != end_; worker = worker->outer()) action(*worker);
@@ -105,8 +105,9 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // False when there is nothing left for it to do. The waiters of the job before are told now
-  // that its slot is used otherwise; or by the parent, with whose slot this one becomes free.
+  // Returns false if nothing is left to do. The waiters of the job before are woken now, because
+  // its slot has a new use. Otherwise the parent wakes them, when it frees the parent's slot
+  // together with this one.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);

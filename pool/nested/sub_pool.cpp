@@ -60,7 +60,7 @@ void PoolNesting::move_out(PoolCore& parent) noexcept {
   if (self_->linked) parent.shared_state().waiters.blocked.erase(*self_);
   const PoolItem unused = std::move(self_->drain);
   core_.unlock();
-  // Callers that have entered leave; later ones find nobody.
+  // Callers that have entered leave; later ones find no pool.
   (void)core_.wait(Condition::joined, 0, {});
   core_.lock();
   SubPool* const next = self_->next_sub_pool;
@@ -91,7 +91,7 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
-// From the wait queue: those who have nothing left to run.
+// Takes sub-pools that have nothing left to run out of the wait queue.
 void PoolNesting::take_out_idle_sub_pools() noexcept {
   BlockedSubmitters& blocked = core_.state().waiters.blocked;
   Waiter* next = nullptr;
@@ -131,8 +131,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed hears only of what has been accepted: callers that are blocked are
-// told by its close.
+// A parent that is being closed takes drain tasks for accepted tasks only: its close ends the waits
+// of blocked callers.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;
@@ -145,8 +145,8 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// At the parent the sub-pool gets what a blocked submitter gets: the next room, after those who
-// came before. False if there is no memory.
+// At the parent the sub-pool waits like a blocked submitter: it gets the next room after earlier
+// submitters. Returns false if there is no memory.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   PoolState& state = parent.shared_state();

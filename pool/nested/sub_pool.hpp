@@ -18,10 +18,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// A sub-pool as its parent sees it, to which its drain tasks hold on. They may be queued at the
-// parent for long, so the sub-pool does not wait for them when it ends: one that comes later finds
-// nobody. It is also the sub-pool's place in the parent's wait queue: a submitter who is not woken.
-// Guarded by the lock of the pools, but for the references.
+// SubPool is a sub-pool as its parent sees it; its drain tasks hold references to it. They may be
+// queued at the parent for long, so the sub-pool does not wait for them when it ends: a later one
+// finds no pool. SubPool is also the sub-pool's place in the parent's wait queue: a submitter that
+// is not woken. The lock of the pools guards it, except for the references.
 // Order
 //   [sub-pool-refs]  release (acq_rel, both sides): the last one sees all uses.
 class SubPool : public Submitter {
@@ -52,9 +52,9 @@ class SubPool : public Submitter {
 };
 
 // A task of the parent that runs tasks of its sub-pool. The parent settles it, as it does every
-// job, when it frees the slot: then the waiters of the sub-pool's last job are told, too, and the
-// sub-pool is left. The sub-pool counts it as a worker that is starting from when it is accepted;
-// dropped without having run, it tells the sub-pool not to count on it.
+// job, when it frees the slot: then it also wakes the waiters of the sub-pool's last job, and
+// leaves the sub-pool. The sub-pool counts it as a worker that is starting from when it is
+// accepted; dropped without having run, it tells the sub-pool not to count on it.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;

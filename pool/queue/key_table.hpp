@@ -20,9 +20,9 @@ class KeyTable {
     std::size_t count = 0;
   };
 
-  // Null: nobody holds the key.
+  // Returns null if no task holds the key.
   [[nodiscard]] Attributes* find(const TaskKey& key) const noexcept;
-  // Requires has_buckets(), and that nobody holds the key.
+  // Requires has_buckets(), and that no task holds the key.
   void insert(Attributes& attributes) noexcept;
   void erase(Attributes& attributes) noexcept;
   // `heir` holds the key instead.

@@ -47,7 +47,7 @@ SegmentQueue::~SegmentQueue() {
 
 bool SegmentQueue::each_pop_makes_room() const noexcept {
   if (last_ == nullptr) return false;
-  // A pop from an older ring makes no room in the last, but there are only so many of them.
+  // A pop from an older ring makes no room in the last one, but at most in_older_rings pops do so.
   const std::size_t in_older_rings = size_ - last_->count;
   return last_->size() - last_->count >= in_older_rings;
 }

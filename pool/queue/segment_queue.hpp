@@ -87,7 +87,7 @@ class SegmentQueue {
   [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
-  // The first ring, also after all memory was given back, has room for so many items.
+  // The first ring has room for `items`, also after all memory was given back.
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // The items that the next segment should hold.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
@@ -105,7 +105,7 @@ class SegmentQueue {
 
   void drained_first() noexcept;
 
-  // First what each task changes, beside which its owner puts the rest of that.
+  // Fields that each task changes come first; the owner puts its own such fields next to them.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

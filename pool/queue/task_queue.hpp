@@ -33,9 +33,9 @@ class AttributesList {
 
 // Tasks with attributes by the order in which they were accepted, from which the first is taken.
 //
-// Most come in that order, and stand in a list. One whose key was busy comes late: those stand in a
-// leftist heap, whose links are those of a list (left is `next`, right is `previous`). So a task
-// that comes late costs the logarithm of how many such there are, and no walk past the others.
+// Most come in that order, and stand in a list. A task whose key was busy comes late. Late tasks
+// are in a leftist heap that uses the links of the list (left is `next`, right is `previous`). So a
+// task that comes late costs the logarithm of how many such there are, and no walk past the others.
 // Invariants
 //   I1  No task in the heap is younger than both its children.
 //   I2  rank is the length of the way down to the right, which is no longer than that to the left.
@@ -63,14 +63,15 @@ class PriorityLevel {
   Attributes* late_ = nullptr;
 };
 
-// Plain tasks wait in a queue of items; those with attributes in lists, one for each priority, or
-// in a list of those that a task of the same key holds up. Plain tasks are of normal priority, and
-// are ordered with the others of that priority by when they were accepted.
+// Plain tasks wait in a queue of items. Tasks with attributes wait in lists, one for each priority;
+// tasks that a task of the same key holds up wait in one more list. Plain tasks are of normal
+// priority, and are ordered with the others of that priority by when they were accepted.
 // Guarded by its owner's lock.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That
 //       one is in a list above, or runs; when it ends, or is dropped, the next takes over.
-//   I2  plain_ behaves as SegmentQueue says; a task with attributes needs no room anywhere, but for
+//   I2  plain_ behaves as SegmentQueue says; a task with attributes needs no room anywhere, except
+//   for
 //       the first buckets of keys_.
 class TaskQueue {
  public:
@@ -103,7 +104,7 @@ class TaskQueue {
   [[nodiscard]] bool is_held(const TaskKey& key) const noexcept {
     return key.is_set() && keys_.find(key) != nullptr;
   }
-  // The weight of those that others hold up.
+  // Returns the weight of the tasks that are held up by others.
   [[nodiscard]] std::size_t held_up_weight() const noexcept { return held_up_weight_; }
 
   // Null for a plain task.
@@ -178,7 +179,7 @@ class TaskQueue {
   }
   // The same with the task that was accepted before all others, startable or not. Requires one.
   void pop_oldest(detail::PoolItem& item) noexcept;
-  // The same, of those that others hold up. Requires one.
+  // Does the same for tasks that are held up. Requires one.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
   // A task with a key has ended or will never run: the next of that key may start.
   void pass_on_key(Attributes& attributes) noexcept;

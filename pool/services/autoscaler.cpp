@@ -5,10 +5,10 @@
 // whether it is to be lowered. Within the limit workers are started on demand, and who lives
 // beyond it is surplus, as after resize().
 //
-// With fewer workers than tasks, those that run may wait for one that is queued. So the autoscaler
-// also raises the limit if something is queued and nothing has been started since it looked last.
-// It is there whenever something is queued under a limit: while it is not, PoolState::raise_at is
-// 0, and the next submit starts it.
+// With fewer workers than tasks, a running task may wait for a queued one. So the autoscaler also
+// raises the limit if something is queued and nothing has been started since it looked last. It is
+// there whenever something is queued under a limit: while it is not, PoolState::raise_at is 0, and
+// the next submit starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 
