@@ -32,7 +32,7 @@ class [[nodiscard]] Accepted {
   [[nodiscard]] std::error_code error() const noexcept {
     return category_ == nullptr ? std::error_code() : std::error_code(value_, *category_);
   }
-  // For those who keep errors; in a condition it is the answer that counts.
+  // Callers that keep errors use it; in a condition the answer counts.
   operator std::error_code() const noexcept {
     return error();
   }  // NOLINT(google-explicit-constructor)

@@ -16,7 +16,7 @@ namespace detail {
 // has completed the phase.
 // Invariants
 //   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
-//       or gone, so nobody arrives meanwhile.
+//       or gone, so no caller arrives meanwhile.
 //   I2  Each waiter in the list waits for the current phase to end. Unchecked: a waiter does not
 //       record its phase.
 class BarrierCore {
@@ -102,7 +102,7 @@ class Barrier {
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(const arrival_token& token,
                               std::chrono::duration<Rep, Period> duration) noexcept {

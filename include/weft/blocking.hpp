@@ -43,8 +43,8 @@ struct BlockingCallOf : BlockingCall {
 // Throws also std::system_error if there is no helper and the system refuses a thread.
 // Synchronizes: what comes before the call with `callable`, and its end with the return.
 // A round trip takes 10 to 30 us (bench/blocking_bench, on a busy virtual machine with 2
-// processors), nearly all of it the system's waking of two threads: not for what is shorter. From
-// fibers and plain threads.
+// processors), nearly all of it the system's waking of two threads: not for what is shorter. Call
+// it from fibers and plain threads.
 template <std::invocable F>
 auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   if (!this_fiber::is_fiber()) return callable();
@@ -55,7 +55,8 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
 
 // As future.get(), but parks the calling fiber. Returns or throws what the future has, and throws
 // what blocking() does. A future that is not ready keeps a helper thread waiting, see blocking();
-// one that is costs nothing. From fibers and plain threads. Synchronizes as future.get() does.
+// one that is costs nothing. Call it from fibers and plain threads. Synchronizes as future.get()
+// does.
 template <class T>
 T await_future(std::future<T> future) {
   if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

@@ -78,10 +78,11 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  std::string name = "group";   // Of its threads, the first characters of it.
-  std::size_t max_threads = 4;  // At least 1.
-  // Calls beyond those that have a thread, or could have one; more are refused with Errc::full. A
-  // caller that gives up before its call has begun makes room.
+  // Its threads are named after it; only the first characters count. At least 1. Calls that wait
+  // for a thread; the group refuses more with Errc::full. A caller that gives up before its call
+  // has begun makes room.
+  std::string name = "group";
+  std::size_t max_threads = 4;
   std::size_t max_waiting = 256;
   // A thread without work ends after so long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
@@ -90,8 +91,8 @@ struct BlockingGroupOptions {
 // Each figure may be stale when it is returned.
 struct BlockingGroupStats {
   std::size_t threads = 0;
-  std::size_t running = 0;     // Calls that a thread is making, those given up included.
-  std::size_t waiting = 0;     // Calls that have not begun, and may begin.
+  std::size_t running = 0;  // Threads are making these calls, including calls that were given up.
+  std::size_t waiting = 0;  // Calls that have not begun, and may begin.
   std::uint64_t finished = 0;  // Calls made.
   std::uint64_t given_up = 0;  // Calls whose caller did not wait to the end.
   std::uint64_t refused = 0;   // Errc::full.
@@ -106,8 +107,9 @@ class BlockingGroup {
  public:
   // Starts no thread yet; the first calls do.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for the calls that have begun, also for those given up; no caller may be waiting. Parks a
-  // fiber meanwhile: a thread of blocking() waits, or, if there is none to be had, its worker.
+  // Waits for the calls that have begun, including calls that were given up; no caller may be
+  // waiting. Parks a fiber meanwhile: a thread of blocking() waits, or, if there is none to be had,
+  // its worker.
   ~BlockingGroup();
   // Not of a const one, which g++ would make of the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
@@ -117,8 +119,8 @@ class BlockingGroup {
   // exception. It is moved to the heap, as it may go on when the wait is over: it must own all that
   // it uses. Ended by `until` before it has begun, it is destroyed at once; later, its result is
   // dropped.
-  // From fibers and plain threads. Errors: Errc::timed_out, cancelled; Errc::full; the system's, if
-  // it has no thread. Throws std::bad_alloc.
+  // Call it from fibers and plain threads. Errors: Errc::timed_out, cancelled; Errc::full; the
+  // system's, if it has no thread. Throws std::bad_alloc.
   // Synchronizes: what comes before with the call, and its end with a return without error.
   template <std::invocable F>
   auto run(F callable, const Until& until = {}) -> Result<typename detail::GroupCallOf<F>::Stored> {
@@ -139,7 +141,7 @@ class BlockingGroup {
 
   // For the calls: a thread makes one now.
   static void begin(detail::GroupCall& call) noexcept;
-  // For the calls: one has been made, and whoever waits for it goes on.
+  // Ends a call that has been made: the caller that waits for it goes on. For the calls.
   static void finish(detail::GroupCall& call) noexcept;
 
  private:

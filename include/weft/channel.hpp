@@ -35,17 +35,17 @@ class SendCase;
 // with the return of the send; close() with a receive that reports closed. Calls park and throw
 // where they say so.
 // Invariants, under lock_. A select may wait as both: it is not to meet itself.
-//   I1  Receivers wait only while the buffer is empty and nobody else waits to send.
-//   I2  Senders wait only while the buffer is full and nobody else waits to receive.
-//   I3  Nobody waits once closed_ is set.
+//   I1  Receivers wait only while the buffer is empty and no other caller waits to send.
+//   I2  Senders wait only while the buffer is full and no other caller waits to receive.
+//   I3  No caller waits once closed_ is set.
 template <class T>
 class Channel {
   static_assert(std::is_nothrow_move_constructible_v<T>,
                 "a channel moves values between stacks, which must not fail half way");
 
  public:
-  // For so many values at most; 0: each send waits for its receiver. Throws std::invalid_argument
-  // above the largest capacity, std::bad_alloc.
+  // Holds at most `capacity` values; with 0, each send waits for its receiver. Throws
+  // std::invalid_argument above the largest capacity, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) {
       WEFT_THROW(std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
@@ -56,7 +56,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Nobody may be using it any more. Values still inside are destroyed.
+  // Requires that no caller uses it any more. Values still inside are destroyed.
   ~Channel() {
     while (count_ > 0) drop_front();
   }
@@ -127,20 +127,20 @@ class Channel {
     lock_.lock();
     return receive_or_wait(value, until);
   }
-  // As receive_until(), for so long at most.
+  // Waits as receive_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Parks until there is a value, then takes those that are there, `most` of them at most, to the
-  // end of `values`. Returns how many: 0 when the channel is closed and drained, `until` ended the
-  // wait, or `most` is 0. May throw std::bad_alloc, before anything has been received.
+  // Parks until there is a value, then appends the available values to `values`, at most `most` of
+  // them. Returns how many: 0 when the channel is closed and drained, `until` ended the wait, or
+  // `most` is 0. May throw std::bad_alloc, before anything has been received.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
     if (most == 0) return 0;
     const std::size_t needed = values.size() + std::min(most, capacity_ + 1);
-    // Doubled at least, so that a vector that is appended to for ever is not copied each time.
+    // The capacity at least doubles, so that repeated calls do not copy the vector each time.
     if (needed > values.capacity()) values.reserve(std::max(needed, 2 * values.capacity()));
     std::optional<T> value;
     if (receive_until(value, until) != ChannelStatus::ok) return 0;
@@ -166,11 +166,11 @@ class Channel {
 
   // No more sends; values inside can still be received. Wakes all that wait. Never parks. Closing
   // twice is allowed; true for the call that closed it. A caller that learns of it by a send or a
-  // receive may destroy the channel at once, if nobody else uses it.
+  // receive may destroy the channel at once, if no other caller uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
-    // Nobody begins to wait any more, so those that do can be woken a few at a time, while what
+    // No caller begins to wait any more, so the waiters can be woken a few at a time, while what
     // was read to take them out of the list is still in the cache. One of them is left out until
     // the next ones are claimed: a waiter that has not been woken is in a send or a receive, and
     // that keeps the channel alive.
@@ -193,7 +193,7 @@ class Channel {
     lock_.unlock();
     return count;
   }
-  // Whether close() has been called; once true, true for ever. Never parks.
+  // Returns whether close() has been called; once true, it stays true. Never parks.
   [[nodiscard]] bool is_closed_hint() noexcept {
     lock_.lock();
     const bool closed = closed_;
@@ -228,7 +228,7 @@ class Channel {
     if (closed_) return unlocked(ChannelStatus::closed);
     if (detail::Waiter* receiver = receivers_.claim_front()) {
       lock_.unlock();
-      // Nobody else can reach a claimed waiter, so the value is moved outside the lock.
+      // No other thread can reach a claimed waiter, so the value is moved outside the lock.
       static_cast<std::optional<T>*>(receiver->slot)->emplace(std::move(value));
       return granted(*receiver);
     }
@@ -276,7 +276,7 @@ class Channel {
     lock_.unlock();
     granted(*sender);
   }
-  // These require the lock, and release it, but for a result of would_wait.
+  // These require the lock, and release it unless they return would_wait.
   [[gnu::noinline]] ChannelStatus send_at_once(T& value) WEFT_NOT_ANALYZED {
     return given_way(send_now(value));
   }
@@ -289,7 +289,7 @@ class Channel {
         detail::wait_in_until(senders_, lock_, self, detail::WaitReason::channel_send, until),
         self);
   }
-  // When there is no value and nobody who waits to send one, or the turn is over.
+  // It is called when there is no value and no waiting sender, or the turn is over.
   [[gnu::noinline]] std::optional<T> receive_rare() WEFT_NOT_ANALYZED {
     std::optional<T> value;
     (void)receive_or_wait(value, {});

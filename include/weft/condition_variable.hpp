@@ -64,7 +64,7 @@ class ConditionVariable {
     }
     return true;
   }
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
     return wait_until(lock, Deadline::after(duration));

@@ -74,12 +74,12 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Ends the scope, and those of the children. True for the call that did it. Runs the callbacks
-  // that have been registered with token(). Never parks. Children below children are reached one
-  // call within another, at some hundred bytes of the caller's stack each.
+  // Ends the scope, and the scopes of the children. Returns true for the call that did it. Runs the
+  // callbacks that have been registered with token(). Never parks. Children below children are
+  // reached one call within another, at some hundred bytes of the caller's stack each.
   // Synchronizes with the return of every wait that it ends.
   bool cancel() noexcept { return state_->cancel(Errc::cancelled, nullptr); }
-  // The same, with a reason for those who ask for cause().
+  // The same, with a reason that cause() returns.
   bool cancel(std::exception_ptr cause) noexcept {
     return state_->cancel(Errc::cancelled, std::move(cause));
   }
@@ -133,7 +133,7 @@ class Context {
   std::vector<std::pair<const void*, std::shared_ptr<const void>>> values_;
   detail::StopRegistration<FollowParent> follow_parent_;
   mutable detail::Atomic<bool> clock_is_set_{false};
-  mutable DelayedCall clock_;  // Set once, by whoever has set the flag.
+  mutable DelayedCall clock_;  // The thread that has set the flag sets it, once.
 };
 
 // Makes `context` the calling fiber's own while this object lives, which is in one scope of that
@@ -145,7 +145,7 @@ class ContextScope : private detail::LocalScope {
   // it. With its end the context of before is the caller's again; by the one that made it.
   explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
 
-  // The caller's innermost one; null if there is none. From anywhere.
+  // Returns the caller's innermost context, or null. Call it from anywhere.
   [[nodiscard]] static const Context* current() noexcept;
 
  protected:
@@ -172,7 +172,7 @@ namespace this_fiber {
 // things in order, is not cut short. By the caller itself; neither parks nor synchronizes.
 class NoCancel : private ContextScope {
  public:
-  // As ContextScope's, without a context. Never parks.
+  // Does as ContextScope, without a context. Never parks.
   NoCancel() noexcept : ContextScope(nullptr) {}
 };
 
@@ -193,7 +193,7 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
-// As with_deadline(), so long from now.
+// Does as with_deadline() with a deadline `duration` from now.
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

@@ -138,7 +138,7 @@ class SleepAwaiter {
 
 }  // namespace detail
 
-// As Channel::receive().
+// Does as Channel::receive().
 template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
@@ -148,7 +148,7 @@ template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// As JoinHandle::join(). The handle must stay where it is until then.
+// Does as JoinHandle::join(). The handle must stay where it is until then.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -162,7 +162,7 @@ template <class T>
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
-// As async_sleep_until(), so long from now.
+// Does as async_sleep_until(), for `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
   return detail::SleepAwaiter(Deadline::after(duration));
@@ -238,8 +238,8 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 
 // Awaits `awaitable`, whatever type of coroutine or other library it comes from: parks the calling
 // fiber, or blocks the plain thread, until it is done, and returns its result or throws its
-// exception. From fibers and plain threads. The awaiting begins on the caller's stack. May throw
-// std::bad_alloc before that. Synchronizes: the end of what is awaited with the return.
+// exception. Call it from fibers and plain threads. The awaiting begins on the caller's stack. May
+// throw std::bad_alloc before that. Synchronizes: the end of what is awaited with the return.
 template <class Awaitable>
 auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;

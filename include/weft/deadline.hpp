@@ -9,7 +9,7 @@
 
 namespace weft {
 
-// Of a duration: for ever.
+// A duration without an end.
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
 // Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
@@ -59,7 +59,7 @@ class Deadline {
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
   // Whether it never comes.
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
-  // Whether it is over. Reads the clock, but for past() and never().
+  // Returns whether it is over. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {
     // past() is known to be over without a look at the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());

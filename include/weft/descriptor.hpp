@@ -11,7 +11,7 @@ namespace weft {
 class Descriptor {
  public:
   Descriptor() noexcept = default;
-  // Takes it over, to close it in the end. -1: there is none.
+  // Takes it over; the destructor closes it. -1 means that there is none.
   explicit Descriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
   // Closes what it had; `other` has none then.

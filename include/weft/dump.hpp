@@ -8,8 +8,8 @@ namespace weft::dump {
 
 // One JSON object with each living fiber: its id, name and state, what it waits for, the type of
 // its callable, where it was spawned. Never cut, but a dump is no photograph: what runs meanwhile
-// may be shown as it was a moment ago. From fibers and plain threads. Blocks the thread, for about
-// a microsecond a fiber, and takes a lock that spawns need now and then.
+// may be shown as it was a moment ago. Call it from fibers and plain threads. Blocks the thread,
+// for about a microsecond a fiber, and takes a lock that spawns need now and then.
 // Throws std::bad_alloc, std::system_error, and what the stream throws.
 void write_json(std::ostream& out);
 
@@ -19,9 +19,9 @@ void write_json(std::ostream& out);
 // tools/symbolize replaces by names.
 // A photograph: taken in a child of a fork(), while this process goes on. It takes what a fork
 // takes, about a millisecond for each 100 MB in use, and no fiber's code runs in the child.
-// Under a sanitizer there are no calls, only what fibers wait for. From fibers and plain threads.
-// Blocks the thread. Throws as write_json(), and std::system_error when the system refuses the
-// fork.
+// Under a sanitizer there are no calls, only what fibers wait for. Call it from fibers and plain
+// threads. Blocks the thread. Throws as write_json(), and std::system_error when the system refuses
+// the fork.
 void write_folded(std::ostream& out);
 
 }  // namespace weft::dump

@@ -20,13 +20,13 @@ class Event {
 
   // Wakes all who wait. Setting what is set does nothing. Never parks.
   void set() noexcept;
-  // Whoever comes from now on waits. Never parks.
+  // Callers that come from now on wait. Never parks.
   void reset() noexcept;
   // Parks until the event is set.
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

@@ -79,19 +79,20 @@ class File {
   std::shared_ptr<const Descriptor> file_;
 };
 
-// A whole file. Errors further: those of File::open(); std::errc::file_too_large beyond `most`
+// Reads a whole file. Further errors: as of File::open(); std::errc::file_too_large beyond `most`
 // bytes; not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = {},
                               std::size_t most = ~std::size_t{0});
-// Makes a file of these bytes, or replaces what is in it. A concurrent reader sees a part. Errors
-// further: those of File::open().
+// Makes a file of these bytes, or replaces what is in it. A concurrent reader sees a part. Further
+// errors: as of File::open().
 [[nodiscard]] std::error_code write_file(std::string path, std::string data,
                                          const Until& until = {});
-// The same, so that everybody sees the old file or the new one, whole, also after a crash: writes
-// beside it (.weft.*.new), brings that to the disk, and renames it. So, as by rename(2), a symbolic
-// link is replaced itself; but a link to a device, a pipe, a socket or a directory is refused as
-// that is, with the errors of File::open(), and stays. The new file has the rights of the old one
-// from its first byte on, or fewer; its owner and group, too, where the caller may give them.
+// The same, but every reader sees the whole old file or the whole new one, also after a crash. It
+// writes a file in the same folder (.weft.*.new), brings that to the disk, and renames it. So, as
+// by rename(2), a symbolic link is replaced itself; but a link to a device, a pipe, a socket or a
+// directory is refused as that is, with the errors of File::open(), and stays. The new file has the
+// rights of the old one from its first byte on, or fewer; its owner and group, too, where the
+// caller may give them.
 [[nodiscard]] std::error_code replace_file(std::string path, std::string data,
                                            const Until& until = {});
 
@@ -106,7 +107,7 @@ struct Entry {
 Result<std::vector<Entry>> list_directory(std::string path, const Until& until = {});
 
 // All that is below a directory, directories before what is in them, sorted by name. Symbolic links
-// are told, and not followed. For one caller at a time.
+// are listed, and not followed. For one caller at a time.
 class Walk {
  public:
   // Reads nothing yet; next() does.

@@ -14,8 +14,8 @@
 
 namespace weft {
 
-// Says that a FunctionPool makes an object for each of its workers; see there. By whoever makes the
-// pool; neither parks nor synchronizes. Throws what moving `make` throws.
+// Says that a FunctionPool makes an object for each of its workers; see there. Used by the caller
+// that makes the pool; neither parks nor synchronizes. Throws what moving `make` throws.
 template <std::invocable Make>
 class PerWorker {
  public:
@@ -28,8 +28,8 @@ class PerWorker {
   Make make_;
 };
 // For a FunctionPool's constructor: each of its workers has an object of its own, which `make`
-// returns, and calls the function with it. By whoever makes the pool; neither parks nor
-// synchronizes. Throws what moving `make` throws.
+// returns, and calls the function with it. Used by the caller that makes the pool; neither parks
+// nor synchronizes. Throws what moving `make` throws.
 template <std::invocable Make>
 [[nodiscard]] PerWorker<Make> per_worker(Make make) {
   return PerWorker<Make>(std::move(make));
@@ -42,15 +42,15 @@ template <std::invocable Make>
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes the In, and perhaps a std::stop_token too, which is told of a
-// close(Close::cancel), and when who waits for this call gives up. It is called by several workers
-// at a time. Of a per_worker(), each worker has an object of its own, that only one task uses at a
-// time: it is made with the worker's first task and destroyed when the worker is retired. The
-// worker counts as living until its destructor has returned, unless this waits for the pool itself;
-// so there are no more of these objects than the capacity allows. An exception that making it
-// throws is the task's; the next task tries again. A task that OnFull::caller_runs runs in its
-// caller has an object for itself. It cannot have a parent. Everything else is as for FiberPool:
-// order, slots given back, what is refused and with which code, who may call, and what
+// The function takes the In, and perhaps a std::stop_token too. Stop is requested by
+// close(Close::cancel), and when the waiter for this call gives up. Several workers call the
+// function at a time. With a per_worker(), each worker has an object of its own, which only one
+// task uses at a time: it is made with the worker's first task and destroyed when the worker is
+// retired. The worker counts as living until its destructor has returned, unless this waits for the
+// pool itself; so there are no more of these objects than the capacity allows. An exception that
+// making it throws is the task's; the next task tries again. A task that OnFull::caller_runs runs
+// in its caller has an object for itself. It cannot have a parent. Everything else is as for
+// FiberPool: order, slots given back, what is refused and with which code, who may call, and what
 // synchronizes.
 template <class In, class Out = void>
 class FunctionPool {
@@ -125,9 +125,9 @@ class FunctionPool {
   Out process(const SubmitOptions& options, A&& argument) {
     return async(options, std::forward<A>(argument)).get();
   }
-  // An empty optional, or false if Out is void, if `until` came first: the function is not called
-  // if it has not been yet, and else its stop_token is told, and it keeps its worker until it
-  // returns.
+  // Returns an empty optional, or false if Out is void, if `until` came first. If the function has
+  // not begun, it is not called. Otherwise its stop_token requests a stop, and it keeps its worker
+  // until it returns.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -185,7 +185,7 @@ class FunctionPool {
  private:
   using Function = detail::PoolFunction<In, Out>;
 
-  // Asked for when a call begins, so that nobody pays for it while it is queued.
+  // The worker takes it when a call begins, so that it costs nothing while the call is queued.
   [[nodiscard]] std::stop_token token_for_call() const noexcept {
     return function_->takes_stop() ? pool_.stop_token() : std::stop_token();
   }

@@ -42,7 +42,7 @@ template <class T>
 class JoinHandle {
  public:
   JoinHandle() noexcept = default;
-  // `other` is empty then. Nobody may be using either handle.
+  // `other` is empty then. No other call may be using either handle.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
   // Joins what this handle had, as the destructor does; `other` is empty then.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
@@ -62,10 +62,10 @@ class JoinHandle {
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
-  // joinable(). From fibers and plain threads. The end of the fiber synchronizes with the return.
-  // If it was spawned lately on the caller's worker and has not started, it runs right here, on the
-  // caller's stack, which costs no switch: fork and join is nearly as fast as a call. It is a fiber
-  // of its own nevertheless, with its own id, name and locals.
+  // joinable(). Call it from fibers and plain threads. The end of the fiber synchronizes with the
+  // return. If it was spawned lately on the caller's worker and has not started, it runs right
+  // here, on the caller's stack, which costs no switch: fork and join is nearly as fast as a call.
+  // It is a fiber of its own nevertheless, with its own id, name and locals.
   T join() {
     state_->join_shared();
     const Release release{std::exchange(state_, nullptr)};
@@ -74,7 +74,7 @@ class JoinHandle {
 
   // Parks until the fiber has finished; false when `until` ended the wait. Requires joinable().
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

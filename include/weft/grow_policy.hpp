@@ -16,18 +16,18 @@ class GrowPolicy {
   // The load is what runs and is queued, the limit is how many workers may live: at least
   // min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
   struct LoadFactor {
-    double up = 2;         // A task that makes load > up * limit raises the limit by `step`.
-    double down = 1;       // Every `interval` load < down * limit lowers it by `step`: idle workers
-    std::size_t step = 1;  // are retired then, others leave after their task.
-    // The limit is also raised if something is queued and no task has started for so long:
-    // those that run may be waiting for it.
+    double up = 2;    // A task that makes load > up * limit raises the limit by `step`.
+    double down = 1;  // Every `interval` load < down * limit lowers it by `step`: idle workers
+    // are retired then, others leave after their task. The limit is also raised if something is
+    // queued and no task has started for one interval: running tasks may be waiting for it.
+    std::size_t step = 1;
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 
   // One worker for each task that would have no idle one.
   [[nodiscard]] static constexpr GrowPolicy on_demand() noexcept { return {}; }
-  // All that the capacity allows, for the first task that would have no idle one: so those of a
-  // burst that come after it do not wait for the start of theirs. The capacity must be limited.
+  // The first task without an idle worker starts as many as the capacity allows: later tasks of a
+  // burst do not wait for the start of theirs. The capacity must be limited.
   [[nodiscard]] static constexpr GrowPolicy eager() noexcept {
     GrowPolicy policy;
     policy.kind_ = Kind::eager;
@@ -46,7 +46,7 @@ class GrowPolicy {
   constexpr GrowPolicy() noexcept {}
   // Which of the policies it is.
   [[nodiscard]] constexpr Kind kind() const noexcept { return kind_; }
-  // Of load_factor(); for others without a meaning.
+  // Returns the factor of load_factor(); other policies have no meaningful one.
   [[nodiscard]] constexpr const LoadFactor& factor() const noexcept { return factor_; }
 
  private:

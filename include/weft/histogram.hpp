@@ -10,9 +10,9 @@
 
 namespace weft {
 
-// Counts durations in buckets: those of 0 to 15 ns each have one of their own, and from there on
-// each power of two is divided into 8. So it has a fixed size of 4 KB, recording allocates nothing,
-// and what a percentile says is off by less than 12.5 %.
+// Counts durations in buckets: each duration of 0 to 15 ns has its own bucket; above, each power of
+// two is divided into 8. So it has a fixed size of 4 KB, recording allocates nothing, and what a
+// percentile says is off by less than 12.5 %.
 // Not thread-safe: a plain value.
 class Histogram {
  public:
@@ -42,14 +42,15 @@ class Histogram {
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
   // Exact; 0 if there is none.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
-  // Of all; it only grows.
+  // Returns the sum of all durations; it only grows.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
   // The sum of all by their number; 0 if there is none.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
-  // The duration that so many percent of all do not exceed, or up to 12.5 % more: 50 for the
-  // median, 100 for max(). 0 if there is none. Percentages below 0 and above 100 count as those.
+  // Returns the duration that `percent` of all do not exceed, or up to 12.5 % more: 50 for the
+  // median, 100 for max(). 0 if there is none. Percentages below 0 and above 100 count as 0 and
+  // 100.
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;

@@ -31,7 +31,7 @@ class Latch {
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

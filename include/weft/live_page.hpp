@@ -17,7 +17,7 @@
 // synchronize with nothing.
 namespace weft::live {
 
-// Where weft-top looks, unless it is told otherwise.
+// weft-top connects to this port by default.
 inline constexpr std::uint16_t kPort = 6470;
 
 struct Answer {
@@ -34,8 +34,8 @@ struct Answer {
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
 // else 404; and 503 with the reason where the system refuses a reading what it takes, a thread or a
-// fork, say. From fibers and plain threads. Blocks the thread for the time that a reading takes.
-// Throws std::bad_alloc.
+// fork, say. Call it from fibers and plain threads. Blocks the thread for the time that a reading
+// takes. Throws std::bad_alloc.
 [[nodiscard]] Answer answer(std::string_view path);
 
 // The clients that are answered. Others get 403: a page says much about a program.

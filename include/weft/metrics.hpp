@@ -16,22 +16,22 @@ namespace weft::metrics {
 
 // Durations, counted by powers of two. A plain value.
 struct Distribution {
-  // Bucket i counts those of less than 2^i ns that are in no bucket before it; the last one all
-  // that are longer.
+  // Bucket i counts durations of less than 2^i ns that are in no bucket before it; the last one
+  // counts all longer ones.
   static constexpr std::size_t kBuckets = 40;
   std::array<std::uint64_t, kBuckets> buckets{};
   std::uint64_t count = 0;
   std::chrono::nanoseconds sum{};
   std::chrono::nanoseconds max{};
 
-  // The value that so many percent of all do not exceed, to within a factor of 2. 0 if there is
-  // none.
+  // Returns the value that `percent` of all do not exceed, to within a factor of 2; 0 without
+  // values.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
 struct WorkerMetrics {
   unsigned index = 0;
-  bool is_spare = false;              // Stands in for one that is stuck, when it is needed.
+  bool is_spare = false;              // A spare worker replaces a stuck one when needed.
   bool is_asleep = false;             // Now.
   std::chrono::nanoseconds busy{};    // Since its thread began: not asleep.
   std::chrono::nanoseconds parked{};  // Since its thread began: asleep, or a spare at rest.
@@ -50,7 +50,7 @@ struct WorkerMetrics {
 };
 
 struct ParkedFibers {
-  const char* reason = "";  // As in a dump: "channel receive".
+  const char* reason = "";  // A dump shows the same: "channel receive".
   std::uint64_t count = 0;
 };
 
@@ -85,17 +85,17 @@ struct PoolMetrics {
   PoolTimings timings;
 };
 
-// Of a process.
+// The metrics of a process.
 struct Reading {
   std::vector<RuntimeMetrics> runtimes;  // The oldest first.
   std::vector<PoolMetrics> pools;        // Pools with a name, in the order of their making.
 };
 
-// From fibers and plain threads. Does not park; takes time in proportion to the most fibers that
-// have lived at once, about 5 ms for a million, and locks that spawns need now and then.
+// Call it from fibers and plain threads. Does not park; takes time in proportion to the most fibers
+// that have lived at once, about 5 ms for a million, and locks that spawns need now and then.
 // Counters never go backwards from one reading to the next, and no more fibers have ended than were
-// spawned; else each figure is exact when nothing runs, and close otherwise.
-// Throws std::bad_alloc, std::system_error.
+// spawned; else each figure is exact when nothing runs, and close otherwise. Throws std::bad_alloc,
+// std::system_error.
 [[nodiscard]] Reading read();
 
 // In the text format of Prometheus, 0.0.4; docs/watching.md has all names. Bytes of a pool's name

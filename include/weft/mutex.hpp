@@ -12,12 +12,12 @@ namespace weft {
 // Fairness: a running caller may overtake a waiter once; a waiter that was overtaken is handed the
 // mutex next. unlock() synchronizes with the next lock().
 // Invariants
-//   I1  Nobody owns the mutex exactly while state_ is 0 or has kOpen set. While somebody does,
-//       state_ is kLocked, perhaps with kWaiters, or, in an unlock(), kWaiters alone.
+//   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. While it has one, state_
+//       is kLocked, perhaps with kWaiters, or, in an unlock(), kWaiters alone.
 //   I2  kWaiters is set, under waiters_lock_, whenever the list is not empty; it may stay set
 //       for an empty list, which costs the next unlock a look.
-//   I3  The mutex may be destroyed by whoever has locked and unlocked it last: an unlock() that
-//       has made it free, and wakes nobody, does not touch it any more. Unchecked: what is done no
+//   I3  The caller that has locked and unlocked the mutex last may destroy it: an unlock() that has
+//       made it free, and wakes no waiter, does not touch it any more. Unchecked: what is done no
 //       more cannot be seen.
 // So an unlock() is one subtraction, without a look before it: with waiters it leaves kWaiters
 // alone behind, and the mutex its caller's. A plain store that makes the mutex free, and a look for
@@ -44,8 +44,8 @@ class WEFT_LOCK("mutex") Mutex {
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // It is what a lock is made of.
   // False when `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
-      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // As is this.
-  // As try_lock_until(), for so long at most.
+      WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // So is this.
+  // Waits as try_lock_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept
       WEFT_TRY_ACQUIRES(true) {

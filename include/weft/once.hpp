@@ -1,4 +1,4 @@
-// Doing something once, whoever comes first.
+// The first caller does something, once.
 #pragma once
 
 #include <concepts>
@@ -10,10 +10,10 @@
 
 namespace weft {
 
-// std::once_flag for fibers and plain threads. The first caller runs its function; those that come
-// meanwhile park until that is over. If it throws, its caller gets the exception and the one that
-// has waited longest runs its own. Waits cannot be ended early: what was begun is finished.
-// A call from within the function, on the same Once, deadlocks.
+// std::once_flag for fibers and plain threads. The first caller runs its function; callers that
+// come meanwhile park until it is over. If it throws, its caller gets the exception and the one
+// that has waited longest runs its own. Waits cannot be ended early: what was begun is finished. A
+// call from within the function, on the same Once, deadlocks.
 // The end of the function synchronizes with the return of every call().
 // It may be destroyed once every call() has returned.
 // Invariant: running_ is set while somebody runs its function, or was told to.

@@ -37,7 +37,7 @@ class Pacer {
 
   // Parks until it is the caller's turn.
   void next() noexcept { (void)next_until({}); }
-  // False when `until` ended the wait; whoever is next has the turn then.
+  // Returns false when `until` ended the wait; the next waiter has the turn then.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
@@ -48,7 +48,7 @@ class Pacer {
     due_ = Deadline::after(spacing_);
     return true;
   }
-  // As next_until(), for so long at most.
+  // Waits as next_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool next_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return next_until(Deadline::after(duration));
@@ -64,9 +64,9 @@ class Pacer {
     };
   }
 
-  // Lets nobody through from now on, until resume(); time passes meanwhile. Never parks.
+  // Lets no caller through from now on, until resume(); time passes meanwhile. Never parks.
   void pause() noexcept { open_.reset(); }
-  // Ends a pause: those that wait go on, at the pace. Never parks.
+  // Ends a pause: waiters go on, at the pace. Never parks.
   void resume() noexcept { open_.set(); }
   // Whether a pause lasts; may be stale when it returns. Never parks.
   [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }

@@ -124,11 +124,11 @@ concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::s
 }  // namespace detail
 
 // Calls `step(element)` for each element, several at the same time, and parks until all have
-// returned. `range` must allow access by index; elements are taken in order. The first exception
-// is thrown here; elements that nobody has begun are left out then. They are, too, when the
-// caller's own context ends (see context.hpp): then its cause is thrown, or std::system_error with
-// its error. From fibers and plain threads (which need a Runtime). Throws also what go() throws.
-// A task of a pool may call it, and steps may wait for that pool: its slot is free for others while
+// returned. `range` must allow access by index; elements are taken in order. The first exception is
+// thrown here; elements that have not begun are left out then. They are, too, when the caller's own
+// context ends (see context.hpp): then its cause is thrown, or std::system_error with its error.
+// Call it from fibers and plain threads (which need a Runtime). Throws also what go() throws. A
+// task of a pool may call it, and steps may wait for that pool: its slot is free for others while
 // any of them does. A step counts as a part of the task, so it cannot wait for that task's end.
 // Synchronizes: the call with each step, and each step with the return.
 template <detail::IndexedRange Range, class Step>
@@ -143,9 +143,9 @@ void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& 
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
 // The same, and each task of the loop has `submit_options`. Its stop request, or one of the pool,
-// leaves out what nobody has begun, as the end of the caller's context does; tasks that their
-// deadline drops leave their elements to others, and std::system_error is thrown if there are none.
-// Throws std::invalid_argument for a timeout.
+// leaves out what has not begun, as the end of the caller's context does; tasks that their deadline
+// drops leave their elements to others, and std::system_error is thrown if there are none. Throws
+// std::invalid_argument for a timeout.
 template <detail::IndexedRange Range, class Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
               const ParallelOptions& options = {}) {

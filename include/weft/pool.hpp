@@ -31,7 +31,7 @@ namespace weft {
 // Worker fibers that run tasks, never more than `capacity` at once.
 //
 // Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
-// the order in which they were accepted, but for what SubmitOptions say. Every call may be made
+// the order in which they were accepted, unless SubmitOptions change it. Every call may be made
 // from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused,
 // wait_for_completed and join throw std::system_error (std::errc::resource_deadlock_would_occur)
 // inside a task, which they would wait for. A task that waits on its own pool, in submit(), run()
@@ -39,10 +39,10 @@ namespace weft {
 //
 // A task that can be called with a std::stop_token gets one, in every form of submission; stop is
 // requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
-// It costs nothing where it is not used, and no allocation but in async().
+// It costs nothing where it is not used, and allocates only in async().
 // Synchronizes: a submit with the start of its task; the end of a task with the return of
 // whatever waited for it. The pool must be joined or destroyed before the Runtime ends. Calls park
-// and throw where they say so, and those that hand tasks over as submit() does.
+// and throw where they say so; calls that hand tasks over park and throw as submit() does.
 class FiberPool {
  public:
   // Throws std::invalid_argument naming the option; with prestart or on_tick also what weft::go()
@@ -58,8 +58,8 @@ class FiberPool {
   template <class F>
   using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
 
-  // Ways in. Each hands one callable over, or a range of them, to be run once; each may be told
-  // SubmitOptions first, and those that wait take an Until before them:
+  // Ways in. Each hands one callable over, or a range of them, to be run once; each may take
+  // SubmitOptions first; calls that wait take an Until before them:
   //   submit        does what on_full says when there is no room
   //   try_submit    never parks
   //   submit_until  parks for room until the limit at most, whatever on_full says
@@ -113,9 +113,9 @@ class FiberPool {
   }
 
   // Without options, up to 16 tasks are submitted under one hold of the pool's lock. Callables are
-  // copied; those of a container that is moved in, or that come from move iterators, are moved, and
-  // given back from the first that was refused on. `value` is how many were accepted, in order;
-  // `error` says why it stopped. If making a task throws, some of those before it may have been
+  // copied. Callables from a container that is moved in, or from move iterators, are moved; from
+  // the first refused one on they are given back. `value` is how many were accepted, in order;
+  // `error` says why it stopped. If making a task throws, some tasks before it may have been
   // accepted.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
@@ -208,17 +208,17 @@ class FiberPool {
   // As wait_idle(), but false when the time was up first.
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
-  // Parks until so many tasks have returned or thrown since the pool was made; those that were
-  // dropped do not count. So a caller that has had 100 tasks accepted, and is the only one, waits
-  // for completed + failed + 100 of a reading of stats() from before, or for any number less.
-  // False when `until` ended the wait, and as soon as the pool is closed and nothing of it is
-  // left, because the number is not reached then.
+  // Parks until `count` tasks have returned or thrown since the pool was made; dropped tasks do not
+  // count. So a caller that has had 100 tasks accepted, and is the only one, waits for completed +
+  // failed + 100 of a reading of stats() from before, or for any number less. False when `until`
+  // ended the wait, and as soon as the pool is closed and nothing of it is left, because the number
+  // is not reached then.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
-  // From the return of this call on no task starts; those that run go on, and tasks are accepted as
-  // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has
-  // given its slot back may have to wait for resume() to go on. Ended by resume() and close(); of
-  // no effect on a closed pool. Legal inside a task. Never parks.
+  // From the return of this call on no task starts. Running tasks go on, and tasks are accepted as
+  // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has given
+  // its slot back may have to wait for resume() to go on. Ended by resume() and close(); of no
+  // effect on a closed pool. Legal inside a task. Never parks.
   void pause() noexcept;
   // Tasks start again, in the order in which they were accepted. Never parks.
   void resume() noexcept;
@@ -293,9 +293,10 @@ class FiberPool {
 // and synchronizes with nothing.
 class PauseScope {
  public:
-  // Pauses the pool. Never parks. From fibers and plain threads.
+  // Pauses the pool. Never parks. Call it from fibers and plain threads.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start again if there is no other. By whoever made it; never parks.
+  // Ends this pause; tasks start again if there is no other. The caller that made it destroys it,
+  // from fibers and plain threads; never parks.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
@@ -305,12 +306,12 @@ class PauseScope {
   const std::uint64_t number_;  // Of the time in which the pool is open; 0: it was closed.
 };
 
-// One pool for the whole process, made at first use, for whoever needs a bound and no pool of their
+// One pool for the whole process, made at first use, for code that needs a bound and no pool of its
 // own: capacity for each processor, no queue, OnFull::block. Its workers belong to the runtime that
 // is current when they are started and retire after 20 ms of idleness, so that the end of a Runtime
 // is not held up; a later Runtime may go on with the same pool. Without a Runtime, tasks are
-// refused with Errc::no_runtime. From fibers and plain threads. Never parks; the first call throws
-// what making a pool throws, and synchronizes with the others.
+// refused with Errc::no_runtime. Call it from fibers and plain threads. Never parks; the first call
+// throws what making a pool throws, and synchronizes with the others.
 [[nodiscard]] FiberPool& default_pool();
 
 }  // namespace weft

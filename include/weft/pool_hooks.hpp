@@ -20,13 +20,13 @@ struct TaskInfo {
   // Where tasks start in the order in which they are accepted, and none is run by
   // OnFull::caller_runs, that is its place in that order, too.
   std::uint64_t number = 0;
-  const std::type_info* type = nullptr;  // Of the callable; null without RTTI.
+  const std::type_info* type = nullptr;  // The type of the callable; null without RTTI.
   std::uint64_t fiber = 0;               // this_fiber::id() of its runner; 0: a plain thread.
 };
 
 // The receiver of the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo,
-// or of an exception_ptr alone. Empty: nobody does. A plain value, but for its call, which parks,
-// throws and synchronizes as the handler does.
+// or of an exception_ptr alone. If it is empty, no handler receives them. A plain value, except its
+// call, which parks, throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;
@@ -47,7 +47,8 @@ class ExceptionHandler {
 
   // Whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
-  // Calls the handler, which must be there. By the pool, on the fiber whose task threw.
+  // Calls the handler, which must be there. The pool calls it, on the fiber whose task threw. By
+  // the pool alone.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);
   }

@@ -32,8 +32,8 @@ enum class OnFull : std::uint8_t {
 // The fate of tasks that have been accepted but not started, at a close().
 enum class Close : std::uint8_t {
   drain,    // They still run.
-  discard,  // They are dropped; waiters for one of them are told that it was cancelled.
-  cancel,   // As discard; and those that run are asked to stop, if they have taken a token.
+  discard,  // They are dropped; a wait for one of them returns that it was cancelled.
+  cancel,   // Does as discard; and requests a stop of running tasks that have taken a token.
 };
 
 // Which of several idle workers gets the next task. The workers that are retired are always the
@@ -56,8 +56,8 @@ struct Tick {
 
 namespace detail {
 
-// Those that the process may use, by its affinity and its cgroup's quota: as many as a Runtime has
-// workers by default. Asked for once: the answer is in files of the kernel's, whose reading takes
+// Returns how many processors the process may use, by its affinity and its cgroup's quota: as many
+// as a Runtime has workers by default. It is determined once: reading the kernel's files takes
 // longer than all else that a short-lived pool does.
 [[nodiscard]] std::size_t processors() noexcept;
 
@@ -68,7 +68,7 @@ struct PoolOptions {
   std::size_t capacity = detail::processors();
   // When workers are started.
   GrowPolicy grow = GrowPolicy::on_demand();
-  // So many workers are never retired for being idle. At most `capacity`.
+  // This many workers are never retired for being idle. At most `capacity`.
   std::size_t min_workers = 0;
   // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
   bool prestart = false;
@@ -86,12 +86,12 @@ struct PoolOptions {
   // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, gives its
   // slot back meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have
   // begun and not ended has a bound then. But it is up to the user that not all slots are taken by
-  // tasks that wait for tasks which have not begun: they would wait for ever.
+  // tasks that wait for tasks which have not begun: they would wait forever.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
-  // A worker that was idle for so long, and for at most twice as long, is retired. A pool may
+  // A worker is retired when it has been idle for this long, and at most twice as long. A pool may
   // outlive the runtime of its workers: once that is being destroyed, they are retired after 20 ms
-  // at most, also those that min_workers keeps.
+  // at most, including workers that min_workers keeps.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
   // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
   // Takes the exception_ptr, and a TaskInfo if it likes. Called from several workers at once.
@@ -117,7 +117,7 @@ struct PoolOptions {
   // room for. It has no workers of its own; so min_workers, prestart, idle_timeout, wake_order,
   // grow and stack_size must be left as they are.
   FiberPool* parent = nullptr;
-  // As SpawnOptions::stack_size, for every worker.
+  // SpawnOptions::stack_size of every worker.
   std::size_t stack_size = 0;
   // Shown in dumps and in messages.
   std::string name = {};

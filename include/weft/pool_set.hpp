@@ -20,12 +20,12 @@ enum class Balance : std::uint8_t {
 // As many pools as wanted with the same options, among which tasks are divided: for tasks that are
 // to be kept apart, each pool with a lock, a queue and workers of its own. Each pool is an ordinary
 // one, and every guarantee is that of the pool that a task has come to: a task waits there even if
-// another pool has a slot by then. From fibers and plain threads.
+// another pool has a slot by then. Call it from fibers and plain threads.
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
 //
-// Calls park, throw and synchronize as those of FiberPool.
+// Calls park, throw and synchronize as FiberPool's calls do.
 class PoolSet {
  public:
   // Throws what FiberPool's does, and std::invalid_argument if `count` is 0.
@@ -45,7 +45,8 @@ class PoolSet {
   // Behind the last of them.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
-  // The pool for the next task: that whose turn it is, of those with a free slot if there is one.
+  // Returns the pool for the next task: the pool whose turn it is, among pools with a free slot if
+  // there is one.
   [[nodiscard]] FiberPool& next() noexcept {
     // Relaxed: only a number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
@@ -61,7 +62,7 @@ class PoolSet {
     }
     return *best;
   }
-  // As those of FiberPool, with the next pool.
+  // These do as FiberPool::submit() and its relatives, with the next pool.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return next().submit(std::forward<F>(callable));

@@ -14,10 +14,10 @@ class PoolEntry;
 
 // The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
 // Several callers may call ready, wait and cancel at once; get() and the destructor only when no
-// other call is going on. All calls from fibers and plain threads. A task of the same pool that
-// waits gives its slot back, and goes on once it has one again, also if its deadline has passed.
-// Calls park and throw where they say so; the end of the task synchronizes with the return of those
-// that wait for it.
+// other call is going on. Make all calls from fibers and plain threads. A task of the same pool
+// that waits gives its slot back, and goes on once it has one again, also if its deadline has
+// passed. Calls park and throw where they say so; the end of the task synchronizes with the return
+// of calls that wait for it.
 template <class R>
 class PoolTask {
  public:
@@ -52,9 +52,10 @@ class PoolTask {
     const PoolTask last(std::move(*this));
     return last.job_->take();
   }
-  // True if the task will never run: its waiters are told at once. A cancelled task keeps its
-  // place in the queue until its turn comes, and is counted as cancelled then. False if the task
-  // has begun: it is asked to stop, if it has taken a token, and ends as it likes. Never parks.
+  // Returns true if the task will never run: its waiters go on at once. A cancelled task keeps its
+  // place in the queue until its turn comes, and is counted as cancelled then. Returns false if the
+  // task has begun: its token, if it has taken one, requests a stop, and the task decides when to
+  // end. Never parks.
   bool cancel() noexcept { return job_->cancel(); }
 
   // For a select; null for a handle that is not valid.

@@ -7,7 +7,7 @@ namespace weft {
 
 // A value, or the error that kept the call from its end. Where the call says so, `value` also
 // counts after an error: how far the call came.
-// Errors are those of the system (std::system_category) and of the library (weft::Errc). A plain
+// An error is one of the system (std::system_category) or of the library (weft::Errc). A plain
 // value.
 template <class T>
 struct [[nodiscard]] Result {

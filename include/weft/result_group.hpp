@@ -32,12 +32,12 @@ class ResultGroup {
   explicit ResultGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : group_(pool, options) {}
 
-  // As TaskGroup::spawn().
+  // Does as TaskGroup::spawn().
   template <class F>
   void spawn(F&& task) {
     group_.spawn(with_place(std::forward<F>(task)));
   }
-  // As TaskGroup::spawn() with options.
+  // Does as TaskGroup::spawn() with options.
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
@@ -60,7 +60,7 @@ class ResultGroup {
   // Parks until every task has ended; join() will not park then. False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
-  // As TaskGroup::context().
+  // Does as TaskGroup::context().
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
   // Tells all tasks to stop; join() still waits for them. Never parks.
   void cancel() noexcept { group_.cancel(); }

@@ -68,9 +68,9 @@ struct RuntimeOptions {
   std::function<void(std::string_view report)> on_deadlock = {};
   // A signal that makes the process write all fibers, as dump_fibers() does, to stderr, and go on:
   // SIGQUIT, say, which a terminal sends for Ctrl-\. 0: none. Its handler is replaced while the
-  // runtime lives. std::invalid_argument for a signal that cannot be handled, for those that tell
-  // of a fault of the program (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT), which
-  // must not go on, and for another one than that of a runtime which lives.
+  // runtime lives. Throws std::invalid_argument for a signal that cannot be handled, for signals
+  // that report a fault of the program (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT),
+  // which must not go on, and for another one than that of a runtime which lives.
   int dump_signal = 0;
   // The most threads that make the calls of weft::blocking at once; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
@@ -87,8 +87,8 @@ struct RuntimeOptions {
   // The most worker threads beyond `workers` that stand in for stalled ones. At most 1024.
   unsigned max_spare_workers = 16;
   // Called once for each stall, on the monitor's thread: it must not block, and a plain thread's
-  // calls of weft are all it may make. Empty: a stall of 0.1 s or more is told on stderr, one a
-  // second at most.
+  // calls of weft are all it may make. If it is empty, a stall of 0.1 s or more is reported on
+  // stderr, at most one a second.
   std::function<void(const StallReport&)> on_stall = {};
   // Find the calls that a stalled fiber is in. A thread that waits in a system call does not notice
   // it. A thread that computes is interrupted for a moment, by a SIGURG that its own processor time
@@ -110,7 +110,7 @@ struct RuntimeStats {
   std::uint64_t stalls_busy = 0;       // Stalls whose fiber computed.
   std::uint64_t spare_workers = 0;     // Workers that stand in for stalled ones now.
   std::uint64_t stacks_carved = 0;     // Stacks that have been set up, in use or not.
-  std::uint64_t stacks_resident = 0;   // Of those, the ones whose memory has not been given back.
+  std::uint64_t stacks_resident = 0;   // Stacks among them whose memory has not been given back.
   std::uint64_t record_bytes = 0;      // Memory of fiber records.
   std::uint64_t blocking_threads = 0;  // Threads that make calls of weft::blocking, or could.
   std::uint64_t without_stack = 0;     // Fibers that wait because the system gives no more stacks.
@@ -132,8 +132,8 @@ class DumpSignal;
 // say so.
 class Runtime {
  public:
-  // Starts the workers. From a plain thread. Throws std::invalid_argument naming the option, or
-  // std::system_error when the system refuses a thread or memory.
+  // Starts the workers. Call it from a plain thread. Throws std::invalid_argument naming the
+  // option, or std::system_error when the system refuses a thread or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Parks the calling plain thread until every fiber has ended, then stops the workers.
   // Must not be called from a fiber of this runtime. After 5 s of waiting it lists the fibers that
@@ -145,7 +145,7 @@ class Runtime {
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // As weft::go, but always to this runtime. From fibers and plain threads.
+  // Does as weft::go, but always to this runtime. Call it from fibers and plain threads.
   template <std::invocable F>
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
@@ -172,42 +172,43 @@ class Runtime {
     }
   }
 
-  // Waits until every fiber has ended, at most so long. False when some are left; they are then
-  // listed on stderr with their states. From a plain thread. Fibers may still be spawned later.
+  // Waits until every fiber has ended, or until `deadline`. Returns false when some are left; they
+  // are then listed on stderr with their states. Call it from a plain thread. Fibers may still be
+  // spawned later.
   [[nodiscard]] bool wait_idle_until(Deadline deadline);
-  // As wait_idle_until(), for so long at most.
+  // Waits as wait_idle_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
     return wait_idle_until(Deadline::after(duration));
   }
 
   // Asks all to end: the token below says so from now on, and ends the waits that were given it.
-  // From fibers and plain threads. Never parks, but stop callbacks run in the call.
+  // Call it from fibers and plain threads. Never parks, but stop callbacks run in the call.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
   // The token with which fibers wait that should end with the runtime:
   // `channel.receive_until(value, token)`. From anywhere; never parks.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
-  // request_stop(), then wait_idle_until(): false when fibers have survived, which are then listed
-  // on stderr. From a plain thread. The workers go on until the destructor.
+  // Calls request_stop(), then wait_idle_until(): returns false when fibers have survived, which
+  // are then listed on stderr. Call it from a plain thread. The workers go on until the destructor.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
     request_stop();
     return wait_idle_until(deadline);
   }
-  // As shut_down_until(), for so long at most.
+  // Waits as shut_down_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool shut_down_for(std::chrono::duration<Rep, Period> duration) {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // RuntimeOptions::workers, or what that was counted to be. From anywhere.
+  // Returns RuntimeOptions::workers, or what that was counted to be. Call it from anywhere.
   [[nodiscard]] unsigned workers() const noexcept;
-  // Counters and gauges, each of which may be stale when they return. From fibers and plain
-  // threads; walks the workers, and parks nobody.
+  // Counters and gauges, each of which may be stale when they return. Call it from fibers and plain
+  // threads; it walks the workers, and never parks.
   [[nodiscard]] RuntimeStats stats() const noexcept;
   // Writes one line per living fiber, a few hundred at most: id, name, state, what it waits for,
-  // the type of its callable, and where it was spawned. docs/diagnosis.md explains them. From
-  // fibers and plain threads. Does not park, but takes a lock that spawns need now and then, so
-  // it is nothing for a hot path. Throws std::bad_alloc, std::system_error.
+  // the type of its callable, and where it was spawned. docs/diagnosis.md explains them. Call it
+  // from fibers and plain threads. Does not park, but takes a lock that spawns need now and then,
+  // so keep it off hot paths. Throws std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
   // Gives memory of unused stacks and records back to the system now, rather than after a while
   // of idleness. From fibers and plain threads; never parks.
@@ -246,7 +247,7 @@ class RuntimeScope {
   scheduler::Scheduler* before_ = nullptr;
 };
 
-// As Runtime::dump, for all runtimes of the process. Writes nothing when there is none.
+// Does as Runtime::dump, for all runtimes of the process. Writes nothing when there is none.
 void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its

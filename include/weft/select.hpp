@@ -188,7 +188,7 @@ struct SelectPlan {
 // channel's in Go: so a case can be switched off.
 
 // Receives from `channel`. The handler takes a std::optional<T>: empty when the channel is closed
-// and drained, which makes the case ready for ever.
+// and drained, which makes the case ready forever.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Channel<T>* channel, Handler handler) {
   return detail::ReceiveCase<T, Handler>(channel, std::move(handler));
@@ -245,8 +245,8 @@ template <std::invocable Handler = detail::Nothing>
 // Parks until one of the cases can be done, does it, calls its handler, and returns its position
 // among the arguments. If several can be done, one of them is chosen at random, each with the same
 // probability. The others are left as if they had not been there. With no case that can ever be
-// done it parks for ever. From fibers and plain threads; allocates nothing for up to 8 cases.
-// Synchronizes as the operation that was chosen does. Throws what its handler throws, and
+// done it parks forever. Call it from fibers and plain threads; allocates nothing for up to 8
+// cases. Synchronizes as the operation that was chosen does. Throws what its handler throws, and
 // std::bad_alloc when there are more than 8 cases.
 //
 //   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),

@@ -10,11 +10,11 @@
 namespace weft {
 
 // A weighted counting semaphore for fibers and plain threads. Waiters are served first come, first
-// served; nobody overtakes a waiter, not even with a smaller demand. So a demand that is larger
-// than all permits holds up those behind it, until there are more permits or it gives up.
-// release() synchronizes with the return of the acquire() that it lets through.
-// It may be destroyed once every acquire has returned and nobody will begin a release; the one that
-// let the last acquire through may be still on its way out.
+// served; no caller overtakes a waiter, not even with a smaller demand. So a demand that is larger
+// than all permits holds up all waiters after it, until there are more permits or it gives up.
+// release() synchronizes with the return of the acquire() that it lets through. It may be destroyed
+// once every acquire has returned and no caller will begin a release; the one that let the last
+// acquire through may be still on its way out.
 class Semaphore {
  public:
   // The most permits there can be.
@@ -31,7 +31,7 @@ class Semaphore {
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
   // False when `until` ended the wait; no permit has been taken then.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
-  // As try_acquire_until(), for so long at most.
+  // Waits as try_acquire_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::uint64_t count = 1) noexcept {
@@ -40,9 +40,9 @@ class Semaphore {
   // Never parks. By anybody: more may be released than were acquired, which is how a semaphore that
   // begins with 0 signals. No more than kMost are ever free.
   void release(std::uint64_t count = 1) noexcept;
-  // Makes it a semaphore of `permits` permits: the difference to what it was made with, or resized
-  // to before, is added to those that are free, or taken from them. If that leaves less than none,
-  // permits that come back make up for it before anybody gets one. Never parks.
+  // Makes it a semaphore of `permits` permits: the difference to its former number of permits is
+  // added to the free permits, or taken from them. If that leaves less than none, permits that come
+  // back make up for it before anybody gets one. Never parks.
   void resize(std::uint64_t permits) noexcept;
   // Permits that are free now; may be stale when it returns. Never parks.
   [[nodiscard]] std::uint64_t available_hint() noexcept;

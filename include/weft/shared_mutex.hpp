@@ -10,20 +10,19 @@ namespace weft {
 // std::shared_timed_mutex for fibers and plain threads: owned by one writer or by any number of
 // readers. std::unique_lock, std::shared_lock and std::scoped_lock work, and a ConditionVariable
 // takes either lock. Not recursive: a reader that locks again deadlocks if a writer has come in
-// between. Whoever owns it may unlock it on another thread than it locked on.
-// Fairness: first come, first served. A caller that comes while somebody waits stands behind, a
-// reader too; the mutex is handed over, so nobody overtakes; readers next to each other are let in
-// together.
+// between. An owner may unlock it on another thread than it locked on.
+// Fairness: first come, first served. A caller, also a reader, waits after all earlier waiters; the
+// mutex is handed over, so no caller overtakes; readers next to each other are let in together.
 // An unlock synchronizes with the lock of each owner that it excluded.
-// It may be destroyed by whoever knows that each other lock call has returned and each other owner
-// has called its unlock, which may be still on its way out. Calls park where they say so.
+// A caller may destroy it when each other lock call has returned and each other owner has called
+// its unlock, which may be still on its way out. Calls park where they say so.
 // Invariants
-//   I1  state_ = kWriter or a number of kReaders, whoever owns it, + kWaiters.
+//   I1  state_ = kWriter or a number of kReaders, by its owners, + kWaiters.
 //   I2  kWaiters is set whenever the list is not empty, and only while somebody owns the mutex. It
 //       changes under waiters_lock_ only.
-//   I3  While it is set, nobody becomes an owner, and the last owner does not cease to be one, but
-//       under waiters_lock_.
-//   I4  An unlock that has made the mutex free, and wakes nobody, does not touch it any more.
+//   I3  While it is set, a caller becomes an owner, and the last owner ceases to be one, only under
+//       waiters_lock_.
+//   I4  An unlock that has made the mutex free, and wakes no waiter, does not touch it any more.
 //       Unchecked: what is done no more cannot be seen.
 // Order
 //   [shared]  an unlock subtracts or stores (release) -> a lock adds (acquire), and so does who
@@ -51,7 +50,7 @@ class SharedMutex {
     detail::give_way_if_due();
     return try_lock() || lock_contended(kWriter, until);
   }
-  // As try_lock_until(), for so long at most.
+  // Waits as try_lock_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));

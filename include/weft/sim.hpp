@@ -31,7 +31,7 @@
 
 namespace weft::sim {
 
-// How the next fiber is chosen among those that are ready.
+// How the next fiber is chosen among the ready ones.
 enum class Strategy : std::uint8_t {
   // Each with the same chance; turns end early now and then, with a chance of the run's own.
   random,
@@ -46,13 +46,14 @@ enum class Strategy : std::uint8_t {
 
 // Times are virtual unless they say otherwise.
 struct Options {
-  // So many seeds are run, beginning with the first. The exhaustive strategy has one seed.
+  // explore() runs this many seeds, beginning with the first. The exhaustive strategy has one seed.
   std::uint64_t seeds = 100;
   std::uint64_t first_seed = 1;
   Strategy strategy = Strategy::random;
   unsigned depth = 3;
   unsigned max_preemptions = 2;
-  // Of the exhaustive strategy; Report::is_complete is false when there are more.
+  // The exhaustive strategy runs at most this many; Report::is_complete is false when there are
+  // more.
   std::uint64_t max_schedules = 1'000'000;
   // The most fibers of a host that interleave, as on that many workers. The next one begins when
   // one of them waits, or has had turns for 10 ms. 0: all fibers.
@@ -88,7 +89,7 @@ struct Report {
 // value; no call throws.
 class Failure : public std::runtime_error {
  public:
-  // By explore().
+  // Made by explore() alone.
   Failure(std::uint64_t seed, std::string reason, std::string story);
 
   // The seed that fails.
@@ -111,7 +112,7 @@ class Core;
 // parks, throws or synchronizes.
 class Network {
  public:
-  // By the World.
+  // Made by the World alone.
   explicit Network(Core& core) noexcept : core_(core) {}
 
   // Of each part of a stream and each datagram, evenly spread. 0.2 to 2 ms unless this is called.
@@ -120,7 +121,7 @@ class Network {
   Network& loss(double chance);
   // The chance that a datagram comes twice. 0 unless this is called.
   Network& duplication(double chance);
-  // Of each host's sending side. Without bound (0) unless this is called.
+  // Bounds each host's sending side. It has no bound (0) unless this is called.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
@@ -129,7 +130,7 @@ class Network {
 
 // Faults that come by the seed; see World::disturb().
 struct Disturbance {
-  // At most so many of each kind, at moments by chance in [0, within) from now.
+  // Injects at most this many of each kind, at random moments in [0, within) from now.
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes, each followed by a restart.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
@@ -153,12 +154,12 @@ struct CallFaults {
 };
 
 // The hosts and what becomes of them. The body is a fiber of a host of its own, "world", which the
-// others reach by that name. From fibers of the simulation. Only calls that say so park; hosts are
-// named by the names that they were given, and another name throws std::invalid_argument. No call
-// synchronizes.
+// others reach by that name. Call it from fibers of the simulation. Only calls that say so park;
+// hosts are named by the names that they were given, and another name throws std::invalid_argument.
+// No call synchronizes.
 class World {
  public:
-  // By explore().
+  // Made by explore() alone.
   explicit World(Core& core) noexcept : core_(core), network_(core) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -188,10 +189,10 @@ class World {
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
-  // Ends those between the two.
+  // Ends partitions between the two hosts.
   void heal(std::string_view one, std::string_view other);
-  // The most sockets that the host may have at once: one more is too_many_files_open. Those that it
-  // has stay open.
+  // The most sockets that the host may have at once: one more is too_many_files_open. Its open
+  // sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
   // From now on the host's clocks, weft::Clock and weft::WallClock, run so much too fast, or too
@@ -251,13 +252,13 @@ class World {
 // that is over never run again, and what they hold is not destroyed.
 // Throws Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
-// As explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
+// Does as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
 void run(const std::function<void()>& body, Options options = {});
 // As explore(), but runs each seed twice. Throws Failure with the first decision that differs, and
 // the calls of all fibers there.
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
-// The next calls are for fibers of a simulation; only those that say so park. Elsewhere they throw
+// The next calls are for fibers of a simulation; only calls that say so park. Elsewhere they throw
 // std::logic_error, unless they say otherwise.
 
 // Whether the caller is a fiber of a simulation. From anywhere; never parks.

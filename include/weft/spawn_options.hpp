@@ -16,8 +16,8 @@ struct SpawnOptions {
   std::string_view name = {};
   // The fiber runs on one worker thread from its beginning to its end, wherever and by whom it is
   // woken: for libraries that keep things by thread. That worker is the spawning fiber's, or, if a
-  // plain thread spawns, one of the runtime's `workers` in turn; never a spare one. While it is
-  // stuck in another fiber, nobody else can run this one.
+  // plain thread spawns, one of the runtime's `workers` in turn; never a spare one. While that
+  // worker is stuck in another fiber, no other worker can run this one.
   bool pinned = false;
 };
 

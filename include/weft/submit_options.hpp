@@ -48,7 +48,7 @@ class TaskKey {
 // pool.submit({.priority = Priority::high, .key = host}, fetch);
 // A task that asks for nothing costs least without any of this.
 struct SubmitOptions {
-  // Among the tasks that have been accepted, those of a higher priority start first; but none is
+  // Among the tasks that have been accepted, tasks of a higher priority start first; but no task is
   // passed over more than 16 times in a row. Callers that are blocked in submit keep their order.
   Priority priority = Priority::normal;
   // Tasks with equal keys run one after the other, in the order in which they were accepted. One
@@ -59,15 +59,16 @@ struct SubmitOptions {
   // The slots that the task takes, and the room that it needs to be accepted: at least 1; more than
   // the capacity is refused with Errc::too_heavy. Tasks behind one that does not fit yet wait
   // too, so it is never passed over. If the capacity shrinks below it, the task runs alone. In a
-  // sub-pool it takes as many slots of each parent, too, and waits for them after those who came
-  // before; a parent with fewer runs it alone.
+  // sub-pool it takes as many slots of each parent, too, and waits for them after earlier waiters;
+  // a parent with fewer runs it alone.
   std::size_t weight = 1;
   // A request drops the task if it has not begun, as PoolTask::cancel() does; else it is passed on
   // to the task's own token. It also ends a wait for room (Errc::cancelled), as a stop request of
   // the call's own Until does: whichever comes first.
   std::stop_token stop = {};
-  // A task that has not begun by then never will: it is counted as cancelled when its turn comes,
-  // and its waiters are told in time; get() throws Errc::timed_out. It also ends a wait for room.
+  // A task that has not begun by then never will. It is counted as cancelled when its turn comes;
+  // its waiters go on at the deadline, and get() throws Errc::timed_out. It also ends a wait for
+  // room.
   Deadline deadline = Deadline::never();
   // A task that has run for so long is asked to stop; it must take a std::stop_token.
   std::chrono::nanoseconds timeout = kNever;

@@ -76,7 +76,7 @@ class TaskGroup {
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
   // Cancels what still runs, and waits for it; after 5 s it lists the fibers that it waits for on
-  // stderr, once. Exceptions that nobody joined for are dropped.
+  // stderr, once. Exceptions that no join() has thrown are dropped.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;

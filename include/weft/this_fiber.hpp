@@ -32,7 +32,7 @@ void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
   // Said without a look at the clock, which is a good part of what a sleep costs.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
-// As sleep_until() of a Deadline.
+// Does as sleep_until() of a Deadline.
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
@@ -40,7 +40,7 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
 
 // As sleep_until(), but `until` may end the sleep too. True when the whole time has been slept.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
-// As sleep_until() with the same limit, so long from now.
+// Does as sleep_until() with the same limit, for `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] bool sleep_for(std::chrono::duration<Rep, Period> duration,
                              const Until& until) noexcept {
@@ -77,7 +77,7 @@ class NoSwitch {
  public:
   // The calling fiber must not switch from now on.
   NoSwitch() noexcept;
-  // By the same fiber. It may switch again, unless there is another scope around.
+  // Must run by the same fiber. It may switch again, unless there is another scope around.
   ~NoSwitch();
   NoSwitch(const NoSwitch&) = delete;
   NoSwitch& operator=(const NoSwitch&) = delete;

@@ -18,9 +18,9 @@ namespace detail {
 
 // The clock of a Timer or Ticker: a moment, after which one wait is let through, or one each
 // period. Nothing runs when the moment comes; each waiter has set a clock for it, and a later
-// caller looks at the time. So a timer that nobody waits for costs nothing, and whoever has moved
-// the moment can be sure that nothing of the old one is left. Invariant: waiters_ holds those who
-// wait; whoever moves due_ wakes them all to look again.
+// caller looks at the time. So a timer without waiters costs nothing, and a caller that has moved
+// the moment can be sure that nothing of the old one is left. Invariant: waiters_ holds the
+// waiters; a caller that moves due_ wakes them all to look again.
 class ClockSource {
  public:
   ClockSource(Deadline due, std::chrono::nanoseconds period) noexcept
@@ -30,7 +30,7 @@ class ClockSource {
 
   [[nodiscard]] bool try_wait() noexcept;
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // True if a moment was set that nobody had waited for successfully.
+  // Returns true if a moment was set and no wait for it had succeeded.
   bool set(Deadline due, std::chrono::nanoseconds period) noexcept;
 
   // For a select, with the lock held.
@@ -70,10 +70,10 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Go's time.Timer: goes off once, at a moment that can be moved or taken back. All calls from
+// Go's time.Timer: goes off once, at a moment that can be moved or taken back. Make all calls from
 // fibers and plain threads, any number of callers at once; one of them gets each expiry. After
 // stop() or reset() has returned, no wait is let through by the earlier moment. It may be destroyed
-// once nobody waits. Calls park, throw and synchronize where they say so.
+// once no caller waits. Calls park, throw and synchronize where they say so.
 class Timer {
  public:
   // Not set.
@@ -83,11 +83,11 @@ class Timer {
   explicit Timer(std::chrono::duration<Rep, Period> duration) noexcept
       : Timer(Deadline::after(duration)) {}
 
-  // Parks until it has gone off, for ever if it is not set; then it is not set any more.
+  // Parks until it has gone off, forever if it is not set; then it is not set any more.
   void wait() noexcept { (void)wait_until({}); }
   // False when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Whether it had gone off and nobody had noticed. Never parks.
+  // Returns whether it had gone off and no caller had taken that. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
   // True if it was set, and no wait had been let through. Waiters go on waiting.
@@ -106,9 +106,9 @@ class Timer {
   detail::ClockSource clock_;
 };
 
-// Go's time.Ticker: lets one wait through each period. A tick that nobody has waited for is kept,
-// one at most: a late waiter gets it at once, misses those in between, and is back in step then.
-// Calls as for Timer.
+// Go's time.Ticker: lets one wait through each period. At most one tick without a waiter is kept: a
+// late waiter gets it at once, misses the ticks in between, and is back in step then. Calls as for
+// Timer.
 class Ticker {
  public:
   // The first tick comes after one period, which is rounded up to nanoseconds. Throws
@@ -117,7 +117,7 @@ class Ticker {
   explicit Ticker(std::chrono::duration<Rep, Period> period)
       : Ticker(Checked{detail::saturated_nanoseconds(period)}) {}
 
-  // Parks until the next tick; for ever after stop().
+  // Parks until the next tick; forever after stop().
   void wait() noexcept { (void)wait_until({}); }
   // As wait(); false when `until` ended the wait, and no tick has been taken.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
@@ -188,7 +188,7 @@ template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// As call_at(), so long from now.
+// Does as call_at(), for `duration` from now.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));

@@ -35,13 +35,13 @@ void stop() noexcept;
 // Whether it records. From anywhere; never parks.
 [[nodiscard]] bool is_on() noexcept;
 
-// As JSON, in the format of Chrome's trace events: a track for each worker, a slice for each run of
-// a fiber, an arrow from whoever wakes to the run that follows. Where events have been overwritten,
-// what takes more than one to tell, as arrows do, begins with the oldest event of the worker whose
-// events go back least. May be called while it records.
-// From fibers and plain threads; blocks the thread for a while, about a microsecond for each event.
-// Throws std::bad_alloc, std::system_error when the system refuses a fiber's call a thread, and
-// what the stream throws.
+// Writes JSON, in the format of Chrome's trace events: a track for each worker, a slice for each
+// run of a fiber, an arrow from each wake to the run that follows. Where events have been
+// overwritten, what takes more than one to tell, as arrows do, begins with the oldest event of the
+// worker whose events go back least. May be called while it records.
+// Call it from fibers and plain threads; it blocks the thread for a while, about a microsecond for
+// each event. Throws std::bad_alloc, std::system_error when the system refuses a fiber's call a
+// thread, and what the stream throws.
 void write(std::ostream& out);
 // Writes a file, in place of one that is there, as write() does. From fibers and plain threads;
 // blocks the thread, for the writes of the file, too. Throws as write(). Errors: what kept the file

@@ -16,9 +16,9 @@ namespace weft {
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
-//   I3  Whoever brings the count to 0 with the bit set comes to the lock, wakes all and clears the
-//       bit; while the bit is set, at least one waiter stays and keeps the group alive for it.
-//       Unchecked: needs the view of the waiter and that of the waker.
+//   I3  A caller that brings the count to 0 with the bit set comes to the lock, wakes all and
+//       clears the bit; while the bit is set, at least one waiter stays and keeps the group alive
+//       for it. Unchecked: needs the view of the waiter and that of the waker.
 // Order
 //   [count]  done subtracts (release; acq_rel when it is the last) -> wait loads 0 (acquire).
 class WaitGroup {
@@ -47,8 +47,8 @@ class WaitGroup {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
   }
 
-  // Parks until the count is 0. From fibers and plain threads. Fibers of this group's go() that
-  // have not started may run on the caller's stack meanwhile, as for JoinHandle::join().
+  // Parks until the count is 0. Call it from fibers and plain threads. Fibers of this group's go()
+  // that have not started may run on the caller's stack meanwhile, as for JoinHandle::join().
   void wait() noexcept {
     while (count_hint() != 0 && detail::run_in_place(this, detail::WaitReason::wait_group)) {
     }
@@ -56,7 +56,7 @@ class WaitGroup {
   }
   // As wait(), but false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // As wait_until(), for so long at most.
+  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));

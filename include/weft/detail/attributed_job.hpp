@@ -12,7 +12,7 @@
 
 namespace weft::detail {
 
-// A submitted task with attributes, which nobody waits for. Pools keep some for the next submit.
+// A submitted task with attributes that no caller waits for. Pools keep some for the next submit.
 class AttributedTask final : public PoolJob {
  public:
   explicit AttributedTask(const pool::PoolCore& core) noexcept

@@ -13,9 +13,9 @@ struct BlockingCall {
   Waker waker = {};
 };
 
-// Parks the calling fiber until a helper thread of its runtime has made `call`. From fibers only.
-// Throws std::system_error if there is no helper thread and the system refuses one; the call has
-// not been made then. In a simulation the fiber makes the call itself.
+// Parks the calling fiber until a helper thread of its runtime has made `call`. Call it from fibers
+// only. Throws std::system_error if there is no helper thread and the system refuses one; the call
+// has not been made then. In a simulation the fiber makes the call itself.
 void make_on_helper(BlockingCall& call);
 
 }  // namespace weft::detail

@@ -12,10 +12,11 @@ class Registration;
 
 namespace detail {
 
-// By a caller that is about to park. While it lives, the slot of the caller's task is released, if
-// that runs in a pool of `root`, the outermost of the pools around it; with those of the pools
-// between. Destroyed, it waits for the slots again. The root is compared and not followed, so it
-// may be gone if the answer is no. Null: nothing happens. (ForkJoinPool's ManagedBlocker.)
+// A caller that is about to park makes it. While it lives, the slot of the caller's task is
+// released, if the task runs in a pool of `root`, the outermost pool around it. So are the slots of
+// the pools between. Destroyed, it waits for the slots again. The root is compared and not
+// followed, so it may be gone if the answer is no. Null: nothing happens. (ForkJoinPool's
+// ManagedBlocker.)
 class BlockingScope {
  public:
   explicit BlockingScope(const pool::PoolCore* root) noexcept;

@@ -26,7 +26,7 @@ class BoundedPark {
   BoundedPark(const BoundedPark&) = delete;
   BoundedPark& operator=(const BoundedPark&) = delete;
 
-  // Whoever is to wake the caller wins this first.
+  // A thread that wakes the caller must win this claim first.
   [[nodiscard]] Claim& claim() noexcept { return claim_; }
 
   // The winner of a wait that a stop request ends: the clock, if that was first; see

@@ -24,8 +24,8 @@ enum class Room : std::uint8_t { as_configured, now, awaited };
 // so neither the header of groups nor a program whose groups have no pool needs to know pools.
 class GroupPool {
  public:
-  // As FiberPool::submit(), try_submit() or submit_until(), by `room`. A task that is refused is as
-  // it was. The rest as FiberPool's that are called so.
+  // `submit` does as FiberPool::submit(), try_submit() or submit_until(), by `room`, and leaves a
+  // refused task as it was. The rest do as FiberPool's functions of these names.
   struct Calls {
     Accepted (*submit)(FiberPool& pool, Room room, const Until& until, Task& task);
     // Stop requests of the options and of the pool are passed on to `own`, the task's, if it has

@@ -44,7 +44,7 @@ class GroupQueue {
     no_runner,  // The task is not queued.
   };
 
-  // The tasks of the group belong to those of the group that its maker runs a task of, if any.
+  // If the caller runs a task of another group, the new group's tasks belong to that group's.
   explicit GroupQueue(Semaphore& places) noexcept;
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;

@@ -1,5 +1,6 @@
 // How a task of a group hears that it should stop: by the group's context, which ends with its
-// pool; and, if it takes a token and has options, by a source of its own, which follows those, too.
+// pool; and, if it takes a token and has options, by a source of its own, which follows the
+// options, too.
 #pragma once
 
 #include <concepts>

@@ -6,11 +6,11 @@
 
 namespace weft::detail {
 
-// Stands in one direction of a descriptor, where else a waiter would, until it is told once: that
-// something may have happened, or that the descriptor was closed.
+// Takes a waiter's place in one direction of a descriptor. It is notified once: that something may
+// have happened, or that the descriptor was closed.
 struct IoWatch {
-  // Notes it, and returns whom to wake, if anybody. By whoever took the watch out of the direction;
-  // what it calls must not park.
+  // Notes the event, and returns the waker of a waiter, if there is one. The thread that took the
+  // watch out of the direction calls it; what it calls must not park.
   Waker (*tell)(IoWatch& self) noexcept;
   // Set by the teller, who does not touch the watch any more; see io::IoDirection.
   Atomic<bool> let_go{false};

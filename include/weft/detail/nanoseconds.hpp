@@ -10,7 +10,7 @@ namespace weft::detail {
 // 128 bits hold the distance of any two moments that wide_nanoseconds() returns.
 __extension__ using WideNanoseconds = __int128;
 
-// Beyond this count of seconds nothing is told apart: 10^21 years, which no clock reaches.
+// Larger counts of seconds count as this one: 10^21 years, which no clock reaches.
 inline constexpr WideNanoseconds kWideLimit = WideNanoseconds(1) << 95;
 
 // Every duration that a user hands in is converted here, because a conversion by std::chrono

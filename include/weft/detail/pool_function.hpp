@@ -31,7 +31,7 @@ template <class In, class Out>
 class PoolFunction {
  public:
   virtual ~PoolFunction() = default;
-  // By several workers at a time.
+  // Several workers may call it at a time.
   virtual Out call(In&& argument, const std::stop_token& token) = 0;
   [[nodiscard]] virtual bool takes_stop() const noexcept = 0;
   // Around each call that may run tasks on the submitter's stack.

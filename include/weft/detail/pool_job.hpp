@@ -1,4 +1,4 @@
-// The tasks of a pool, as its queue and those who wait for them see them.
+// The tasks of a pool, as its queue and the tasks' waiters see them.
 #pragma once
 
 #include <cstddef>
@@ -47,11 +47,12 @@ struct PoolResultOf<F> : std::invoke_result<F, std::stop_token> {
 template <class F>
 using PoolResult = typename PoolResultOf<F>::type;
 
-// One call whose outcome somebody waits for, or that has attributes. It lives on the heap, counted,
-// when a PoolTask refers to it; on the waiting stack in FiberPool::run(); and is the pool's alone,
-// and used again, when it was submitted with SubmitOptions. Invariants
+// A call whose outcome a caller waits for, or that has attributes. It lives on the heap, counted,
+// when a PoolTask refers to it, and on the waiting stack in FiberPool::run(). When it was submitted
+// with SubmitOptions, the pool alone owns and reuses it. Invariants
 //   I1  state_ goes kPending -> kRunning -> kFinished, or kPending -> kDropping -> kCancelled.
-//       Only whoever ends kPending touches callable and outcome, until the end is published.
+//       Only the thread that ends kPending touches callable and outcome, until the end is
+//       published.
 //   I2  That happens under lock_, and a waiter takes lock_ before it goes: so a job on a stack
 //       is not left while its publisher is still inside. Unchecked: a lock has no holder's name.
 //   I3  references_ counts the pool, the handle of a shared job, and an alarm that is set for it.
@@ -63,7 +64,7 @@ class PoolJob {
  public:
   // drained: by a task of the pool's own, which is none of its user's.
   enum class Outcome : std::uint8_t { completed, failed, cancelled, drained };
-  // drain: one of those.
+  // drain: a task of the pool's own.
   enum class Kind : std::uint8_t { on_heap, on_stack, unwatched, drain };
 
   PoolJob(const pool::PoolCore& root, Kind kind, TaskAttributes* attributes = nullptr) noexcept
@@ -76,18 +77,19 @@ class PoolJob {
   [[nodiscard]] Outcome execute() noexcept;
   // By the pool, after execute(), under the lock under which it frees the slot: ends the job, and
   // returns the waiters whom the pool owes a wake, by wake_chain(), once it has unlocked. So who
-  // sees the end can count on the slot. If nobody else knows of the job it is the pool's to
-  // destroy, before the slot is free, with the outcome: `is_last`. Else it must not be touched
+  // sees the end can count on the slot. If the job has no other reference (`is_last`), the pool
+  // destroys it with its outcome before the slot is free. Otherwise the pool must not touch it
   // afterwards.
   struct Settled {
     Waiter* waiters = nullptr;
     bool is_last = false;
-    bool is_unused = false;  // Nobody's, and without an outcome: destroyed once it has unlocked.
+    bool is_unused = false;  // No caller refers to it; it has no outcome.
   };
   [[nodiscard]] virtual Settled settle(Outcome outcome) noexcept;
   // By the pool, instead of both: the task is dropped.
   void abandon() noexcept;
-  // By the pool, after execute(): what left a task that nobody waits for, and what the task was.
+  // The pool takes it after execute(): what a task without a waiter has thrown, and what the task
+  // was.
   struct Thrown {
     std::exception_ptr exception;
     const std::type_info* type = nullptr;
@@ -95,16 +97,18 @@ class PoolJob {
   [[nodiscard]] virtual Thrown take_exception() noexcept { return {}; }
   [[nodiscard]] bool is_unwatched() const noexcept { return kind_ == Kind::unwatched; }
   [[nodiscard]] bool is_drain() const noexcept { return kind_ == Kind::drain; }
-  // By the pool, after execute(): the handle has been dropped, so nobody will ask for the outcome.
+  // The pool calls it after execute(): the handle has been dropped, so no caller will read the
+  // outcome.
   [[nodiscard]] bool is_dropped() const noexcept {
     return kind_ == Kind::on_heap && references_.load(acquire) == 1;  // [job-refs]
   }
-  // By the pool, of such a job.
+  // The pool calls it for such a job.
   virtual void drop_outcome() noexcept {}
-  // By the pool, after execute(): it may be used for another call, since nobody knows of it.
+  // The pool calls it after execute(): the job may be used for another call, since it has no other
+  // reference.
   [[nodiscard]] bool make_reusable() noexcept;
-  // By the pool, under its lock: from now on it is the pool's, which drops the callable with the
-  // job. Before, a refused callable goes back to its owner, whoever drops the job meanwhile.
+  // The pool calls it under its lock: from now on the pool drops the callable with the job. Before,
+  // a refused callable goes back to its owner, even if another thread drops the job meanwhile.
   void note_accepted() noexcept {
     is_accepted_.store(true, relaxed);  // Relaxed: one that is missed is made up for at the turn.
   }
@@ -115,7 +119,7 @@ class PoolJob {
   // Why the job, which has not been accepted yet, need not be; empty if it should.
   [[nodiscard]] std::error_code over_before_start() const noexcept;
 
-  // By the waiter.
+  // The waiter calls these.
   [[nodiscard]] bool ready() const noexcept { return state_.load(acquire) >= kFinished; }  // [job]
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // The same by one who has looked for the caller's registration already.
@@ -216,7 +220,7 @@ class PoolOutcome : public PoolJob {
   std::exception_ptr exception_;
 };
 
-// The stop requests of a job: those of its pool; and its own, if it is shared with a handle.
+// The stop requests of a job: its pool's; and its own, if it is shared with a handle.
 class PoolStop {
  public:
   PoolStop(std::stop_token of_pool, bool has_own)

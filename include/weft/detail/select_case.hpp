@@ -28,7 +28,7 @@ class SelectCase {
   [[nodiscard]] virtual bool attempt() noexcept = 0;
   // Whether attempt() would succeed; the lock is held.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
-  // When to attempt again even if nobody wakes the select; the lock is held.
+  // Returns when to attempt again even without a wake; the lock is held.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // The wait has been ended through waiter(). False: nothing is complete, look again.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
@@ -64,9 +64,9 @@ struct Nothing {
 
 enum : std::size_t { kNoCase = SIZE_MAX };
 
-// Waits until one of the cases is complete, and returns its index; uniformly random among those
-// that are ready at the same time. kNoCase when `until` ended the wait; with Deadline::past(),
-// there was a moment at which none was ready. handle() is left to the caller.
+// Waits until one of the cases is complete, and returns its index. It chooses uniformly at random
+// among cases that are ready at the same time. Returns kNoCase when `until` ended the wait; with
+// Deadline::past(), there was a moment at which none was ready. handle() is left to the caller.
 [[nodiscard]] std::size_t select_one(std::span<SelectCase* const> cases, const Until& until);
 
 }  // namespace weft::detail

@@ -7,11 +7,11 @@
 namespace weft::detail {
 
 struct StackRoom {
-  std::size_t size = 0;  // As SpawnOptions::stack_size; 0 of a plain thread.
+  std::size_t size = 0;  // SpawnOptions::stack_size of the fiber; 0 on a plain thread.
   std::size_t left = SIZE_MAX;
 };
 
-// Of the caller.
+// Returns the room of the caller's stack.
 [[nodiscard]] StackRoom stack_room() noexcept;
 
 }  // namespace weft::detail

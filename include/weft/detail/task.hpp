@@ -116,7 +116,7 @@ class Task {
     const std::type_info* type;
   };
 
-  // Beside the address, once the callable is gone: dumps still want to know what it was.
+  // Marks the address once the callable is gone: dumps still show what it was.
   static constexpr std::uintptr_t kUsedUp = 1;
 
   template <class Callable>

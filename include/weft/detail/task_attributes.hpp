@@ -33,8 +33,7 @@ struct TaskAttributes {
   void listen(const std::stop_token& token) noexcept {
     if (token.stop_possible()) stop.add(token, CancelJob{job});
   }
-  // Not by a caller that is told of the alarm: by the submitter, or by whoever runs or drops the
-  // job.
+  // The submitter calls it, or the thread that runs or drops the job; never the alarm's callback.
   void disarm() noexcept;
 
   PoolJob* const job;
@@ -44,11 +43,11 @@ struct TaskAttributes {
   Deadline deadline = Deadline::never();
   std::chrono::nanoseconds timeout = kNever;
 
-  std::int64_t submitted_at = 0;       // As PoolItem's, while it is queued.
-  std::uint64_t number = 0;            // The order of acceptance among tasks with attributes.
-  std::uint64_t plain_before = 0;      // The tasks without attributes that were accepted before it.
-  TaskAttributes* next = nullptr;      // In the list of those that may start, or that are held up.
-  TaskAttributes* previous = nullptr;  //
+  std::int64_t submitted_at = 0;   // As PoolItem's, while it is queued.
+  std::uint64_t number = 0;        // The order of acceptance among tasks with attributes.
+  std::uint64_t plain_before = 0;  // The tasks without attributes that were accepted before it.
+  TaskAttributes* next = nullptr;  // Links the list of tasks that may start, or of held-up tasks.
+  TaskAttributes* previous = nullptr;     //
   TaskAttributes* next_of_key = nullptr;  // The one that this one holds up.
   TaskAttributes* last_of_key = nullptr;  // Of the task that holds the key: the end of that chain.
   unsigned rank = 0;                      // In a heap of tasks that come late; see PriorityLevel.

@@ -32,8 +32,8 @@ extern Atomic<bool> tracing;
   return tracing.load(relaxed);
 }
 
-// Something about a pool, or about a fiber's name: the first characters of `text` are kept. When
-// is_tracing(). From fibers and plain threads. Never parks.
+// Records an event of a pool, or a fiber's name, with the first characters of `text`. Requires
+// is_tracing(). Call it from fibers and plain threads. Never parks.
 [[gnu::cold]] void trace_text(TraceKind kind, std::string_view text) noexcept;
 
 }  // namespace weft::detail

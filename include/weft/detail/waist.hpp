@@ -12,7 +12,7 @@
 #include <weft/detail/task.hpp>
 #include <weft/spawn_options.hpp>
 
-// The scheduler's own; above the waist nobody looks inside.
+// The scheduler owns it; no code above the waist looks inside.
 namespace weft::fibers {
 struct Fiber;
 }
@@ -61,8 +61,8 @@ enum class WaitReason : std::uint8_t {
 };
 [[nodiscard]] const char* to_string(WaitReason reason) noexcept;
 
-// Names one to be woken: a fiber, or a plain thread that called the library. A wake is a debt owed
-// exactly once per park: whoever takes the waiter out of its list (or wins its Claim) pays it.
+// Names a fiber to be woken, or a plain thread that called the library. Each park is owed exactly
+// one wake: the thread that takes the waiter out of its list (or wins its Claim) owes it.
 class Waker {
  public:
   Waker() noexcept = default;
@@ -112,8 +112,8 @@ class Claim {
   Atomic<std::uint32_t> winner_{kNobody};
 };
 
-// Makes a new fiber runnable. From a fiber: on its worker's queue. From a plain thread: on the
-// shared queue of the current runtime. Never parks.
+// Makes a new fiber runnable. From a fiber, it goes to the queue of the fiber's worker; from a
+// plain thread, to the shared queue of the current runtime. Never parks.
 // Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size) or
 // std::bad_alloc; `task` has not been moved from then.
 void spawn(Task&& task);
@@ -131,7 +131,8 @@ void spawn(Task&& task, const SpawnOptions& options);
 void park(After after, WaitReason reason) noexcept;
 
 // As park(), but the clock takes part: at `deadline` it tries to win `claim`, and if it wins,
-// wakes the caller. Returns claim.winner(). Whoever else may wake the caller must claim first.
+// wakes the caller. Returns claim.winner(). Every other thread that may wake the caller must win
+// the claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
 // Instead of parking until a fiber of `target` (see Task::join_target) has ended: if one that was
@@ -142,7 +143,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 // target's fibers or for its only one.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
-// Makes a parked fiber or thread runnable. Call it exactly once per park. From any thread.
+// Makes a parked fiber or thread runnable. Call it exactly once per park. Call it from any thread.
 // Synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
@@ -151,7 +152,7 @@ void wake(Waker waker) noexcept;
 
 // Whether the fiber that runs on a worker has had its turn. In a cache line of the worker's own.
 struct Turn {
-  Atomic<bool> over{false};  // Relaxed: a hint; whoever sees it gives way once.
+  Atomic<bool> over{false};  // Relaxed: a hint; a fiber that sees it gives way once.
 };
 
 }  // namespace weft::detail

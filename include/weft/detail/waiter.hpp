@@ -63,8 +63,8 @@ class WaitList {
     if (waiter.linked) erase(waiter);
   }
 
-  // Takes out the first waiter whose wait nobody else has ended, and ends it: the caller owes it
-  // a wake. Waiters whose wait is over already are unlinked and passed over.
+  // Takes out the first waiter whose wait has not ended, and ends it: the caller owes it a wake.
+  // Waiters whose wait is over already are unlinked and passed over.
   [[nodiscard]] Waiter* claim_front() noexcept {
     while (first_ != nullptr) {
       Waiter& waiter = *first_;
@@ -79,7 +79,7 @@ class WaitList {
     waiter.claimed = true;
     return true;
   }
-  // Whether somebody waits whose wait nobody has ended yet; unlinks the others at the front.
+  // Returns whether there is a waiter whose wait has not ended; unlinks ended ones at the front.
   [[nodiscard]] bool has_claimable() noexcept {
     while (first_ != nullptr) {
       if (first_->claim == nullptr || first_->claim->winner() == Claim::kNobody) return true;
@@ -155,8 +155,8 @@ template <class List>
   return winner;
 }
 
-// As wait_in(), until `until` at most. Returns who ended the wait; unless that was a notifier, the
-// waiter is out of the list then.
+// Waits as wait_in() does, until `until` at most. Returns who ended the wait; unless that was a
+// notifier, the waiter is out of the list then.
 template <class List>
 [[nodiscard, gnu::always_inline]] inline Claim::Winner wait_in_until(List& list, SpinLock& lock,
                                                                      Waiter& waiter,
@@ -168,9 +168,9 @@ template <class List>
   return Claim::kNotifier;
 }
 
-// Wakes a chain from claim_all(), which is not empty, but for its last waiter, which it returns:
-// the caller still owes that one its wake. A woken waiter's stack may be gone at once, so the next
-// one is read before.
+// Wakes a chain from claim_all(), which is not empty, except its last waiter, which it returns: the
+// caller still owes that one its wake. A woken waiter's stack may be gone at once, so the next one
+// is read before.
 [[nodiscard]] inline Waiter* wake_all_but_last(Waiter* waiter) noexcept {
   while (Waiter* next = waiter->next) {
     next->waker.prefetch();
