@@ -109,7 +109,7 @@ constexpr std::string_view kHandshake =
     "GET /chat HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-// As a client's, masked with zeros.
+// Makes a frame as a client sends it, masked with zeros.
 std::string frame(int kind, std::string_view payload, bool is_last = true) {
   std::string bytes(1, static_cast<char>((is_last ? 0x80 : 0) | kind));
   const std::size_t size = payload.size();

@@ -59,7 +59,7 @@ TEST_CASE("an owner around a chain's end does not go to the store") {
   }
 }
 
-// Oracle: a vector as a LIFO. The surplus must be the `size` oldest of those that were held.
+// Oracle: a vector as a LIFO. The surplus must be the `size` oldest of the held ones.
 TEST_CASE("a random history is that of a vector") {
   weft::test::Random random(1);
   for (int round = 0; round < 300; ++round) {

@@ -29,7 +29,7 @@ constexpr int kConnections = 8;
 constexpr int kRequests = 200;
 // A machine that stops the worker has others take over, so the best of some rounds counts.
 constexpr int kRounds = 10;
-// For each request. With one worker it sleeps once, and wakes nobody.
+// For each request. A single worker sleeps once, and wakes no other.
 constexpr double kMostSleeps = 1.2;
 constexpr double kMostWakes = 0.2;
 

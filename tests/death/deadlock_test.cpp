@@ -20,7 +20,7 @@
 
 namespace {
 
-// One fiber waits for a value that nobody sends, and the main one for its end.
+// One fiber waits for a value that no fiber sends; the main fiber waits for its end.
 void channel(unsigned workers) {
   weft::run({.workers = workers, .monitor = workers > 1}, [] {
     weft::Channel<int> channel;
@@ -96,7 +96,7 @@ void with_handler(void (*wait)()) {
 
 TEST_SUITE_BEGIN("death/deadlock");
 
-// The thread sanitizer has a thread of its own, of which nobody knows what it will do.
+// The thread sanitizer has a thread of its own, and weft cannot see what it will do.
 #ifdef WEFT_TEST_TSAN
 #define DEADLOCK_TEST_CASE(sentence, text, ...)            \
   TEST_CASE(sentence) { MESSAGE(weft::test::kNoVerdict); } \

@@ -120,7 +120,8 @@ class NameServer {
  private:
   void answer_datagrams() {
     std::string buffer(512, '\0');
-    bool is_late_asked = false;  // For late4.test's IPv4, which is told the second time.
+    // late4.test's IPv4 is answered when asked the second time.
+    bool is_late_asked = false;
     for (;;) {
       const auto [received, error] = udp_.receive(std::as_writable_bytes(std::span(buffer)));
       if (error) return;
@@ -301,7 +302,7 @@ FIBER_TEST_CASE("dial asks the resolver that it is given") {
         net::resolver_category());
 }
 
-// Nobody listens at the address that comes first.
+// No server listens at the address that comes first.
 FIBER_TEST_CASE("dial waits for the kind of addresses that comes late, and tries it") {
   NameServer server;
   dns::Resolver resolver({.servers = {server.address()}, .attempt_time = 5min});

@@ -117,7 +117,7 @@ void signals() {
   demand(number == SIGUSR2, "the signal that came is told");
 }
 TEST_CASE("signals are waited for, or not, with a reason") {
-  ::signal(SIGUSR1, SIG_IGN);  // A signal that comes to nobody ends no process.
+  ::signal(SIGUSR1, SIG_IGN);  // An ignored signal ends no process.
   ::signal(SIGUSR2, SIG_IGN);
   sweep_in_runtime(&signals,
                    {{Call::create_event, EMFILE},

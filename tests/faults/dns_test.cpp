@@ -41,9 +41,8 @@ using weft::test::sweep_in_runtime;
 
 constexpr int kMany = 100;  // Addresses of long.test: too many for a datagram.
 
-// A name server that no fault befalls: a thread of the process that starts those in which calls
-// fail. Each name has the loopback device's addresses of both kinds, but for none.test and
-// long.test.
+// A name server without faults: a thread of the process that starts the failing processes. Each
+// name has the loopback device's addresses of both kinds, except none.test and long.test.
 class NameServer {
  public:
   NameServer() {
@@ -234,7 +233,7 @@ void dial_all() {
   auto [stream, error] = weft::net::dial(all, Deadline::after(20s));
   expect_none(error);
 }
-// The same, where the one that is there is told later.
+// The same, but the resolver gives the address with a server later.
 void dial_late() {
   struct Late final : weft::net::AnyResolver {
     explicit Late(const Address& address) : here(address) {}
@@ -280,7 +279,7 @@ void dial_by_system() {
   expect_none(error);
 }
 
-// The error of the first address that failed is told, where none is there.
+// If no address has a server, the error of the first failed address is reported.
 Documented kDialled() {
   Documented errors = weft::test::of_other_side({{ECONNREFUSED, std::system_category()},
                                                  {ENETUNREACH, std::system_category()},

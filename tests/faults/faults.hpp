@@ -1,5 +1,5 @@
-// One call that fails: interpose.cpp stands in front of the C library and of operator new, in this
-// program only, and makes the call fail that it was told to.
+// One call that fails: interpose.cpp replaces functions of the C library and operator new, in this
+// program only, and makes the armed call fail.
 #pragma once
 
 #include <cstddef>
@@ -69,9 +69,8 @@ inline constexpr int kShort = -1;  // Only one byte of a stream or a file is mov
 struct Fault {
   Call call;
   int error;
-  unsigned times = 1;  // So many in a row.
-  unsigned stride =
-      1;  // Not each number, but each so many-th; for calls of which there are thousands.
+  unsigned times = 1;   // How many calls fail in a row.
+  unsigned stride = 1;  // Tries each `stride`-th number only; for calls that come by the thousand.
 };
 
 // The calls are counted from now on; the one of that number, from 1 on, fails. One fault at a time.
@@ -85,10 +84,10 @@ bool disarm() noexcept;
 // The resources held through the calls that are interposed; what the C library takes for itself is
 // not counted.
 struct Held {
-  std::int64_t blocks = 0;        // By operator new.
-  std::int64_t blocks_below = 0;  // By OpenSSL and c-ares.
-  std::int64_t answers = 0;       // By getaddrinfo.
-  std::int64_t mapped_bytes = 0;  // By mmap.
+  std::int64_t blocks = 0;        // operator new allocates these.
+  std::int64_t blocks_below = 0;  // OpenSSL and c-ares allocate these.
+  std::int64_t answers = 0;       // getaddrinfo returns these.
+  std::int64_t mapped_bytes = 0;  // mmap maps these.
 };
 [[nodiscard]] Held held() noexcept;
 

@@ -23,8 +23,7 @@ using weft::test::expect_none;
 using weft::test::kShort;
 using weft::test::sweep_in_runtime;
 
-// A folder to work in, by calls that no fault stands in front of. The process is the scenario's
-// own.
+// A folder to work in; its calls are not replaced. The process is the scenario's own.
 class Folder {
  public:
   Folder() { demand(::mkdtemp(path_) != nullptr && ::chdir(path_) == 0, "there is a folder"); }
@@ -83,7 +82,7 @@ TEST_CASE("files bear a lack of memory and of threads") {
   sweep_in_runtime(&read_and_write, {{Call::allocate, ENOMEM}, {Call::start_thread, EAGAIN}});
 }
 
-// Whoever reads it finds the old text or the new one.
+// A reader finds the old text or the new one.
 void replace() {
   const Folder folder;
   const std::string old = "old";

@@ -3,15 +3,15 @@
 
 namespace weft::test {
 
-// While it lives, whoever calls getaddrinfo for "held.test" waits inside, and is told in the end
-// that there is no such name. One at a time.
+// While it lives, a call of getaddrinfo for "held.test" waits inside, and finally returns that
+// there is no such name. Only one may live at a time.
 class HeldLookUps {
  public:
   HeldLookUps() noexcept;
   ~HeldLookUps();
   HeldLookUps(const HeldLookUps&) = delete;
   HeldLookUps& operator=(const HeldLookUps&) = delete;
-  // Waits until so many calls have come since it was made. Blocks the thread.
+  // Waits until `count` calls have come since it was made. Blocks the thread.
   void await(int count) const;
 };
 

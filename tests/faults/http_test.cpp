@@ -55,7 +55,7 @@ void expect_answer(weft::http::Client& client, const weft::http::Call& call,
   demand(reply.status() == 200 && text == body, "an answer is whole");
 }
 
-// By calls that no fault stands in front of: standard streams use others.
+// Reads through a standard stream, whose calls are not replaced.
 const std::string& text_of_file() {
   static const std::string text = [] {
     std::ifstream file(kFile);
@@ -66,7 +66,7 @@ const std::string& text_of_file() {
 
 enum class What : std::uint8_t { bodies, file, idle };
 
-// Two connections that the client keeps, and ends one after the other when nobody wants them.
+// The client keeps two connections, and ends one after the other when no request needs them.
 void let_two_be_idle(const std::string& url, const weft::http::Server& server) {
   weft::http::Client client({.idle = 10ms});
   auto [one, failed] = client.get(url, Deadline::after(20s));
@@ -152,7 +152,7 @@ TEST_CASE("requests are answered, or an error says why not") {
 TEST_CASE("requests and answers bear a lack of memory") {
   sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
-// A second one, too, while what the first one led to is told.
+// A second call fails, too, while the first failure is reported.
 TEST_CASE("an error is answered without memory, or the connection ends") {
   for (const unsigned times : {2U, 3U, 5U}) {
     sweep_in_runtime(&serve_bodies, {{Call::allocate, ENOMEM, times}}, kOtherSide);

@@ -1,5 +1,5 @@
-// The functions below replace those of the C and C++ library in this program, libraries included,
-// and call them, unless it is their turn to fail.
+// The functions below replace functions of the C and C++ library in this program, libraries
+// included. They call the originals, unless it is their turn to fail.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ std::atomic<std::uint64_t> calls{0};
 Fault fault{};
 // Written before `armed`, as is `fault`.
 std::uint64_t first = 0;
-std::uint64_t chances = 0;  // A call fails once in so many; 0: the one of number `first` does.
+std::uint64_t chances = 0;  // One call in `chances` fails; 0: the call of number `first` does.
 
 std::atomic<std::int64_t> blocks{0};
 std::atomic<std::int64_t> blocks_below{0};

@@ -35,8 +35,8 @@ void release_below(void* memory) noexcept;
 void count_answers(int difference) noexcept;
 
 // Does what the kernel does besides: a connection that is broken is so for both sides. A caller
-// that would wait for an edge after EAGAIN, or after a transfer that was not whole, is told of one,
-// as something comes later there; registering anew makes the kernel say what is there.
+// that would wait for an edge after EAGAIN, or after a partial transfer, gets one, as if something
+// came later; registering anew makes the kernel report what is there.
 void follow_up(int descriptor, long moved) noexcept;
 
 }  // namespace weft::test

@@ -1,5 +1,5 @@
-// The functions below replace those of the C library, as those of interpose.cpp do: files and
-// processes.
+// The functions below replace functions of the C library for files and processes, as interpose.cpp
+// does.
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

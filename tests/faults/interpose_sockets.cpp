@@ -1,4 +1,4 @@
-// The functions below replace those of the C library, as those of interpose.cpp do: sockets.
+// The functions below replace functions of the C library for sockets, as interpose.cpp does.
 #include <netdb.h>
 #include <poll.h>
 #include <sys/sendfile.h>
@@ -124,7 +124,7 @@ int getsockname(int descriptor, sockaddr* address, socklen_t* size) noexcept {
              ? -1
              : real<decltype(getsockname)>("getsockname")(descriptor, address, size);
 }
-// The library itself makes these four by their numbers, those below it by their names.
+// weft makes these four calls by their numbers; libraries below it make them by their names.
 ssize_t recv(int descriptor, void* data, size_t bytes, int flags) {
   const std::size_t allowed = allowance(Call::receive, bytes);
   const ssize_t moved = allowed == 0 && bytes > 0

@@ -50,7 +50,7 @@ void read_all_pages() {
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
   auto serving = weft::spawn([&listener = listener] {
-    const CloseAtEnd closer{listener};  // Nobody waits for a server that could not begin.
+    const CloseAtEnd closer{listener};  // No client waits for a server that could not begin.
     return weft::live::serve(listener);
   });
   {

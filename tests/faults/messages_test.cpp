@@ -152,7 +152,7 @@ TEST_CASE("bytes in pieces and files bear what befalls them, or say so") {
 
 // As one whose bytes have to be waited for.
 void pieces_from_disk() {
-  (void)weft::files::list_directory(".");  // Things that files need for ever are there.
+  (void)weft::files::list_directory(".");  // This makes what files keep forever.
   pieces();
 }
 TEST_CASE("files that are not in memory are sent, or not, with a reason") {

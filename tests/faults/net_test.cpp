@@ -44,9 +44,9 @@ void echo(weft::net::TcpStream& stream) {
   }
 }
 
-// Takes the connections of the clients one after the other, as a server would: what concerns the
-// process (EMFILE) is waited out, what concerns the listener ends it, and with it whoever has not
-// been accepted yet.
+// Takes the connections of the clients one after the other, as a server would: it waits out errors
+// of the process (EMFILE). An error of the listener ends the loop, and all connections that it has
+// not accepted.
 void serve(weft::net::TcpListener& listener) {
   std::vector<weft::JoinHandle<void>> connections;
   const CloseAtEnd close_at_end{listener};

@@ -24,7 +24,7 @@ inline Documented of_other_side(std::initializer_list<std::error_code> more) {
   return errors;
 }
 
-// Without a server nobody is to wait in the listener's queue.
+// Without a server no client may wait in the listener's queue.
 struct CloseAtEnd {
   net::TcpListener& listener;
   ~CloseAtEnd() { listener.close(); }

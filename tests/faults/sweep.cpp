@@ -63,7 +63,7 @@ enum Ending : int { kPassed = 0, kNoFault = 10, kFailed = 11 };
 
 void on_alarm(int) {
   (void)disarm();
-  alarm(3);  // The list may wait for a lock that is held for ever.
+  alarm(3);  // The list may wait for a lock that is held forever.
   signal(SIGALRM, SIG_DFL);
   std::cerr << "it hangs; its fibers:" << std::endl;
   dump_fibers(std::cerr);
@@ -103,7 +103,7 @@ Books read_books() {
   return {held(), count_descriptors(), threads};
 }
 
-// Only what has grown: what is kept for ever may have been taken for the first time.
+// It lists only growth: what is kept forever may have been taken for the first time.
 std::string growth(const Books& before, const Books& after, const Fault* fault) {
   std::ostringstream text;
   const auto compare = [&text](const char* what, auto earlier, auto later) {
@@ -117,7 +117,7 @@ std::string growth(const Books& before, const Books& after, const Fault* fault) 
   compare("answers of getaddrinfo", before.memory.answers, after.memory.answers);
   compare("descriptors", before.descriptors, after.descriptors);
   compare("threads", before.threads, after.threads);
-  // Memory that the system refuses to take back is nobody's fault.
+  // Memory that the system refuses to take back is no leak.
   if (fault == nullptr || fault->call != Call::unmap) {
     compare("mapped bytes", before.memory.mapped_bytes, after.memory.mapped_bytes);
   }

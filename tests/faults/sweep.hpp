@@ -31,7 +31,7 @@ void sweep_in_runtime(Scenario scenario, std::initializer_list<Fault> faults,
                       const Documented& documented = {});
 
 // Plays the scenario once, in a process of its own, with the faults that it arms itself. It must
-// end within so many seconds of each call of `still_alive`, and leave nothing behind that its first
+// end within `seconds` after each call of `still_alive`, and leave nothing behind that its first
 // run, without faults, did not.
 void soak(void (*scenario)(bool with_faults));
 void still_alive(unsigned seconds) noexcept;

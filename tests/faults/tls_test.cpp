@@ -137,8 +137,8 @@ std::error_code talk(TcpStream tcp, const tls::Context& context) {
   return end == weft::Errc::end_of_stream ? std::error_code() : end;
 }
 
-// Both sides of one connection, of which each ends whatever befalls the other. The client's error
-// is told, or else the server's.
+// Each side of the connection ends, whatever happens to the other. The client's error is reported,
+// or otherwise the server's.
 void visit(const Contexts& contexts) {
   auto [listener, refused] = TcpListener::listen(weft::net::Address::loopback_v4(0));
   expect_none(refused);

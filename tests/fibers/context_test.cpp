@@ -27,7 +27,7 @@ constexpr bool kSavesRounding = true;
 constexpr bool kSavesRounding = false;
 #endif
 
-// The sanitizers are told about switches, not about bare jumps.
+// The sanitizers learn of switches, not of bare jumps.
 #define BARE_TEST_CASE(sentence) TEST_CASE(sentence* doctest::skip(weft::fibers::kSanitized))
 
 // A stack of its own for `entry`, until the test ends.

@@ -26,14 +26,14 @@ class Coroutine {
  public:
   explicit Coroutine(fibers::Stack* its_stack) : stack(its_stack) {}
 
-  // Runs the body until it suspends or ends. By one thread at a time.
+  // Runs the body until it suspends or ends. One thread at a time may call it.
   void resume() {
     ThreadStack& mine = this_thread();
     caller_ = &mine.stack;
     starting() = this;
     fibers::switch_to(mine.state, mine.stack, *stack, &nothing, nullptr);
   }
-  // By the body: goes back to whoever has resumed it.
+  // The body calls it, to go back to the thread that has resumed it.
   void suspend() { fibers::switch_to(this_thread().state, *stack, *caller_, &nothing, nullptr); }
   // Where the stacks begin; for StackSpace.
   static void entry(fibers::Arrival arrival) {

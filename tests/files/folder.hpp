@@ -12,7 +12,7 @@
 
 namespace weft::test {
 
-// It and all that is in it are removed in the end.
+// The destructor removes it and all that is in it.
 class Folder {
  public:
   Folder() { REQUIRE(::mkdtemp(path_.data()) != nullptr); }

@@ -1,5 +1,5 @@
-// The program that tests/gdb/run looks at: fibers that wait, each for something else, when the
-// process stops. With an argument it dies by a signal then, else it waits for ever.
+// The program that tests/gdb/run looks at: fibers that wait, each for something different, when the
+// process stops. With an argument it dies by a signal then; otherwise it waits forever.
 #include <unistd.h>
 
 #include <chrono>

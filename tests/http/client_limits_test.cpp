@@ -34,7 +34,7 @@ TEST_SUITE_BEGIN("http/client_limits");
 FIBER_TEST_CASE("a stop request ends the wait for a connection, and the next one gets it") {
   const HttpServer server(answer);
   http::Client client({.max_per_host = 1});
-  // An answer whose body nobody reads yet.
+  // No caller reads the body of this answer yet.
   http::Reply held = client.get(url_of(server, "/")).value;
   std::stop_source source;
   auto stopped = spawn([&] { return client.get(url_of(server, "/"), source.get_token()).error; });

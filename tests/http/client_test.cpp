@@ -69,7 +69,7 @@ FIBER_TEST_CASE("a client never has more connections to a host than it may") {
   all.wait();
   CHECK(client.stats().connections <= 3);
   CHECK(server.server().stats().accepted <= 3);
-  // Bodies that nobody reads hold their slots.
+  // Unread bodies hold their slots.
   std::vector<http::Reply> held;
   for (int i = 0; i < 3; ++i) held.push_back(client.get(url_of(server, "/")).value);
   CHECK(client.get(url_of(server, "/"), Deadline::after(5ms)).error == Errc::timed_out);
@@ -286,7 +286,7 @@ FIBER_TEST_CASE("a server that refuses a body without reading it is heard") {
   http::Client client;
   http::Call call{.method = "POST", .url = url};
   call.body_source = [](std::span<std::byte> room) -> net::Result<std::size_t> {
-    return {.value = room.size()};  // For ever.
+    return {.value = room.size()};  // The body never ends.
   };
   const auto refused = [&] {
     auto [reply, error] = client.send(call);

@@ -9,7 +9,7 @@ namespace weft::test {
 struct CorpusCase {
   std::vector<int> statuses;
   std::string bytes;
-  int line;  // Of the table.
+  int line;  // The line in the table.
 };
 
 // Every request that the lines of the table stand for. Throws std::runtime_error that names a

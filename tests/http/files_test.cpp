@@ -14,7 +14,7 @@ namespace weft::test {
 
 namespace {
 
-// A folder with some files, removed in the end; and a server of it.
+// A folder with some files, which the destructor removes, and a server of it.
 class Site {
  public:
   Site() : folder_(make_folder()) {
@@ -58,7 +58,7 @@ struct Case {
   int status;
   std::string_view body;
 };
-// TAG and DATE stand for those of the file.
+// TAG and DATE stand for the file's tag and date.
 constexpr Case kCases[] = {
     {"Range", "bytes=2-4", 206, "234"},
     {"Range", "bytes=7-", 206, "789"},

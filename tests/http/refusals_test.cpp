@@ -1,4 +1,4 @@
-// What is told of requests and headers that are refused.
+// Reports about refused requests and headers.
 #include <exception>
 #include <stdexcept>
 #include <string>

@@ -181,7 +181,7 @@ TEST_CASE("it is worth trying until a call has taken all, and again after an edg
   watched.feed();
   CHECK(poller.wait(Deadline::past()) == 0);
   CHECK(watched->read().worth_trying());
-  // The edge is used up, but nobody has looked yet.
+  // The edge is used up, but no fiber has looked yet.
   CHECK(watched->read().worth_trying());
   CHECK(watched->wait_readable(Deadline::past()) == WaitOutcome::timed_out);
 }

@@ -223,7 +223,7 @@ FIBER_TEST_CASE("a set waits for many descriptors and tells which") {
   CHECK(!set.change(all[3].descriptor(), Ready::write, 33));
   events[1].key = 77;
   CHECK(set.wait(events).value == 1);
-  CHECK(events[1].key == 77);  // It is not written beyond what is told.
+  CHECK(events[1].key == 77);  // The call writes no more than it returns.
   CHECK(events[0].key == 33);
   CHECK(!set.remove(all[3].descriptor()));
   CHECK(set.wait(events, Deadline::after(1ms)).error == Errc::timed_out);

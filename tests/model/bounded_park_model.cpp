@@ -41,8 +41,7 @@ enum Fault {
 
 // std::stop_source and the stop_callback of one park, which the checker cannot look into: a request
 // runs the callback while it is there, and who takes it away waits for one that is running.
-// BoundedPark makes a callback itself, of a source that nobody requests to stop; this one stands
-// for it.
+// BoundedPark makes a callback itself, for a source without stop requests; this one stands for it.
 class StopCallback {
  public:
   void add(BoundedPark& park) {
@@ -122,7 +121,7 @@ struct Parks : rl::test_suite<Parks<kRounds, kKind>, 5> {
     }
   }
 
-  // As wait_in_until().
+  // Waits as wait_in_until() does.
   Claim::Winner wait() {
     const std::stop_token token = never.get_token();
     const Deadline deadline =

@@ -1,6 +1,6 @@
 // <weft/channel.hpp>: each value is received once, in the order of its sender, and moved without a
-// race; close() ends every wait, and so do deadlines and stop requests; nobody touches a waiter, or
-// the channel, for longer than allowed.
+// race; close() ends every wait, and so do deadlines and stop requests; no caller touches a waiter,
+// or the channel, for longer than allowed.
 #include "tests/model/model_stop.hpp"
 
 #include <weft/channel.hpp>
@@ -39,7 +39,7 @@ enum Kind { kUntimed, kThreads, kTimed, kClosedEarly, kTried, kStopped, kStopped
 
 // `kSenders` callers send `kValues` values each; one caller receives until the channel is closed.
 // The last sender to finish closes; with kClosedEarly another thread does, at any moment. The last
-// of those who send and receive destroys the channel, even while close() has not returned. With
+// sender or receiver to finish destroys the channel, even while close() has not returned. With
 // kStopped another thread requests a stop, which ends some of the waits, and deadlines end others.
 template <unsigned kSenders, int kValues, std::size_t kCapacity, Kind kKind>
 struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
@@ -86,7 +86,7 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
     }
   }
 
-  // The channel is destroyed by the last of those that send and receive.
+  // The last sender or receiver destroys the channel.
   void leave() {
     if (--users_left == 0) channel.reset();
   }
@@ -105,7 +105,7 @@ struct Sends : rl::test_suite<Sends<kSenders, kValues, kCapacity, kKind>,
     // In the case of kClosedEarly the closer is another one. Sends that precede a close() by their
     // last sender may end after it: all is counted.
     const bool closes = --senders_left == 0 && kKind != kClosedEarly && fault != kNobodyCloses;
-    leave();  // The receiver stays until it is told.
+    leave();  // The receiver stays until it learns of the close.
     if (closes) expect(channel->close(), "the channel had been closed before");
   }
 

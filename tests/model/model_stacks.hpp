@@ -1,4 +1,4 @@
-// Stacks that nobody may touch once their owner has left them.
+// Stacks that no thread may touch once their owner has left them.
 #pragma once
 
 #include <signal.h>
@@ -9,8 +9,8 @@
 
 namespace weft::model {
 
-// A waiter, its Claim and its Timer live on the stack of whoever waits, and production source does
-// not say when they die. So a call that may wait runs on a stack of its own, which becomes
+// A waiter, its Claim and its Timer live on the stack of the waiting caller, and production source
+// does not say when they die. So a call that may wait runs on a stack of its own, which becomes
 // inaccessible when the call returns: a thread that touches the waiter later fails at once.
 class OwnStacks {
  public:

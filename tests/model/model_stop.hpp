@@ -13,7 +13,7 @@
 
 namespace weft::model {
 
-// One registered callback; lives on the stack of whoever registered it.
+// One registered callback; it lives on the stack of the caller that registered it.
 // Order
 //   [ended]  request stores ended_ (release), its last access -> removal reads it (acquire).
 struct StopLink {

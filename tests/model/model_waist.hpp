@@ -43,8 +43,8 @@ struct Caller : detail::ThreadSeat {
   Atomic<std::uint32_t> other_side{0};
   Atomic<std::uint32_t> woken{0};
   detail::After after{};
-  base::Parker parker;  // Of a plain thread.
-  // Bookkeeping that is not part of the modelled program.
+  // A plain thread's parker. Bookkeeping that is not part of the modelled program.
+  base::Parker parker;
   bool is_parked = false;
   bool is_woken = false;
   int parks = 0;
@@ -106,12 +106,12 @@ class World {
     for (const Caller& caller : callers) sum += caller.is_parked && !caller.is_woken ? 1 : 0;
     return sum;
   }
-  // Lets others run until so many callers are parked, or for a while: it steers explorations to
-  // the waits, which would be rare otherwise.
+  // Lets other threads run until `count` callers are parked, or for a while: it steers explorations
+  // to the waits, which would be rare otherwise.
   void await_parked(unsigned count) const {
     for (int i = 0; i < 60 && parked() < count; ++i) let_others_run();
   }
-  // The same until nobody is parked because the clock has woken them, and some steps more.
+  // Does the same until the clock has woken every parked caller, and for some steps more.
   void await_timeouts() const {
     for (int i = 0; i < 60 && (!is_late || parked() > 0); ++i) let_others_run();
     for (unsigned i = rl::rand(24); i > 0; --i) let_others_run();
@@ -158,7 +158,7 @@ class World {
     wake_in_kernel(word, 1);
   }
   static std::uint32_t wait_for(Atomic<std::uint32_t>& word) {
-    // Exchanges see the newest value, so no search tries to look at an old one for ever.
+    // Exchanges see the newest value, so no search reads old ones forever.
     std::uint32_t value = word.exchange(kNothing, detail::acquire);
     for (; value == kNothing; value = word.exchange(kNothing, detail::acquire)) {
       wait_in_kernel(word, kNothing, WaitEnd::by_wake);
@@ -181,7 +181,7 @@ class World {
 
 namespace weft::detail {
 
-// As in scheduler/waist.cpp.
+// Repeats scheduler/waist.cpp.
 struct TimedPark {
   After after;
   Deadline deadline;
@@ -195,7 +195,7 @@ struct TimedPark {
   }
 };
 
-// As in scheduler/waist.cpp.
+// Repeats scheduler/waist.cpp.
 inline Claim::Winner park_thread_until(After after, Deadline deadline, Claim& claim) noexcept {
   model::Caller& self = model::World::current().me();
   ++self.parks;
@@ -220,7 +220,7 @@ bool run_in_place(const void*, WaitReason) noexcept { return false; }
 
 void park(After after, WaitReason) noexcept { model::World::current().park(after); }
 
-// As in scheduler/waist.cpp.
+// Repeats scheduler/waist.cpp.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
   model::World& world = model::World::current();
   if (world.me().kind == model::Caller::Kind::thread) {

@@ -1,6 +1,6 @@
 // <weft/detail/waiter.hpp>, Claim, scheduler/timers.cpp and JoinCore: a waiter is published on the
-// other side of the switch only, each park ends by one wake, by a notifier or by the clock, and
-// nobody touches a waiter whose owner has gone on.
+// other side of the switch only, each park ends by one wake, by a notifier or by the clock, and no
+// thread touches a waiter whose owner has gone on.
 #include <stop_token>  // Before the checker's headers, which define words of it.
 
 #include <weft/detail/join_state.hpp>
@@ -48,7 +48,7 @@ class Row {
     return weft::detail::wait_in_until(waiters_, lock_, self, WaitReason::none, deadline) ==
            Claim::kNotifier;
   }
-  // False when nobody waits.
+  // Returns false when there is no waiter.
   bool notify() {
     lock_.lock();
     Waiter* waiter = waiters_.front();

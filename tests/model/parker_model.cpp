@@ -1,4 +1,4 @@
-// base/parker.cpp: no token is lost, nobody sleeps for ever, and what came before an unpark is
+// base/parker.cpp: no token is lost, no thread sleeps forever, and what came before an unpark is
 // visible after the park that it ends.
 #include "tests/model/model_futex.hpp"
 
@@ -23,11 +23,11 @@ struct Sleeper {
   Parker parker;
   Elsewhere elsewhere;
 
-  // As Worker::unpark.
+  // Does as Worker::unpark.
   void unpark() {
     if (parker.unpark() && weft::model::fault != kForgetsToInterrupt) elsewhere.interrupt();
   }
-  // As Worker::block_until. True when unparked.
+  // Does as Worker::block_until. Returns true when unparked.
   bool sleep(Deadline deadline) {
     if (perhaps()) return parker.park_until(deadline);
     if (weft::model::fault == kSleepsUnannounced) {

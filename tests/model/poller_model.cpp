@@ -1,5 +1,5 @@
 // io/poller.cpp and io/attempt.hpp: no byte waits for a reader that sleeps, closing and
-// deadlines end every wait, and nobody touches a waiter that has left.
+// deadlines end every wait, and no thread touches a waiter that has left.
 #include "tests/model/model_stop.hpp"
 
 #include <weft/detail/waiter.hpp>
@@ -57,9 +57,9 @@ class Kernel {
   }
   // Whether there was an event to fetch.
   [[nodiscard]] bool fetch() { return edges_.exchange(0, acq_rel) != 0; }
-  // As poll().
+  // Does as poll().
   [[nodiscard]] bool is_readable() { return bytes_.fetch_add(0, acq_rel) != 0; }
-  // As recv() with room for `most` bytes.
+  // Does as recv() with room for `most` bytes.
   [[nodiscard]] CallResult receive(std::uint32_t most) {
     std::uint32_t bytes = bytes_.fetch_add(0, acq_rel);
     while (bytes != 0) {
@@ -81,12 +81,12 @@ struct Stream {
   Kernel kernel;
   IoDirection direction;
 
-  // As Poller::wait, for this descriptor.
+  // Does as Poller::wait, for this descriptor.
   void poll() {
     if (fault == kForgetsToFetch || !kernel.fetch()) return;
     (void)direction.notify();
   }
-  // As read_once() in net/tcp_stream.cpp.
+  // Does as read_once() in net/tcp_stream.cpp.
   Result<std::uint32_t> read(std::uint32_t most, Deadline deadline) {
     Result<std::int64_t> result;
     call_on_own_stack([&] {
@@ -140,7 +140,7 @@ struct Reads
 };
 
 // Waits as a socket's case of a select does: a watch notes edges and reaches a list, and the kernel
-// is asked what they mean. As IoCase in io/io_case.cpp, with a wait for this case alone.
+// is asked what they mean. It does as IoCase in io/io_case.cpp, with a wait for this case alone.
 class Watcher : weft::detail::IoWatch {
  public:
   explicit Watcher(Stream& stream) : IoWatch{&Watcher::note_edge}, stream_(stream) {}

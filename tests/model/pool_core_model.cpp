@@ -1,6 +1,6 @@
 // pool/core/ and pool/queue/ as a whole: two submitters, two workers and a closer, who destroys the
 // pool as soon as it is joined. An accepted task runs once, or is dropped by a close that says so;
-// nobody waits for ever, and nobody touches the pool after its end.
+// no caller waits forever, and no caller touches the pool after its end.
 #include <cstdlib>
 #include <stop_token>  // Before the checker, whose words it shares.
 
@@ -122,7 +122,7 @@ void report(const PoolOptions& /*options*/, const std::exception_ptr& /*exceptio
 
 namespace {
 
-// Of a pool without sub-pools, and without a parent.
+// The pool has no sub-pools and no parent.
 class NoNesting final : public weft::pool::Nesting {
  public:
   explicit NoNesting(PoolCore& core) : core_(core) {}
@@ -195,7 +195,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
     fate.began = true;
     fate.runs.set(fate.runs.get() + 1);
   }
-  // As PoolEntry::enqueue().
+  // Does as PoolEntry::enqueue().
   bool submit(PoolItem& item) {
     if (core->submit_at_once(item)) return true;
     const PoolCore::Answer answer = core->submit(item, OnFull::block);

@@ -1,6 +1,6 @@
 // pool/queue/pool_job.cpp and the wait for a job: a job runs once or is dropped, and not both,
-// whoever asks for what; a waiter is told, sees the outcome, and may leave at once: with the stack
-// that the job was on, or as the last one who knows of it.
+// whatever callers request. A waiter is woken, sees the outcome, and may leave at once: with the
+// stack that the job was on, or as the last one who knows of it.
 #include "pool/queue/pool_job.cpp"
 
 #include <optional>
@@ -13,7 +13,7 @@ namespace weft::detail {
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
 bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }
 void release_alarm(Alarm& /*alarm*/) noexcept {}
-// As nested/blocking_scope.cpp, without the scope.
+// Does as nested/blocking_scope.cpp, without the scope.
 bool PoolJob::wait_until(const Until& until) noexcept {
   lock_.lock();
   if (ready()) {

@@ -1,5 +1,5 @@
 // scheduler/run_queue.cpp: whatever the owner and the thieves do, each fiber comes out once, and
-// what was written before its push is visible to whoever takes it.
+// what was written before its push is visible to the thread that takes it.
 #include "scheduler/run_queue.cpp"
 
 #include "tests/model/model.hpp"
@@ -31,7 +31,7 @@ void drain(RunQueue& queue) {
   while (Fiber* fiber = queue.pop()) take(*fiber);
 }
 
-// By a thief, with an empty queue of its own.
+// A thief calls it, with an empty queue of its own.
 void steal(RunQueue& victim, RunQueue& own) {
   RunQueue::Batch batch;
   const std::uint32_t count = victim.take_half(batch);
@@ -141,7 +141,7 @@ struct Full : rl::test_suite<Full, 2> {
     for (std::uint32_t i = RunQueue::kCapacity; i < kFibers; ++i) push(fibers[i]);
   }
 
-  // As LocalQueue::push_new and LocalQueue::spill.
+  // Does as LocalQueue::push_new and LocalQueue::spill.
   void push(Fiber& fiber) {
     while (!queue->push(fiber)) {
       RunQueue::Batch batch;

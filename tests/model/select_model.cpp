@@ -1,6 +1,6 @@
 // sync/select.cpp over <weft/channel.hpp>: one case of a select is completed, once; selects that
 // meet on several channels never wait for each other in a circle, and none misses what it waits
-// for; close(), deadlines and stop requests end them; nobody touches a case that its select has
+// for; close(), deadlines and stop requests end them; no thread touches a case that its select has
 // left.
 #include "tests/model/model_stop.hpp"
 
@@ -239,7 +239,7 @@ struct SendsClosed : Selects<SendsClosed, 3> {
       select(on_send(*b, Tracked(number), sends), on_send(*a, Tracked(number), sends));
     });
   }
-  // The receiver may be left with nobody to send, and then waits for this.
+  // The receiver may be left without a sender, and then waits for this.
   void interfere() {
     (void)b->close();
     if (fault != kNobodyCloses) (void)a->close();

@@ -2,8 +2,8 @@
 // lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
 // clock bring is seen by an idle worker, whether others compute or sleep.
 //
-// The workers here have no stacks, fibers or descriptors; all steps of the protocol are those that
-// ship.
+// The workers here have no stacks, fibers or descriptors; all steps of the protocol are the shipped
+// ones.
 #include "scheduler/sleep_protocol.hpp"
 
 #include <utility>
@@ -106,7 +106,7 @@ class Shared {
     if (fault == kAdderWithoutFence) return weft::scheduler::wake_one(*this);
     weft::scheduler::announce_from_outside(*this);
   }
-  // By a plain thread, as Poller::enter.
+  // A plain thread calls it, as Poller::enter does.
   void watch_descriptor() {
     watches.fetch_add(1, relaxed);
     if (fault != kDescriptorUntold) weft::scheduler::announce_event(*this);
@@ -115,7 +115,7 @@ class Shared {
     event.store(1, release);  // The kernel's part.
     poller.interrupt();
   }
-  // Scheduler::stop, by whoever runs the last fiber.
+  // The worker that runs the last fiber calls it, as Scheduler::stop.
   void stop();
 
   Injected injected;
@@ -229,7 +229,7 @@ struct Worker {
   }
   [[nodiscard]] bool do_chores() { return false; }
   [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
-  // As Worker::wait_for_events.
+  // Does as Worker::wait_for_events.
   [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
     if (fault == kToldIsForgotten) {
       limit = earliest_event(Deadline::never());
@@ -287,8 +287,8 @@ void Shared::stop() {
   for (unsigned i = 0; i < worker_count_; ++i) workers_[i].unpark();
 }
 
-// Each adder adds so many fibers from outside; the workers run them all and stop. A wake-up that
-// is lost leaves everybody asleep, which the checker reports as a deadlock.
+// Each adder adds kFibers fibers from outside; the workers run them all and stop. A wake-up that is
+// lost leaves everybody asleep, which the checker reports as a deadlock.
 template <int kWorkers, int kAdders, int kFibers, Kind kKind = kUntimed>
 struct Outside : rl::test_suite<Outside<kWorkers, kAdders, kFibers, kKind>, kWorkers + kAdders> {
   static constexpr unsigned kEvents = kKind > kFibersMeet ? 1 : 0;

@@ -24,7 +24,7 @@ TEST_SUITE_BEGIN("net/dial");
 
 namespace {
 
-// A port on which nobody listens.
+// Returns a port without a listener.
 std::uint16_t closed_port() { return listen_anywhere().local_address().value.port(); }
 
 // A listener that never accepts, and whose queue is full: a connection hangs.

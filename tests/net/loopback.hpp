@@ -25,7 +25,7 @@ struct Pair {
   net::TcpStream server;
 };
 
-// The kernel completes a connection that nobody has accepted yet, so one caller can do both.
+// The kernel completes a connection before it is accepted, so one caller can do both.
 [[nodiscard]] inline Pair connect_to(net::TcpListener& listener) {
   auto [client, refused] = net::TcpStream::connect(listener.local_address().value);
   CHECK(refused == std::error_code{});

@@ -184,7 +184,7 @@ FIBER_TEST_CASE("a file is sent over a connection, from where it is, as far as i
   CHECK(client.read_exactly(std::as_writable_bytes(std::span(received))).value == received.size());
   sending.join();
   CHECK(received == text + text.substr(1'000, 10) + text.substr(text.size() - 5));
-  // Nobody reads any more: a limit, a close and a broken connection end it, and no signal does.
+  // The peer reads no more: a limit, a close and a broken connection end it, and no signal does.
   const auto send = [&, &stream = server](const Until& until = {}) {
     return stream.send_file(file.get(), 0, text.size(), until).error;
   };

@@ -1,5 +1,5 @@
 // The fibers that serve a connection: ServeOptions::run and stack_size, for the first request and
-// for those after a time without a fiber.
+// for requests after a time without a fiber.
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -310,7 +310,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
     const DescriptorLimit limit(limit_that_leaves(64));
     running =
         spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
-    // Connections beyond the limit are not left to wait for ever.
+    // Connections beyond the limit do not wait forever.
     while (server.stats().accepted < 100) this_fiber::sleep_for(1ms);
     CHECK(server.stats().pauses >= 3);
     CHECK(server.stats().refused == 100 - 63);

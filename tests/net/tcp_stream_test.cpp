@@ -339,7 +339,7 @@ FIBER_TEST_CASE("a read that may not wait sees what is there, also after one tha
     CHECK(client.write_all(bytes("x")).value == 1);
     CHECK(server.read_some(buffer).value == 1);
     CHECK(client.write_all(bytes("12345")).value == 5);
-    // It may come a moment later. Nobody of weft's has asked the kernel yet what has come.
+    // It may come a moment later. weft has not asked the kernel yet what has come.
     for (int there = 0; there < 5;) {
       CHECK(::ioctl(server.native_handle(), FIONREAD, &there) == 0);
       std::this_thread::yield();

@@ -206,7 +206,7 @@ FIBER_TEST_CASE("descriptors wait for room until a deadline or a stop, and none 
   CHECK(received.size == 4);
   CHECK(received.descriptors.size() == 1);
   CHECK(patient.join() == 4);
-  // Of those that gave up nothing came.
+  // Nothing came from sends that gave up.
   CHECK(pair.second.receive_descriptors(buffer, Deadline::after(1ms)).error == Errc::timed_out);
 }
 

@@ -63,7 +63,7 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
     text = written_by(&weft::dump::write_folded);
   }
   CHECK(count_of(text, "\n") == 2);
-  // Calls, but for sanitizers.
+  // There are calls, except under sanitizers.
   CHECK((count_of(text, ";") > 6) == !weft::test::kSanitized);
   event.set();
   mutex.unlock();

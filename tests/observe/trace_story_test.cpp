@@ -21,7 +21,7 @@ namespace {
 struct FromPlain {};
 struct FromFiber {};
 
-constexpr std::size_t kEvents = 64;  // Of a ring.
+constexpr std::size_t kEvents = 64;  // Events in a ring.
 constexpr std::uint64_t kRecord = 4096;
 
 // A recording that is put together by hand; a tick is a nanosecond.
@@ -44,7 +44,7 @@ class Written {
     rings_[ring]->put({time, TraceKind::run, 0, 0, {kRecord, id}});
     rings_[ring]->put({time + 1, TraceKind::end, 0, 0, {kRecord, id}});
   }
-  // So many that all before are overwritten, from `time` on.
+  // Records enough events from `time` on to overwrite all before.
   void overflow(std::size_t ring, std::uint64_t time) {
     for (std::uint64_t i = 0; i < 2 * kEvents; ++i) {
       rings_[ring]->put({time + i, TraceKind::poll, 0, 0, {0}});

@@ -122,7 +122,7 @@ FIBER_TEST_CASE_WITH("a flood of short tasks starts few workers", {.workers = {1
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = kTasks});
   for (int i = 0; i < kTasks; ++i) CHECK(pool.submit([&] { ran.fetch_add(1); }));
-  CHECK(ran.load() == 0);  // Nobody has made way for a worker so far.
+  CHECK(ran.load() == 0);  // No fiber has made way for a worker so far.
   pool.wait_idle();
   CHECK(ran.load() == kTasks);
   CHECK(pool.stats().started < 100);
@@ -132,7 +132,7 @@ FIBER_TEST_CASE_WITH("a pool that has no fibers for more workers goes on with th
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
-  WaitGroup all_submitted;  // So many that ask an Event again and again would take long.
+  WaitGroup all_submitted;  // It would take long if this many polled an Event.
   all_submitted.add();
   FiberPool pool({.capacity = 1000});
   for (int i = 0; i < 1000; ++i) {

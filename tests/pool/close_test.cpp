@@ -1,4 +1,4 @@
-// G2, G7: an accepted task runs once or its waiter is told; and the end of a pool.
+// G2, G7: an accepted task runs once or its waiter learns that it will not; and the end of a pool.
 #include <atomic>
 #include <memory>
 #include <system_error>

@@ -199,7 +199,7 @@ FIBER_TEST_CASE("a limit ends the wait for the result, and the function is told"
   CHECK_FALSE(stopped.join());
   pool.pool().wait_idle();
   CHECK(told);
-  // Nobody gives up here, so it takes the event to end it.
+  // No caller gives up here, so only the event ends it.
   auto patient = spawn([&] { return pool.process(7); });
   release.set();
   CHECK(patient.join() == 7);

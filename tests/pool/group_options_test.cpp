@@ -40,7 +40,7 @@ TEST_SUITE_BEGIN("pool/group_options");
 
 FIBER_TEST_CASE("tasks of a group may have options, which go with them into the pool") {
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
-  std::vector<int> order;  // By one task at a time.
+  std::vector<int> order;  // One task at a time appends to it.
   TaskGroup group(pool);
   ResultGroup<int> results(pool);
   pool.pause();

@@ -30,8 +30,8 @@ std::uint64_t parked_workers() {
   }
   return 0;
 }
-// Lets others run until no worker of the only pool is on its way: a caller that is told of a task's
-// end may be ahead of the worker, which is counted as idle before it is.
+// Lets other fibers run until no worker of the only pool is on its way: a caller that learns of a
+// task's end may be ahead of the worker, which is counted as idle before it parks.
 void wait_until_idle(const FiberPool& pool) {
   wait_until_true([&] { return parked_workers() == pool.stats().idle; });
 }

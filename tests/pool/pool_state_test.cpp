@@ -194,7 +194,7 @@ TEST_CASE("who is blocked is let in by what makes room, first come, first served
   held.state.admit_blocked(effects);
   CHECK(first.granted);
   CHECK(!second.granted);
-  CHECK(!held.submit());  // Nobody overtakes.
+  CHECK(!held.submit());  // No submitter overtakes.
   held.state.slots.resize(2);
   held.state.admit_blocked(effects);
   CHECK(second.granted);

@@ -25,7 +25,7 @@ class ModelLimit {
     moves_ = has_factor_ && !closed;
     value_ = moves_ ? std::clamp(value_, least(), capacity) : capacity;
   }
-  // Whether so many tasks, queued or running, are too many for it.
+  // Returns whether `tasks`, queued or running, are too many for it.
   [[nodiscard]] bool is_too_low_for(std::size_t tasks) const {
     if (!moves_ || value_ == capacity_) return false;
     return static_cast<double>(tasks) > factor_.up * static_cast<double>(value_);

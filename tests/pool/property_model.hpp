@@ -67,8 +67,8 @@ class PoolModel {
   }
 
   // `seen`: the numbers of the real pool, which has a choice: it may start fewer workers than there
-  // are tasks that come in at once, as long as each task that can run does; and those of a closed
-  // pool that are idle may stay until its next task ends.
+  // are tasks that come in at once, as long as each task that can run does; and idle workers of a
+  // closed pool may stay until its next task ends.
   void settle(const PoolStats& seen) {
     grow();
     while (end_one() || start_one()) {
@@ -241,7 +241,7 @@ class PoolModel {
 
   // --- Tasks run ---
 
-  // But for a pause. A task that does not fit beside those that run keeps others waiting, too.
+  // Ignores a pause. A task that does not fit alongside running ones keeps others waiting, too.
   [[nodiscard]] bool can_start() const {
     const auto next = queue_.next(running_);
     return next && running_.size() < limit_.value() &&
@@ -276,7 +276,7 @@ class PoolModel {
       running_.erase(running);
       if (live_ > limit_.value()) retire(1);
       if (closed_ && queue_.empty()) retire(live_ - running_.size());
-      // Nobody takes over from a blocked caller before that: for a moment there is nothing to do.
+      // No task takes over from a blocked caller before that: for a moment there is nothing to do.
       if (paused_ && is_idle()) answer_all(idle_waiters_, "true");
       go_on_after_end();
       return true;
@@ -379,7 +379,7 @@ class PoolModel {
 
   const PoolOptions options_;
   std::size_t capacity_;
-  ModelLimit limit_;  // Of workers.
+  ModelLimit limit_;  // Limits the workers.
   bool closed_ = false;
   bool paused_ = false;
   ModelQueue queue_;

@@ -1,8 +1,8 @@
 // Pools in pools under random operations keep what is promised of them, looked at after each.
 //
 // Which pool of several is next at their parent depends on how they came to wait there. So the
-// model is no second implementation but the promises: who may run and in which order, that nobody
-// waits or is refused without a reason, and the numbers.
+// model is no second implementation but the promises: which tasks may run and in which order, that
+// no caller waits or is refused without a reason, and the numbers.
 //
 // In half of the trees tasks have weights. Such a task may have left its queue and wait for slots
 // of a parent, while others begin: there the order is not promised, and how many wait is seen less
@@ -48,10 +48,10 @@ struct Member {
   bool has_sub_pools = false;
   bool closed = false;
   bool paused = false;
-  std::size_t running = 0;  // With those of its sub-pools.
-  std::size_t weight = 0;   // Of those.
+  std::size_t running = 0;  // Tasks of its sub-pools count, too.
+  std::size_t weight = 0;   // The weight of the running tasks.
   std::size_t blocked = 0;  // Callers in submit().
-  std::deque<int> waiting;  // Tasks that were accepted, and behind them those of blocked callers.
+  std::deque<int> waiting;  // Accepted tasks, and after them tasks of blocked callers.
   std::uint64_t accepted = 0;
   std::uint64_t ended = 0;
   std::uint64_t dropped = 0;
@@ -153,7 +153,7 @@ class Tree {
     if (is_so || !problem_.empty()) return;
     problem_ = trace_.str() + complaint + ", " + name(member);
   }
-  // As in Player::settle().
+  // Does as Player::settle().
   static void settle() {
     for (int i = 0; i < 60; ++i) this_fiber::yield();
   }
@@ -200,7 +200,7 @@ class Tree {
     }
     ++member.ended;
   }
-  // Nobody is passed over: one who is blocked stands behind all that was accepted.
+  // No caller is passed over: a blocked one waits after all accepted tasks.
   void submit(Member& member, std::size_t weight) {
     const int number = ++last_number_;
     note("submit #" + std::to_string(number) + ", weight " + std::to_string(weight), member);
@@ -275,7 +275,7 @@ class Tree {
       each->closed = true;
       each->paused = false;
       if (mode == Close::drain || weighted_) continue;
-      // Callers that are blocked are told, each by its own refusal.
+      // Blocked callers learn of it, each by its own refusal.
       const std::size_t queued = each->waiting.size() - each->blocked;
       each->dropped += queued;
       each->waiting.erase(each->waiting.begin(),

@@ -44,7 +44,7 @@ enum class Course : std::uint8_t {
   stoppable,  // Gated, and ends by a stop.
 };
 
-// As SubmitOptions.
+// The same fields as SubmitOptions has.
 struct TaskOptions {
   bool are_set = false;  // If not, it is submitted without any.
   Priority priority = Priority::normal;

@@ -50,7 +50,7 @@ class Player {
       if (by_clock) --on_the_clock_;
     });
   }
-  // Lets everybody go on until nobody can.
+  // Lets all fibers go on until none can.
   void settle() const {
     // More than there are wakes one after the other: each lets all that are ready run.
     constexpr int kPasses = 40;
@@ -211,7 +211,7 @@ class Player {
   std::map<int, std::stop_source> stops_;
   std::map<int, PoolTask<void>> handles_;
   int helpers_ = 0;
-  int on_the_clock_ = 0;  // Of those.
+  int on_the_clock_ = 0;  // Helpers that wait for the clock.
   FiberPool pool_;
 };
 

@@ -1,8 +1,9 @@
 // Pools under random operations do what a slow and obviously right model of them does.
 //
-// With one worker, and tasks that go on when the test says so, all that happens is determined: who
-// is accepted, refused or blocked, which tasks start and in which order, who is told what, and all
-// numbers. A run that differs is made shorter as long as it differs, and printed.
+// With one worker, and tasks that go on when the test says so, all that happens is determined:
+// which callers are accepted, refused or blocked, which tasks start and in which order, what each
+// caller gets, and all numbers. A run that differs is made shorter as long as it differs, and
+// printed.
 #include <algorithm>
 #include <cstddef>
 #include <memory>

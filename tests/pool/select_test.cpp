@@ -82,7 +82,7 @@ FIBER_TEST_CASE("a task that selects on tasks of its own pool of one gives its s
 }
 
 FIBER_TEST_CASE("a select that does not wait keeps its slot") {
-  bool ran = false;  // Outlives the pool, whose tasks nobody waits for.
+  bool ran = false;  // Outlives the pool: no caller waits for its tasks.
   FiberPool pool({.capacity = 1, .queue_capacity = kUnlimited});
   pool.run([&] {
     auto queued = pool.async([&] { ran = true; });

@@ -109,7 +109,7 @@ FIBER_TEST_CASE("cancelling a task that runs asks this one to stop, and says tha
   CHECK_FALSE(other.cancel());
   CHECK_FALSE(other.cancel());
   CHECK(other.get() == 7);
-  // Nobody else was asked.
+  // No other task was asked to stop.
   CHECK_FALSE(pool.stop_token().stop_requested());
   pool.wait_idle();
   CHECK(pool.stats().cancelled == 1);
@@ -188,7 +188,7 @@ FIBER_TEST_CASE("the outer token closes with cancel, before, during and after") 
   late.join();
   std::stop_source other;
   { const FiberPool pool({.capacity = 1, .stop = other.get_token()}); }
-  other.request_stop();  // There is nobody left to tell.
+  other.request_stop();  // No task is left to be stopped.
 }
 
 FIBER_TEST_CASE("an outer stop is not lost to a pool that is opened or destroyed meanwhile") {

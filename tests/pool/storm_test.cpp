@@ -1,5 +1,5 @@
-// Everything that can race with a submit does, and in the end each task that was accepted has run
-// once or is counted as cancelled, each that was refused has not, and nothing of the pool is left.
+// Everything that can race with a submit does. Finally each accepted task has run once or is
+// counted as cancelled, each refused one has not run, and nothing of the pool is left.
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -373,7 +373,7 @@ FIBER_TEST_CASE_WITH("pools that come and go leave no fiber, no stack and no des
   for (int round = 0; round < rounds; ++round) {
     std::atomic<int> ran{0};
     {
-      // The longest timeout: nothing waits for it in the end.
+      // The timeout is long: nothing waits for it at the end of the pool.
       FiberPool pool({.capacity = 8, .queue_capacity = 20, .idle_timeout = 1h});
       for (int i = 0; i < 20; ++i) {
         CHECK(pool.submit([&] {

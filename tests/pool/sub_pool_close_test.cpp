@@ -128,7 +128,7 @@ FIBER_TEST_CASE(
   CHECK(parent.stats().blocked == 1);
   parent.close(Close::drain);
   heavy.join();
-  ran.wait();  // Beside the task that still runs.
+  ran.wait();  // It runs alongside the task that still runs.
   held.hold.set();
   parent.join();
 }

@@ -163,7 +163,7 @@ FIBER_TEST_CASE("a submit with a deadline gives up in time, and its task never r
   }
   CHECK(pool.submit_until(1h, nothing));
   pool.wait_idle();
-  // Where there is room, nobody asks for the time.
+  // If there is room, the pool does not read the clock.
   CHECK(pool.submit_until(Deadline::past(), nothing));
   pool.wait_idle();
   CHECK(!ran.load());

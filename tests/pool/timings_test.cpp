@@ -45,7 +45,7 @@ TEST_CASE("percentiles are off by less than an eighth, the rest is exact") {
     std::vector<nanoseconds> all;
     std::int64_t sum = 0;
     for (int i = 0; i < 1000; ++i) {
-      // Of all magnitudes.
+      // Durations have all magnitudes.
       const nanoseconds duration(static_cast<std::int64_t>(random() >> (12 + random() % 51)));
       all.push_back(duration);
       whole.record(duration);
@@ -141,7 +141,7 @@ FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; droppe
   CHECK(pool.submit([&] { release.wait(); }));
   wait_until_true([&] { return pool.stats().busy == 1; });
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([] {}));
-  CHECK(pool.submit([] {}));  // By the caller.
+  CHECK(pool.submit([] {}));  // The caller runs it.
   CHECK(pool.timings().run_time.count() == 6);
   pool.close(Close::discard);
   release.set();

@@ -16,8 +16,8 @@ TEST_SUITE_BEGIN("regress/channel_end");
 
 using Channel = weft::Channel<int>;
 
-// A place for a channel that is no good for one any more after the channel's end: its lock is held
-// for ever. So who comes back hangs, or is seen by a sanitizer.
+// A place for a channel that is unusable after the channel's end: its lock is held forever. So a
+// caller that comes back hangs, or a sanitizer sees it.
 class Place {
  public:
   Channel& make(std::size_t capacity) {

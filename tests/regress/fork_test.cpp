@@ -33,8 +33,8 @@ using namespace std::chrono_literals;
 using weft::Runtime;
 using weft::test::kSlowdown;
 
-// A sanitizer does not hold its own locks over a fork: what a thread holds that is about to start
-// is held for ever in the child.
+// A sanitizer does not hold its own locks over a fork: a lock of a thread that is about to start is
+// held forever in the child.
 pid_t fork_quietly() {
   if (weft::test::kSanitized) std::this_thread::sleep_for(100ms);
   return fork();
@@ -204,7 +204,7 @@ bool main_thread_sleeps() {
 DEATH_TEST_CASE("a fiber in which a child was forked does not end in the child",
                 "in the child of a fork, where no worker is: end it by _exit or exec") {
   weft::run({.workers = 1}, [] {
-    // Whoever runs this is parked then, and holds no lock that nobody in the child would open.
+    // The main thread is parked then, and holds no lock that stays locked in the child.
     while (!main_thread_sleeps()) std::this_thread::yield();
     const pid_t child = fork_quietly();
     if (child == 0) return;
@@ -222,7 +222,7 @@ DEATH_TEST_CASE(
   weft::run({.workers = 1}, [] {
     weft::detail::SpinLock lock;
     lock.lock();
-    if (fork_quietly() == 0) lock_again(lock);  // As the child has nobody to unlock it.
+    if (fork_quietly() == 0) lock_again(lock);  // The child has no thread to unlock it.
     lock.unlock();
     int status = 0;
     (void)wait(&status);

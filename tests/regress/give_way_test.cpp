@@ -1,7 +1,7 @@
-// A receiver of a channel that was never empty let nobody else run: a ticker of 10 ms ticked once
-// in 2 s. Calls of weft that need not wait give way now when the fiber has had its time.
-// Each worker gets a hog, a fiber that makes one kind of call for ever and never has to wait. The
-// test ends when another fiber has slept some times: without giving way it never does.
+// A receiver of a channel that was never empty let no other fiber run: a ticker of 10 ms ticked
+// once in 2 s. Calls of weft that need not wait give way now when the fiber has had its time. Each
+// worker gets a hog, a fiber that makes one kind of call forever and never has to wait. The test
+// ends when another fiber has slept some times: without giving way it never does.
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -26,7 +26,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// As many hogs as workers, each with a `make_call()` of its own.
+// Starts a hog for each worker, with a `make_call()` of its own.
 template <class MakeCall>
 void check_gives_way(MakeCall make_call) {
   std::atomic<bool> stop{false};

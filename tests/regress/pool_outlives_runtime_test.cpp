@@ -1,5 +1,5 @@
 // A pool that was made outside of run() kept the runtime from its end for up to two of its
-// idle_timeouts, and for ever with min_workers.
+// idle_timeouts, and forever with min_workers.
 #include <atomic>
 #include <chrono>
 #include <memory>

@@ -1,5 +1,5 @@
-// Stop requests that did not arrive: those of a pool at the tasks of a TaskGroup on it, and those
-// of a FunctionPool's handle at the function.
+// Stop requests did not arrive: from a pool at the tasks of a TaskGroup on it, and from a
+// FunctionPool's handle at the function.
 #include <stop_token>
 #include <weft/event.hpp>
 #include <weft/function_pool.hpp>
@@ -20,7 +20,7 @@ void wait_for_stop(const std::stop_token& token) {
   (void)never.wait_until(token);
 }
 
-// Both tasks wait until the pool is told to stop by `stop`.
+// Both tasks wait until `stop` stops the pool.
 template <class Stop>
 void check_group(const PoolOptions& options, Stop stop) {
   FiberPool pool(options);

@@ -1,4 +1,4 @@
-// A task that OnFull::caller_runs ran in its caller waited for itself, where others are told so.
+// A task that OnFull::caller_runs ran in its caller waited for itself, instead of getting an error.
 #include <system_error>
 #include <weft/event.hpp>
 #include <weft/pool.hpp>

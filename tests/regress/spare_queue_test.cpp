@@ -1,6 +1,6 @@
 // The queue of a spare worker was closed to thieves where the runtime has one worker: what a spare
 // had queued waited for as long as the spare was blocked, and the worker that was back took the
-// spare for one that makes progress, napped for ever, and told nobody that the runtime was idle.
+// spare for one that makes progress, napped forever, and did not report that the runtime was idle.
 #include <atomic>
 #include <chrono>
 #include <thread>

@@ -1,4 +1,4 @@
-// A fiber that only yields once kept a worker's overflow waiting for ever.
+// A fiber that only yielded once kept a worker's overflow waiting forever.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -85,7 +85,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and o
     CHECK(second.join() == Errc::cancelled);
     CHECK(dead.stats().running == 1);
     CHECK(dead.stats().given_up == before.given_up + 1);
-    // Nobody else's threads hang.
+    // Threads of other groups do not hang.
     BlockingGroup alive({.max_threads = 1});
     CHECK(alive.run([] { return 2; }).value == 2);
     CHECK(blocking([] { return 3; }) == 3);

@@ -128,7 +128,8 @@ TEST_CASE("a fiber whose stack another one has, that it joins, is part of the de
   weft::Channel<int> channel;
   Reports reports;
   bool in_place = false;
-  // One worker: nobody else runs the child first. Now and then the others have their turn instead.
+  // With one worker, no other worker runs the child first. Now and then other fibers have their
+  // turn instead.
   weft::run(reports.options(1, [&] { channel.close(); }), [&] {
     while (!in_place) {
       const auto* mine = static_cast<const char*>(__builtin_frame_address(0));

@@ -184,7 +184,7 @@ void pin_to(int processor) {
   CHECK(::sched_setaffinity(0, sizeof only, &only) == 0);
 }
 
-// From now on the calling thread runs on the processor that it is on, when nobody else would.
+// From now on the calling thread runs on its present processor, when no other thread would.
 int step_back() {
   const int processor = ::sched_getcpu();
   pin_to(processor);
@@ -193,7 +193,8 @@ int step_back() {
   return processor;
 }
 
-// While the worker is taken for blocked nobody is told that it computes, and the case does not end.
+// While the worker is taken for blocked, no stall report says that it computes, and the case does
+// not end.
 TEST_CASE("a fiber whose thread is given no processor is not taken for blocked") {
   const weft::test::TestGuard guard("a thread without a processor");
   std::atomic<int> processor{-1};
@@ -212,7 +213,7 @@ TEST_CASE("a fiber whose thread is given no processor is not taken for blocked")
   weft::Runtime runtime(options);
   runtime.run([&] {
     processor = step_back();
-    // Again and again, as each stall is told once, and another thing may have kept the worker then.
+    // It repeats: each stall is reported once, and something else may have kept the worker then.
     while (!stop) {
       const auto end = std::chrono::steady_clock::now() + 500ms;
       while (!stop && std::chrono::steady_clock::now() < end) continue;

@@ -1,5 +1,5 @@
-// A sleeping worker is told at once of each fiber that becomes ready, whichever way it comes, and
-// runs it while the fiber that made it ready computes, and calls nothing of weft's.
+// A sleeping worker learns at once of each fiber that becomes ready, whichever way it comes. It
+// runs the fiber while the fiber that made it ready computes, and calls nothing of weft's.
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -30,8 +30,9 @@ void compute_until(const std::atomic<bool>& ran) {
 
 TEST_SUITE_BEGIN("scheduler/announce");
 
-// A sleeper may get up by itself just then, to look for deadlocks; so again until one is told. That
-// look finds what nobody was told of, too: without the wake these go on until their deadline.
+// A sleeper may get up by itself just then, to look for deadlocks; so the case repeats until one is
+// woken. That look also finds unannounced fibers: without the wake these go on until their
+// deadline.
 FIBER_TEST_CASE_WITH("a sleeper is told of a new fiber",
                      {.workers = {2}, .options = {.monitor = false}}) {
   for (bool is_told = false; !is_told;) {

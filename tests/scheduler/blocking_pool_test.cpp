@@ -141,7 +141,7 @@ TEST_CASE("at the limit calls are made in their order") {
   const weft::test::TestGuard guard("limit");
   BlockingPool pool(1);
   std::promise<void> release;
-  std::vector<int> order;  // Of the only helper.
+  std::vector<int> order;  // The order of the only helper's calls.
   {
     std::vector<std::unique_ptr<CallingThread>> callers;
     callers.push_back(std::make_unique<CallingThread>(pool, [&] { release.get_future().wait(); }));

@@ -22,10 +22,10 @@ using Time = Clock::time_point;
 
 // No run is shorter: 61 of them take longer than the pause between two looks at the descriptors.
 inline constexpr auto kRun = std::chrono::microseconds(1);
-// A crowd has been seen enough when each of its fibers has had so many turns.
+// A crowd has been seen enough when each of its fibers has had this many turns.
 inline constexpr std::size_t kTurns = 8;
-// Something was late from which that would come, and so nothing is shown: then it ends all the
-// same, after so many times the runs that a fiber may wait for.
+// If something comes too late, nothing is shown: the crowd then ends after this many times the runs
+// that a fiber may wait for.
 inline constexpr std::size_t kPatience = 64;
 // How far a worker may be ahead of others, in runs. Waits are counted in runs of the worker that
 // ends them, so each move may add twice this: it is far less than a fiber may wait for.
@@ -53,7 +53,7 @@ struct alignas(64) Runs {
   }
 };
 
-// Fibers of which so many are runnable at any time, until each has had its turns.
+// Fibers of which a fixed number are runnable at any time, until each has had its turns.
 class Crowd {
  public:
   Crowd(unsigned workers, std::size_t runnable)
@@ -143,7 +143,7 @@ class Crowd {
     over_.store(true);
     over_.notify_all();
   }
-  // There always is enough to do for all workers, so those that are behind come.
+  // There always is enough to do for all workers, so late workers catch up.
   void keep_in_step(const Runs& here) const {
     const auto is_behind = [&](const Runs& other) {
       return other.count.load() + kLead < here.begun.size();

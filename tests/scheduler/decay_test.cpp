@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 using weft::Deadline;
 using weft::scheduler::Scheduler;
 
-// So many fibers at once, each with a stack of its own, that end together.
+// Runs `burst` fibers at once, each with a stack of its own, that end together.
 void run_burst(weft::Runtime& runtime) {
   const int burst = 20'000 / static_cast<int>(weft::test::kSlowdown);
   weft::Event end;

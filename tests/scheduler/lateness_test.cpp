@@ -1,5 +1,6 @@
 // No timed wait ends late while a worker is idle: with something to watch, so that one worker
-// sleeps in the event source and the others elsewhere; pinned or not; beside a fiber that computes.
+// sleeps in the event source and the others elsewhere; pinned or not; alongside a fiber that
+// computes.
 #include <atomic>
 #include <chrono>
 #include <optional>

@@ -76,7 +76,7 @@ TEST_CASE("the fiber woken last is next, but only once in a row while others wai
   CHECK(queue.pop() == &records[0]);
   CHECK(queue.pop() == &records[1]);
   CHECK(queue.pop() == &records[3]);
-  // With nobody waiting it may be the same over and over.
+  // Without other waiters it may be the same fiber over and over.
   for (int i = 0; i < 10; ++i) {
     queue.put_next(records[0]);
     CHECK(queue.pop() == &records[0]);
@@ -181,8 +181,8 @@ TEST_CASE("a chain of new fibers that is stolen by who has none runs") {
   CHECK(left == kCount - 1);
 }
 
-// Whoever wakes or yields among n waits for 2 n + 64 runs of others at most, though each of them
-// spawns another fiber whenever it runs.
+// A fiber that is woken or yields among n fibers waits for at most 2 n + 64 runs of others, though
+// each of them spawns another fiber whenever it runs.
 TEST_CASE("new fibers do not overtake those that wait more than once each") {
   for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
     LocalQueue queue(true);
@@ -280,7 +280,7 @@ TEST_CASE("of two queues that one waits longer where the oldest is older, beyond
   CHECK(!other.waits_longer_than(one));
 }
 
-// By turns: 100 fibers become ready in one queue, then 100 in the other.
+// Alternately, 100 fibers become ready in one queue, then 100 in the other.
 TEST_CASE("those that are taken from another queue go among those that wait by age") {
   LocalQueue victim(true);
   LocalQueue queue(true);

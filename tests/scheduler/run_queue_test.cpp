@@ -184,7 +184,7 @@ TEST_CASE("a random history is that of a deque") {
   }
 }
 
-// The owner pushes, pops and spills while thieves steal: in the end every fiber was seen once.
+// The owner pushes, pops and spills while thieves steal: finally every fiber was seen once.
 void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) {
   Fibers fibers(fiber_count);
   const auto seen = std::make_unique<std::atomic<int>[]>(fiber_count);
@@ -199,7 +199,7 @@ void check_owner_against_thieves(unsigned thief_count, std::size_t fiber_count) 
     thieves.emplace_back([&, i] {
       weft::test::Random random(10 + i);
       while (!done.load(std::memory_order_acquire)) {
-        // From the owner mostly, and from each other.
+        // Thieves steal from the owner mostly, and from each other.
         const bool from_owner = i == 0 || random.one_in(2);
         RunQueue& victim = from_owner ? queue : own_queues[random.below(i)];
         const std::vector<Fiber*> taken = take_half(victim);

@@ -1,5 +1,5 @@
-// A scheduler without a runtime: nobody looks for deadlocks, there is no monitor, and the test
-// brings the events.
+// A scheduler without a runtime: it looks for no deadlocks and has no monitor, and the test brings
+// the events.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -89,7 +89,7 @@ class HeldInterrupts : public weft::scheduler::EventSource {
 
 TEST_SUITE_BEGIN("scheduler/scheduler");
 
-// Of two workers, the one that sleeps has the watch, and nobody else could see to the timer.
+// Of two workers, the sleeping one has the watch, and no other worker could see to the timer.
 TEST_CASE("a worker that sleeps for good sees to the timer of one that computes") {
   for (const unsigned workers : {2U, 8U}) {
     const TestGuard guard("a worker that sleeps for good sees to a timer");

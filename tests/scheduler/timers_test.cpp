@@ -72,7 +72,7 @@ class Checked {
   }
 
  private:
-  // Whoever sleeps until the hint must not miss a timer by more than a tick.
+  // A worker that sleeps until the hint must not miss a timer by more than a tick.
   void check_hint() {
     if (oracle_.empty()) return;
     const std::int64_t earliest = oracle_.begin()->first;
@@ -85,7 +85,7 @@ class Checked {
   std::multimap<std::int64_t, Timer*> oracle_;
 };
 
-// From under a tick to years, evenly over the magnitudes.
+// Returns spans from under a tick to years, evenly over the magnitudes.
 std::int64_t random_span(weft::test::Random& random) {
   const std::uint64_t magnitude = random.below(56);
   return static_cast<std::int64_t>(random.below((std::uint64_t{1} << magnitude) + 1));
@@ -249,8 +249,8 @@ TEST_CASE("a million timers fire once each and in the right tick") {
   CHECK(wheel.next_hint().is_never());
 }
 
-// As in the scheduler: one thread adds and cancels, another expires. The claims of the clock and
-// those of the canceller must add up.
+// One thread adds and cancels, another expires, as in the scheduler. The claims of the clock and of
+// the canceller must add up.
 TEST_CASE("a timer that is cancelled while it fires has one winner") {
   weft::test::TestGuard guard("timers race");
   const int rounds = 20'000 / static_cast<int>(kSlowdown);

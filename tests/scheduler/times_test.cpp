@@ -53,7 +53,7 @@ TEST_CASE(
   Sampler sampler;
   weft::fibers::Fiber first;
   weft::fibers::Fiber second;
-  CHECK(!sampler.ready(first));  // Nobody has asked.
+  CHECK(!sampler.ready(first));  // No reader has asked.
   CHECK(!sampler.run(&first));
   sampler.begin(1);
   CHECK(sampler.is_armed());

@@ -45,7 +45,7 @@ void crowd_of_yielding(Crowd& crowd, std::size_t runnable) {
 }
 
 // Each run begins a new fiber, too, which is a run of its own. Not before all have begun: new
-// fibers that do not fit run newest first, and would keep those waiting that have not.
+// fibers that do not fit run newest first, and would keep fibers waiting that have not begun.
 void crowd_of_spawning(Crowd& crowd, std::size_t runnable) {
   for (std::size_t i = 0; i < runnable; ++i) {
     crowd.add([&crowd] {
@@ -129,7 +129,7 @@ struct Sleeper {
   std::size_t wakes = 0;
 };
 
-// The calling thread wakes those that have had the turn it woke them for.
+// The calling thread wakes fibers that have had the turn it woke them for.
 template <class Event>
 void crowd_of_woken(Crowd& crowd, std::size_t runnable, std::size_t waiting) {
   crowd.add_yielding(runnable - waiting);
@@ -194,10 +194,10 @@ void crowd_of_sockets(Crowd& crowd, std::size_t runnable) {
   crowd_of_woken<Socket>(crowd, runnable, std::min(waiting_of(runnable), kMost));
 }
 
-// Nobody stands in for a worker that is kept in step, and one helper thread makes all calls.
+// No spare worker replaces a worker that is kept in step, and one helper thread makes all calls.
 const weft::RuntimeOptions kUnwatched{.max_blocking_threads = 1, .monitor = false};
 
-// WEFT_TURNS_RUNNABLE: so many, and no others; 100 000 want some minutes and a gigabyte.
+// WEFT_TURNS_RUNNABLE sets the only number to run; 100 000 take some minutes and a gigabyte.
 std::size_t wanted_runnable() {
   const char* wanted = std::getenv("WEFT_TURNS_RUNNABLE");
   return wanted == nullptr ? 0 : std::strtoull(wanted, nullptr, 10);

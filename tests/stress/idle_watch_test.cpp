@@ -1,8 +1,8 @@
 // While one worker computes, an idle one sees to timers, sockets and what comes from outside. The
-// one that computes goes on until that has happened: so nothing here depends on how fast it does,
-// and what nobody ever looks at hangs until the deadline. An event that is only late, because a
-// worker finds it that rises to look for a deadlock, is not noticed. Without a monitor, which would
-// help.
+// one that computes goes on until that has happened: so nothing here depends on its speed, and an
+// event that no worker ever looks at hangs until the deadline. An event that is only late, because
+// a worker finds it that rises to look for a deadlock, is not noticed. Without a monitor, which
+// would help.
 #include <atomic>
 #include <chrono>
 #include <cstddef>

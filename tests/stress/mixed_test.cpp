@@ -1,4 +1,4 @@
-// Everything at once, at random, with books that must balance in the end.
+// The test does everything at once, at random, with books that must balance when it ends.
 #include <array>
 #include <atomic>
 #include <chrono>

@@ -29,7 +29,7 @@ inline constexpr std::size_t kMostSlots = 8;
 }
 
 // A task acts on its own pool only: slots are given back there, while tasks of two bounded pools
-// that wait for each other could wait for ever.
+// that wait for each other could wait forever.
 class PoolTarget {
  public:
   // As PoolOptions say; but a sub-pool is made with its `parent` here.

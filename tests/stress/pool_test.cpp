@@ -94,7 +94,7 @@ THREAD_TEST_CASE("pools in pools keep their books and their bounds, whatever is 
   storm(progress, targets);
 }
 
-// The work that is left when the last handle of a pool goes is done by whoever destroys it.
+// The caller that destroys the last handle of a pool does the work that is left.
 FIBER_TEST_CASE("pools that come and go under fire leave nothing behind") {
   Progress progress(runtime);
   Random random(1);

@@ -1,7 +1,7 @@
 // The fixture of tests that need a runtime.
 //
 //   FIBER_TEST_CASE("a sentence") { ... }   The body is the main fiber of a new runtime.
-//   THREAD_TEST_CASE("a sentence") { ... }  The body runs on a plain thread beside a new runtime.
+//   THREAD_TEST_CASE("a sentence") { ... }  The body runs on a plain thread next to a new runtime.
 //
 // Each body runs four times, with 1, 2, 3 and 8 workers, and has `runtime` in scope; in an
 // emulator, where all takes many times as long, once, with 2. Afterwards no fiber, thread or
@@ -57,10 +57,10 @@ extern const unsigned kSlowdown;
 struct Setup {
   std::vector<unsigned> workers =
       kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 3, 8};
-  RuntimeOptions options = {};  // Its `workers` is set from the list.
-  // A case for one worker alone is without a monitor, so that the order in which fibers run depends
-  // on nothing but the case: nobody gives way, and no spare worker steps in, because the machine is
-  // busy. Unless it asks for one here.
+  // Its `workers` is set from the list. A case for one worker alone has no monitor unless it asks
+  // for one here. So the order in which fibers run depends on the case alone: a busy machine makes
+  // no fiber give way, and starts no spare worker.
+  RuntimeOptions options = {};
   bool monitored = false;
 };
 
@@ -71,7 +71,7 @@ void run_thread_test(const char* sentence, Body body, const Setup& setup);
 // While it lives, a plain thread watches the clock: after WEFT_TEST_DEADLINE seconds (60 unless
 // set, times kSlowdown; 0 for never) it writes the watched runtime's fibers to stderr and aborts
 // with the test's name. It does so at once if a worker sleeps through what it should see to
-// (sleep_check.hpp). Its end checks that threads and descriptors are those of its beginning.
+// (sleep_check.hpp). Its end checks that threads and descriptors are the same as at its beginning.
 class TestGuard {
  public:
   explicit TestGuard(const char* sentence);

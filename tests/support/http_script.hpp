@@ -46,7 +46,7 @@ class Script {
   }
 
   const std::vector<std::string> answers_;
-  std::vector<std::string> requests_;  // By the fiber; read behind its end.
+  std::vector<std::string> requests_;  // The fiber writes it; it is read after the fiber's end.
   net::TcpListener listener_;
   const std::string url_;
   JoinHandle<void> fiber_;

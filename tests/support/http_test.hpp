@@ -37,7 +37,7 @@ class HttpServer {
   bool stop(Deadline grace = Deadline::past()) {
     const bool in_time = server_.shutdown(grace);
     if (loop_.joinable()) CHECK_FALSE(loop_.join());
-    listener_.close();  // Whoever waits to be accepted learns that nobody will.
+    listener_.close();  // Clients that wait to be accepted learn that they will not be.
     return in_time;
   }
 

@@ -11,8 +11,8 @@
 
 namespace weft::test {
 
-// Lets others run until so many fibers are parked, for whatever reason. From a fiber or a plain
-// thread, where there is one runtime.
+// Lets other fibers run until `count` are parked, for whatever reason. Call it from a fiber or a
+// plain thread, where there is one runtime.
 inline void await_parked(std::uint64_t count) {
   while (metrics::read().runtimes.at(0).parked_count < count) this_fiber::yield();
 }
@@ -31,9 +31,9 @@ inline void await_parked(std::uint64_t count) {
   return count;
 }
 
-// Lets others run until so many fibers are parked for `reason`. From a fiber or a plain thread.
-// A fiber is seen as parked a little early, but not before it holds the lock of the row it waits
-// in: a waiter that joins that list afterwards stands behind it.
+// Lets other fibers run until `count` are parked for `reason`. Call it from a fiber or a plain
+// thread. A fiber is seen as parked a little early, but not before it holds the lock of the row it
+// waits in: a waiter that joins that list afterwards comes after it.
 inline void await_parked(const Runtime& runtime, const std::string& reason, int count = 1) {
   while (parked_fibers(runtime, reason) < count) this_fiber::yield();
 }

@@ -17,8 +17,8 @@ namespace weft::test {
 
 // A fiber that ticks while this lives. For tests that leave a worker idle: then the gap between two
 // ticks is the machine's doing, which may be busy, and not that of the test. So only a gap of many
-// seconds is a failure, as when nobody looks until the others are done; the longest is told with
-// the seed that it came up at. From a fiber.
+// seconds is a failure, as when no worker looks until the others are done; the longest is reported
+// with its seed. Call it from a fiber.
 class Ticker {
  public:
   explicit Ticker(std::chrono::milliseconds period = std::chrono::milliseconds(1)) {

@@ -66,7 +66,7 @@ THREAD_TEST_CASE("the completion function runs once a phase, before anybody is r
       barrier.arrive_and_wait();
       if (completed != 2 * round - 1) FAIL_CHECK("not every phase was completed once");
       if (seen != 5 * round) FAIL_CHECK("a phase was completed before all had arrived");
-      // Another phase, so that nobody arrives while others still look.
+      // Another phase follows, so that no caller arrives while others still look.
       barrier.arrive_and_wait();
     }
   });

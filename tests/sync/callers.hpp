@@ -9,7 +9,7 @@
 
 namespace weft::test {
 
-// Runs `body(number)` in so many fibers and so many plain threads, and waits for all.
+// Runs `body(number)` in `fiber_count` fibers and `thread_count` plain threads, and waits for all.
 template <class Body>
 void run_mixed(int fiber_count, int thread_count, Body body) {
   std::vector<JoinHandle<void>> fibers;

@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 using weft::test::parked_fibers;
 using weft::test::Random;
 
-// By a fiber or a plain thread, with nobody else about.
+// A fiber or a plain thread calls it, without other callers.
 template <class Place>
 void wait_with_stop_requested() {
   Place place;
@@ -52,7 +52,7 @@ void wait_without_stop_request() {
     CHECK(!place.wait({deadline, token}));
     CHECK(deadline.passed());
   }
-  // A token that nobody can request anything of is as good as none.
+  // A token without a source is as good as none.
   CHECK(!place.wait({Deadline::after(10us), std::stop_token()}));
   auto opener = weft::spawn([&] { place.open(); });
   CHECK(place.wait({Deadline::after(1h), token}));

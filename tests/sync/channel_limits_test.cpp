@@ -1,4 +1,4 @@
-// Batches, loops and stop requests: what channels have beside sends and receives.
+// Batches, loops and stop requests: what channels have besides sends and receives.
 #include <array>
 #include <chrono>
 #include <memory>
@@ -158,7 +158,7 @@ THREAD_TEST_CASE("a stop request ends receives and sends that wait, of fibers an
   for (auto& fiber : fibers) fiber.join();
   receiver.join();
   sender.join();
-  // Nobody was left behind in a list.
+  // No waiter was left behind in a list.
   int value = 1;
   CHECK(empty.try_send(value) == ChannelStatus::would_wait);
   CHECK(full.receive() == 0);

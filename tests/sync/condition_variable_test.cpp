@@ -21,7 +21,7 @@ using weft::ConditionVariable;
 using weft::Mutex;
 using weft::test::kSlowdown;
 
-// A bounded queue as it stands in every textbook: a lost notify makes it stand still.
+// A bounded queue from the textbooks: a lost notify makes it stand still.
 class Queue {
  public:
   void push(int value) {

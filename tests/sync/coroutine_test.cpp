@@ -341,7 +341,7 @@ TEST_CASE("without a runtime a wait that has to be throws, and leaves nothing be
     co_return code;
   };
   CHECK(weft::await(body()) == 2);
-  // Nobody waits in the list.
+  // No waiter is in the list.
   int value = 5;
   CHECK(channel.try_send(value) == ChannelStatus::ok);
   CHECK(channel.size_hint() == 1);

@@ -129,7 +129,7 @@ THREAD_TEST_CASE("timed locks with hardly any time lose no unlock and share no l
   mutex.unlock();
 }
 
-// A caller that takes the mutex again and again may overtake a waiter once, not for ever.
+// A caller that takes the mutex again and again may overtake a waiter once, not forever.
 FIBER_TEST_CASE("a waiter that was overtaken is handed the mutex next") {
   for (int round = 0; round < 20; ++round) {
     Mutex mutex;

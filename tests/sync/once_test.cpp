@@ -74,7 +74,7 @@ FIBER_TEST_CASE("if it throws, the caller gets the exception and the next one ru
   await_parked(runtime, "once", 2);
   await_parked(runtime, "semaphore", 1);
   CHECK(runs.load() == 1);
-  // One after the other, and nobody is forgotten.
+  // They run one after the other, and none is forgotten.
   gate.release(2);
   while (runs.load() < 3) weft::this_fiber::yield();
   auto last = weft::spawn([&] { once.call([&] { runs.fetch_add(1); }); });

@@ -1,6 +1,6 @@
 // Power series as fibers, after M. D. McIlroy's "Squinting at power series": a series is asked for
-// one coefficient after the other, and asks those that it is made from. Circles of them compute
-// what an equation says: a hard test for who waits for whom.
+// one coefficient after the other, and asks the series that it is made from. Circles of them
+// compute what an equation says: a hard test for who waits for whom.
 #include <array>
 #include <cstdint>
 #include <deque>

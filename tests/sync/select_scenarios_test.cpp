@@ -242,7 +242,7 @@ FIBER_TEST_CASE("of two cases that wait in one channel's row, each is served abo
     CHECK(channel.send(1));
     selector.join();
   }
-  CHECK(served[0] > kRounds / 2 - 57);  // As above.
+  CHECK(served[0] > kRounds / 2 - 57);  // The bound is the same as above.
   CHECK(served[1] > kRounds / 2 - 57);
 }
 

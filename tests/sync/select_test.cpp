@@ -161,7 +161,7 @@ FIBER_TEST_CASE("each of the ready cases is chosen about as often, whichever are
   constexpr unsigned kRounds = 6000;
   std::array<Channel<int>, kChannels> channels{Channel<int>(1), Channel<int>(1), Channel<int>(1),
                                                Channel<int>(1), Channel<int>(1)};
-  // A choice that starts at a random case and goes on in order would favour those behind gaps.
+  // A choice that starts at a random case and goes on in order would favour cases that follow gaps.
   for (const std::vector<std::size_t>& ready :
        std::vector<std::vector<std::size_t>>{{0, 1}, {0, 1, 2, 3, 4}, {1, 4}, {0, 2, 3}}) {
     std::array<unsigned, kChannels> chosen{};

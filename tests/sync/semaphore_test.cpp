@@ -163,7 +163,7 @@ FIBER_TEST_CASE("a demand for all permits is served while small ones come and go
   stop.store(true);
 }
 
-// As readers and a writer: one permit to read, all to write.
+// Callers act as readers and a writer: one permit to read, all to write.
 FIBER_TEST_CASE("a demand for all permits that is stopped lets in the small ones behind it") {
   Semaphore semaphore(10);
   semaphore.acquire();
@@ -200,7 +200,7 @@ FIBER_TEST_CASE("a wait with a deadline before the beginning of time has passed"
   Semaphore semaphore(0);
   auto waiter =
       weft::spawn([&] { return semaphore.try_acquire_until(weft::Deadline::at_nanoseconds(-1)); });
-  CHECK(!waiter.join());  // Hangs if it waits for ever.
+  CHECK(!waiter.join());  // It hangs if the waiter waits forever.
 }
 
 FIBER_TEST_CASE("it may be destroyed by whom a release has let through") {

@@ -131,7 +131,7 @@ FIBER_TEST_CASE("the row is served in its order, readers next to each other toge
   std::vector<weft::JoinHandle<void>> fibers;
   int readers = 0;
   int writers = 0;
-  // Row: r r w r r w. A reader waits inside for the one beside it.
+  // Row: r r w r r w. A reader waits inside for its neighbour.
   std::array<std::atomic<int>, 2> met{};
   for (std::size_t i = 0; i < 6; ++i) {
     if (i % 3 == 2) {
@@ -316,7 +316,7 @@ THREAD_TEST_CASE("it may be destroyed as soon as the last owner has unlocked it"
         shared->mutex.unlock_shared();
       }
       if (!last) return;
-      // An owner beside this one may not have called its unlock yet: a writer comes after it.
+      // An owner other than this one may not have called its unlock yet: a writer comes after it.
       shared->mutex.lock();
       shared->mutex.unlock();
       delete shared;

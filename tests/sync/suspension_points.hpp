@@ -2,8 +2,8 @@
 //
 // Each has something that is not to be had at first. wait() waits for it, gives it back if others
 // could not have it otherwise, and returns false when `until` ended the wait; open() makes it to be
-// had, once; is_whole() says whether nothing was lost or doubled in the end. kReason is what a dump
-// says of those who wait, kMostWaiters how many may wait at a time.
+// had, once; is_whole() returns whether nothing was lost or doubled. kReason is what a dump says of
+// waiters, kMostWaiters how many may wait at a time.
 #pragma once
 
 #include <mutex>

@@ -5,7 +5,7 @@
 
 namespace weft::test {
 
-// A folder with PEM files: an authority, and certificates by it. Removed in the end.
+// A folder with PEM files: an authority, and certificates by it. The destructor removes them.
 class Certificates {
  public:
   Certificates();

@@ -23,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// More than the kernel takes while nobody reads.
+// This is more than the kernel takes while no peer reads.
 const std::string kMuch(16 << 20, 'x');
 
 // Writes until nothing has gone out for a while; how many bytes have been taken.

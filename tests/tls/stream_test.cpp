@@ -259,7 +259,7 @@ FIBER_TEST_CASE("a stop request ends a handshake, a read and a write, and the st
   const std::string much(16 << 20, 'x');
   auto write = spawn(
       [&stream = server.value, &much, &token] { return stream.write_all(bytes_of(much), token); });
-  // The bytes that have been sent end the read; then nobody takes the rest.
+  // The bytes that have been sent end the read; then no peer takes the rest.
   CHECK_FALSE(read.join());
   auto back = spawn([&stream = server.value, &token] {
     std::byte byte{};
