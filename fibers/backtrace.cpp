@@ -28,7 +28,7 @@ Arrival visit(Arrival arrival) {
 
 Backtrace backtrace_of(Stack& parked) noexcept {
   Backtrace trace;
-  // Relaxed: nobody else uses it now.
+  // Relaxed: no other thread uses it now.
   const Context context = parked.context.load(detail::relaxed);
   const std::ptrdiff_t left = end_of(context) - parked.lowest;
   if (kSanitized || left < kUnwinderBytes) return trace;

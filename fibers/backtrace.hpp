@@ -14,9 +14,9 @@ struct Backtrace {
   std::size_t count = 0;
 };
 
-// Unwinds the stack of a parked fiber from a visit to it. Nobody may resume it meanwhile, and none
-// of its own code runs. Empty when too little of the stack is left for an unwinder, and under a
-// sanitizer, which such a visit would confuse.
+// Unwinds the stack of a parked fiber from a visit to it. No thread may resume it meanwhile, and
+// none of its own code runs. Returns an empty one when too little of the stack is left for an
+// unwinder, and under a sanitizer, which such a visit would confuse.
 [[nodiscard]] Backtrace backtrace_of(Stack& parked) noexcept;
 
 }  // namespace weft::fibers

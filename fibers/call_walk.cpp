@@ -28,7 +28,7 @@ class Walk {
 
   Backtrace run() noexcept {
     Backtrace trace;
-    // As if the innermost instruction were a call: frames are printed as those before them.
+    // The innermost frame counts as a call, too: each is printed as the instruction before it.
     add(trace, registers_.program_counter + 1);
     bool is_call = false;
     while (trace.count < Backtrace::kMostFrames) {

@@ -1,6 +1,6 @@
 // The bare switch between two stacks. Two backends have the same names and meet the same tests; the
 // build option `context` chooses, and docs/decisions/0006-the-switch.md says why there are two.
-//   Context       The saved registers of whoever is not running; null when there are none.
+//   Context       The saved registers of a stack that is not running; null when there are none.
 //   Arrival       Handed to the other side: the context `fctx` that was left, and a pointer `data`
 //                 from it.
 //   make_context  Prepares a stack of `size` bytes that grows down from `top`; `entry`, which
@@ -13,7 +13,7 @@
 //   end_of        The end of what is in use on the stack of a saved context.
 //
 // The floating-point control registers (rounding, traps) are in no context: they belong to the
-// thread. Boost.Context happens to save them, on x86-64, but nobody may count on it.
+// thread. Boost.Context happens to save them, on x86-64, but no code may rely on it.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 // the next instruction after the jump, which is part of the same function. So there is no call and
 // no return that the processor's return predictor would see unpaired. Shadow stacks (CET's SHSTK,
 // aarch64's GCS) are not supported: a switch would have to change them, too. Landing pads (IBT,
-// BTI) are set if the compiler is told to use them.
+// BTI) are set if the compiler's options require them.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@
 
 namespace weft::fibers {
 
-// Stands in the frame of the jump, so below it there is nothing but a red zone at most. The
-// assembly knows the layout, and so does tools/gdb/weft.py.
+// It is in the frame of the jump, so below it there is at most a red zone. The assembly knows the
+// layout, and so does tools/gdb/weft.py.
 struct SavedContext {
   void* stack_pointer;
   void* resume;
@@ -37,7 +37,7 @@ struct Arrival {
 [[nodiscard]] inline Context make_context(void* top, std::size_t /*size*/,
                                           void (*entry)(Arrival)) noexcept {
   // The entry finds what it would after a call: an aligned stack and, on x86-64, a return address
-  // on it. That and the frame pointer are zero, where those who follow them stop.
+  // on it. That and the frame pointer are zero, where unwinders stop.
   struct Start {
     void* return_address;
     void* unused;

@@ -36,7 +36,7 @@ class Depot {
     note_low(count_.fetch_sub(1, detail::relaxed) - 1);
     return chain;
   }
-  // Begins a period. Returns the fewest chains that there were at any moment of the last one: so
+  // Begins a period. Returns the fewest chains that there were at any moment of the last one: this
   // many have lain here unused throughout.
   std::int64_t begin_period() noexcept {
     const std::int64_t count = count_.load(detail::relaxed);
@@ -55,7 +55,7 @@ class Depot {
   boost::lockfree::stack<T*> chains_{0};
   // Relaxed: a hint for trimming; the lock-free stack itself publishes the chains.
   detail::Atomic<std::int64_t> count_{0};
-  detail::Atomic<std::int64_t> low_{0};  // Of count_, in this period.
+  detail::Atomic<std::int64_t> low_{0};  // The lowest count_ in this period.
 };
 
 }  // namespace weft::fibers

@@ -15,7 +15,7 @@ enum class FiberState : std::uint8_t {
   free,      // In a store of records.
   ready,     // In one run queue, or about to be put there: the queue owns it. No stack yet if new.
   running,   // On a worker: that worker owns it.
-  parked,    // With whoever will wake it.
+  parked,    // A waker holds the fiber.
   inlining,  // Waits for another fiber, which runs on its stack.
 };
 
@@ -40,14 +40,14 @@ struct Fiber {
   detail::Atomic<std::uint8_t> target_digest{0};
   // Before the fiber is bound, where it was spawned, relative to task.image_hint(), since a whole
   // address has no room; see set_up(). Afterwards the header of its stack has that, and here stands
-  // since when the fiber is ready, in half ticks, or 0 if nobody has said so yet: queues that are
+  // since when the fiber is ready, in half ticks, or 0 if it has not been set yet: queues that are
   // sorted by it need not look at stacks, which are cold. Relaxed: the owner's own; dumps read it,
   // perhaps stale.
   detail::Atomic<std::uint32_t> site_or_time{0};
   detail::Task task;
 
-  // In `size_class`: the fiber stays on one worker, Stack::home. Queued there alone, so whoever
-  // handles fibers in the queues that others may take from need not ask.
+  // In `size_class`: the fiber stays on one worker, Stack::home. It is queued there alone, so code
+  // for queues that other workers take from need not check.
   static constexpr std::uint8_t kPinned = 0x80;
   [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
   [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
@@ -78,8 +78,8 @@ struct Fiber {
   void set_ready_since(std::int64_t nanoseconds) noexcept {
     site_or_time.store(in_half_ticks(nanoseconds), detail::relaxed);
   }
-  // That time, to a tick, which is within 39 hours of `now`. A fiber that is not bound, or has not
-  // been told a time, counts as ready for ever.
+  // That time, to a tick, which is within 39 hours of `now`. A fiber that is not bound, or has no
+  // time yet, counts as ready since ever.
   [[nodiscard]] std::int64_t ready_since(std::int64_t now) const noexcept {
     const std::uint32_t told = site_or_time.load(detail::relaxed);
     if (told == 0 || stack.load(detail::relaxed) == nullptr) return 0;

@@ -59,7 +59,7 @@ class FiberStore {
   // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs
   // in which every record is free. True when more are left to sort.
   bool trim(unsigned chains);
-  // As StackDepot::decay().
+  // Does as StackDepot::decay().
   void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }
   bool decay(unsigned chains);
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }
@@ -101,7 +101,7 @@ class FiberStore {
   const std::size_t max_fibers_;
   const detail::Atomic<std::size_t>* refusing_ = nullptr;  // Null: never.
   Depot<Fiber> depot_;
-  std::int64_t due_ = 0;  // Chains to be given back in this period. Whoever decays owns it.
+  std::int64_t due_ = 0;  // Chains to be given back in this period. The thread that decays owns it.
   detail::ThreadMutex mutex_;
   std::vector<Slab*> slabs_ WEFT_GUARDED_BY(mutex_);   // Slabs in use.
   std::vector<Slab*> sorted_ WEFT_GUARDED_BY(mutex_);  // Slabs in use that hold sorted records.

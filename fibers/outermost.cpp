@@ -8,7 +8,7 @@
 #if defined(__x86_64__) || defined(__aarch64__)
 
 // The answer to unwinders that ask about the frame of weft_call_as_outermost. The first phase looks
-// for a handler and touches nothing, so whoever ends the process in it leaves the stack as the
+// for a handler and touches nothing, so code that ends the process in it leaves the stack as the
 // throw found it.
 extern "C" [[gnu::visibility("hidden"), gnu::used]] _Unwind_Reason_Code weft_outermost_personality(
     int, _Unwind_Action actions, _Unwind_Exception_Class, _Unwind_Exception* exception,

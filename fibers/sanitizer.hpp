@@ -47,9 +47,9 @@ inline void happens_after([[maybe_unused]] void* fiber) noexcept {
 #endif
 }
 
-// The identity of a thread between two fibers: whoever runs the After of the one that left. It has
-// seen all that those have done whom it ran it for, and no fiber learns anything from it but by
-// what the After itself releases.
+// The identity of a thread between two fibers, while it runs the After of the one that left. It has
+// seen all that the fibers did whose Afters it ran. No fiber learns anything from it except by what
+// the After itself releases.
 class SanitizerBetween {
  public:
   void create() noexcept {
@@ -73,7 +73,7 @@ class SanitizerBetween {
 // One stack as the sanitizers see it.
 class SanitizerStack {
  public:
-  // Before anything is written to memory whose last user left frames on it for ever.
+  // Call it before anything is written to memory whose last user never left its frames.
   static void unpoison([[maybe_unused]] const void* bottom,
                        [[maybe_unused]] std::size_t size) noexcept {
 #ifdef WEFT_ASAN

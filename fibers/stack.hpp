@@ -38,9 +38,9 @@ inline constexpr unsigned kDefaultSizeClass = 2;
   return size_class;
 }
 
-// Of each stack beyond its size, for calls above those of an inlined child: a fiber may run in
+// Each stack has this much beyond its size, for calls above an inlined child's: a fiber may run in
 // place on the stack of one that has not used up more than this, and still has the full size of its
-// own. Nobody who is alone on a stack is promised it.
+// own. A fiber that is alone on a stack must not rely on it.
 inline constexpr std::size_t kInlineBytes = std::size_t{16} << 10;
 
 // Up to 31 characters. Relaxed: written by the fiber, and read by dumps, which may see a mixture
@@ -78,19 +78,19 @@ class FiberName {
   std::array<detail::Atomic<char>, kMostCharacters + 1> text_{};
 };
 
-// The header of a stack, at the top of its own memory: the page it stands in is touched by every
-// fiber that runs there, so what a started fiber needs beyond its record costs no memory.
-// A worker has one more, for the stack its thread was born with; and a fiber that runs inlined
-// has one in a frame of its parent, on whose stack it runs.
-// Owner: whoever runs on the stack; when nobody does, whoever holds it in a list or the parked
-// fiber's waker.
+// The header of a stack, at the top of its own memory: every fiber that runs there touches its
+// page, so what a started fiber needs beyond its record costs no memory. A worker has one more, for
+// the stack its thread was born with; and a fiber that runs inlined has one in a frame of its
+// parent, on whose stack it runs.
+// Owner: the thread that runs on the stack; when none does, the holder of the list that it is in,
+// or of the parked fiber's waker.
 struct Stack {
   // In `no_switch`: the process is the child of a fork that the bound fiber made.
   static constexpr std::uint16_t kForked = 0x8000;
 
   // First, in one cache line, what a fiber needs that goes on: many are cold then.
-  // Where to go on; stale while somebody runs here. Relaxed: whoever hands the stack over publishes
-  // it.
+  // Where to go on; stale while a fiber runs here. Relaxed: the thread that hands the stack over
+  // publishes it.
   detail::Atomic<Context> context{nullptr};
   Fiber* fiber = nullptr;  // Bound to it, or inlined; null when free.
   ExceptionState exceptions;

@@ -29,8 +29,8 @@ class StackDepot {
   // Gives back the memory of up to `chains` warm chains. True when more are left to give back.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_warm_hint() const noexcept;
-  // The same by and by: of the chains that nobody has needed in the whole last period, up to
-  // `chains`. True when more are due. By one thread at a time.
+  // Does the same bit by bit: gives back up to `chains` of the chains that were not needed in the
+  // whole last period. Returns true when more are due. One thread at a time may call it.
   void begin_decay_period() noexcept;
   bool decay(unsigned chains) noexcept;
   // Chains that are to be given back in this period.

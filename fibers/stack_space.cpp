@@ -237,7 +237,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
   return picks;
 }
 
-// All picks but the first so many: there was no guard for them.
+// Puts back all picks after the first `guarded`: there was no guard for them.
 void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept {
   if (guarded == picks.count) return;
   const detail::Guard lock(mutex_);

@@ -34,10 +34,10 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 // been given back is cold, and is handed out again before a new one is carved.
 // Any thread may call; a mutex guards the bookkeeping, as no hot path comes here.
 // Invariants, per range
-//   I1  Stacks [0, carved) have their guards, but for those that are bare, or being taken; those
-//       above have never been used.
-//   I2  A cold stack is in `cold`, its pages are gone, and nobody refers to it. The first `bare` of
-//       these have no guard: the system refused it.
+//   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
+//       have never been used.
+//   I2  A cold stack is in `cold`, its pages are gone, and nothing refers to it. The first `bare`
+//       of these have no guard: the system refused it.
 class StackSpace {
  public:
   // `entry` is where every new stack starts; it must call arrive() first.
@@ -123,8 +123,8 @@ class StackSpace {
   GuardKind guard_kind_;
   // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
   detail::Atomic<std::size_t> protected_{0};
-  // Whether the kernel takes such advice about several ranges at once. Relaxed: whoever finds out
-  // that it does not says so.
+  // Whether the kernel takes such advice about several ranges at once. Relaxed: the thread that
+  // finds out that it does not clears it.
   detail::Atomic<bool> can_provide_{true};
   detail::Atomic<bool> can_give_back_{true};
   detail::ThreadMutex mutex_;

@@ -26,9 +26,9 @@ inline void arrive(Arrival arrival, Stack& here) noexcept {
   here.sanitizer.go_on();
 }
 
-// Leaves `from`, the calling stack, for `to`, which nobody runs on; returns when somebody switches
-// back to `from`, perhaps on another thread. `after` runs on `to`, exactly once.
-// `thread` is the calling thread's; exceptions and errno travel with the stacks.
+// Leaves `from`, the calling stack, for `to`, which no thread runs on; returns when a thread
+// switches back to `from`, perhaps on another thread. `after` runs on `to`, exactly once. `thread`
+// is the calling thread's; exceptions and errno travel with the stacks.
 inline void switch_to(const ThreadState& thread, Stack& from, Stack& to,
                       void (*after)(void*) noexcept, void* argument) noexcept {
   Departure departure{&from, after, argument};

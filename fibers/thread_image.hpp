@@ -41,8 +41,9 @@ struct Registers {
 struct ThreadImage {
   static constexpr std::size_t kMostWords = 4096;
 
-  // By anybody, a signal handler too: words from the stack pointer up to `top`. Of a stack that has
-  // overflowed, the pointer may be below `lowest`, and the words from there on are copied.
+  // Copies the words from the stack pointer up to `top`. Any code may call it, a signal handler
+  // too. If the stack has overflowed, the pointer may be below `lowest`; then the words from
+  // `lowest` on are copied.
   void copy_stack(const char* top, const char* lowest = nullptr) noexcept;
 
   Registers registers;
