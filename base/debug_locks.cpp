@@ -1,4 +1,4 @@
-// Stands in front of the C library's locks, to count those that a thread holds.
+// Replaces the C library's lock functions, to count the locks that a thread holds.
 //
 // The functions below replace the library's own in the whole program, shared libraries included,
 // and call them. The C library does not lock through these names for itself, and a wait for a

@@ -1,4 +1,4 @@
-// One thread that sleeps until it is told to go on.
+// One thread that sleeps until it is unparked.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace weft::base {
 
 // Remembers one unpark: an unpark before the park makes the park return at once.
 // The owner parks; anyone unparks. An owner may also sleep elsewhere, say in epoll_wait, and is
-// then interrupted there by whoever unparks it.
+// then interrupted there by the thread that unparks it.
 // Order
 //   [token]  unpark exchanges kToken (acq_rel) -> the owner exchanges it away (acquire):
 //            everything before the unpark is visible after the park.

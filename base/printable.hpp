@@ -5,9 +5,9 @@
 
 namespace weft::base {
 
-// Puts a question mark in the place of each control character, also of those that UTF-8 has beyond
-// ASCII, U+0080 to U+009F. Text that is cut off may be anything. From anywhere, in signal handlers
-// too.
+// Puts a question mark in the place of each control character, also of UTF-8's control characters
+// beyond ASCII, U+0080 to U+009F. Text that is cut off may be anything. Call it from anywhere, in
+// signal handlers too.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {

@@ -15,7 +15,7 @@ using detail::relaxed;
 
 namespace {
 
-// Every so many questions the answer is yes.
+// Returns how many questions there are for each yes.
 std::uint32_t rarity_of(Point point) noexcept {
   switch (point) {
     case Point::delay:

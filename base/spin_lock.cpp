@@ -12,8 +12,8 @@ namespace weft::detail {
 // would cost several line transfers each. When even that does not help, the holder has lost its
 // processor, and other threads are let run; and when that does not help either, because the caller
 // has a priority (SCHED_FIFO) that yields to no other, it sleeps. In the child of a fork that a
-// fiber made the holder may be a thread of the parent's, which is not there: that is told after a
-// while.
+// fiber made the holder may be a thread of the parent's, which is not there: that is reported after
+// a while.
 void SpinLock::lock_contended() noexcept {
   constexpr unsigned kLongestPause = 64;
   constexpr unsigned kRoundsBeforeYield = 16;

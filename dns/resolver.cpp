@@ -21,7 +21,7 @@ namespace {
 
 using Ready = io::Ready;
 
-// The answers of c-ares as those of getaddrinfo.
+// Translates the errors of c-ares to getaddrinfo's.
 std::error_code error_of(int status) {
   const auto answer = [](int code) { return std::error_code(code, net::resolver_category()); };
   switch (status) {
@@ -53,12 +53,11 @@ std::string list_of(std::span<const net::Address> servers) {
   return text;
 }
 
-// A channel of c-ares, which closes its sockets in the end.
+// A channel of c-ares, whose destructor closes its sockets.
 class Channel {
  public:
-  // `lookups`: where it looks, as c-ares has it: 'f' /etc/hosts, 'b' the name servers. Whoever
-  // wants to know about sockets has `on_socket` called with `data`. `error` tells if it could not
-  // be had.
+  // `lookups`: where it looks, as c-ares has it: 'f' /etc/hosts, 'b' the name servers. c-ares calls
+  // `on_socket` with `data` about its sockets. `error` reports why there is no channel.
   Channel(const ResolverOptions& options, std::string lookups, ares_sock_state_cb on_socket,
           void* data, std::error_code& error) {
     const std::string servers = list_of(options.servers);  // Before there is something to destroy.

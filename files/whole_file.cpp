@@ -74,8 +74,8 @@ std::error_code write_over(const std::string& path, const std::string& data) noe
   return other ? other : write_to(file.get(), data);
 }
 
-// A new file in the directory of `path`. Its name is told; it does not grow with that of `path`,
-// which may be as long as a name can be.
+// Makes a new file in the directory of `path`, and returns its name in `name`. That does not grow
+// with the name in `path`, which may be as long as a name can be.
 Result<Descriptor> create_beside(const std::string& path, std::string& name, mode_t mode) {
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   // The host of a simulation is a single process, and names are the same in each run.

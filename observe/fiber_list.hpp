@@ -23,7 +23,7 @@ struct FiberEntry {
   const void* site = nullptr;  // Where the call that spawned it returns to.
 };
 
-// Of all runtimes. Throws std::bad_alloc, std::system_error.
+// Lists the fibers of all runtimes. Throws std::bad_alloc, std::system_error.
 [[nodiscard]] std::vector<FiberEntry> list_fibers();
 
 // Fibers that do the same.

@@ -25,9 +25,9 @@ using observe::FiberGroup;
 
 constexpr std::string_view kText = "text/plain; charset=utf-8";
 constexpr std::string_view kJson = "application/json";
-// A page has so many groups; the rest is in /fibers.
+// A page has at most this many groups; the rest is in /fibers.
 constexpr std::size_t kMostGroups = 100;
-// Enough that some who ask for nothing keep nobody else waiting.
+// There are enough connections that idle clients keep no other client waiting.
 constexpr std::size_t kMostConnections = 64;
 constexpr std::size_t kMostHeadBytes = 8192;
 // A reading has tens of kilobytes in frames.
@@ -64,7 +64,8 @@ void write_data(std::ostream& out) {
   out << '}';
 }
 
-// As /debug/pprof/goroutine?debug=1 of Go: a number, and what so many fibers have in common.
+// The format is that of Go's /debug/pprof/goroutine?debug=1: a number, and what that number of
+// fibers have in common.
 void write_group_lines(std::ostream& out) {
   for (const FiberGroup& group : groups_now()) {
     const observe::FiberEntry& fiber = group.example;

@@ -187,7 +187,7 @@ void write_distribution(Page& page, const std::string& labels, const Distributio
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i + 1 < Distribution::kBuckets; ++i) {
     sum += distribution.buckets[i];
-    // From 1 us on; those below have their place in the first one.
+    // Buckets begin at 1 us; the first one counts all shorter times.
     if (i < 10) continue;
     const nanoseconds bound((std::int64_t{1} << i) - 1);
     page.sample(labels + label("le", seconds(bound)), sum, "_bucket");

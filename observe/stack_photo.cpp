@@ -60,7 +60,7 @@ void write_all(int descriptor, const void* data, std::size_t size) noexcept {
   while (size > 0) {
     const ssize_t written = ::write(descriptor, next, size);
     if (written < 0 && base::last_error() == EINTR) continue;
-    if (written <= 0) ::_exit(1);  // Nobody reads any more.
+    if (written <= 0) ::_exit(1);  // The reader is gone.
     next += written;
     size -= static_cast<std::size_t>(written);
   }
@@ -83,7 +83,7 @@ void shoot(const Fiber& fiber, int descriptor) noexcept {
 }
 
 // Forks while it holds the lock of the records, so that the child has them in order. Returns in the
-// parent only. By _Fork, which calls no handlers of the program's, nor those of the registry, whose
+// parent only. It calls _Fork, which calls neither the program's handlers nor the registry's, whose
 // lock is held, too; so the child may not allocate, and does not.
 pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
   pid_t child = 0;

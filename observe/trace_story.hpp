@@ -21,7 +21,7 @@ struct Slice {
   std::string outcome;  // The reason for its end: "parked: mutex".
 };
 
-// From a moment inside one slice to the start of another.
+// An arrow leads from a moment inside one slice to the start of another.
 struct Arrow {
   std::size_t from_track = 0;
   std::int64_t from = 0;
@@ -96,9 +96,10 @@ class TraceStory {
   // of a task need not hold any more at the next.
   std::int64_t complete_from_ = 0;
   std::vector<Track> open_;
-  std::unordered_map<std::uint64_t, Known> known_;               // By the record's address.
-  std::unordered_map<std::uint32_t, std::string> names_;         // By the fiber's id.
-  std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;  // By the fiber, or the track.
+  // The key is the record's address. The key is the fiber's id. The key is the fiber, or the track.
+  std::unordered_map<std::uint64_t, Known> known_;
+  std::unordered_map<std::uint32_t, std::string> names_;
+  std::map<std::pair<std::size_t, std::uint64_t>, Task> tasks_;
 };
 
 }  // namespace weft::observe

@@ -25,7 +25,7 @@ namespace weft::runtime {
 // calls that it is in.
 [[nodiscard]] std::string describe_stall(const scheduler::Stall& stall,
                                          const fibers::Backtrace& calls);
-// Of all runtimes.
+// Dumps all runtimes.
 [[nodiscard]] std::string dump_all(Deadline patience);
 
 // The fibers, of all runtimes, whose end ends a wait for `target`, and perhaps a few more; all

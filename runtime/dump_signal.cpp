@@ -59,7 +59,7 @@ void forget_after_fork();
 // Never destroyed: a static runtime may end later.
 Shared& shared() {
   static Shared& instance = *[] {
-    // Cannot fail but for memory; then the child of a fork has a handler too many.
+    // It fails only without memory; then the child of a fork has a handler too many.
     (void)pthread_atfork(&lock_before_fork, &unlock_after_fork, &forget_after_fork);
     return new Shared;
   }();
@@ -82,7 +82,7 @@ void forget_after_fork() WEFT_NOT_ANALYZED {
 }
 
 void write_to(int descriptor, std::uint64_t value) noexcept {
-  // But for interruptions it can fail only if the counter is full, and then there is enough to do.
+  // Besides interruptions, it fails only if the counter is full, and then there is enough to do.
   while (::write(descriptor, &value, sizeof value) < 0 && errno == EINTR) {
   }
 }
@@ -143,8 +143,8 @@ void forget_descriptor(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
                               why);
 }
 
-// Whether the program may go on after it. A signal that tells of a fault would come again at once,
-// for ever.
+// Whether the program may go on after it. A signal that reports a fault would come again at once,
+// forever.
 bool can_be_handled(int number) noexcept {
   switch (number) {
     case SIGSEGV:

@@ -40,8 +40,8 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 }  // namespace
 
 Runtime::~Runtime() {
-  // There is nobody to wait for; or the process ends, by one for whom nobody can wait: a fiber, or
-  // the thread that makes a blocking call for one.
+  // No fiber is left to wait for; or the caller that ends the process cannot be waited for: a
+  // fiber, or the thread that makes a blocking call for one.
   const bool is_inside =
       scheduler_->runs_on_this_thread() || scheduler_->blocking().runs_on_this_thread();
   if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
@@ -58,8 +58,8 @@ Runtime::~Runtime() {
   scheduler_->retire();
 }
 
-// A program that seems to hang at its end is told why. An exception that unwinds the caller is told
-// soon, since its handler may never be reached.
+// A program that seems to hang at its end gets a report. The report comes soon if an exception
+// unwinds the caller, since its handler may never be reached.
 void Runtime::await_end() noexcept {
   const bool unwinds = std::uncaught_exceptions() > unwinding_;
   const auto patience = std::chrono::milliseconds(unwinds ? 100 : 5000);
