@@ -85,9 +85,9 @@ Metrics wake_busy(const Request& request) {
   return quantiles(std::move(found));
 }
 
-// Fibers arrive by the clock, whether those before them have run or not, and their latency counts
-// from the moment at which they should have arrived: the main fiber, which spawns them, is late
-// itself when the workers are busy, and what that costs must not be overlooked.
+// Fibers arrive by the clock, whether earlier ones have run or not, and their latency counts from
+// the moment at which they should have arrived: the main fiber, which spawns them, is late itself
+// when the workers are busy, and what that costs must not be overlooked.
 Metrics mixed_load(const Request& request) {
   const auto interval = mixed_interval(request.workers);
   const std::size_t count = request.count(20'000 * request.workers);

@@ -1,4 +1,4 @@
-// W8: the fiber pool, and bare fibers beside it.
+// W8: the fiber pool, and bare fibers for comparison.
 #include <atomic>
 #include <weft/go.hpp>
 #include <weft/this_fiber.hpp>

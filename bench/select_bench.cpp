@@ -16,7 +16,7 @@ using Numbers = Channel<std::int64_t>;
 const auto ignore = [](std::optional<std::int64_t> value) { benchmark::DoNotOptimize(value); };
 using Receive = detail::ReceiveCase<std::int64_t, decltype(ignore)>;
 
-// So many channels, and a select over all of them.
+// `count` channels, and a select over all of them.
 struct Sources {
   Sources(std::int64_t count, std::size_t capacity) {
     for (std::int64_t i = 0; i < count; ++i) {

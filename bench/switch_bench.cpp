@@ -20,7 +20,7 @@ void yield_between_two(benchmark::State& state) {
   // Each of the main fiber's yields is answered by one of the partner's.
   state.SetItemsProcessed(2 * state.iterations());
 }
-// One worker only: on two, nobody would have to switch.
+// It has one worker: with two, no fiber would have to switch.
 BENCHMARK(yield_between_two)->ArgName("workers")->Arg(1)->UseRealTime();
 
 void yield_alone(benchmark::State& state) {

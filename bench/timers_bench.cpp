@@ -9,7 +9,7 @@
 namespace weft::bench {
 namespace {
 
-// A wait with a deadline that never comes, beside range(1) others that are pending.
+// Measures a wait whose deadline never comes, while range(1) other timers are pending.
 void timed_wait_that_is_met(benchmark::State& state) {
   in_fiber(state, [&] {
     const std::int64_t pending = state.range(1);

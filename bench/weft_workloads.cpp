@@ -117,7 +117,7 @@ const std::vector<Workload>& workloads() {
   return all;
 }
 
-// The last one is another face of the pool, and stands beside it where that matters.
+// The last one is another interface of the pool, and is listed with it where that matters.
 const std::vector<std::string> kPools = {"fiber_pool", "bare", "function_pool"};
 
 bool is_pool_workload(const std::string& name) {

@@ -81,7 +81,7 @@ Metrics mixed_load(const Request& request);
 // thread writes to it.
 enum class Waiting : std::uint8_t { yield, timer, channel, thread, socket };
 Metrics fair_turns(const Request& request, std::size_t fibers, Waiting how);
-// So many fibers sleep again and again, and there is nothing else.
+// `fibers` fibers sleep again and again, and nothing else runs.
 Metrics light_sleeps(const Request& request, std::size_t fibers, std::chrono::nanoseconds pause);
 Metrics pool_batches(const Request& request);
 Metrics pool_adds(const Request& request);

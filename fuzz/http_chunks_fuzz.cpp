@@ -34,7 +34,7 @@ Outcome decode(std::string_view text, std::size_t portion, std::size_t at_most) 
       continue;
     }
     if (step.state != ChunkDecoder::State::wants_more) break;
-    if (step.consumed == 0) std::abort();  // It would go on for ever.
+    if (step.consumed == 0) std::abort();  // It would go on forever.
   }
   if (outcome.state == ChunkDecoder::State::data) outcome.state = ChunkDecoder::State::wants_more;
   if (outcome.state == ChunkDecoder::State::end) outcome.trailers = decoder.trailers().size();

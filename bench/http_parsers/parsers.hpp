@@ -5,7 +5,7 @@
 
 namespace weft::bench {
 
-// Each takes `request` apart so many times, into views of its target, names and values, and returns
+// Each takes `request` apart `times` times, into views of its target, names and values, and returns
 // how many views there were in all; 0 after an error.
 unsigned parse_with_llhttp(std::string_view request, long times);
 unsigned parse_with_http_parser(std::string_view request, long times);

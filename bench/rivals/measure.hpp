@@ -80,7 +80,7 @@ inline void expect(const char* what, std::int64_t got, std::int64_t wanted) {
 }
 
 // Every started fiber touches two or three pages of its own stack. A machine that would have to
-// swap is of no use to the comparison, nor to whoever else works on it.
+// swap is of no use to the comparison, nor to its other users.
 inline void refuse_if_short_of_memory(std::int64_t alive) {
   const double needed = static_cast<double>(alive) * 12 * 1024;
   const double available = kernel_bytes("/proc/meminfo", "MemAvailable");

@@ -23,7 +23,7 @@ struct Workload {
 
 struct Program {
   const char* subject;  // As the command line of bench/compare calls it.
-  const char* title;    // As its users call it.
+  const char* title;    // The name that its users use.
   std::vector<Workload> workloads;
 };
 

@@ -12,8 +12,8 @@ struct Counts {
   std::uint64_t loads = 0;
   std::uint64_t stores = 0;
   std::uint64_t exchanges = 0;  // Read-modify-writes, also failed ones.
-  // Of these, those that would have had to wait for another core: for a copy of what it had
-  // written, or for its copy to be given up.
+  // Accesses that would have had to wait for another core: for a copy of what it had written, or
+  // for its copy to be given up.
   std::uint64_t fetched = 0;
   std::uint64_t taken = 0;
 

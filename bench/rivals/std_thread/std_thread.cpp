@@ -3,8 +3,8 @@
 // A thread of the system for each fiber, and the standard library's mutexes and condition
 // variables. Workers are the processors that the process may use. Counts are a part of the row's
 // where the whole would take minutes; such rows have a time for each, which does not depend on the
-// count. The rows with a time for all, and 100 000 or a million fibers, are left out: so many
-// threads there cannot be.
+// count. The rows with a time for all, and 100 000 or a million fibers, are left out: no system has
+// that many threads.
 
 #include <sched.h>
 
