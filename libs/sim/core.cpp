@@ -75,7 +75,7 @@ void Core::run(const std::function<void(World&)>& body) {
   running_core = nullptr;
 }
 
-// A fiber that computes for ever keeps a world from its end, which nothing else would tell.
+// A fiber that computes forever keeps a world from its end; without this no report would say so.
 void Core::wait_for_end() {
   constexpr std::chrono::seconds kPatience{10};
   for (std::uint64_t before = 0; !over_.try_acquire_for(kPatience);) {

@@ -30,7 +30,7 @@ class Wires;
 // A part of a run that can be left out when a failure is shortened.
 struct Plan {
   std::uint64_t last_preemption = ~std::uint64_t{0};
-  std::vector<bool> left_out = {};  // Of the faults, by number.
+  std::vector<bool> left_out = {};  // The index is the number of a fault.
   bool is_silent = false;           // Parts of streams and datagrams are not lost.
   // Only these first system calls and allocations fail that are to fail.
   std::uint64_t most_failures = ~std::uint64_t{0};
@@ -81,7 +81,7 @@ class Core final : public detail::Simulation {
 
   // --- By the plain thread that made it ---
 
-  // Compares the decisions with those of another run, or keeps them.
+  // Compares the decisions with another run's, or keeps them.
   void expect(const std::vector<Decision>* decisions) noexcept { expected_ = decisions; }
   void keep_decisions() noexcept { keeps_ = true; }
   [[nodiscard]] std::vector<Decision> take_decisions() noexcept { return std::move(decisions_); }
@@ -127,7 +127,7 @@ class Core final : public detail::Simulation {
   // The clock drifts from now on. Throws std::invalid_argument for the world, or a rate that is
   // none.
   void drift(std::uint32_t number, double parts_per_million);
-  // Of the running fiber.
+  // Returns the host of the running fiber.
   [[nodiscard]] std::uint32_t current_host() const noexcept { return current_host_; }
   void note(std::uint32_t host, std::string text);
   // Fails the run at the end of the running turn; the first reason counts.
@@ -159,7 +159,7 @@ class Core final : public detail::Simulation {
   // --- By the event source, on the worker's own stack ---
 
   [[nodiscard]] bool is_running() const noexcept { return phase_ == Phase::running; }
-  // Of the fibers.
+  // Returns the next timer of the fibers.
   [[nodiscard]] Deadline next_timer() const noexcept;
   // Nothing is ready, and `next` (never() if nothing) is the next moment at which anything can
   // happen. Lets time pass, or finds that nothing will ever happen. How many fibers it woke.
@@ -197,7 +197,7 @@ class Core final : public detail::Simulation {
   std::unordered_map<fibers::Fiber*, Actor> actors_;
   static constexpr std::size_t kNone = ~std::size_t{0};
   std::vector<Candidate> ready_;
-  std::vector<Candidate> runnable_;   // Of ready_, those that have a worker, or may get one.
+  std::vector<Candidate> runnable_;   // Fibers in ready_ that have a worker, or may get one.
   bool ended_turn_ = false;           // The one that ran last was to give way.
   std::size_t resumable_ = kNone;     // The place in ready_ of the one that ran last.
   fibers::Fiber* running_ = nullptr;  // Or the one that ran last.

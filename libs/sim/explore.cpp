@@ -139,7 +139,7 @@ class Shrinker {
   Plan plan_;
 };
 
-// Of the environment, or nothing.
+// Returns the seed in the environment, or nothing.
 std::optional<std::uint64_t> wanted_seed() {
   const char* text = std::getenv("WEFT_SIM_SEED");
   if (text == nullptr || *text == 0) return std::nullopt;

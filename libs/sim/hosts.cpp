@@ -13,7 +13,7 @@ namespace weft::sim {
 
 namespace {
 
-// Of the streams of a seed, those of its hosts begin here; the others are in core.cpp.
+// The hosts' streams of a seed begin here; the other streams are in core.cpp.
 constexpr std::uint64_t kFirstHostStream = 1000;
 // And of calls that fail, beyond the network's and the disks'.
 constexpr std::uint64_t kFirstFailureStream = std::uint64_t{1} << 63;

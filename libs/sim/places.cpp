@@ -24,7 +24,8 @@ std::uint32_t address_of(const Place& place) noexcept {
   return place.is_loopback ? INADDR_LOOPBACK : kFirstAddress + place.host;
 }
 
-// In the machine's order of bytes; of IPv6 those that stand for IPv4, "any" and "loopback".
+// Returns the address in the machine's byte order, for IPv6 addresses that stand for IPv4, "any"
+// and "loopback".
 std::optional<std::uint32_t> v4_of(const sockaddr_in6& system) noexcept {
   const in6_addr& address = system.sin6_addr;
   if (IN6_IS_ADDR_UNSPECIFIED(&address)) return INADDR_ANY;
@@ -134,7 +135,7 @@ void Wires::leave_place(Socket& socket) noexcept {
   if (found->second.empty()) places_.erase(found);
 }
 
-// Null if nobody is; one by chance where several share the port.
+// Returns null if no socket is; a random one if several share the port.
 Socket* Wires::bound_at(const Socket& like, const Place& place) {
   const auto found = places_.find(key_of(like, place));
   if (found == places_.end()) return nullptr;

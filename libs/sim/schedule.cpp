@@ -7,7 +7,7 @@ namespace weft::sim {
 
 namespace {
 
-// The streams of a seed; those of others are in core.hpp.
+// Streams of a seed; the other streams are in core.hpp.
 constexpr std::uint64_t kScheduleStream = 1;
 
 // The one that could run on, or -1.
@@ -66,7 +66,7 @@ class PrioritySchedule final : public Schedule {
       if (place < last_preemption) places_.push_back(place);
     }
   }
-  // Above those that a change leaves.
+  // The result is above priorities that a change leaves.
   std::uint64_t priority() noexcept override { return kLowest + 1 + chance_.next() / 2; }
   std::size_t choose(std::span<const Candidate> ready) override {
     ++turn_;

@@ -21,8 +21,8 @@ struct Actor {
   std::uint64_t number = 0;    // In the order of spawns.
   std::uint64_t priority = 0;  // The greater, the sooner; for strategies that have priorities.
   std::uint32_t host = 0;
-  std::uint32_t life = 0;  // Of the host: it grows with each crash.
-  bool is_helper = false;  // Of the simulation itself: no leak.
+  std::uint32_t life = 0;  // The host's: it grows with each crash.
+  bool is_helper = false;  // It belongs to the simulation itself: it is no leak.
   // Since when it has had a worker of its host, by the simulation's clock; 0: it has none.
   std::int64_t has_worker_since = 0;
 };
@@ -34,7 +34,7 @@ struct Candidate {
   bool goes_on;  // It ran last, and could run on: to choose another one is a preemption.
 };
 
-// A strategy. It lives as long as the exploration, so that runs may build on those before. All
+// A strategy. It lives as long as the exploration, so that runs may build on earlier ones. All
 // calls come from one thread at a time.
 class Schedule {
  public:
@@ -45,7 +45,7 @@ class Schedule {
 
   // A run begins. From the turn `last_preemption` on there are no preemptions.
   virtual void begin(std::uint64_t seed, std::uint64_t last_preemption) = 0;
-  // Of a new actor.
+  // Returns the priority of a new actor.
   [[nodiscard]] virtual std::uint64_t priority() noexcept { return 0; }
   // The index of the one that runs. There is at least one.
   [[nodiscard]] virtual std::size_t choose(std::span<const Candidate> ready) = 0;

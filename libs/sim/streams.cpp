@@ -98,7 +98,7 @@ void Wires::request_arrives(int descriptor, unsigned tries) {
   });
 }
 
-// Of Unix sockets: at once.
+// Connects Unix sockets, at once.
 CallResult Wires::connect_on_host(Socket& socket) {
   Socket* listener = bound_at(socket, socket.peer);
   if (listener == nullptr) return {0, ENOENT};
