@@ -43,8 +43,8 @@ struct ContestRules {
   std::chrono::seconds budget{1'000'000'000};  // After it a workload begins no more rounds.
 };
 
-// Measures all contenders. `progress` is told before each measurement what is going on. A
-// contender that fails, or takes longer than the limit, leaves its reason behind.
+// Measures all contenders. `progress` is called before each measurement. A contender that fails, or
+// takes longer than the limit, leaves its reason behind.
 void run_contest(std::vector<Workload>& workloads, const ContestRules& rules,
                  const std::function<void(const std::string& what)>& progress);
 

@@ -15,7 +15,7 @@ inline constexpr const char* kBareFibers = "weft: a fiber per task";
 inline constexpr const char* kPool = "weft: FiberPool";
 inline constexpr const char* kGoroutines = "Go: a goroutine per task";
 
-// Time for one task, peak memory, and both divided by those of the bare fibers and goroutines.
+// Time for one task, peak memory, and both relative to bare fibers and goroutines.
 [[nodiscard]] std::string table_of(const Workload& workload);
 // First, average, total: for the workload of sleeping jobs.
 [[nodiscard]] std::string table_of_jobs(const Workload& workload);

@@ -1,5 +1,5 @@
 // libcurl's multi interface on fibers: one of them drives all transfers, however many there are,
-// over a watch set; whoever wants a page parks until it is there.
+// over a watch set; a fiber that requests a page parks until it is there.
 #pragma once
 
 #include <curl/curl.h>
@@ -101,7 +101,8 @@ class Fetcher {
           take_added();
           continue;
         }
-        const int bits = static_cast<int>(events[i].ready);  // As curl's CURL_CSELECT_IN and OUT.
+        // The bits are CURL_CSELECT_IN and OUT.
+        const int bits = static_cast<int>(events[i].ready);
         curl_multi_socket_action(multi_, static_cast<curl_socket_t>(events[i].key), bits, &running);
       }
       int left = 0;

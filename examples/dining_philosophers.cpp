@@ -1,7 +1,7 @@
 // Philosophers sit at a round table, with a fork between each two. A hungry philosopher needs both
-// forks beside the plate. If all took the left one first, each might hold one and wait for the
-// other for ever. Here everybody takes the fork with the lower number first, so no circle of
-// waiting closes.
+// forks next to the plate. If all took the left one first, each might hold one and wait for the
+// other forever. Here everybody takes the fork with the lower number first, so no circle of waiting
+// closes.
 //
 //   dining_philosophers --philosophers 5 --meals 10000
 #include <fmt/core.h>
@@ -59,7 +59,7 @@ class Table {
     ++meals_[seat];
   }
 
-  // The forks guard what stands beside them: nothing here is atomic.
+  // The forks guard the eats_ next to them: nothing here is atomic.
   std::vector<weft::Mutex> forks_;
   std::vector<char> eats_;
   std::vector<std::uint64_t> meals_;

@@ -1,5 +1,5 @@
 // A TCP server that sends back what it is sent: a fiber for each connection, or with --pool N a
-// pool of at most N fibers, which answers BUSY to whoever comes when all of them are taken.
+// pool of at most N fibers, which answers BUSY to clients that come when all of them are taken.
 //
 //   echo_server --listen 127.0.0.1:7777
 //   echo_server --listen 127.0.0.1:7777 --pool 100

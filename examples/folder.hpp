@@ -21,7 +21,8 @@ struct Entry {
 // The kind of file that `path` names now; the next moment it may be gone.
 [[nodiscard]] std::pair<Kind, std::error_code> kind_of(const std::string& path, Links links);
 
-// The entries except . and .. in no special order. After an error those read until then.
+// Returns the entries except . and .. in no special order; after an error, the entries read until
+// then.
 [[nodiscard]] std::pair<std::vector<Entry>, std::error_code> entries_of(const std::string& folder);
 
 // Lets the process open as many files as it is allowed to; returns how many.

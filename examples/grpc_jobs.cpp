@@ -100,7 +100,7 @@ grpc::Status ask(jobs::Jobs::Stub& stub, grpc::ClientContext& context, unsigned 
   return status;
 }
 
-// Fills the server, which has room for so many calls, and then has short jobs done.
+// Fills the server, which has room for `room` calls, and then has short jobs done.
 int call(const std::string& address, std::size_t room) {
   const auto stub =
       jobs::Jobs::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));

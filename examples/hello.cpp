@@ -13,8 +13,7 @@
 
 namespace {
 
-// Runs in a fiber: whoever calls weft functions that wait is parked, and its thread goes on with
-// another fiber.
+// Runs in a fiber: weft functions that wait park it, and its thread goes on with another fiber.
 int greet(unsigned fibers) {
   weft::Channel<std::string> greetings;
   for (unsigned i = 0; i < fibers; ++i) {

@@ -99,7 +99,7 @@ class JobWorker {
     return status;
   }
 
-  // By fetch alone: a fiber of the pool does the job, and acknowledges it, or not, in the end.
+  // Only fetch calls it: a fiber of the pool does the job, and then acknowledges it, or does not.
   template <class F>
   void start(F job) {
     --unused_;

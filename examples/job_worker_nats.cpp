@@ -8,7 +8,7 @@
 //   job_worker_nats --broker nats://127.0.0.1:4222 --report
 //
 // libnats has threads of its own. Its calls that wait for the server are made by weft::blocking;
-// what only hands something to those threads is not.
+// calls that only hand something to its threads are made directly.
 #include <memory>
 #include <string>
 #include <utility>
@@ -55,7 +55,8 @@ class NatsWorker {
   void do_job(natsMsg& message) {
     jsMsgMetaData* about = nullptr;
     if (natsMsg_GetMetaData(&about, &message) != NATS_OK) return;  // It will come again.
-    const std::uint64_t tries = about->NumDelivered;  // With those that ended with their worker.
+    // It counts tries that ended with their worker.
+    const std::uint64_t tries = about->NumDelivered;
     jsMsgMetaData_Destroy(about);
     const std::string job(natsMsg_GetData(&message),
                           static_cast<std::size_t>(natsMsg_GetDataLength(&message)));
@@ -67,7 +68,7 @@ class NatsWorker {
       if (tries >= options_.tries && weft::blocking([&] { return bury(job); })) {
         (void)natsMsg_Term(&message, nullptr);
       } else {
-        (void)natsMsg_Nak(&message, nullptr);  // At once, for whoever asks next.
+        (void)natsMsg_Nak(&message, nullptr);  // The next worker that asks gets it at once.
       }
     }
   }

@@ -84,7 +84,8 @@ class RedisWorker {
     running_.erase(id);
   }
 
-  // False if it has failed. Then whoever asks next may have it: it counts as long abandoned.
+  // Returns false if it has failed. Then the next worker that asks may have it: it counts as long
+  // abandoned.
   bool attempt(const std::string& id, const std::string& job) {
     try {
       work_(job);
@@ -126,7 +127,7 @@ void report(RedisConnection& redis) {
   const auto dead = redis.ask({"XLEN", kDead});
   std::printf("unacknowledged %lld, dead %lld\n", left->integer, dead->integer);
   const auto pending = redis.ask({"XPENDING", kStream, kGroup});
-  const redisReply& workers = *pending->element[3];  // Nil, if nobody has any.
+  const redisReply& workers = *pending->element[3];  // It is nil if no worker has any.
   for (std::size_t i = 0; i < workers.elements; ++i) {
     const redisReply& worker = *workers.element[i];
     std::printf("%s has %s\n", worker.element[0]->str, worker.element[1]->str);

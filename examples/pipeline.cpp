@@ -53,7 +53,7 @@ Chain longer(const Chain& left, const Chain& right) {
 struct Outcome {
   Chain longest;
   std::uint64_t received = 0;
-  std::uint64_t waits = 0;  // Of the first stage, for the second.
+  std::uint64_t waits = 0;  // How often the first stage waits for the second.
   std::size_t most_queued = 0;
 };
 
@@ -80,7 +80,7 @@ Outcome run_pipeline(const Options& options) {
       working.done();
     });
   }
-  // The last worker out closes the door: only then is it sure that nobody sends any more.
+  // The last worker out closes the door: only then is it sure that no worker sends any more.
   auto closer = weft::spawn({.name = "closer"}, [&] {
     working.wait();
     chains.close();

@@ -1,5 +1,5 @@
 // The ways into a pool, one after the other. Each hands in the numbers below --tasks, a task for
-// each, and has to come to the same sum; how long it took stands beside it.
+// each, and has to come to the same sum. The output shows the sum and the time.
 //
 //   pool_tour --tasks 1000 --capacity 10 --sleep-ms 10
 #include <fmt/core.h>
@@ -80,7 +80,7 @@ Number with_a_set(const Options& options) {
   return sum;
 }
 
-// A handle for each result. The queue takes all tasks, so that nobody waits before get().
+// A handle for each result. The queue takes all tasks, so that no caller waits before get().
 Number with_handles(const Options& options) {
   weft::FiberPool pool({.capacity = options.capacity, .queue_capacity = weft::kUnlimited});
   std::vector<weft::PoolTask<Number>> tasks;

@@ -1,7 +1,6 @@
 // Is a pool of fibers worth it? Measures the same work with a fiber for each task and with a
-// FiberPool, and with goroutines and goroutine pools beside them if the program of
-// bench/rivals/go is given. Every measurement is a process of its own, which makes its peak
-// memory its own, too.
+// FiberPool, and also with goroutines and goroutine pools if the program of bench/rivals/go is
+// given. Every measurement is a process of its own, which makes its peak memory its own, too.
 //
 //   pool_versus_bare
 //   pool_versus_bare --go <program> --repetitions 5 --output result.json
@@ -61,8 +60,8 @@ Contender own(const std::string& name, const std::string& which, const examples:
   return {.name = name, .command = own_command(which, sizes), .metric = metric, .factor = factor};
 }
 
-// Adds what the Go program has beside it: the bare goroutines and two pools. bench/README.md says
-// what the rows are; `scale` is a factor on their counts.
+// Adds what the Go program has for comparison: the bare goroutines and two pools. bench/README.md
+// says what the rows are; `scale` is a factor on their counts.
 void add_go(Workload& workload, const Options& options, const std::string& row, double scale,
             const std::string& metric, double factor) {
   if (options.go.empty()) return;

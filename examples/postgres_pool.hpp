@@ -21,7 +21,7 @@ class PostgresPool {
     for (std::size_t i = 0; i < connections; ++i) (void)idle_.send(nullptr);
   }
 
-  // The result of `use`, which is called with a session that nobody else has.
+  // Returns the result of `use`, which gets a session of its own.
   template <class Use>
   auto with_session(const weft::Until& until, Use use) {
     std::optional<std::unique_ptr<PostgresSession>> session;

@@ -61,9 +61,9 @@ class PostgresSession {
     if (PQsetnonblocking(raw_.get(), 1) != 0 || PQenterPipelineMode(raw_.get()) == 0) fail();
   }
 
-  // The answers, in the order of the queries, which travel in one round trip. When one fails, those
-  // behind it are not done. When `until` comes first, the server is asked to cancel, for 3 s at
-  // most, and the session can go on.
+  // The answers, in the order of the queries, which travel in one round trip. When one fails, later
+  // ones are not done. When `until` comes first, the server is asked to cancel, for 3 s at most,
+  // and the session can go on.
   std::vector<Answer> ask(std::span<const Query> queries, const weft::Until& until) {
     is_idle_ = false;
     for (const Query& query : queries) send(query);
@@ -90,7 +90,7 @@ class PostgresSession {
 
  private:
   using Ready = weft::io::Ready;
-  using Raw = std::shared_ptr<PGconn>;  // Shared with calls that nobody waits for any more.
+  using Raw = std::shared_ptr<PGconn>;  // Calls that were given up share it.
 
   [[noreturn]] void fail() { throw PostgresError(PQerrorMessage(raw_.get())); }
 
@@ -133,7 +133,8 @@ class PostgresSession {
       }
       Answer answer(PQgetResult(raw_.get()), &PQclear);
       if (PQresultStatus(answer.get()) == PGRES_PIPELINE_SYNC) return true;
-      if (answer != nullptr) answers.push_back(std::move(answer));  // Null ends those of a query.
+      // Null ends the answers of a query.
+      if (answer != nullptr) answers.push_back(std::move(answer));
     }
   }
 

@@ -28,7 +28,7 @@ struct Options {
   bool quiet = false;
 };
 
-// Sends 2, 3, 4, ... until nobody wants more.
+// Sends 2, 3, 4, ... until the receiver closes the link.
 void count_up(const Link& out) {
   for (Number number = 2; out->send(number); ++number) {
   }

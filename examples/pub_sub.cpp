@@ -27,8 +27,8 @@ enum class WhenFull { publisher_waits, drop_oldest, drop_subscriber };
 template <class Message>
 class Hub {
  public:
-  // Receives what is published from now on, until it is closed: by whoever subscribed, by the hub,
-  // or because its queue was full.
+  // Receives what is published from now on, until it is closed: by the subscriber, by the hub, or
+  // because its queue was full.
   using Subscription = std::shared_ptr<weft::Channel<Message>>;
 
   [[nodiscard]] Subscription subscribe(std::size_t places, WhenFull when_full) {
@@ -81,7 +81,7 @@ class Hub {
 
 using Number = std::uint64_t;
 
-// The messages that came to a subscriber, who takes so many at most and then leaves.
+// The messages that came to a subscriber, which takes a limited number and then leaves.
 struct Seen {
   Number count = 0;
   Number last = 0;
@@ -114,7 +114,7 @@ int run(Number messages) {
   auto thorough = reader(16, WhenFull::publisher_waits, 0, 0);
   auto recent = reader(4, WhenFull::drop_oldest, 0, 10);
   auto brief = reader(16, WhenFull::publisher_waits, 10, 0);
-  // Subscribed, but asleep: nobody reads this queue until it is dropped.
+  // This subscriber is asleep: no fiber reads its queue until it is dropped.
   const auto asleep = hub.subscribe(8, WhenFull::drop_subscriber);
 
   for (Number number = 1; number <= messages; ++number) hub.publish(number);

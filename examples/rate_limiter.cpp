@@ -1,6 +1,6 @@
 // A token bucket: a request needs a token, a clock puts one into the bucket each period, and the
-// bucket holds so many that a short burst goes through at once. The bucket is a channel of tokens.
-// A client without patience for the next token gives up: here every fifth client does.
+// bucket holds enough that a short burst goes through at once. The bucket is a channel of tokens. A
+// client without patience for the next token gives up: here every fifth client does.
 //
 //   rate_limiter --per-second 200 --burst 20 --requests 100
 #include <fmt/core.h>

@@ -24,7 +24,7 @@ struct Options {
 
 using Link = weft::Channel<std::uint64_t>;
 
-// Where the number is 0 after so many hops.
+// Returns where the number is 0 after all hops.
 std::size_t end_of_hops(const Options& options) {
   std::deque<Link>
       links;  // Link i leads to fiber i; a deque, because channels stay where they are.

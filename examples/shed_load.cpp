@@ -1,11 +1,11 @@
-// A server that sheds load: a pool handles so many requests at once, a few more may wait, and
-// whoever comes then is answered 503 at once, rather than late or never. So what is served is
-// served in time, however many come. Even refusals are bounded: a connection beyond those is
-// closed. The clients are in the same process; they come faster than the server can handle them,
-// send a request each, and come back some times when they were refused.
+// A server that sheds load: a pool handles a number of requests at once, a few more may wait, and
+// all further ones are answered 503 at once, rather than late or never. So what is served is served
+// in time, however many come. Even refusals are bounded: a connection beyond that bound is closed.
+// The clients are in the same process; they come faster than the server can handle them, send a
+// request each, and come back some times when they were refused.
 //
 //   shed_load --clients 400 --capacity 8 --queue 4 --request-ms 20 --overload 3
-//   shed_load --queue 1000      nobody is refused, and everybody waits
+//   shed_load --queue 1000      no client is refused, and all wait
 #include <fmt/core.h>
 
 #include <algorithm>

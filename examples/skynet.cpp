@@ -1,5 +1,5 @@
-// A tree of fibers: each starts ten, until there are a million; those send their numbers up, and
-// each of the others the sum of what it gets. Most of the time goes into starting fibers.
+// A tree of fibers: each starts ten, until there are a million; these leaves send their numbers up,
+// and each other fiber sends the sum of what it gets. Most of the time goes into starting fibers.
 //
 //   skynet --leaves 1000000
 #include <fmt/core.h>
@@ -18,7 +18,7 @@ namespace {
 using Sums = weft::Channel<std::uint64_t>;
 constexpr std::uint64_t kChildren = 10;
 
-// Sends first + (first + 1) + ... of so many leaves to `parent`.
+// Sends first + (first + 1) + ... for `leaves` leaves to `parent`.
 void node(Sums& parent, std::uint64_t first, std::uint64_t leaves) {
   if (leaves == 1) {
     parent.send(first);
