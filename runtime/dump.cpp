@@ -91,8 +91,8 @@ void append_calls(const fibers::Backtrace& trace, std::string& text) {
 
 void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
   append_fiber(fiber, text);
-  // [bound] The calls of a parent are below its inlined child's.
-  fibers::Stack* stack = fiber.stack.load(detail::acquire);
+  fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
+  // The calls of a parent are below its inlined child's.
   if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
   append_calls(fibers::backtrace_of(*stack), text);
 }

@@ -78,11 +78,10 @@ struct GroupCallOf final : GroupCall {
 }  // namespace detail
 
 struct BlockingGroupOptions {
-  // Its threads are named after it; only the first characters count. At least 1. Calls that wait
-  // for a thread; the group refuses more with Errc::full. A caller that gives up before its call
-  // has begun makes room.
-  std::string name = "group";
-  std::size_t max_threads = 4;
+  std::string name = "group";   // Its threads have the first characters of it as their names.
+  std::size_t max_threads = 4;  // At least 1.
+  // Calls that may wait for a thread; the group refuses more with Errc::full. A caller that gives
+  // up before its call has begun makes room.
   std::size_t max_waiting = 256;
   // A thread without work ends after so long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);

@@ -16,11 +16,11 @@ class GrowPolicy {
   // The load is what runs and is queued, the limit is how many workers may live: at least
   // min_workers and 1, at most the capacity. 0 < down < up, step >= 1, interval > 0.
   struct LoadFactor {
-    double up = 2;    // A task that makes load > up * limit raises the limit by `step`.
-    double down = 1;  // Every `interval` load < down * limit lowers it by `step`: idle workers
-    // are retired then, others leave after their task. The limit is also raised if something is
-    // queued and no task has started for one interval: running tasks may be waiting for it.
-    std::size_t step = 1;
+    double up = 2;         // A task that makes load > up * limit raises the limit by `step`.
+    double down = 1;       // Every `interval` load < down * limit lowers it by `step`: idle workers
+    std::size_t step = 1;  // are retired then, others leave after their task.
+    // The limit is also raised if something is queued and no task has started for this long:
+    // running tasks may be waiting for it.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 

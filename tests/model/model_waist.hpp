@@ -43,8 +43,8 @@ struct Caller : detail::ThreadSeat {
   Atomic<std::uint32_t> other_side{0};
   Atomic<std::uint32_t> woken{0};
   detail::After after{};
-  // A plain thread's parker. Bookkeeping that is not part of the modelled program.
-  base::Parker parker;
+  base::Parker parker;  // A plain thread's.
+  // Bookkeeping that is not part of the modelled program.
   bool is_parked = false;
   bool is_woken = false;
   int parks = 0;

@@ -57,10 +57,10 @@ extern const unsigned kSlowdown;
 struct Setup {
   std::vector<unsigned> workers =
       kEmulated ? std::vector<unsigned>{2} : std::vector<unsigned>{1, 2, 3, 8};
-  // Its `workers` is set from the list. A case for one worker alone has no monitor unless it asks
-  // for one here. So the order in which fibers run depends on the case alone: a busy machine makes
-  // no fiber give way, and starts no spare worker.
-  RuntimeOptions options = {};
+  RuntimeOptions options = {};  // Its `workers` is set from the list.
+  // A case for one worker alone has no monitor unless it asks for one here. So the order in which
+  // fibers run depends on the case alone: a busy machine makes no fiber give way, and starts no
+  // spare worker.
   bool monitored = false;
 };
 
