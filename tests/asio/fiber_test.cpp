@@ -364,7 +364,7 @@ FIBER_TEST_CASE("a context ends although a handler that runs begins the next ope
   CHECK(session.expired());
 }
 
-FIBER_TEST_CASE("a handler that waits across the end of its context is told, again and again") {
+FIBER_TEST_CASE("each wait of a handler after the end of its context returns that it has ended") {
   std::vector<ErrorCode> told;
   {
     asio::Context context;

@@ -132,7 +132,7 @@ constexpr int kPing = 9;
 
 TEST_SUITE_BEGIN("asio/websocket");
 
-FIBER_TEST_CASE("a client of our HTTP server goes on by WebSocket, behind other requests") {
+FIBER_TEST_CASE("a client of our HTTP server goes on by WebSocket, after other requests") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, kGet).body == "hello");
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a client of our HTTP server goes on by WebSocket, behind other 
   }).join();
 }
 
-FIBER_TEST_CASE("what a client has sent behind its handshake is heard") {
+FIBER_TEST_CASE("what a client has sent after its handshake is received") {
   const HttpServer server(chat);
   net::TcpStream stream = server.connect();
   // "hello" in a masked frame; then a close.

@@ -40,7 +40,7 @@ TEST_CASE("a huge quota does not become a small number of processors") {
   CHECK((processors == 0 || processors > 1'000'000));
 }
 
-TEST_CASE("a process that may use one processor is told so") {
+TEST_CASE("a process that may use one processor counts one") {
   unsigned processors = 0;
   std::thread([&] {
     cpu_set_t mine;

@@ -46,7 +46,7 @@ DEATH_TEST_CASE("unlocking a shared mutex that readers have",
   });
 }
 
-DEATH_TEST_CASE("unlocking a shared mutex that nobody has",
+DEATH_TEST_CASE("unlocking a shared mutex that is not locked",
                 "a shared mutex that no writer had was unlocked") {
   weft::SharedMutex mutex;
   mutex.unlock();

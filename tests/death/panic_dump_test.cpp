@@ -74,7 +74,7 @@ DEATH_TEST_CASE("a failed check on a plain thread shows the fibers too",
   WEFT_CHECK(false, "the plain thread has failed");
 }
 
-DEATH_TEST_CASE("who fails with the records locked is told that they cannot be listed",
+DEATH_TEST_CASE("a failure with the records locked reports that fibers cannot be listed",
                 "they cannot be listed: the lock of their records is held") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::Scheduler::current()->fibers().for_each_until(
@@ -85,7 +85,7 @@ DEATH_TEST_CASE("who fails with the records locked is told that they cannot be l
   });
 }
 
-DEATH_TEST_CASE("who fails with the list of runtimes locked is told that it is in use",
+DEATH_TEST_CASE("a failure with the list of runtimes locked reports that the list is in use",
                 "weft: no list of fibers: a runtime is being made or destroyed") {
   weft::run({.workers = 1}, [] {
     (void)weft::scheduler::visit_registry(weft::Deadline::never(), [](weft::scheduler::Scheduler&) {

@@ -206,7 +206,8 @@ FIBER_TEST_CASE("a deadline or a stop request ends the question to a silent serv
   CHECK_FALSE(resolver.resolve("host.test", 80).error);
 }
 
-FIBER_TEST_CASE("a server that does not answer is left for the next one, and given up in the end") {
+FIBER_TEST_CASE(
+    "the resolver leaves a server that does not answer for the next one, and finally gives up") {
   NameServer server;
   auto [deaf, error] = UdpSocket::bind(Address::loopback_v4(0));
   CHECK(error == std::error_code{});

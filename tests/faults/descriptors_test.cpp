@@ -58,7 +58,7 @@ void pipes() {
   if (error != weft::Errc::end_of_stream) expect_none(error);
   demand(received == sent, "a pipe gives what was put in");
 }
-TEST_CASE("pipes bear what befalls them, or say so") {
+TEST_CASE("pipes survive each failing call, or return its error") {
   sweep_in_runtime(&pipes,
                    {{Call::make_pipe, EMFILE},
                     {Call::create_epoll, EMFILE},
@@ -98,7 +98,7 @@ void watch_set() {
   }
   expect_none(set.remove(ends[0]));
 }
-TEST_CASE("sets of watches bear what befalls them, or say so") {
+TEST_CASE("sets of watches survive each failing call, or return its error") {
   sweep_in_runtime(&watch_set,
                    {{Call::make_pipe, EMFILE},
                     {Call::create_epoll, EMFILE},

@@ -159,7 +159,7 @@ TEST_CASE("an error is answered without memory, or the connection ends") {
   }
 }
 
-TEST_CASE("connections that nobody wants are ended, without memory at once") {
+TEST_CASE("connections that no request needs are ended, at once without memory") {
   sweep_in_runtime(&serve_idle, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 

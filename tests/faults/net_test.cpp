@@ -99,7 +99,7 @@ void echo_server() {
   });
 }
 
-TEST_CASE("an echo server bears what befalls its sockets, or says so") {
+TEST_CASE("an echo server survives each failing call of its sockets, or returns its error") {
   sweep(&echo_server,
         {{Call::make_socket, EMFILE},
          {Call::bind_socket, EADDRINUSE},
@@ -112,7 +112,7 @@ TEST_CASE("an echo server bears what befalls its sockets, or says so") {
          {Call::close_file, EINTR}},
         kOtherSide);
 }
-TEST_CASE("an echo server bears what befalls its accepts") {
+TEST_CASE("an echo server survives each failing accept") {
   sweep(&echo_server, {{Call::accept_socket, EMFILE},
                        {Call::accept_socket, EMFILE, 5},
                        {Call::accept_socket, ENFILE},
@@ -125,7 +125,7 @@ TEST_CASE("an echo server bears what befalls its accepts") {
                        {Call::accept_socket, EINTR, 3},
                        {Call::accept_socket, EAGAIN, 3}});
 }
-TEST_CASE("an echo server bears what befalls its transfers") {
+TEST_CASE("an echo server survives each failing transfer") {
   sweep(&echo_server,
         {{Call::receive, EINTR, 3},
          {Call::receive, EAGAIN, 3},
@@ -138,7 +138,7 @@ TEST_CASE("an echo server bears what befalls its transfers") {
          {Call::send, ENOBUFS}},
         kOtherSide);
 }
-TEST_CASE("an echo server bears what befalls its poller") {
+TEST_CASE("an echo server survives each failing call of its poller") {
   sweep(&echo_server,
         {{Call::create_epoll, EMFILE},
          {Call::control_epoll, ENOSPC},
@@ -150,7 +150,7 @@ TEST_CASE("an echo server bears what befalls its poller") {
          {Call::read_file, EINTR}},
         kOtherSide);
 }
-TEST_CASE("an echo server bears a lack of memory: every allocation") {
+TEST_CASE("an echo server survives the failure of every allocation") {
   sweep(&echo_server, {{Call::allocate, ENOMEM}}, kOtherSide);
 }
 }  // namespace

@@ -66,7 +66,7 @@ TEST_CASE("a task is accepted and runs, or is refused: every allocation") {
     sweep(scenario, {{Call::allocate, ENOMEM}}, kRefusals);
   }
 }
-TEST_CASE("a pool bears what befalls the system under it") {
+TEST_CASE("a pool survives each failing call of the system under it") {
   sweep(&submit_and_queue, {{Call::map, ENOMEM},
                             {Call::protect, ENOMEM},
                             {Call::futex_wait, EINTR},

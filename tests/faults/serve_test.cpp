@@ -162,7 +162,7 @@ TEST_CASE("a name is dialled, or an error says why not") {
                     {Call::allocate, ENOMEM}},
                    kOtherSide);
 }
-TEST_CASE("a resolver's errors are told") {
+TEST_CASE("a resolver's errors are returned") {
   sweep_in_runtime(&dial, {{Call::look_up, -EAI_AGAIN}, {Call::look_up, -EAI_MEMORY}},
                    {std::error_code(EAI_AGAIN, weft::net::resolver_category()),
                     std::error_code(EAI_MEMORY, weft::net::resolver_category())});

@@ -26,7 +26,7 @@ void tell_of_stall() {
     while (told.load() == 0) std::this_thread::yield();
   });
 }
-TEST_CASE("a stall is told of, whatever fails meanwhile") {
+TEST_CASE("a stall is reported, whatever call fails meanwhile") {
   weft::test::sweep(&tell_of_stall, {{Call::allocate, ENOMEM},
                                      {Call::start_thread, EAGAIN},
                                      {Call::map, ENOMEM},

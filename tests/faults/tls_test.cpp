@@ -176,7 +176,7 @@ void visits() {
 
 const Documented kOtherSide = weft::test::of_other_side({kRefused, tls::Errc::truncated});
 
-TEST_CASE("TLS connections bear what befalls their sockets, or say so") {
+TEST_CASE("TLS connections survive each failing call of their sockets, or return its error") {
   (void)certificates();
   sweep_in_runtime(&visits,
                    {{Call::receive, EINTR, 3},

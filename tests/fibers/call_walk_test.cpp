@@ -107,7 +107,7 @@ TEST_CASE("a stack whose pointer has left it is copied from its lowest word on")
   CHECK(image.words[0] == 1);
 }
 
-TEST_CASE("of a stack that is a riddle, at most as many calls are told as there is room for") {
+TEST_CASE("a walk of an unreadable stack returns at most as many calls as there is room for") {
   static ThreadImage image;
   image.registers = {};
   image.registers.set(kStackRegister, 4096);

@@ -234,7 +234,7 @@ double third() {
 }
 
 // The rule of docs/getting_started.md.
-BARE_TEST_CASE("who restores the rounding mode before it waits disturbs nobody") {
+BARE_TEST_CASE("a fiber that restores the rounding mode before it waits disturbs no other fiber") {
   Partner partner(&round_upward_for_a_while);
   std::fesetround(FE_DOWNWARD);
   for (int i = 0; i < 3; ++i) {

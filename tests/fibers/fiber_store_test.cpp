@@ -184,7 +184,7 @@ TEST_CASE("trimmed slabs are used again and are as new") {
   }
 }
 
-TEST_CASE("owners on many threads never hold the same record, whoever trims meanwhile") {
+TEST_CASE("owners on many threads never hold the same record, also if a thread trims meanwhile") {
   FiberStore store(nullptr, 1'000'000);
   std::vector<std::thread> threads;
   for (unsigned number = 1; number <= 4; ++number) {

@@ -45,7 +45,7 @@ TEST_CASE("since when a fiber is ready is known to a tick, from earlier or later
   }
 }
 
-TEST_CASE("a fiber that is not bound, or not told a time, counts as ready for ever") {
+TEST_CASE("a fiber that is not bound, or has no time, counts as ready since ever") {
   Fiber fiber;
   Stack stack;
   fiber.site_or_time.store(~std::uint32_t{0}, weft::detail::relaxed);  // A site.

@@ -64,7 +64,7 @@ TEST_CASE("what is said of a register is kept, restored, and kept aside") {
   CHECK(rules_of({0x0A, 0x86, 2}, 0).registers[6].kind == UnwindRule::Kind::saved);
 }
 
-TEST_CASE("registers that nobody looks at change nothing") {
+TEST_CASE("registers that the walk does not need change nothing") {
   const UnwindRules rules = rules_of({0x05, kNumber, 1, 0x06, kNumber, 0x0C, kNumber - 1, 8}, 0);
   for (const UnwindRule& rule : rules.registers) {
     CHECK(rule.kind == UnwindRule::Kind::same);

@@ -80,7 +80,8 @@ FIBER_TEST_CASE("what is written is read, whole, and in parts at any place") {
   CHECK(files::read_file("/proc/self/stat").value.starts_with(std::to_string(::getpid())));
 }
 
-FIBER_TEST_CASE("a file is replaced whole, with its rights, and nothing is left beside it") {
+FIBER_TEST_CASE(
+    "a file is replaced whole, with its rights, and no other file is left in its folder") {
   const Folder folder;
   CHECK(!files::replace_file(folder / "config", "first"));
   CHECK(::chmod((folder / "config").c_str(), 0600) == 0);

@@ -146,7 +146,7 @@ FIBER_TEST_CASE("the log reads the head of a request whose body came with the ne
   }
 }
 
-FIBER_TEST_CASE("answers to heads that are refused are told to the log, too") {
+FIBER_TEST_CASE("answers to refused heads are logged, too") {
   std::vector<std::string> lines;
   const auto hello = [](http::Request&, http::Response& response) { (void)response.send("hello"); };
   {

@@ -240,7 +240,7 @@ FIBER_TEST_CASE("the length of a body that does not come is known only if the se
   script.join();
 }
 
-FIBER_TEST_CASE("a server that informs for ever, or wraps little in much, is given up") {
+FIBER_TEST_CASE("the client gives up a server that informs forever, or wraps little in much") {
   std::string informs;
   for (int i = 0; i < 20; ++i) informs += "HTTP/1.1 103 Early Hints\r\n\r\n";
   std::string wraps = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -263,7 +263,7 @@ FIBER_TEST_CASE("a stop request ends what a server never lets wait") {
   CHECK(reply.read_all().value.ends_with('b'));
 }
 
-FIBER_TEST_CASE("a connection that nobody wants any more is closed by itself") {
+FIBER_TEST_CASE("a connection that no request needs any more is closed by itself") {
   Script script({kGood + "|"});
   http::Client client({.idle = 1ms});
   CHECK(client.get(script.url()).value.read_all().value == "ok");

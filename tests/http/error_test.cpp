@@ -26,7 +26,7 @@ TEST_CASE("each error has a sentence of its own, and names the limit that is met
   CHECK(message_of(too_many_redirects).find("ClientOptions::max_redirects") != std::string::npos);
 }
 
-TEST_CASE("what breaks the rules is told apart from what is not supported") {
+TEST_CASE("errors distinguish what breaks the rules from what is not supported") {
   CHECK(http::make_error_code(http::Errc::malformed_url) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::truncated_head) == http::ErrorKind::malformed);
   CHECK(http::make_error_code(http::Errc::body_too_large) != http::ErrorKind::malformed);

@@ -69,7 +69,7 @@ FIBER_TEST_CASE("a client that does not read its answer is given up") {
   CHECK(error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a connection on which nothing is asked is closed in the end") {
+FIBER_TEST_CASE("a connection without requests is finally closed") {
   http::ServerOptions options;
   options.limits.idle = 30ms;
   const HttpServer server(say_hello, options);
@@ -254,7 +254,7 @@ FIBER_TEST_CASE("a client that was gone before the context was asked for is noti
   CHECK_FALSE(loop.join());
 }
 
-FIBER_TEST_CASE("a hang-up is noticed behind the next request, too") {
+FIBER_TEST_CASE("a hang-up is noticed after the next request, too") {
   Event begun;
   HttpServer server([&](http::Request& request, http::Response& response) {
     Context& context = request.context();

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("http/pool");
 
-FIBER_TEST_CASE("who is refused is told whether the connection stays") {
+FIBER_TEST_CASE("a refusal says whether the connection stays") {
   FiberPool pool({.capacity = 1});
   pool.close(Close::drain);
   http::ServerOptions options;
@@ -34,7 +34,8 @@ FIBER_TEST_CASE("who is refused is told whether the connection stays") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("a request that has been queued for too long is told to come again") {
+FIBER_TEST_CASE(
+    "a request that has been queued for too long is refused with a time to come again") {
   constexpr auto kLimit = 50ms;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   http::ServerOptions options;

@@ -15,7 +15,7 @@ namespace weft::test {
 
 TEST_SUITE_BEGIN("http/refusals");
 
-FIBER_TEST_CASE("the log of accesses is told why a request was refused") {
+FIBER_TEST_CASE("the log of accesses records why a request was refused") {
   // The log is written after the answer, perhaps on another worker.
   Channel<std::error_code> told(1);
   std::vector<std::error_code> errors;

@@ -125,7 +125,7 @@ FIBER_TEST_CASE("a body is asked for when the handler reads it") {
   CHECK(ask_once(stream, kGet).status == 200);
 }
 
-FIBER_TEST_CASE("a body that was not asked for ends the connection behind the answer") {
+FIBER_TEST_CASE("a body that was not asked for ends the connection after the answer") {
   const HttpServer server(say_hello);
   net::TcpStream stream = server.connect();
   const Answer answer = ask_once(
@@ -246,7 +246,7 @@ FIBER_TEST_CASE("a handler that throws is answered with 500, and reported") {
   CHECK(reports == 3);
 }
 
-FIBER_TEST_CASE("each answer is told to the log of accesses") {
+FIBER_TEST_CASE("the log of accesses records each answer") {
   std::vector<std::string> lines;
   http::ServerOptions options;
   options.on_access = [&](const http::Access& access) {
@@ -262,7 +262,8 @@ FIBER_TEST_CASE("each answer is told to the log of accesses") {
   CHECK(lines == std::vector<std::string>{"GET /x 200 5"});
 }
 
-FIBER_TEST_CASE("who comes when there are no descriptors is told so, and then the server goes on") {
+FIBER_TEST_CASE(
+    "a client that comes when there are no descriptors is refused, and then the server goes on") {
   constexpr std::size_t kClients = 40;
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const net::Address address = listener.local_address().value;

@@ -102,8 +102,8 @@ TEST_CASE("in a program without standard input a descriptor may be 0") {
   ::close(input);
 }
 
-TEST_CASE("an interrupt ends a wait that would go on for ever") {
-  const test::TestGuard guard("an interrupt ends a wait that would go on for ever");
+TEST_CASE("an interrupt ends a wait that would go on forever") {
+  const test::TestGuard guard("an interrupt ends a wait that would go on forever");
   Poller poller;
   std::thread sleeper([&] { CHECK(poller.wait(Deadline::never()) == 0); });
   poller.interrupt();
@@ -120,8 +120,8 @@ TEST_CASE("interrupts before a wait end one wait, however many they are") {
   CHECK(deadline.passed());
 }
 
-TEST_CASE("a look leaves an interrupt to those who sleep") {
-  const test::TestGuard guard("a look leaves an interrupt to those who sleep");
+TEST_CASE("a look leaves an interrupt to waits that sleep") {
+  const test::TestGuard guard("a look leaves an interrupt to waits that sleep");
   Poller poller;
   const Watched watched(poller);
   poller.interrupt();

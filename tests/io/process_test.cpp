@@ -178,7 +178,7 @@ FIBER_TEST_CASE("a stop kills a command") {
   CHECK(ran.value.status.signal == SIGKILL);
 }
 
-FIBER_TEST_CASE("of a command whose end is nobody's to see, all but the status is told") {
+FIBER_TEST_CASE("a command whose end cannot be seen returns all except its status") {
   const auto before = ::signal(SIGCHLD, SIG_IGN);  // The system reaps all children by itself.
   const auto ran = io::run_command({"sh", "-c", "echo out; exit 3"});
   ::signal(SIGCHLD, before);

@@ -169,7 +169,7 @@ FIBER_TEST_CASE("batches are sent and received in their order") {
   exchange_batches<UnixAddress>();
 }
 
-FIBER_TEST_CASE("a connected UDP socket is told that nobody listens") {
+FIBER_TEST_CASE("a connected UDP socket returns an error if no peer listens") {
   Address nobody;
   { nobody = bound<Address>().local_address().value; }
   auto [socket, error] = UdpSocket::connected(nobody);

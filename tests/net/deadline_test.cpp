@@ -18,7 +18,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/deadline");
 
-FIBER_TEST_CASE("a read that nobody answers ends at its deadline, and the stream goes on") {
+FIBER_TEST_CASE("a read without an answer ends at its deadline, and the stream goes on") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 8> buffer;
   const Deadline deadline = Deadline::after(2ms);
@@ -29,7 +29,7 @@ FIBER_TEST_CASE("a read that nobody answers ends at its deadline, and the stream
   CHECK(read_text(client, 4) == "here");
 }
 
-FIBER_TEST_CASE("an accept that nobody meets ends at its deadline, and the listener goes on") {
+FIBER_TEST_CASE("an accept without a client ends at its deadline, and the listener goes on") {
   TcpListener listener = listen_anywhere();
   const Deadline deadline = Deadline::after(2ms);
   CHECK(listener.accept(deadline).error == Errc::timed_out);
@@ -38,7 +38,7 @@ FIBER_TEST_CASE("an accept that nobody meets ends at its deadline, and the liste
   CHECK(client.is_open_hint());
 }
 
-FIBER_TEST_CASE("a write that nobody reads ends at its deadline and says how far it came") {
+FIBER_TEST_CASE("a write without a reader ends at its deadline and returns how far it came") {
   auto [client, server] = connected_pair();
   shrink_buffers(client);
   const std::vector<std::byte> much(std::size_t{16} << 20);

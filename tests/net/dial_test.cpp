@@ -146,7 +146,7 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("addresses that come late are tried beside the others") {
+FIBER_TEST_CASE("addresses that come late are tried along with the others") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const FullListener full;

@@ -173,7 +173,7 @@ FIBER_TEST_CASE("connections that are idle for too long are closed, the others g
   CHECK(serving->stats().timed_out == 1);
 }
 
-FIBER_TEST_CASE("at the limit connections wait for those before them") {
+FIBER_TEST_CASE("at the limit connections wait for earlier ones") {
   Event goes_on;
   Serving serving({.max_connections = 2}, [&](TcpStream& stream) {
     goes_on.wait();

@@ -148,7 +148,7 @@ FIBER_TEST_CASE("a reset connection says so to a reader that waits") {
   CHECK(reader.join() == std::errc::connection_reset);
 }
 
-FIBER_TEST_CASE("connecting where nobody listens is refused") {
+FIBER_TEST_CASE("connecting without a listener is refused") {
   Address address;
   {
     TcpListener listener = listen_anywhere();

@@ -79,7 +79,7 @@ TEST_CASE("a fiber is called what it runs, and who spawned it is where its arrow
   CHECK(story.arrows.front().to == 100);
 }
 
-TEST_CASE("what was known of a record before others' events were lost is told of no later fiber") {
+TEST_CASE("facts about a record from before lost events are shown for no later fiber") {
   Written written(2);
   written.spawn(0, 10, typeid(FromPlain));  // It ran, ended, and gave its record to another one.
   written.overflow(1, 100);

@@ -135,7 +135,7 @@ TEST_CASE("a trace outlives its runtime, and a new one forgets it") {
   CHECK(!contains(file.text(), "who was here"));
 }
 
-FIBER_TEST_CASE("what keeps a trace from its file is told as it is") {
+FIBER_TEST_CASE("an error that keeps a trace from its file is returned as it is") {
   CHECK(weft::trace::write_file("/nowhere/at/all.json") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("") == std::errc::no_such_file_or_directory);
   CHECK(weft::trace::write_file("/") == std::errc::is_a_directory);

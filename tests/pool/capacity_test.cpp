@@ -312,7 +312,7 @@ FIBER_TEST_CASE("a storm of resizes keeps every task and every bound") {
   CHECK(gauge.most() <= 8);
 }
 
-FIBER_TEST_CASE("nobody is refused while a slot is free, also while workers are being retired") {
+FIBER_TEST_CASE("no caller is refused while a slot is free, also while workers are being retired") {
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 2, .on_full = OnFull::reject, .idle_timeout = 50us});
   const int rounds = 2000 / static_cast<int>(kSlowdown);

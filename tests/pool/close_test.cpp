@@ -41,7 +41,8 @@ FIBER_TEST_CASE("close(drain) lets accepted tasks run and refuses new ones") {
   CHECK(stats.rejected == 2);
 }
 
-FIBER_TEST_CASE("after close(discard) no task starts, and who waits for one is told") {
+FIBER_TEST_CASE(
+    "after close(discard) no task starts, and waits for one return that it was dropped") {
   Event release;
   WaitGroup running;
   std::atomic<int> started{0};
@@ -95,7 +96,7 @@ FIBER_TEST_CASE("what runs after close(discard) has returned had been taken by a
   }
 }
 
-FIBER_TEST_CASE("blocked submitters are told that the pool was closed") {
+FIBER_TEST_CASE("blocked submitters return that the pool was closed") {
   for (const Close mode : {Close::drain, Close::discard}) {
     Event release;
     FiberPool pool({.capacity = 1});
@@ -185,7 +186,7 @@ FIBER_TEST_CASE("close works from inside a task, and so does resize") {
   }
 }
 
-FIBER_TEST_CASE("a task that would wait for its own pool is told so") {
+FIBER_TEST_CASE("a task that would wait for its own pool gets an error") {
   FiberPool pool({.capacity = 2});
   const auto refused = [&](auto wait) {
     try {

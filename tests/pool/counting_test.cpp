@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 
 TEST_SUITE_BEGIN("pool/counting");
 
-FIBER_TEST_CASE("who waits for a number of tasks goes on once so many have ended, not before") {
+FIBER_TEST_CASE("a wait for a number of tasks ends once that many have ended, not before") {
   std::vector<weft::test::Event> go_on(3);
   FiberPool pool({.capacity = 3});
   CHECK(pool.wait_for_completed(0));
@@ -43,7 +43,7 @@ FIBER_TEST_CASE("who waits for a number of tasks goes on once so many have ended
 }
 
 // Without a task in between that would tell it, too.
-FIBER_TEST_CASE("who waits for a number of tasks is told before another one ends") {
+FIBER_TEST_CASE("a wait for a number of tasks ends before another one ends") {
   weft::test::Event begin;
   weft::test::Event told;
   FiberPool pool({.capacity = 1, .queue_capacity = 8});
@@ -60,7 +60,7 @@ FIBER_TEST_CASE("who waits for a number of tasks is told before another one ends
   CHECK(waiter.join());
 }
 
-FIBER_TEST_CASE("many wait for different numbers, and each is told of its own") {
+FIBER_TEST_CASE("many wait for different numbers, and each wait ends at its own") {
   constexpr std::uint64_t kTasks = 60;
   FiberPool pool({.capacity = 4, .queue_capacity = kUnlimited});
   std::vector<JoinHandle<bool>> waiters;

@@ -43,7 +43,7 @@ FIBER_TEST_CASE("a full queue loses its oldest task, whose callable is destroyed
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("who waits for a dropped task is told that it was cancelled") {
+FIBER_TEST_CASE("a wait for a dropped task returns that it was cancelled") {
   weft::test::Event release;
   FiberPool pool(dropping(1, 1));
   CHECK(pool.submit([&] { release.wait(); }));

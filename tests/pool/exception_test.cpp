@@ -65,7 +65,7 @@ FIBER_TEST_CASE("without a handler the exception is reported and the pool goes o
   CHECK(pool.stats().failed == 2);
 }
 
-FIBER_TEST_CASE("a handler that asks is told which task it was, and who ran it") {
+FIBER_TEST_CASE("a handler that takes a TaskInfo learns which task it was, and where it ran") {
   struct Throws {
     void operator()() const { throw 1; }
   };

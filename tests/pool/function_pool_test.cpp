@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a limit ends the wait for room, and the function is never calle
   CHECK(calls == 1);
 }
 
-FIBER_TEST_CASE("a limit ends the wait for the result, and the function is told") {
+FIBER_TEST_CASE("a limit ends the wait for the result, and the function's token requests a stop") {
   Gate begun, release;
   std::atomic<bool> told{false};
   FunctionPool<int, int> pool(
@@ -206,7 +206,7 @@ FIBER_TEST_CASE("a limit ends the wait for the result, and the function is told"
   CHECK(pool.process_until(1h, 8) == 8);
 }
 
-FIBER_TEST_CASE("who waits for a call that is dropped is told") {
+FIBER_TEST_CASE("a wait for a dropped call returns that it was dropped") {
   Gate release;
   FunctionPool<int, int> pool(
       [&](int i) {

@@ -120,7 +120,7 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (auto& caller : callers) caller.join();
 }
 
-FIBER_TEST_CASE("tasks that wait for others behind them get their workers in the end") {
+FIBER_TEST_CASE("tasks that wait for later ones finally get their workers") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
     std::vector<weft::test::Event> done(5);
@@ -147,7 +147,7 @@ FIBER_TEST_CASE("tasks that wait for others behind them get their workers in the
   }
 }
 
-FIBER_TEST_CASE("a limit below the capacity refuses nobody, and lets nested waits end") {
+FIBER_TEST_CASE("a limit below the capacity refuses no task, and lets nested waits end") {
   weft::test::Event release;
   FiberPool pool(
       {.capacity = 6,

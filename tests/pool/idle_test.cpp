@@ -137,7 +137,7 @@ FIBER_TEST_CASE("a worker that is used keeps its place while the others are reti
   }
 }
 
-FIBER_TEST_CASE_WITH("those that have been idle longest are retired first", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("workers that have been idle longest are retired first", {.workers = {1}}) {
   FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 5ms});
   const auto fibers = warm_up(pool, 4);
   wait_until_true([&] {
@@ -182,7 +182,7 @@ FIBER_TEST_CASE("nothing watches workers that are kept anyway") {
   });
 }
 
-FIBER_TEST_CASE("without a timeout nobody is retired and nothing watches") {
+FIBER_TEST_CASE("without a timeout no worker is retired and nothing watches") {
   FiberPool pool({.capacity = 3, .idle_timeout = kNever});
   (void)warm_up(pool, 3);
   CHECK(pool.stats().live == 3);

@@ -63,7 +63,8 @@ FIBER_TEST_CASE("two priorities whose patience ends at once both get their turn 
   CHECK(order[17] == -2);
 }
 
-FIBER_TEST_CASE("tasks of one key run one after the other, in order, and beside other keys") {
+FIBER_TEST_CASE(
+    "tasks of one key run one after the other, in order, and in parallel to other keys") {
   constexpr int kKeys = 5;
   constexpr int kTasks = 40;
   FiberPool pool({.capacity = 8, .queue_capacity = kUnlimited});

@@ -72,7 +72,7 @@ FIBER_TEST_CASE("running tasks go on, and wait_paused waits for all of them") {
   CHECK(ended.load() == 103);
 }
 
-FIBER_TEST_CASE("who waits for a pause is told when it is ended or there is none") {
+FIBER_TEST_CASE("a wait for a pause returns when it is ended or there is none") {
   weft::test::Event release;
   FiberPool pool({.capacity = 1});
   CHECK_FALSE(pool.wait_paused());
@@ -93,7 +93,7 @@ FIBER_TEST_CASE("who waits for a pause is told when it is ended or there is none
 }
 
 // With one worker, so that the waiter is parked for sure.
-FIBER_TEST_CASE_WITH("the end of a pause is told although another begins at once",
+FIBER_TEST_CASE_WITH("a wait for a pause ends with it although another begins at once",
                      {.workers = {1}}) {
   weft::test::Event release;
   FiberPool pool({.capacity = 1});

@@ -45,7 +45,7 @@ FIBER_TEST_CASE("many submitters never get more than the capacity of all pools r
   }
 }
 
-FIBER_TEST_CASE("by turns each pool gets every other task, and a full one is passed over") {
+FIBER_TEST_CASE("in turn each pool gets every other task, and a full one is passed over") {
   PoolSet pools(2, {.capacity = 4});
   Gate gate;
   for (int i = 0; i < 4; ++i) CHECK(pools.submit([&] { gate.wait(); }));

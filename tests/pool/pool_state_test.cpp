@@ -276,7 +276,7 @@ TEST_CASE("a worker has been idle for long after two epochs, and not before") {
   }
 }
 
-TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless somebody waits") {
+TEST_CASE("a closed sub-pool gives drain tasks up that have not begun, unless a caller waits") {
   Effects effects;
   Held root({.capacity = 2});
   Held sub_pool({.capacity = 2}, true);

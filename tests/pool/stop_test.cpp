@@ -50,7 +50,7 @@ FIBER_TEST_CASE("close(cancel) stops the tasks that run and drops those that do 
   CHECK(pool.stats().cancelled == 1);
 }
 
-FIBER_TEST_CASE("drain and discard ask nobody to stop; a cancel may still follow") {
+FIBER_TEST_CASE("drain and discard stop no task; a cancel may still follow") {
   for (const Close mode : {Close::drain, Close::discard}) {
     FiberPool pool({.capacity = 1});
     std::stop_token seen = pool.stop_token();

@@ -309,7 +309,7 @@ FIBER_TEST_CASE("room, deadlines and stop requests race for a submit, and one wi
   storm.check_books(false);
 }
 
-FIBER_TEST_CASE("nobody is refused at the moment when workers are retired") {
+FIBER_TEST_CASE("no task is refused at the moment when workers are retired") {
   constexpr std::size_t kSlots = 4;
   const int rounds = 24 / static_cast<int>(kSlowdown) + 1;
   Concurrency gauge;

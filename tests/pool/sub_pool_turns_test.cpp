@@ -10,7 +10,7 @@ using Gate = weft::test::Event;
 
 TEST_SUITE_BEGIN("pool/sub_pool_turns");
 
-FIBER_TEST_CASE("a long queue of a sub-pool keeps nobody else from the parent's slot") {
+FIBER_TEST_CASE("a long queue of a sub-pool keeps no other task from the parent's slot") {
   Gate release;
   std::vector<int> order;
   FiberPool parent({.capacity = 1, .queue_capacity = 10});

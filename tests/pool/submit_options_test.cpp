@@ -28,7 +28,7 @@ auto before_deadline(Submit submit) {
 
 TEST_SUITE_BEGIN("pool/submit_options");
 
-FIBER_TEST_CASE("a task that has not begun by its deadline never does, and waiters are told") {
+FIBER_TEST_CASE("a task that has not begun by its deadline never does, and its waiters go on") {
   HeldPool held({.capacity = 1, .queue_capacity = 10});
   std::atomic<int> ran{0};
   const Deadline soon = before_deadline([&](Deadline deadline) {

@@ -140,7 +140,7 @@ FIBER_TEST_CASE("blocked submitters are served first come, first served") {
   }
 }
 
-FIBER_TEST_CASE("nobody overtakes a blocked submitter") {
+FIBER_TEST_CASE("no submitter overtakes a blocked one") {
   FiberPool pool({.capacity = 1, .queue_capacity = 1});
   Occupied occupied(pool, 1);
   CHECK(pool.submit(nothing));

@@ -79,7 +79,7 @@ TEST_CASE("a busy key costs the same, however many others are behind it") {
   CHECK(is_same());  // With a walk past the others it is 50 times as much, or more.
 }
 
-TEST_CASE("the heap of those that come late is never deep, and the first leaves first") {
+TEST_CASE("the heap of late tasks is never deep, and the first leaves first") {
   constexpr std::uint64_t kLate = 2'000;
   std::vector<PoolItem> items;
   pool::PriorityLevel level;

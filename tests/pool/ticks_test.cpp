@@ -45,7 +45,8 @@ class Told {
 
 TEST_SUITE_BEGIN("pool/ticks");
 
-FIBER_TEST_CASE("numbers are told while the pool is open, and the final ones before join returns") {
+FIBER_TEST_CASE(
+    "on_tick gets numbers while the pool is open, and the final ones before join returns") {
   Told told;
   weft::test::Event release;
   FiberPool pool({.capacity = 2, .queue_capacity = 20, .on_tick = told.every(1ms)});
@@ -81,7 +82,7 @@ FIBER_TEST_CASE("without a period only the last call is made, also of a pool tha
   CHECK(told.last().submitted == 0);
 }
 
-FIBER_TEST_CASE("numbers are told while a closed pool drains") {
+FIBER_TEST_CASE("on_tick gets numbers while a closed pool drains") {
   Told told;
   weft::test::Event release;
   FiberPool pool({.capacity = 1, .on_tick = told.every(1ms)});

@@ -49,7 +49,7 @@ FIBER_TEST_CASE("weights never run for more than the capacity, and none is passe
   CHECK(balanced(pool.stats()));
 }
 
-FIBER_TEST_CASE("a heavy task waits for its slots, and those behind it wait too") {
+FIBER_TEST_CASE("a heavy task waits for its slots, and later tasks wait too") {
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   weft::test::Event hold;
   Record record;
@@ -95,7 +95,7 @@ FIBER_TEST_CASE("blocked submitters of all weights are let in in their order") {
   CHECK(record.values() == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE("who gives up waiting with a weight lets those behind it in") {
+FIBER_TEST_CASE("a submitter with a weight that gives up lets later ones in") {
   weft::test::Event hold;
   FiberPool pool({.capacity = 4});
   std::stop_source source;

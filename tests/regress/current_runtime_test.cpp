@@ -117,7 +117,7 @@ TEST_CASE("a delayed call and its timer belong to one runtime, although the firs
   CHECK(made == set);
 }
 
-TEST_CASE("beside a runtime that stays, others that come and go get none of its fibers") {
+TEST_CASE("runtimes that come and go get no fibers of a runtime that stays") {
   const weft::test::TestGuard guard("one stays");
   Runtime stays({.workers = 2});
   std::atomic<bool> stop{false};

@@ -240,7 +240,7 @@ DEATH_TEST_CASE("a runtime of the parent is not used in the child",
 }
 
 #ifndef WEFT_TEST_TSAN
-DEATH_TEST_CASE("fibers that wait for ever in a static runtime, when main returns, are a deadlock",
+DEATH_TEST_CASE("fibers that wait forever in a static runtime, when main returns, are a deadlock",
                 "'forgotten' is parked: event") {
   static Runtime runtime({.workers = 1});
   static weft::Event never;

@@ -34,7 +34,7 @@ void use(Shared* shared, weft::test::Random random) {
 
 TEST_SUITE_BEGIN("regress/mutex_destroyed_after_timeout");
 
-THREAD_TEST_CASE("a mutex may be destroyed behind the last unlock after waiters have given up") {
+THREAD_TEST_CASE("a mutex may be destroyed after the last unlock when waiters have given up") {
   const std::uint64_t rounds = 3'000 / kSlowdown;
   for (std::uint64_t round = 0; round < rounds; ++round) {
     auto* shared = new Shared;

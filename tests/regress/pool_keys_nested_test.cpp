@@ -49,7 +49,7 @@ FIBER_TEST_CASE("tasks of a busy key may submit others to their own pool") {
   keep_a_key_busy({.capacity = 1}, nested);
 }
 
-FIBER_TEST_CASE("who waits behind a key lets those pass who need no more than a slot") {
+FIBER_TEST_CASE("a submitter that waits for a key lets submitters pass that need only a slot") {
   FiberPool pool({.capacity = 2, .queue_capacity = 1});
   Event hold;
   CHECK(pool.submit({.key = 1}, [&] { hold.wait(); }));
@@ -86,7 +86,8 @@ FIBER_TEST_CASE("a task that became too heavy is not kept out by what a key hold
   CHECK(pool.stats().completed == 8);
 }
 
-FIBER_TEST_CASE("who gives up behind a key leaves its turn to the next of that key") {
+FIBER_TEST_CASE(
+    "a submitter that waits for a key and gives up leaves its turn to the next of that key") {
   FiberPool pool({.capacity = 2});
   Event hold;
   std::stop_source gives_up;

@@ -38,7 +38,7 @@ void run_twice_with(FiberPool& pool) {
   }
 }
 
-TEST_CASE("a runtime ends with the last task of a pool whose workers would idle for ever") {
+TEST_CASE("a runtime ends with the last task of a pool whose workers would idle forever") {
   const test::TestGuard guard("pool_outlives_runtime");
   FiberPool pool({.capacity = 4, .min_workers = 2, .queue_capacity = 100, .idle_timeout = kNever});
   run_twice_with(pool);

@@ -33,7 +33,7 @@ class Lease {
   Call* call_;
 };
 
-FIBER_TEST_CASE("a result that nobody asked for may use its pool as it ends") {
+FIBER_TEST_CASE("an unread result may use its pool as it ends") {
   for (const std::size_t capacity : {1u, 4u}) {
     FiberPool pool({.capacity = capacity, .queue_capacity = 10});
     std::atomic<int> ended{0};

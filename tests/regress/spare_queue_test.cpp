@@ -38,7 +38,7 @@ FIBER_TEST_CASE("what a blocked spare has queued is run by another") {
   CHECK(innermost_ran.load());
 }
 
-THREAD_TEST_CASE("a runtime whose spare is at rest is told to be idle") {
+THREAD_TEST_CASE("a runtime whose spare is at rest counts as idle") {
   for (int round = 0; round < 3; ++round) {
     std::atomic<bool> innermost_ran{false};
     weft::WaitGroup all;

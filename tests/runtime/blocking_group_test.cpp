@@ -94,7 +94,7 @@ FIBER_TEST_CASE("a deadline or a stop ends the wait for a call that hangs, and o
   CHECK(!ran);
 }
 
-FIBER_TEST_CASE("calls beyond those that may wait are refused") {
+FIBER_TEST_CASE("calls beyond max_waiting are refused") {
   Event hangs_on;
   BlockingGroup group({.max_threads = 1, .max_waiting = 2});
   std::vector<JoinHandle<std::error_code>> callers;
@@ -144,7 +144,7 @@ FIBER_TEST_CASE("a call that is given up before it has begun leaves nothing behi
   CHECK(group.stats().finished == 2);
 }
 
-FIBER_TEST_CASE("as many calls as there are threads are never refused, whoever else may wait") {
+FIBER_TEST_CASE("as many calls as there are threads are never refused, whichever calls wait") {
   for (const std::size_t waiting : {std::size_t{0}, ~std::size_t{0}}) {
     BlockingGroup group({.max_threads = 4, .max_waiting = waiting});
     std::vector<JoinHandle<void>> callers;

@@ -126,7 +126,7 @@ int block_often() {
   }
 }
 
-TEST_CASE("where threads are limited a runtime is refused, or does with those there are") {
+TEST_CASE("if threads are limited a runtime is refused, or runs with the threads there are") {
   if (weft::test::kSanitized) return;  // Some have threads of their own.
   const Group group = pids_group(3);
   const int status = status_in(group, [] {

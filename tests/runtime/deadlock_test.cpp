@@ -193,7 +193,7 @@ TEST_CASE("fibers that are left when the runtime should end are a deadlock") {
   CHECK(reports.count.load() == 1);
 }
 
-TEST_CASE("plain threads that wait for fibers for ever are part of the deadlock") {
+TEST_CASE("plain threads that wait for fibers forever are part of the deadlock") {
   SKIP_WITHOUT_VERDICTS();
   weft::Semaphore semaphore(0);
   Reports reports;
@@ -272,7 +272,7 @@ TEST_CASE("a plain thread that waits with a deadline may still wake a fiber") {
   CHECK(reports.count.load() == 0);
 }
 
-TEST_CASE("beside another runtime nothing is certain") {
+TEST_CASE("with a second runtime no deadlock is certain") {
   Reports reports;
   weft::Runtime other({.workers = 1});
   weft::run(reports.options(1), [&] {

@@ -106,7 +106,7 @@ ONE_WORKER_TEST_CASE("a fiber with a stack size of its own gets a stack of its o
   }
 }
 
-ONE_WORKER_TEST_CASE("wait groups and task groups run their own in place, and nobody else's") {
+ONE_WORKER_TEST_CASE("wait groups and task groups run their own fibers in place, and no others") {
   const std::intptr_t mine = here();
   int in_place = 0;
   int others = 0;
@@ -257,7 +257,7 @@ FIBER_TEST_CASE("a child can use three quarters of a stack at any depth") {
   CHECK(greedy(99) == 99 * 100 / 2);
 }
 
-ONE_WORKER_TEST_CASE("who forks and joins for ever lets others run") {
+ONE_WORKER_TEST_CASE("a fiber that forks and joins forever lets others run") {
   std::atomic<bool> stop{false};
   weft::go([&] { stop.store(true); });
   std::uint64_t joins = 0;

@@ -126,7 +126,7 @@ THREAD_TEST_CASE("pinned fibers of plain threads are spread over all workers") {
   }
 }
 
-FIBER_TEST_CASE("a pinned fiber runs behind others that never end, and they behind it") {
+FIBER_TEST_CASE("a pinned fiber runs after others that never end, and they after it") {
   std::atomic<int> turns{0};
   std::atomic<bool> stop{false};
   weft::WaitGroup others;

@@ -162,7 +162,7 @@ TEST_CASE("the report of a fiber that blocks names its calls, and does not distu
   ::close(pipe_ends[1]);
 }
 
-TEST_CASE("a fiber that sleeps in a system call is not woken by those who look at it") {
+TEST_CASE("a fiber that sleeps in a system call is not woken by a look at it") {
   const weft::test::TestGuard guard("a sleeper is looked at");
   // Nanosleep ends early by any signal whose handler runs. It may meet one if the thread has been
   // kept from running for so long that it is only on its way into the call; so once is enough.

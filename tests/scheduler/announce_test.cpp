@@ -33,7 +33,7 @@ TEST_SUITE_BEGIN("scheduler/announce");
 // A sleeper may get up by itself just then, to look for deadlocks; so the case repeats until one is
 // woken. That look also finds unannounced fibers: without the wake these go on until their
 // deadline.
-FIBER_TEST_CASE_WITH("a sleeper is told of a new fiber",
+FIBER_TEST_CASE_WITH("a sleeping worker is woken for a new fiber",
                      {.workers = {2}, .options = {.monitor = false}}) {
   for (bool is_told = false; !is_told;) {
     std::atomic<bool> ran{false};
@@ -45,7 +45,7 @@ FIBER_TEST_CASE_WITH("a sleeper is told of a new fiber",
   }
 }
 
-FIBER_TEST_CASE_WITH("a sleeper is told of a fiber that is woken",
+FIBER_TEST_CASE_WITH("a sleeping worker is woken for a fiber that is woken",
                      {.workers = {2}, .options = {.monitor = false}}) {
   for (bool is_told = false; !is_told;) {
     std::atomic<bool> ran{false};

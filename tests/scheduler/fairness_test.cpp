@@ -54,7 +54,7 @@ class PingPong {
 
 TEST_SUITE_BEGIN("scheduler/fairness");
 
-FIBER_TEST_CASE_WITH("a pair that plays ping-pong for ever does not starve a third fiber",
+FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a third fiber",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();
@@ -67,7 +67,7 @@ FIBER_TEST_CASE_WITH("a pair that plays ping-pong for ever does not starve a thi
   pair.stop();
 }
 
-FIBER_TEST_CASE_WITH("a pair that plays ping-pong for ever does not starve a timer",
+FIBER_TEST_CASE_WITH("a pair that plays ping-pong forever does not starve a timer",
                      {.workers = {1}}) {
   PingPong pair;
   pair.start();
@@ -91,7 +91,7 @@ THREAD_TEST_CASE("a pair for every worker does not starve what plain threads spa
   });
 }
 
-FIBER_TEST_CASE_WITH("fibers that yield for ever do not starve a timer or a new fiber",
+FIBER_TEST_CASE_WITH("fibers that yield forever do not starve a timer or a new fiber",
                      {.workers = {1, 2}}) {
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> yielding;
@@ -105,7 +105,7 @@ FIBER_TEST_CASE_WITH("fibers that yield for ever do not starve a timer or a new 
   stop.store(true);
 }
 
-THREAD_TEST_CASE_WITH("one fiber that yields for ever does not starve what comes from outside",
+THREAD_TEST_CASE_WITH("one fiber that yields forever does not starve fibers from outside",
                       {.workers = {1}}) {
   std::atomic<bool> stop{false};
   const auto yielder = weft::spawn([&] {
@@ -116,7 +116,7 @@ THREAD_TEST_CASE_WITH("one fiber that yields for ever does not starve what comes
   stop.store(true);
 }
 
-FIBER_TEST_CASE_WITH("a fiber that yields goes behind all that is ready here", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a fiber that yields goes after all that is ready here", {.workers = {1}}) {
   std::vector<int> order;
   std::vector<weft::JoinHandle<void>> fibers;
   for (int i = 0; i < 10; ++i) {
@@ -145,7 +145,7 @@ FIBER_TEST_CASE_WITH("the slot runs at most three times in a row", {.workers = {
   CHECK(longest >= 1);
 }
 
-FIBER_TEST_CASE_WITH("a woken fiber runs before those that were ready earlier", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a woken fiber runs before fibers that were ready earlier", {.workers = {1}}) {
   Semaphore semaphore(0);
   std::vector<int> order;
   auto woken = weft::spawn([&] {
@@ -229,8 +229,9 @@ void run_all_behind_one(Keep keep_a_worker, End end) {
   CHECK(ran.load() == kCrowd);
 }
 
-FIBER_TEST_CASE_WITH("all behind a fiber that computes are run by a worker that has many, too",
-                     {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH(
+    "another worker with many fibers, too, runs all that wait for a fiber that computes",
+    {.workers = {2}, .options = {.monitor = false}}) {
   std::atomic<bool> over{false};
   run_all_behind_one(
       [&] {
@@ -239,8 +240,9 @@ FIBER_TEST_CASE_WITH("all behind a fiber that computes are run by a worker that 
       [&] { over = true; });
 }
 
-FIBER_TEST_CASE_WITH("all behind a fiber that is blocked are run by a worker that has many, too",
-                     {.workers = {2}, .options = {.monitor = false}}) {
+FIBER_TEST_CASE_WITH(
+    "another worker with many fibers, too, runs all that wait for a fiber that is blocked",
+    {.workers = {2}, .options = {.monitor = false}}) {
   std::binary_semaphore over{0};
   run_all_behind_one([&] { over.acquire(); }, [&] { over.release(); });
 }

@@ -18,14 +18,14 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("scheduler/idle_set");
 
-TEST_CASE("nobody is woken when nobody sleeps") {
+TEST_CASE("no worker is woken when none sleeps") {
   IdleSet idle(8);
   CHECK(!idle.anyone_asleep());
   CHECK(!idle.wants_wake_hint());
   CHECK(idle.work_added() == IdleSet::kNobody);
 }
 
-TEST_CASE("while somebody searches nobody else is woken") {
+TEST_CASE("while a worker searches no other is woken") {
   IdleSet idle(4);
   for (unsigned worker = 0; worker < 4; ++worker) idle.begin_sleep(worker);
   const int chosen = idle.work_added();

@@ -74,7 +74,7 @@ FIBER_TEST_CASE_WITH("a timed wait of a pinned fiber is not late while other wor
   weft::spawn({.pinned = true}, [&] { wait_often(lateness); }).join();
 }
 
-FIBER_TEST_CASE_WITH("a timed wait is not late beside a fiber that computes",
+FIBER_TEST_CASE_WITH("a timed wait is not late while another fiber computes",
                      {.workers = {2, 3, 5, 16}}) {
   Lateness lateness;
   const auto listener = listen();

@@ -109,7 +109,7 @@ TEST_CASE("new fibers that do not fit run newest chain first, and the oldest is 
   CHECK(reached);
 }
 
-TEST_CASE("new fibers that did not fit begin when nobody waits who has begun") {
+TEST_CASE("new fibers that did not fit begin when no begun fiber waits") {
   LocalQueue queue(true);
   constexpr std::size_t kNew = 2'000;
   constexpr std::size_t kStarted = 1'000;
@@ -138,7 +138,7 @@ TEST_CASE("few new fibers are reached at a time, however many there are") {
   }
 }
 
-TEST_CASE("a new fiber goes after those that wait, and new ones go first come, first served") {
+TEST_CASE("a new fiber goes after waiting ones, and new ones go first come, first served") {
   LocalQueue queue(true);
   constexpr std::size_t kStarted = RunQueue::kCapacity + 100;
   Records records(kStarted + 100, kStarted);
@@ -183,7 +183,7 @@ TEST_CASE("a chain of new fibers that is stolen by who has none runs") {
 
 // A fiber that is woken or yields among n fibers waits for at most 2 n + 64 runs of others, though
 // each of them spawns another fiber whenever it runs.
-TEST_CASE("new fibers do not overtake those that wait more than once each") {
+TEST_CASE("new fibers do not overtake waiting ones more than once each") {
   for (const std::size_t count : {100U, 300U, 1'000U, 5'000U}) {
     LocalQueue queue(true);
     Records records(count + 20 * count, count);
@@ -206,7 +206,7 @@ TEST_CASE("new fibers do not overtake those that wait more than once each") {
   }
 }
 
-TEST_CASE("a thief takes those that have waited longest") {
+TEST_CASE("a thief takes the fibers that have waited longest") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   constexpr std::size_t kCount = 1'000;
@@ -222,7 +222,7 @@ TEST_CASE("a thief takes those that have waited longest") {
   CHECK(thief.pop() == &records[0]);
 }
 
-TEST_CASE("of those that wait beyond the ring a thief takes half, and of one that one") {
+TEST_CASE("a thief takes half of the fibers that wait beyond the ring, rounded up") {
   LocalQueue victim(true);
   LocalQueue thief(true);
   Records records(RunQueue::kCapacity + 4, RunQueue::kCapacity + 4);
@@ -242,7 +242,7 @@ TEST_CASE("each time that new fibers do not fit is counted") {
   CHECK(queue.spills() == 2);  // Half of them makes room each time.
 }
 
-TEST_CASE("those that have waited longest elsewhere go before those that wait here") {
+TEST_CASE("fibers that have waited longest elsewhere go before fibers that wait here") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -281,7 +281,7 @@ TEST_CASE("of two queues that one waits longer where the oldest is older, beyond
 }
 
 // Alternately, 100 fibers become ready in one queue, then 100 in the other.
-TEST_CASE("those that are taken from another queue go among those that wait by age") {
+TEST_CASE("fibers that are taken from another queue go among waiting ones by age") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kTogether = 100;
@@ -305,7 +305,7 @@ TEST_CASE("those that are taken from another queue go among those that wait by a
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("those that are taken from a ring go before those that wait") {
+TEST_CASE("fibers that are taken from a ring go before waiting ones") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 1'000;
@@ -320,7 +320,7 @@ TEST_CASE("those that are taken from a ring go before those that wait") {
   CHECK(queue.pop() == &records[RunQueue::kCapacity]);
 }
 
-TEST_CASE("those that are taken from a ring go by turns with those of a queue where none wait") {
+TEST_CASE("fibers that are taken from a ring alternate with a queue's own where none wait") {
   LocalQueue victim(true);
   LocalQueue queue(true);
   constexpr std::size_t kCount = 50;

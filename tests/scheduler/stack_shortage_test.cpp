@@ -199,7 +199,7 @@ TEST_CASE("a stack that becomes free goes to the fiber that has waited longest f
   });
 }
 
-TEST_CASE("fibers that spawn another as they end do not keep their stacks from those that wait") {
+TEST_CASE("fibers that spawn another as they end do not keep their stacks from waiting ones") {
   with_crowd({}, [](weft::Runtime& runtime, Crowd& crowd) {
     // Each spawns the next until the whole crowd has started.
     struct Chain {

@@ -74,7 +74,7 @@ TEST_CASE(
   CHECK(!sampler.run(&first));
 }
 
-TEST_CASE("a fiber that another worker has taken is followed by whoever sees it run") {
+TEST_CASE("the worker that sees a fiber run records it, also after another worker has taken it") {
   Sampler victim;
   Sampler thief;
   weft::fibers::Fiber fiber;

@@ -254,22 +254,22 @@ THREAD_TEST_CASE_WITH("fibers that wake each other have their turns", {.options 
   check_fairness(runtime, crowd_of_pairs);
 }
 
-THREAD_TEST_CASE_WITH("fibers whose sleep is over have their turns among those that yield",
+THREAD_TEST_CASE_WITH("fibers whose sleep is over have their turns among yielding ones",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sleepers);
 }
 
-THREAD_TEST_CASE_WITH("fibers that blocking calls wake have their turns among those that yield",
+THREAD_TEST_CASE_WITH("fibers that blocking calls wake have their turns among yielding ones",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_blocking);
 }
 
-THREAD_TEST_CASE_WITH("fibers that a plain thread wakes have their turns among those that yield",
+THREAD_TEST_CASE_WITH("fibers that a plain thread wakes have their turns among yielding ones",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_threads);
 }
 
-THREAD_TEST_CASE_WITH("fibers that sockets wake have their turns among those that yield",
+THREAD_TEST_CASE_WITH("fibers that sockets wake have their turns among yielding ones",
                       {.options = kUnwatched}) {
   check_fairness(runtime, crowd_of_sockets);
 }

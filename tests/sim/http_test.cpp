@@ -93,7 +93,7 @@ TEST_CASE("requests that may be repeated survive crashes, partitions and stops o
   CHECK(report.simulated > 100min);
 }
 
-TEST_CASE("a connection that nobody uses is closed by the server's idle limit, in virtual time") {
+TEST_CASE("an unused connection is closed by the server's idle limit, in virtual time") {
   const weft::test::TestGuard guard("a connection that nobody uses is closed");
   sim::explore({.seeds = 10}, [](sim::World& world) {
     world.host("server", [] {

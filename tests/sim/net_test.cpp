@@ -122,7 +122,7 @@ TEST_CASE("names lead to hosts, and other names and addresses to errors") {
   });
 }
 
-TEST_CASE("a port where nobody listens refuses, and a host without power does not answer") {
+TEST_CASE("a port without a listener refuses, and a host without power does not answer") {
   const weft::test::TestGuard guard("a port where nobody listens refuses");
   sim::explore({.seeds = 5}, [](sim::World& world) {
     world.host("server", [] { run_echo(7); });

@@ -22,7 +22,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/barrier");
 
-TEST_CASE("a barrier may be made that expects nobody") {
+TEST_CASE("a barrier may be made that expects no caller") {
   int completed = 0;
   {
     const Barrier barrier(0, [&]() noexcept { ++completed; });

@@ -179,7 +179,7 @@ FIBER_TEST_CASE("a close in the middle of it all: what was sent arrives, the res
 }
 
 // The channel is gone as soon as its one value has been received.
-FIBER_TEST_CASE("it may be destroyed by whoever has received the last value") {
+FIBER_TEST_CASE("a channel may be destroyed by the caller that has received the last value") {
   for (int round = 0; round < 2'000 / static_cast<int>(kSlowdown); ++round) {
     auto channel = std::make_unique<Channel<int>>(static_cast<std::size_t>(round % 2));
     auto sender = weft::spawn([&channel = *channel] { return channel.send(1); });

@@ -125,7 +125,7 @@ FIBER_TEST_CASE_WITH("notify_one wakes one, the one that has waited longest", {.
   CHECK(order == std::vector<int>{0, 1, 2, 3, 4});
 }
 
-FIBER_TEST_CASE_WITH("who waits again stands behind all who wait", {.workers = {1}}) {
+FIBER_TEST_CASE_WITH("a caller that waits again comes after all waiters", {.workers = {1}}) {
   Mutex mutex;
   ConditionVariable condition;
   std::vector<int> order;

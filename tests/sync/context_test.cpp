@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a child's deadline is never after its parent's") {
   CHECK_FALSE(parent.is_over());
 }
 
-FIBER_TEST_CASE("the end of a scope stops whoever still has its token") {
+FIBER_TEST_CASE("the end of a scope stops work that still has its token") {
   std::stop_token token;
   {
     const Context context(Deadline::after(1h));

@@ -347,7 +347,7 @@ TEST_CASE("without a runtime a wait that has to be throws, and leaves nothing be
   CHECK(channel.size_hint() == 1);
 }
 
-FIBER_TEST_CASE_WITH("out of fibers, a coroutine that would wait is told so",
+FIBER_TEST_CASE_WITH("out of fibers, a coroutine that would wait gets an error",
                      {.workers = {1}, .options = {.max_fibers = 300}}) {
   Channel<int> gate;
   weft::WaitGroup group;

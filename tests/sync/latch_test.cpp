@@ -19,7 +19,7 @@ using weft::test::run_mixed;
 
 TEST_SUITE_BEGIN("sync/latch");
 
-THREAD_TEST_CASE("a latch of 0 is open, and nobody waits for it") {
+THREAD_TEST_CASE("a latch of 0 is open, and no caller waits for it") {
   Latch latch(0);
   CHECK(latch.try_wait());
   latch.wait();

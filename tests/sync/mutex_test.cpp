@@ -151,7 +151,7 @@ FIBER_TEST_CASE("a waiter that was overtaken is handed the mutex next") {
   }
 }
 
-FIBER_TEST_CASE("of many that wait for a mutex nobody waits for ever") {
+FIBER_TEST_CASE("no caller of many waits for a mutex forever") {
   Mutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;

@@ -36,7 +36,7 @@ THREAD_TEST_CASE("of many callers one runs it, and all see what it did") {
   }
 }
 
-FIBER_TEST_CASE("those that come while it runs park until it is over") {
+FIBER_TEST_CASE("callers that come while it runs park until it is over") {
   Once once;
   weft::Semaphore gate(0);
   std::atomic<int> through{0};

@@ -68,7 +68,7 @@ FIBER_TEST_CASE("a limit ends the wait for a turn, which the next one has then")
   CHECK_FALSE(pacer.next_until(context));
 }
 
-FIBER_TEST_CASE("nobody is let through while it is paused, whoever has slept enough") {
+FIBER_TEST_CASE("a paused pacer lets no caller through, also none that has slept enough") {
   Pacer pacer(1ms);
   pacer.pause();
   CHECK(pacer.is_paused());

@@ -40,7 +40,7 @@ FIBER_TEST_CASE("no more steps are under way than the concurrency says") {
   CHECK_FALSE(exceeded);
 }
 
-FIBER_TEST_CASE("the first exception is thrown, and elements that nobody has begun are left out") {
+FIBER_TEST_CASE("the first exception is thrown, and elements that have not begun are left out") {
   std::vector<int> elements(100000);
   std::atomic<int> visited{0};
   const auto visit = [&](int) {

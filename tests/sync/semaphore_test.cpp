@@ -121,7 +121,7 @@ FIBER_TEST_CASE_WITH("a big demand is not overtaken by small ones", {.workers = 
   CHECK(order.take() == std::vector<int>{1});
 }
 
-FIBER_TEST_CASE("a big demand that gives up lets the small ones behind it through") {
+FIBER_TEST_CASE("a big demand that gives up lets the small ones after it through") {
   // On a busy machine it may give up before they are behind it; then it is given more time.
   bool were_behind = false;
   for (auto patience = 3ms; !were_behind; patience *= 2) {
@@ -164,7 +164,7 @@ FIBER_TEST_CASE("a demand for all permits is served while small ones come and go
 }
 
 // Callers act as readers and a writer: one permit to read, all to write.
-FIBER_TEST_CASE("a demand for all permits that is stopped lets in the small ones behind it") {
+FIBER_TEST_CASE("a demand for all permits that is stopped lets in the small ones after it") {
   Semaphore semaphore(10);
   semaphore.acquire();
   std::stop_source stop;
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a wait with a deadline before the beginning of time has passed"
   CHECK(!waiter.join());  // It hangs if the waiter waits forever.
 }
 
-FIBER_TEST_CASE("it may be destroyed by whom a release has let through") {
+FIBER_TEST_CASE("a semaphore may be destroyed by the caller that a release has let through") {
   for (int round = 0; round < 2'000 / static_cast<int>(kSlowdown); ++round) {
     auto semaphore = std::make_unique<Semaphore>(0);
     weft::go([&semaphore = *semaphore] { semaphore.release(); });
@@ -228,7 +228,7 @@ THREAD_TEST_CASE("more permits may be released than were acquired, and more than
   CHECK(semaphore.available_hint() == 1);
 }
 
-FIBER_TEST_CASE("growing serves those who wait, in their order") {
+FIBER_TEST_CASE("growing serves the waiters, in their order") {
   Semaphore semaphore(1);
   semaphore.acquire();
   std::vector<weft::JoinHandle<void>> fibers;
@@ -269,7 +269,7 @@ THREAD_TEST_CASE("after shrinking, what comes back makes up for what is missing"
   CHECK(!semaphore.try_acquire());
 }
 
-THREAD_TEST_CASE("under resizes at random the permits add up in the end") {
+THREAD_TEST_CASE("after random resizes the permits add up") {
   Semaphore semaphore(4);
   const int rounds = 1'000 / static_cast<int>(kSlowdown);
   run_mixed(6, 2, [&](int number) {

@@ -61,7 +61,7 @@ THREAD_TEST_CASE("writers exclude everybody, readers exclude writers") {
 }
 
 // Each reader leaves only when it has met all others inside.
-THREAD_TEST_CASE("readers are inside together, those that waited for a writer too") {
+THREAD_TEST_CASE("readers are inside together, also readers that waited for a writer") {
   constexpr int kFibers = 8;
   constexpr int kReaders = kFibers + 2;
   SharedMutex mutex;
@@ -101,7 +101,7 @@ THREAD_TEST_CASE("tries take what is free and nothing else") {
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a reader that comes while a writer waits stands behind it") {
+FIBER_TEST_CASE("a reader that comes while a writer waits comes after it") {
   SharedMutex mutex;
   std::vector<char> order;  // Guarded by the mutex, whose one reader may write, too.
   mutex.lock_shared();
@@ -183,7 +183,7 @@ THREAD_TEST_CASE("timed locks give up at their deadlines, not before, and take w
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("a writer that gives up lets in the readers behind it, up to the next writer") {
+FIBER_TEST_CASE("a writer that gives up lets in the readers after it, up to the next writer") {
   SharedMutex mutex;
   std::stop_source impatience;
   mutex.lock_shared();
@@ -208,7 +208,7 @@ FIBER_TEST_CASE("a writer that gives up lets in the readers behind it, up to the
   last.join();
 }
 
-FIBER_TEST_CASE("a reader that gives up changes nothing for the writer behind it") {
+FIBER_TEST_CASE("a reader that gives up changes nothing for the writer after it") {
   SharedMutex mutex;
   mutex.lock();
   std::stop_source impatience;
@@ -263,7 +263,7 @@ THREAD_TEST_CASE("deadlines of hardly any time lose no unlock, share no lock and
   mutex.unlock();
 }
 
-FIBER_TEST_CASE("neither readers nor writers keep the others out for ever") {
+FIBER_TEST_CASE("neither readers nor writers keep the others out forever") {
   SharedMutex mutex;
   std::atomic<bool> stop{false};
   std::vector<weft::JoinHandle<void>> greedy;

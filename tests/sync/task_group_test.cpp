@@ -31,7 +31,7 @@ using weft::ResultGroup;
 using weft::TaskGroup;
 using weft::test::await_parked;
 
-FIBER_TEST_CASE("join waits for every task, and for those that tasks have started") {
+FIBER_TEST_CASE("join waits for every task, also for tasks that tasks have started") {
   TaskGroup group;
   std::atomic<int> ended{0};
   for (int i = 0; i < 10; ++i) {
@@ -203,7 +203,7 @@ FIBER_TEST_CASE("a queued task is a task like any other: context, exception, loc
   CHECK(group.take_errors().empty());
 }
 
-FIBER_TEST_CASE("tasks of many starters at the limit all run, whoever ends in between") {
+FIBER_TEST_CASE("tasks of many starters at the limit all run, whichever tasks end in between") {
   for (int round = 0; round < 200 / static_cast<int>(weft::test::kSlowdown); ++round) {
     TaskGroup group({.limit = 2});
     std::atomic<int> ran{0};
@@ -286,7 +286,7 @@ FIBER_TEST_CASE("what a task holds is gone when join returns") {
   CHECK(resource.use_count() == 1);
 }
 
-FIBER_TEST_CASE("results come in the order of the spawns, whoever was first") {
+FIBER_TEST_CASE("results come in the order of the spawns, whichever task was first") {
   ResultGroup<std::unique_ptr<int>> group({.limit = 4});
   for (int i = 0; i < 100; ++i) {
     group.spawn([i] {

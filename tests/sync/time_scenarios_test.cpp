@@ -148,7 +148,7 @@ FIBER_TEST_CASE("a timer in a select that others win can be used again at once")
   }
 }
 
-FIBER_TEST_CASE("a ticker that nobody reads can be left") {
+FIBER_TEST_CASE("a ticker without a reader can be left") {
   for (int i = 0; i < 50; ++i) {
     Ticker ticker(std::chrono::microseconds(1 + i));
     if (i % 2 == 0) weft::this_fiber::yield();

@@ -38,7 +38,7 @@ FIBER_TEST_CASE("a timer goes off once, not before its time") {
   }
 }
 
-FIBER_TEST_CASE("a timer that was stopped or moved lets nobody through by its earlier moment") {
+FIBER_TEST_CASE("a timer that was stopped or moved lets no caller through by its earlier moment") {
   Timer timer(Deadline::past());
   CHECK(timer.stop());
   CHECK_FALSE(timer.stop());

@@ -24,7 +24,7 @@ using weft::test::kSlowdown;
 
 TEST_SUITE_BEGIN("sync/wait_group");
 
-THREAD_TEST_CASE("nobody waits for nothing") {
+THREAD_TEST_CASE("no caller waits for an empty group") {
   WaitGroup group;
   group.wait();
   CHECK(group.wait_for(0ns));

@@ -83,7 +83,7 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between")
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("who does not speak TLS is turned away, and holds nobody up") {
+FIBER_TEST_CASE("a client that does not speak TLS is refused, and holds no other up") {
   const Secrets secrets;
   http::ServerOptions options = secrets.options();
   options.limits.head = 20ms;
@@ -204,7 +204,7 @@ FIBER_TEST_CASE("an upgraded connection of TLS that is idle is called for each l
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts nobody else") {
+FIBER_TEST_CASE("a client asks by https, keeps the connection, and trusts no other authority") {
   const Secrets secrets;
   const tls::Context context = secrets.make_server_here();
   HttpServer server(

@@ -319,7 +319,7 @@ FIBER_TEST_CASE("files that are missing are named by an error") {
   CHECK(error.category() == tls::openssl_category());
 }
 
-FIBER_TEST_CASE("a key that needs a password is refused, and nobody is asked for it") {
+FIBER_TEST_CASE("a key that needs a password is refused, without asking for it") {
   World world;
   world.certificates.encrypt_key("server");
   CHECK(world.server.reload() == tls::Errc::encrypted_key);
