@@ -31,8 +31,7 @@ std::error_code look_up(Resolver& resolver, const weft::Until& until) {
 
 }  // namespace
 
-FIBER_TEST_CASE(
-    "limits end a question that is asked or waits to be, and those behind it are asked") {
+FIBER_TEST_CASE("limits end a question that is asked or waits, and later questions are asked") {
   Resolver resolver({.max_threads = 1});
   std::stop_source source;
   weft::JoinHandle<std::error_code> patient;

@@ -74,7 +74,7 @@ struct SuspendInDestructor {
 
 TEST_SUITE_BEGIN("fibers/exception_state");
 
-TEST_CASE("who is suspended in a catch block rethrows its own exception") {
+TEST_CASE("a stack that is suspended in a catch block rethrows its own exception") {
   run_ten([](Coroutine& self, const std::string& mine) {
     for (int round = 0; round < 3; ++round) {
       try {
@@ -108,7 +108,7 @@ TEST_CASE("nested catch blocks come apart in their own order") {
   });
 }
 
-TEST_CASE("who is suspended while an exception passes by counts one uncaught, others none") {
+TEST_CASE("a stack that is suspended while an exception passes counts one uncaught, others none") {
   run_ten([](Coroutine& self, const std::string& mine) {
     std::string seen;
     CHECK(uncaught_now() == 0);

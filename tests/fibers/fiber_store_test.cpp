@@ -122,7 +122,7 @@ class NoHugePages {
   NoHugePages& operator=(const NoHugePages&) = delete;
 };
 
-TEST_CASE("a trim gives the memory of unused slabs back, and only of those") {
+TEST_CASE("a trim gives back the memory of unused slabs, and no other") {
   const NoHugePages no_huge_pages;
   FiberStore store(nullptr, 1'000'000);
   constexpr std::size_t kCount = 100'000;

@@ -207,7 +207,8 @@ FIBER_TEST_CASE("answers that cannot be trusted are errors") {
   CHECK(strict.get(bodies.url()).value.read_all().error == http::Errc::body_too_large);
 }
 
-FIBER_TEST_CASE("answers without a body, and those before the answer, are understood") {
+FIBER_TEST_CASE(
+    "answers without a body, and informational ones before the answer, are understood") {
   Script script(
       {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n" + kGood,
        "HTTP/1.1 204 No Content\r\n\r\n|HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n"

@@ -63,7 +63,7 @@ FIBER_TEST_CASE("a router finds handlers and parameters") {
   CHECK(get(server, "/users/7/posts") == "404");
 }
 
-FIBER_TEST_CASE("a method that a path does not have is answered with those it has") {
+FIBER_TEST_CASE("a method that a path does not have is answered with its methods") {
   http::Router router;
   router.get("/a", say("a")).put("/a", say("b"));
   const HttpServer server(router);
@@ -75,7 +75,7 @@ FIBER_TEST_CASE("a method that a path does not have is answered with those it ha
   CHECK(ask(server, "HEAD /a HTTP/1.1\r\nHost: a\r\n\r\n").at(0).status == 200);
 }
 
-FIBER_TEST_CASE("a route that has the method is found behind those that have others") {
+FIBER_TEST_CASE("a route that has the method is found after routes with other methods") {
   http::Router router;
   router.get("/users/me", say("me"))
       .post("/users/{id}", say("post"))

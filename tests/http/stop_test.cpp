@@ -22,7 +22,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/stop");
 
-FIBER_TEST_CASE("who waits beyond max_connections is served by a server that stops") {
+FIBER_TEST_CASE("a client that waits beyond max_connections is served by a server that stops") {
   http::ServerOptions options;
   options.max_connections = 1;
   Event begun;
@@ -56,7 +56,7 @@ FIBER_TEST_CASE("who waits beyond max_connections is served by a server that sto
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("who has connected just before the stop may still ask") {
+FIBER_TEST_CASE("a client that has connected just before the stop may still ask") {
   // A client that is too slow itself, as the machine is busy, comes again.
   bool served = false;
   for (int round = 0; round < 10 && !served; ++round) {
@@ -77,7 +77,7 @@ FIBER_TEST_CASE("who has connected just before the stop may still ask") {
   CHECK(served);
 }
 
-FIBER_TEST_CASE("who never asks does not hold up a stop for long") {
+FIBER_TEST_CASE("a client that never asks does not hold up a stop for long") {
   HttpServer server(say_hello);
   net::TcpStream silent = server.connect();
   while (server.server().stats().accepted < 1) this_fiber::yield();

@@ -56,7 +56,8 @@ FIBER_TEST_CASE("a drain reaches idle connections while another one waits for th
   CHECK(serving->stats().closed_late == 0);
 }
 
-FIBER_TEST_CASE("who has connected before the drain is served, also if there was no place yet") {
+FIBER_TEST_CASE(
+    "a client that has connected before the drain is served, also if there was no place yet") {
   Event goes_on;
   Event begun;
   Serving serving({.max_connections = 1, .grace = 1h}, [&](Connection& connection) {
@@ -80,7 +81,7 @@ FIBER_TEST_CASE("who has connected before the drain is served, also if there was
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("who has no place by the end of the grace is refused") {
+FIBER_TEST_CASE("a client without a place at the end of the grace is refused") {
   Event begun;
   Serving serving(
       {.max_connections = 1,

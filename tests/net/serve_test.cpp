@@ -152,7 +152,7 @@ FIBER_TEST_CASE("a request that has come before the drain is answered") {
   CHECK(read_text(late, 4) == "late");
 }
 
-FIBER_TEST_CASE("who goes on for longer than the grace is closed") {
+FIBER_TEST_CASE("a connection that goes on for longer than the grace is closed") {
   Event begun;
   Serving serving({.grace = 20ms}, [&](TcpStream& stream) {
     begun.set();
@@ -329,7 +329,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   CHECK(running.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("the reserve comes back from those who are refused by a fiber: each is told") {
+FIBER_TEST_CASE("the reserve comes back from clients that a fiber refuses, each with an answer") {
   Server server({.on_refused = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
   }});

@@ -91,7 +91,7 @@ FIBER_TEST_CASE("a reading says what fibers wait for, and how many there are") {
   event.set();
 }
 
-FIBER_TEST_CASE("the sums of the workers are those of the runtime") {
+FIBER_TEST_CASE("the sums of the workers are the runtime's") {
   weft::WaitGroup ended;
   ended.add(1000);
   for (int i = 0; i < 1000; ++i) weft::go([&] { ended.done(); });

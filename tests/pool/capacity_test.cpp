@@ -128,7 +128,7 @@ FIBER_TEST_CASE_WITH("a flood of short tasks starts few workers", {.workers = {1
   CHECK(pool.stats().started < 100);
 }
 
-FIBER_TEST_CASE_WITH("a pool that has no fibers for more workers goes on with those it has",
+FIBER_TEST_CASE_WITH("a pool that has no fibers for more workers goes on with the workers it has",
                      {.options = {.max_fibers = 64}}) {
   std::uint64_t accepted = 0;
   std::atomic<std::uint64_t> ran{0};
@@ -267,7 +267,8 @@ FIBER_TEST_CASE("a larger capacity lets blocked submitters in also when the queu
   CHECK(ran.load() == 55);
 }
 
-FIBER_TEST_CASE("who is blocked is let in by workers that leave, also when the queue has to grow") {
+FIBER_TEST_CASE(
+    "a blocked submitter is let in by workers that leave, also when the queue has to grow") {
   std::vector<Event> release(8);
   std::atomic<int> ran{0};
   FiberPool pool({.capacity = 8, .queue_capacity = 52});

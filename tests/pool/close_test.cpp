@@ -246,7 +246,8 @@ FIBER_TEST_CASE("the destructor lets accepted tasks run") {
   CHECK(ran.load() == 100);
 }
 
-FIBER_TEST_CASE("who joins may destroy the pool at once, also if another fiber closed it") {
+FIBER_TEST_CASE(
+    "a caller that joins may destroy the pool at once, also if another fiber closed it") {
   const int rounds = 300 / static_cast<int>(kSlowdown);
   for (int round = 0; round < rounds; ++round) {
     auto pool = std::make_unique<FiberPool>(PoolOptions{.capacity = 4, .idle_timeout = 1ms});

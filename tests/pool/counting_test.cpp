@@ -96,7 +96,7 @@ FIBER_TEST_CASE("a wait for a number ends at its deadline or by a stop request")
   CHECK(pool.wait_for_completed(1, stop.get_token()));
 }
 
-FIBER_TEST_CASE("tasks that throw count, and so do those that run in their caller") {
+FIBER_TEST_CASE("tasks that throw count, and so do tasks that run in their caller") {
   weft::test::Event release;
   FiberPool pool(
       {.capacity = 1, .on_full = OnFull::caller_runs, .on_exception = [](std::exception_ptr) {}});

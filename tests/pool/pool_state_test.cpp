@@ -178,7 +178,7 @@ TEST_CASE("a task is accepted while a slot or a place is free for it") {
   CHECK(held.state.read().completed == 1);
 }
 
-TEST_CASE("who is blocked is let in by what makes room, first come, first served") {
+TEST_CASE("a blocked submitter is let in by what makes room, first come, first served") {
   Held held({.capacity = 1, .queue_capacity = 1});
   CHECK(held.submit());
   CHECK(held.submit());

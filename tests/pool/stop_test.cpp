@@ -29,7 +29,7 @@ void until_stopped(const std::stop_token& token) {
 
 TEST_SUITE_BEGIN("pool/stop");
 
-FIBER_TEST_CASE("close(cancel) stops the tasks that run and drops those that do not") {
+FIBER_TEST_CASE("close(cancel) stops running tasks and drops the others") {
   std::atomic<int> running{0}, stopped{0};
   FiberPool pool({.capacity = 3, .queue_capacity = 10});
   const auto task = [&](const std::stop_token& token) {

@@ -135,7 +135,7 @@ FIBER_TEST_CASE("what is queued while the parent is full runs when there is room
   CHECK(order == std::vector<int>{0, 1, 2});
 }
 
-FIBER_TEST_CASE("who is blocked can give up, by time or by a stop request") {
+FIBER_TEST_CASE("a blocked submitter can give up, by time or by a stop request") {
   BusyParent busy;
   FiberPool pool({.parent = &busy.pool});
   CHECK(pool.submit_until(1us, [] {}) == Errc::timed_out);

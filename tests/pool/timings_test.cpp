@@ -121,7 +121,7 @@ FIBER_TEST_CASE("the wait of a task begins with the call that was parked for roo
   CHECK(pool.timings().queue_wait.max() >= released - parked);
 }
 
-FIBER_TEST_CASE("tasks of every kind are measured, also those that throw; dropped ones are not") {
+FIBER_TEST_CASE("tasks of every kind are measured, also throwing ones; dropped ones are not") {
   weft::test::Event release;
   const auto begin = Clock::now();
   FiberPool pool({.capacity = 1,

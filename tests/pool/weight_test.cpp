@@ -156,7 +156,7 @@ FIBER_TEST_CASE("a heavy task takes the places of others only if they are enough
   pool.wait_idle();
 }
 
-FIBER_TEST_CASE("who is blocked is let in although the next task is too heavy to start yet") {
+FIBER_TEST_CASE("a blocked submitter is let in although the next task is too heavy to start yet") {
   Event first, second;
   FiberPool pool({.capacity = 2, .queue_capacity = 2});
   CHECK(pool.submit([&] { first.wait(); }));

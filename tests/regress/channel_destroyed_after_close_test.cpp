@@ -10,7 +10,8 @@ TEST_SUITE_BEGIN("regress/channel_destroyed_after_close");
 using weft::Channel;
 
 // close() looked for more waiters after it had woken the last one.
-FIBER_TEST_CASE("who has received the end may destroy the channel, while close() returns") {
+FIBER_TEST_CASE(
+    "a caller that has received the end may destroy the channel, while close() returns") {
   const int rounds = static_cast<int>(5000 / weft::test::kSlowdown);
   for (int i = 0; i < rounds; ++i) {
     auto channel = std::make_unique<Channel<int>>();

@@ -83,7 +83,7 @@ TEST_CASE("the fiber woken last is next, but only once in a row while others wai
   }
 }
 
-TEST_CASE("who is displaced from the next place goes to the end") {
+TEST_CASE("a fiber that is displaced from the next place goes to the end") {
   LocalQueue queue(true);
   Records records(3, 3);
   for (std::size_t i = 0; i < 3; ++i) queue.put_next(records[i]);

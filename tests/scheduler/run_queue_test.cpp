@@ -99,7 +99,7 @@ TEST_CASE("the newest that is meant comes out, and the others keep their order")
   }
 }
 
-TEST_CASE("what only seemed to be meant stays, and so do those behind it") {
+TEST_CASE("what only seemed to be meant stays, and so do the fibers after it") {
   RunQueue queue;
   Fibers fibers(5);
   CHECK(queue.take_recent(is_any, is_any) == nullptr);

@@ -103,7 +103,7 @@ THREAD_TEST_CASE("an arrival need not wait at once, and its wait ends with its p
   barrier.wait(std::move(next));
 }
 
-THREAD_TEST_CASE("who drops out is not waited for in the phases to come") {
+THREAD_TEST_CASE("a caller that drops out is not waited for in later phases") {
   std::atomic<int> phases{0};
   const auto completion = [&]() noexcept { phases.fetch_add(1); };
   Barrier<decltype(completion)> barrier(5, completion);

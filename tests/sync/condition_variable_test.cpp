@@ -149,7 +149,7 @@ FIBER_TEST_CASE_WITH("a caller that waits again comes after all waiters", {.work
 }
 
 // The notifier waits itself, at once, while the one it notified is still on its way.
-FIBER_TEST_CASE("who begins to wait after a notify does not take it") {
+FIBER_TEST_CASE("a caller that begins to wait after a notify does not take it") {
   for (int round = 0; round < 500 / static_cast<int>(kSlowdown); ++round) {
     Mutex mutex;
     ConditionVariable condition;

@@ -49,7 +49,7 @@ THREAD_TEST_CASE("setting wakes all who wait, who see what came before") {
   });
 }
 
-FIBER_TEST_CASE("who was woken goes on, even if it is reset before they run") {
+FIBER_TEST_CASE("a woken waiter goes on, even if the event is reset before it runs") {
   Event event;
   auto waiter = weft::spawn([&] { event.wait(); });
   await_parked(runtime, "event", 1);

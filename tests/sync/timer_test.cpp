@@ -51,7 +51,7 @@ FIBER_TEST_CASE("a timer that was stopped or moved lets no caller through by its
   CHECK_FALSE(timer.stop());
 }
 
-FIBER_TEST_CASE("who waits is let through by the new moment, whichever way it has been moved") {
+FIBER_TEST_CASE("a waiter is let through by the new moment, whichever way it has been moved") {
   Timer timer(1h);
   auto waiting = weft::spawn([&] { timer.wait(); });
   auto impatient = weft::spawn([&] { return timer.wait_until(Deadline::after(2ms)); });
