@@ -9,8 +9,8 @@ inline constexpr bool kDebugLocks = true;
 inline constexpr bool kDebugLocks = false;
 #endif
 
-// How many pthread mutexes and rwlocks (std::mutex, std::shared_mutex and what is built from them)
-// the calling thread has locked. Not inlined: a fiber may call it from several threads.
+// Returns how many pthread mutexes and rwlocks (std::mutex, std::shared_mutex and what is built
+// from them) the calling thread has locked. Not inlined: a fiber may call it from several threads.
 [[nodiscard]] int locks_held() noexcept;
 
 }  // namespace weft::base

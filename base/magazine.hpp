@@ -7,7 +7,7 @@
 
 namespace weft::base {
 
-// How many objects are linked from `chain`.
+// Returns how many objects are linked from `chain`.
 template <class T>
 [[nodiscard]] std::uint32_t chain_length(const T* chain) noexcept {
   std::uint32_t length = 0;

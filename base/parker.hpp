@@ -15,15 +15,15 @@ namespace weft::base {
 //            everything before the unpark is visible after the park.
 class Parker {
  public:
-  // True when unparked, false when the deadline passed first. Owner only.
+  // Returns true when unparked, false when the deadline passed first. Owner only.
   bool park_until(Deadline deadline) noexcept;
-  // True when the owner sleeps elsewhere: the caller must interrupt it there.
+  // Returns true when the owner sleeps elsewhere: the caller must interrupt it there.
   bool unpark() noexcept;
 
-  // Announces that the owner is about to sleep elsewhere. False when it has been unparked
+  // Announces that the owner is about to sleep elsewhere. Returns false when it has been unparked
   // already; it must not sleep then. Owner only.
   [[nodiscard]] bool begin_elsewhere() noexcept;
-  // True when it has been unparked. Owner only, after begin_elsewhere() returned true.
+  // Returns true when it has been unparked. Owner only, after begin_elsewhere() returned true.
   bool end_elsewhere() noexcept;
   // From any thread; relaxed: for tests.
   [[nodiscard]] bool is_elsewhere_hint() const noexcept {

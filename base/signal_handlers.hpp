@@ -7,8 +7,8 @@ namespace weft::base {
 // thread.
 void add_own_signal_handler(const void* handler) noexcept;
 
-// Whether a signal that comes later may run a handler of the program's. Handlers of faults do not
-// count: a fault is what a running thread does. A system call for each signal. Any thread.
+// Returns whether a signal that comes later may run a handler of the program's. Handlers of faults
+// do not count: a fault is what a running thread does. A system call for each signal. Any thread.
 [[nodiscard]] bool has_foreign_signal_handler() noexcept;
 
 }  // namespace weft::base

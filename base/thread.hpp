@@ -15,8 +15,8 @@ void set_thread_name(const char* name) noexcept;
 // All threads of the process, the caller included; 0 when the system does not say.
 [[nodiscard]] unsigned count_threads() noexcept;
 
-// Whether the thread of this process with that number runs, or would if it had a processor; false
-// when the system does not say.
+// Returns whether the thread of this process with that number runs, or would if it had a processor;
+// false when the system does not say.
 [[nodiscard]] bool is_runnable(int thread) noexcept;
 
 // How often the kernel has taken the processor away from the calling thread for another one.

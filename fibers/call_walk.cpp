@@ -139,7 +139,8 @@ class Walk {
     return false;
   }
 
-  // Whether the code before an address, which is read only if it is a function's, is a call.
+  // Returns whether the code before an address, which is read only if it is a function's, is a
+  // call.
   static bool follows_call(Word address) noexcept {
     constexpr Word kFirstPage = 4096;
     UnwindTable table;

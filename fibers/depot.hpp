@@ -17,7 +17,7 @@ class Depot {
   // allocated when it throws is lost.
   Depot() { chains_.reserve(64); }
 
-  // False when there is no memory for the entry: the chain is still the caller's.
+  // Returns false when there is no memory for the entry: the chain is still the caller's.
   [[nodiscard]] bool give(T* chain) noexcept {
     try {
       if (!chains_.push(chain)) return false;

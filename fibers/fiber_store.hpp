@@ -57,7 +57,7 @@ class FiberStore {
   void give_chain(Fiber* chain) noexcept;
 
   // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs
-  // in which every record is free. True when more are left to sort.
+  // in which every record is free. Returns true when more are left to sort.
   bool trim(unsigned chains);
   // Does as StackDepot::decay().
   void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }

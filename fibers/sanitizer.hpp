@@ -93,7 +93,7 @@ class SanitizerStack {
     valgrind_id_ = VALGRIND_STACK_REGISTER(bottom, static_cast<const char*>(bottom) + size);
 #endif
   }
-  // Whether stacks must be destroyed one by one, because valgrind counts them.
+  // Returns whether stacks must be destroyed one by one, because valgrind counts them.
   [[nodiscard]] static bool watched_by_valgrind() noexcept {
 #ifdef WEFT_VALGRIND
     return RUNNING_ON_VALGRIND != 0;

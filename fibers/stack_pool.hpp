@@ -26,7 +26,8 @@ class StackDepot {
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;
   void give_chain(Stack* chain) noexcept;
 
-  // Gives back the memory of up to `chains` warm chains. True when more are left to give back.
+  // Gives back the memory of up to `chains` warm chains. Returns true when more are left to give
+  // back.
   bool trim(unsigned chains) noexcept;
   [[nodiscard]] bool has_warm_hint() const noexcept;
   // Does the same bit by bit: gives back up to `chains` of the chains that were not needed in the
@@ -53,7 +54,7 @@ class StackPool {
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;
 
-  // Never makes a system call. Null when this worker has none at hand.
+  // Never makes a system call. Returns null when this worker has none at hand.
   [[nodiscard]] Stack* take_hot(unsigned size_class) noexcept {
     return magazines_[size_class].take();
   }

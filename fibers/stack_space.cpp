@@ -45,7 +45,8 @@ std::size_t share_of_address_space() noexcept {
       {kReservedBytes, (kReservedByAll - reserved) / 256, base::address_space_left() / 4});
 }
 
-// How many guards may be mappings: each stack has two then, and a quarter of all is left to others.
+// Returns how many guards may be mappings: each stack has two then, and a quarter of all is left to
+// others.
 std::size_t most_protected() noexcept {
   static const std::size_t most = base::most_mappings() / 4 * 3 / 2;
   return most;
@@ -70,7 +71,7 @@ Stack* header_of(char* base, unsigned size_class, std::size_t index) noexcept {
   return reinterpret_cast<Stack*>(top_of(base, size_class, index) - color(index) - kHeader);
 }
 
-// Whether the kernel knows lightweight guards, and whether this memory may have them.
+// Probes whether the kernel knows lightweight guards, and whether this memory may have them.
 GuardKind probe_guards() noexcept {
   void* page = mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (page == MAP_FAILED) return GuardKind::protection;

@@ -57,7 +57,7 @@ class StackSpace {
     std::uint64_t cold = 0;
   };
   [[nodiscard]] Counts counts() noexcept;
-  // Whether each address that was reserved for stacks of this size belongs to one.
+  // Returns whether each address that was reserved for stacks of this size belongs to one.
   [[nodiscard]] bool is_used_up(unsigned size_class) noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 

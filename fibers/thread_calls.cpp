@@ -53,7 +53,7 @@ struct Shared {
 };
 Shared shared;
 
-// False when the thread is not on a stack of the space.
+// Returns false when the thread is not on a stack of the space.
 bool copy_stack(const StackSpace& space, ThreadImage& image) noexcept {
   const auto* pointer =
       reinterpret_cast<const char*>(image.registers.values[kStackRegister]);  // NOLINT

@@ -33,7 +33,7 @@ class Interpreter {
   Interpreter(const UnwindTable& table, Word address) noexcept
       : table_(table), address_(address), location_(table.start) {}
 
-  // False when it meets what it does not know.
+  // Returns false when it meets what it does not know.
   bool run(UnwindRules& rules) noexcept {
     if (!run_part(table_.common, rules)) return false;
     initial_ = rules;

@@ -89,9 +89,9 @@ struct UnwindTable {
   bool is_signal_frame = false;
 };
 
-// The table for the function at `address`. False when there is none.
+// The table for the function at `address`. Returns false when there is none.
 [[nodiscard]] bool find_table(std::uintptr_t address, UnwindTable& table) noexcept;
-// Carries out its instructions up to `address`. False when one of them is unknown.
+// Carries out its instructions up to `address`. Returns false when one of them is unknown.
 [[nodiscard]] bool rules_at(std::uintptr_t address, const UnwindTable& table,
                             UnwindRules& rules) noexcept;
 

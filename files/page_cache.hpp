@@ -20,8 +20,8 @@ using io::CallResult;
 [[nodiscard]] CallResult write_now(int file, std::span<const std::byte> data,
                                    std::uint64_t offset) noexcept;
 
-// Whether the system holds this part of a file, up to a page more. True beyond the end of the file.
-// The bytes are read for that, and dropped, some 20 us for 256 KiB: what is only counted
+// Returns whether the system holds this part of a file, up to a page more. True beyond the end of
+// the file. The bytes are read for that, and dropped, some 20 us for 256 KiB: what is only counted
 // (cachestat) may be on its way still, and on an overlay is counted elsewhere.
 [[nodiscard]] bool is_cached_hint(int file, std::uint64_t offset, std::size_t size) noexcept;
 // Makes it so, on a thread of file_group(). Parks. The descriptor may be closed meanwhile.

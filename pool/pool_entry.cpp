@@ -21,7 +21,7 @@ void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
   core.run_in_caller(item, number);
 }
 
-// The caller waits for the fiber, which counts as itself. False if there is none to be had.
+// The caller waits for the fiber, which counts as itself. Returns false if there is none to be had.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                       pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {

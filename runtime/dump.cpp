@@ -97,8 +97,8 @@ void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
   append_calls(fibers::backtrace_of(*stack), text);
 }
 
-// Appends the fibers that are `wanted`, the first kMostLines of them. How many there are; nothing
-// if the lock of their records was not to be had before `patience` ended.
+// Appends the fibers that are `wanted`, the first kMostLines of them. Returns how many there are;
+// nothing if the lock of their records was not to be had before `patience` ended.
 template <class Wanted>
 std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
                                          void (*append)(const Fiber&, std::string&),

@@ -143,8 +143,8 @@ void forget_descriptor(Shared& state) noexcept WEFT_REQUIRES(state.mutex) {
                               why);
 }
 
-// Whether the program may go on after it. A signal that reports a fault would come again at once,
-// forever.
+// Returns whether the program may go on after it. A signal that reports a fault would come again at
+// once, forever.
 bool can_be_handled(int number) noexcept {
   switch (number) {
     case SIGSEGV:

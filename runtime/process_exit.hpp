@@ -3,7 +3,7 @@
 
 namespace weft::runtime {
 
-// True when exit() is among the calling functions: so who destroys what is static.
+// Returns true when exit() is among the calling functions: so who destroys what is static.
 [[nodiscard]] bool called_by_exit() noexcept;
 
 }  // namespace weft::runtime

@@ -20,7 +20,7 @@ namespace {
 // RFC 9325, 4.1 and 4.2: neither static RSA, nor CBC, nor ephemeral keys in prime fields.
 constexpr const char* kGoodCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-// Whether each has a place behind a size of one byte.
+// Returns whether each has a place behind a size of one byte.
 bool are_names(const std::vector<std::string>& protocols) noexcept {
   return std::all_of(protocols.begin(), protocols.end(), [](const std::string& protocol) {
     return !protocol.empty() && protocol.size() <= 255;

@@ -26,7 +26,7 @@ class [[nodiscard]] Accepted {
   noexcept  // NOLINT(google-explicit-constructor): a reason is an answer.
       : Accepted(std::error_code(code)) {}
 
-  // Whether it was accepted.
+  // Returns whether it was accepted.
   [[nodiscard]] explicit operator bool() const noexcept { return category_ == nullptr; }
   // Empty if it was accepted.
   [[nodiscard]] std::error_code error() const noexcept {

@@ -29,15 +29,15 @@ class BarrierCore {
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
   // `dropped` of the `count` arrivals will not be expected in the phases to come.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // In one section, so that who returns first may destroy the barrier. True for the last one, who
-  // has not waited, and must complete() the phase.
+  // In one section, so that who returns first may destroy the barrier. Returns true for the last
+  // one, who has not waited, and must complete() the phase.
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
   // Until `phase` is over; false when `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
-  // True for the last one.
+  // Returns true for the last one.
   [[nodiscard]] bool subtract(std::ptrdiff_t count) noexcept WEFT_REQUIRES(lock_);
 
   SpinLock lock_;

@@ -61,7 +61,8 @@ class Channel {
     while (count_ > 0) drop_front();
   }
 
-  // Parks until there is a place or a receiver. False if the channel is closed: `value` is gone.
+  // Parks until there is a place or a receiver. Returns false if the channel is closed: `value` is
+  // gone.
   bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
@@ -214,7 +215,7 @@ class Channel {
     T value;
   };
 
-  // Whether a send or a receive would not have to wait.
+  // Returns whether a send or a receive would not have to wait.
   [[nodiscard]] bool can_send() noexcept WEFT_REQUIRES(lock_) {
     return closed_ || count_ < capacity_ || receivers_.has_claimable();
   }

@@ -84,7 +84,7 @@ class Context {
     return state_->cancel(Errc::cancelled, std::move(cause));
   }
 
-  // Whether the scope has ended.
+  // Returns whether the scope has ended.
   [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
   // Empty while the scope goes on; Errc::cancelled or Errc::timed_out after.
   [[nodiscard]] std::error_code error() const noexcept;
@@ -103,7 +103,7 @@ class Context {
   // requests the stop then. Throws what call_at() throws, for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const;
 
-  // Whether this is `other`, or a descendant of it.
+  // Returns whether this is `other`, or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
   // Attaches a value, which children see too. By the scope's owner, before others know the context.

@@ -57,7 +57,7 @@ class Deadline {
   }
   // Since the clock's beginning; the largest number for never().
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
-  // Whether it never comes.
+  // Returns whether it never comes.
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
   // Returns whether it is over. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {

@@ -27,7 +27,7 @@ class Descriptor {
 
   // -1: there is none.
   [[nodiscard]] int get() const noexcept { return descriptor_; }
-  // Whether there is one.
+  // Returns whether there is one.
   [[nodiscard]] explicit operator bool() const noexcept { return descriptor_ >= 0; }
   // It is the caller's to close from now on.
   [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }

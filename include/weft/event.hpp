@@ -24,7 +24,7 @@ class Event {
   void reset() noexcept;
   // Parks until the event is set.
   void wait() noexcept { (void)wait_until({}); }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>

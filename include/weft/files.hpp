@@ -70,7 +70,7 @@ class File {
 
   // -1: there is no file.
   [[nodiscard]] int native_handle() const noexcept { return file_ ? file_->get() : -1; }
-  // Whether there is an open file.
+  // Returns whether there is an open file.
   [[nodiscard]] explicit operator bool() const noexcept { return file_ != nullptr; }
 
  private:

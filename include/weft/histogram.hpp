@@ -36,7 +36,7 @@ class Histogram {
     max_ = std::max(max_, other.max_);
   }
 
-  // How many there are.
+  // Returns how many there are.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
   // Exact, as the mean; 0 if there is none.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }

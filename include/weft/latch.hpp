@@ -25,11 +25,11 @@ class Latch {
 
   // Never parks. Counting below 0 ends the process with a report.
   void count_down(std::ptrdiff_t count = 1) noexcept;
-  // Whether it is open. Never parks.
+  // Returns whether it is open. Never parks.
   [[nodiscard]] bool try_wait() noexcept;
   // Parks until the latch is open.
   void wait() noexcept { (void)wait_until({}); }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>

@@ -43,8 +43,8 @@ enum class Readers {
   this_machine,  // By its loopback address; and names that others may point to it are refused.
   everybody,
 };
-// Whether a client is answered: `peer` is its address, and `host` what its request asked for, a
-// Host header; empty if there was none. Of names only localhost is one of this machine. From
+// Returns whether a client is answered: `peer` is its address, and `host` what its request asked
+// for, a Host header; empty if there was none. Of names only localhost is one of this machine. From
 // anywhere; never parks. Throws std::bad_alloc.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 

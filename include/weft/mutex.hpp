@@ -42,7 +42,7 @@ class WEFT_LOCK("mutex") Mutex {
   // Never parks.
   [[nodiscard]] bool try_lock() noexcept
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // It is what a lock is made of.
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // So is this.
   // Waits as try_lock_until() does, for at most `duration`.

@@ -35,7 +35,7 @@ class Once {
     std::invoke(std::forward<F>(function), std::forward<Arguments>(arguments)...);
     std::exchange(attempt.once, nullptr)->finish();
   }
-  // Whether it has been done; what it did is visible then. Never parks.
+  // Returns whether it has been done; what it did is visible then. Never parks.
   [[nodiscard]] bool done_hint() const noexcept { return done_.load(detail::acquire); }  // [done]
 
  private:
@@ -46,7 +46,7 @@ class Once {
     }
   };
 
-  // True when the caller is to run its function; false when it has been done.
+  // Returns true when the caller is to run its function; false when it has been done.
   [[nodiscard]] bool begin() noexcept;
   void finish() noexcept;
   void pass_on() noexcept;

@@ -68,7 +68,7 @@ class Pacer {
   void pause() noexcept { open_.reset(); }
   // Ends a pause: waiters go on, at the pace. Never parks.
   void resume() noexcept { open_.set(); }
-  // Whether a pause lasts; may be stale when it returns. Never parks.
+  // Returns whether a pause lasts; may be stale when it returns. Never parks.
   [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }
 
  private:

@@ -210,9 +210,9 @@ class FiberPool {
 
   // Parks until `count` tasks have returned or thrown since the pool was made; dropped tasks do not
   // count. So a caller that has had 100 tasks accepted, and is the only one, waits for completed +
-  // failed + 100 of a reading of stats() from before, or for any number less. False when `until`
-  // ended the wait, and as soon as the pool is closed and nothing of it is left, because the number
-  // is not reached then.
+  // failed + 100 of a reading of stats() from before, or for any number less. Returns false when
+  // `until` ended the wait, and as soon as the pool is closed and nothing of it is left, because
+  // the number is not reached then.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
   // From the return of this call on no task starts. Running tasks go on, and tasks are accepted as
@@ -222,7 +222,7 @@ class FiberPool {
   void pause() noexcept;
   // Tasks start again, in the order in which they were accepted. Never parks.
   void resume() noexcept;
-  // Whether a pause lasts; may be stale when it returns. Never parks.
+  // Returns whether a pause lasts; may be stale when it returns. Never parks.
   [[nodiscard]] bool is_paused() const noexcept;
   // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
   // the pause is ended. A task that waits for one that has not started runs, too.
@@ -251,7 +251,7 @@ class FiberPool {
   void join() { (void)join_until({}); }
   // As join(), but false when the time was up first.
   [[nodiscard]] bool join_until(const Until& until);
-  // Whether it accepts nothing more; reopen() may change that at once. Never parks.
+  // Returns whether it accepts nothing more; reopen() may change that at once. Never parks.
   [[nodiscard]] bool is_closed() const noexcept;
   // The token that is given to tasks which take one: for what they start elsewhere. A new one after
   // a close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.

@@ -45,7 +45,7 @@ class ExceptionHandler {
     };
   }
 
-  // Whether there is a handler.
+  // Returns whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
   // Calls the handler, which must be there. The pool calls it, on the fiber whose task threw. By
   // the pool alone.

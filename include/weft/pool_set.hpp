@@ -36,7 +36,7 @@ class PoolSet {
     for (std::size_t i = 0; i < count; ++i) pools_.emplace_back(each);
   }
 
-  // How many pools there are.
+  // Returns how many pools there are.
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
   // One of them; `i` is below size().
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }

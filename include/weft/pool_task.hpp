@@ -41,7 +41,7 @@ class PoolTask {
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
   // Parks until ready(). The end of the task synchronizes with the return.
   void wait() const noexcept { (void)job_->wait_until({}); }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) const noexcept {
     return job_->wait_until(until);
   }

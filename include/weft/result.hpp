@@ -14,7 +14,7 @@ struct [[nodiscard]] Result {
   T value{};
   std::error_code error{};
 
-  // True when there is no error.
+  // Returns true when there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
 };
 

@@ -57,7 +57,8 @@ class ResultGroup {
     return results;
   }
 
-  // Parks until every task has ended; join() will not park then. False when `until` ended the wait.
+  // Parks until every task has ended; join() will not park then. Returns false when `until` ended
+  // the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
   // Does as TaskGroup::context().

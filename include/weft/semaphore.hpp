@@ -29,7 +29,7 @@ class Semaphore {
   void acquire(std::uint64_t count = 1) noexcept { (void)try_acquire_until({}, count); }
   // Never parks. False also when somebody waits.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
-  // False when `until` ended the wait; no permit has been taken then.
+  // Returns false when `until` ended the wait; no permit has been taken then.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
   // Waits as try_acquire_until() does, for at most `duration`.
   template <class Rep, class Period>

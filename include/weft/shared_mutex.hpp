@@ -45,7 +45,8 @@ class SharedMutex {
     return state_.compare_exchange_strong(expected, kWriter, detail::acquire,  // [shared]
                                           detail::relaxed);
   }
-  // False when `until` ended the wait. A writer that gives up lets in the readers behind it.
+  // Returns false when `until` ended the wait. A writer that gives up lets in the readers behind
+  // it.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept {
     detail::give_way_if_due();
     return try_lock() || lock_contended(kWriter, until);
@@ -78,7 +79,7 @@ class SharedMutex {
     }
     return false;
   }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool try_lock_shared_until(const Until& until) noexcept {
     detail::give_way_if_due();
     return try_lock_shared() || lock_contended(kReader, until);

@@ -180,7 +180,7 @@ class World {
   void stop(std::string_view name);
   // Ends stop().
   void go_on(std::string_view name);
-  // Whether it has been started and has not crashed.
+  // Returns whether it has been started and has not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
   // What is sent between the two, in both directions, does not arrive until heal().
@@ -261,7 +261,7 @@ Report check_determinism(const Options& options, const std::function<void(World&
 // The next calls are for fibers of a simulation; only calls that say so park. Elsewhere they throw
 // std::logic_error, unless they say otherwise.
 
-// Whether the caller is a fiber of a simulation. From anywhere; never parks.
+// Returns whether the caller is a fiber of a simulation. From anywhere; never parks.
 [[nodiscard]] bool is_simulated() noexcept;
 // Returns when every other fiber waits for what only time, or the caller, can bring. Parks. One
 // caller at a time.

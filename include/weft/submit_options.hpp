@@ -35,7 +35,7 @@ class TaskKey {
     }
   }
 
-  // Whether there is a key.
+  // Returns whether there is a key.
   [[nodiscard]] bool is_set() const noexcept { return is_set_; }
   // By which it is known; 0 without a key.
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }

@@ -165,7 +165,7 @@ class TaskGroup {
     if (!pool_) return running_.wait();
     (void)wait_until({});
   }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });

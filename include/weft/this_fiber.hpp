@@ -38,7 +38,8 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
 }
 
-// As sleep_until(), but `until` may end the sleep too. True when the whole time has been slept.
+// As sleep_until(), but `until` may end the sleep too. Returns true when the whole time has been
+// slept.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
 // Does as sleep_until() with the same limit, for `duration` from now.
 template <class Rep, class Period>
@@ -63,8 +64,8 @@ void set_name(std::string_view name) noexcept;
 // is locked.
 void trim_stack() noexcept;
 
-// True when called from a fiber, false from a plain thread and from a handler that the runtime
-// calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. In such a handler this
+// Returns true when called from a fiber, false from a plain thread and from a handler that the
+// runtime calls on a worker, outside of fibers: RuntimeOptions::on_deadlock. In such a handler this
 // namespace behaves as on a plain thread.
 [[nodiscard]] bool is_fiber() noexcept;
 
@@ -83,8 +84,8 @@ class NoSwitch {
   NoSwitch& operator=(const NoSwitch&) = delete;
 };
 
-// Whether the calling fiber may park now: false while it is in a NoSwitch scope. True on a plain
-// thread. From fibers and plain threads; never parks.
+// Returns whether the calling fiber may park now: false while it is in a NoSwitch scope. True on a
+// plain thread. From fibers and plain threads; never parks.
 [[nodiscard]] bool may_switch() noexcept;
 
 // While one lives, the fiber that made it keeps its worker thread, whatever it waits for: for calls

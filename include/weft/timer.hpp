@@ -85,12 +85,12 @@ class Timer {
 
   // Parks until it has gone off, forever if it is not set; then it is not set any more.
   void wait() noexcept { (void)wait_until({}); }
-  // False when `until` ended the wait.
+  // Returns false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Returns whether it had gone off and no caller had taken that. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // True if it was set, and no wait had been let through. Waiters go on waiting.
+  // Returns true if it was set, and no wait had been let through. Waiters go on waiting.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
   // Sets it, anew or for the first time. Returns what stop() would have.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
@@ -170,8 +170,8 @@ class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // True if the call will not be made: it is destroyed soon, by its fiber. False if it has begun,
-  // was stopped before, or there is none. From fibers and plain threads; never parks.
+  // Returns true if the call will not be made: it is destroyed soon, by its fiber. Returns false if
+  // it has begun, was stopped before, or there is none. From fibers and plain threads; never parks.
   bool stop() noexcept { return alarm_ != nullptr && detail::cancel_alarm(*alarm_); }
 
  private:

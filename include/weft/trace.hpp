@@ -32,7 +32,7 @@ struct Options {
 void start(const Options& options = {});
 // Records are kept for write(), even when its runtime has ended. From anywhere; never parks.
 void stop() noexcept;
-// Whether it records. From anywhere; never parks.
+// Returns whether it records. From anywhere; never parks.
 [[nodiscard]] bool is_on() noexcept;
 
 // Writes JSON, in the format of Chrome's trace events: a track for each worker, a slice for each

@@ -58,11 +58,11 @@ class Until {
     return earlier;
   }
 
-  // Whether the token, if there is one, asks for the end by now. Never parks.
+  // Returns whether the token, if there is one, asks for the end by now. Never parks.
   [[nodiscard]] bool stop_requested() const noexcept {
     return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
-  // Whether there is a token that may still ask for the end.
+  // Returns whether there is a token that may still ask for the end.
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }

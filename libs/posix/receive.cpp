@@ -69,8 +69,8 @@ ssize_t read_without_waiting(int fd, const iovec* parts, int count) {
   return read_if_ready(fd, parts, count);
 }
 
-// Whether the page cache has the first and the last byte of a read, so that most likely it has what
-// is between.
+// Returns whether the page cache has the first and the last byte of a read, so that most likely it
+// has what is between.
 bool is_cached(int fd, const struct stat& status, std::size_t size) noexcept {
   const off_t begin = ::lseek(fd, 0, SEEK_CUR);
   if (begin < 0) return true;

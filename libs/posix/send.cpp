@@ -29,7 +29,7 @@ class Rest {
  public:
   Rest(const iovec* parts, std::size_t count) noexcept
       : parts_(parts), count_(count), left_(length_of(parts, count)) {}
-  // False if there is no memory for the copy.
+  // Returns false if there is no memory for the copy.
   [[nodiscard]] bool take(std::size_t written) {
     left_ -= written;
     done_ += static_cast<ssize_t>(written);

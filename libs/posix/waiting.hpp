@@ -22,7 +22,7 @@ namespace weft::posix {
 // Sets errno; -1.
 int fail(int error) noexcept;
 
-// Whether a time is one that the system takes.
+// Returns whether a time is one that the system takes.
 [[nodiscard]] bool is_valid(const timespec& time) noexcept;
 // Nanoseconds until then; 0 if it is past.
 [[nodiscard]] std::int64_t time_left(Deadline limit) noexcept;

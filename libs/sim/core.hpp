@@ -162,7 +162,8 @@ class Core final : public detail::Simulation {
   // Returns the next timer of the fibers.
   [[nodiscard]] Deadline next_timer() const noexcept;
   // Nothing is ready, and `next` (never() if nothing) is the next moment at which anything can
-  // happen. Lets time pass, or finds that nothing will ever happen. How many fibers it woke.
+  // happen. Lets time pass, or finds that nothing will ever happen. Returns how many fibers it
+  // woke.
   std::size_t pass_time(Deadline next) noexcept;
 
   // The core of the calling fiber's world. Throws std::logic_error elsewhere; or null.

@@ -59,7 +59,7 @@ struct Disk {
   // Brings a file to the disk, with all changes up to the last one of that file.
   void sync(Inode& inode);
   // Some of what was not synced is lost: the journal keeps its beginning, and of each file pages by
-  // chance. How many files, or changes, have lost something.
+  // chance. Returns how many files, or changes, have lost something.
   std::size_t lose_power();
   [[nodiscard]] std::uint64_t size() const;
 
@@ -72,7 +72,7 @@ struct Disk {
 
  private:
   static void apply(const Change& change, Names& names);
-  // Whether it has lost anything.
+  // Returns whether it has lost anything.
   bool lose_pages(Inode& inode);
 };
 
@@ -120,7 +120,7 @@ class Disks final : public io::FileKernel {
 
   [[nodiscard]] Disk& disk(std::uint32_t host);
   [[nodiscard]] Disk& own_disk();  // The calling fiber's host has it.
-  // Null if there is no such open file.
+  // Returns null if there is no such open file.
   [[nodiscard]] OpenFile* find(int descriptor) noexcept;
   [[nodiscard]] std::shared_ptr<Inode> make_file(Disk& disk, const std::string& path, mode_t mode);
 

@@ -77,7 +77,8 @@ class Shrinker {
   }
 
  private:
-  // Large parts first, then smaller ones, until no single one can be left out. How many are left.
+  // Large parts first, then smaller ones, until no single one can be left out. Returns how many are
+  // left.
   std::uint64_t leave_faults_out(std::uint64_t faults) {
     plan_.left_out.resize(faults);
     bool has_changed = true;
@@ -120,7 +121,7 @@ class Shrinker {
     return "the last preemption that it needs is in turn " + std::to_string(fails) + " of " +
            std::to_string(turns);
   }
-  // Whether the run fails so, too; then it is the one that is shortened further.
+  // Returns whether the run fails so, too; then it is the one that is shortened further.
   bool attempt(const Plan& plan) {
     const auto schedule = make_schedule(options_);
     Outcome outcome = run_once(options_, seed_, plan, *schedule, body_);

@@ -20,7 +20,7 @@ class Shelter {
   Core* const core_;
 };
 
-// Whether `operator new` of this program is that of the simulation.
+// Returns whether `operator new` of this program is that of the simulation.
 [[nodiscard]] bool has_own_allocator() noexcept;
 // `fails` is called by each `operator new` of the program; null: none fails.
 void set_allocation_hook(bool (*fails)() noexcept) noexcept;

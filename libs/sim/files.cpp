@@ -40,7 +40,7 @@ bool is_directory(const Names& names, const std::string& path) {
   return next != names.end() && next->first.starts_with(path + '/');
 }
 
-// Whether a file stands where the path needs a directory.
+// Returns whether a file stands where the path needs a directory.
 bool leads_through_file(const Names& names, const std::string& path) {
   for (std::size_t end = path.find('/', 1); end != std::string::npos;
        end = path.find('/', end + 1)) {

@@ -49,7 +49,7 @@ class Schedule {
   [[nodiscard]] virtual std::uint64_t priority() noexcept { return 0; }
   // The index of the one that runs. There is at least one.
   [[nodiscard]] virtual std::size_t choose(std::span<const Candidate> ready) = 0;
-  // Whether the one that was chosen gives way in its next call that may park.
+  // Returns whether the one that was chosen gives way in its next call that may park.
   [[nodiscard]] virtual bool ends_turn() noexcept = 0;
   // After a run: whether there is another schedule of the same seed.
   [[nodiscard]] virtual bool has_more() noexcept { return false; }

@@ -187,7 +187,7 @@ class Wires final : public io::Kernel {
   [[nodiscard]] Socket* find(int descriptor) noexcept;
   Socket& make_socket(std::uint32_t host, int family, int type);
   void edge(Socket& socket, std::uint32_t events);
-  // Whether the host may not have one more.
+  // Returns whether the host may not have one more.
   [[nodiscard]] bool is_full(std::uint32_t host) const;
   [[nodiscard]] static std::uint32_t readiness(Socket& socket) noexcept;
   [[nodiscard]] std::int64_t latency(std::uint32_t from, std::uint32_t to);

@@ -23,8 +23,8 @@ struct Counters {
                                          : drains_over);
     }
   }
-  // Whether somebody may have waited for as many as have ended. It may be too early, if who waited
-  // has given up.
+  // Returns whether somebody may have waited for as many as have ended. It may be too early, if who
+  // waited has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
 
   std::uint64_t submitted = 0;

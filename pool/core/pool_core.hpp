@@ -79,14 +79,15 @@ class PoolCore {
   // Starts what is to be there before the first task.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
-  // False if it was open, or has to stay closed. The parent's state is under its own lock.
+  // Returns false if it was open, or has to stay closed. The parent's state is under its own lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
   // A runtime ends, perhaps the one of the workers: it would wait for them.
   void retire_idle_workers() noexcept;
   // Ends the pause if `call` on the state returns that no caller needs it any more.
   template <class Call>
   void end_pause_if(Call call) noexcept;
-  // Parks the caller, which is no task of the pool. False if it is not to come, or the time was up.
+  // Parks the caller, which is no task of the pool. Returns false if it is not to come, or the time
+  // was up.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
   // The result of `call` on the state, under the lock: a member of PoolState, say.
   template <class Call>
@@ -115,8 +116,8 @@ class PoolCore {
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
   // By a task of the pool without a weight, which waits until the item's task has ended in its
-  // slot; see nested/lent_slot.cpp. False if that is not the next to start, or has a worker. Else
-  // the caller owes a run_in_lent_slot().
+  // slot; see nested/lent_slot.cpp. Returns false if that is not the next to start, or has a
+  // worker. Else the caller owes a run_in_lent_slot().
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
   // By a task of the pool that has given its slots back; see nested/blocking_scope.cpp. Parks.
@@ -148,7 +149,7 @@ class PoolCore {
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
-  // Makes room for `item` in the queue's memory. False when there is none.
+  // Makes room for `item` in the queue's memory. Returns false when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
   // Tasks may have relied on a fiber that could not be started. If no worker lives, the caller runs
   // the accepted tasks and the blocked submitters' tasks: they may be drains of sub-pools.
@@ -180,7 +181,7 @@ class PoolCore {
   // The same in parts. Returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept
       WEFT_REQUIRES(lock_);
-  // True if the pool keeps the job for another task.
+  // Returns true if the pool keeps the job for another task.
   [[nodiscard]] bool end_attributes(detail::TaskAttributes& attributes) noexcept
       WEFT_REQUIRES(lock_);
   void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);

@@ -38,7 +38,7 @@ struct PoolState {
 
   // --- Tasks come in ---
 
-  // Whether a newcomer cannot be accepted now: there is no room, or somebody was first.
+  // Returns whether a newcomer cannot be accepted now: there is no room, or somebody was first.
   [[nodiscard]] bool must_wait(const detail::PoolItem& item, std::size_t weight) const noexcept {
     if (!has_room(weight) || !waiters.blocked.nobody_waits_for_room()) return true;
     if (item.job == nullptr || !queue.would_be_held_up(item)) [[likely]]
@@ -56,7 +56,7 @@ struct PoolState {
     count_accepted(item);
     queue.push(std::move(item));
   }
-  // Whether a task without attributes can be accepted by no more than a push, as most are.
+  // Returns whether a task without attributes can be accepted by no more than a push, as most are.
   [[nodiscard]] bool needs_only_push() const noexcept {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
@@ -66,7 +66,7 @@ struct PoolState {
     accept_weight(1);
     queue.push_plain(std::move(item));
   }
-  // Whether dropping others can make room for the item, which has none.
+  // Returns whether dropping others can make room for the item, which has none.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
   // Drops the task that has been queued longest; or the oldest task that waits for a key, if
   // `newcomer` lacks a place among such tasks.
@@ -88,7 +88,8 @@ struct PoolState {
       waiters.blocked.release_key(key);
     }
   }
-  // Whether one who is blocked lacks no more than memory of the queue, or has been passed by.
+  // Returns whether one who is blocked lacks no more than memory of the queue, or has been passed
+  // by.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
@@ -138,7 +139,7 @@ struct PoolState {
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
   }
-  // Whether what is waited for is there, or will never be; nothing if it may come.
+  // Returns whether what is waited for is there, or will never be; nothing if it may come.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
   // Ends the waits that have an answer. Afterwards, the release of the lock is the last access to
   // the pool by a caller that is not one of its users.
@@ -152,8 +153,8 @@ struct PoolState {
     slots.release(weight);
     workers.release();
   }
-  // Whether a task may lend its slot to another that it waits for: a newcomer would be the next to
-  // start, and no worker is at hand for it.
+  // Returns whether a task may lend its slot to another that it waits for: a newcomer would be the
+  // next to start, and no worker is at hand for it.
   [[nodiscard]] bool may_lend_slot() const noexcept {
     return !closed && !paused && queue.startable() == 0 && slots.can_start_newcomer() &&
            workers.idle() + workers.starting() == 0 && !workers.has_surplus() &&
@@ -172,7 +173,7 @@ struct PoolState {
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }
-  // Whether the task that has waited for its slots for longest could have them.
+  // Returns whether the task that has waited for its slots for longest could have them.
   [[nodiscard]] bool can_return_slots() noexcept {
     const detail::Waiter* const first = waiters.reacquiring.front();
     return first != nullptr && slots.can_reacquire(first->amount);
@@ -187,7 +188,8 @@ struct PoolState {
 
   // --- Workers ---
 
-  // Whether too few workers are starting for what is queued, and an idle one could be called.
+  // Returns whether too few workers are starting for what is queued, and an idle one could be
+  // called.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
            !paused && next_fits();
@@ -244,7 +246,7 @@ struct PoolState {
     ++pause_holders;
     return open_number;
   }
-  // Whether that was the last reason for the pause, which is to be ended.
+  // Returns whether that was the last reason for the pause, which is to be ended.
   [[nodiscard]] bool resume() noexcept {
     return std::exchange(is_pause_wanted, false) && pause_holders == 0;
   }
@@ -257,7 +259,7 @@ struct PoolState {
 
   // --- Of a sub-pool, whose workers are drain tasks of its parent ---
 
-  // Whether one more task may wait until the parent has room.
+  // Returns whether one more task may wait until the parent has room.
   [[nodiscard]] bool may_wait_for_parent() const noexcept {
     return queue.startable() < workers.starting() ||
            queue.startable() - workers.starting() < options.queue_capacity;
@@ -273,12 +275,13 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Whether no drain task would come for a caller that blocks: any that does sees to all who wait.
+  // Returns whether no drain task would come for a caller that blocks: any that does sees to all
+  // who wait.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
            workers.live() < slots.capacity() && has_room(weight);
   }
-  // Whether a task is queued, or sub-pools of its own wait for room with theirs.
+  // Returns whether a task is queued, or sub-pools of its own wait for room with theirs.
   [[nodiscard]] bool has_accepted() noexcept;
 
   // How many queued tasks one starting worker stands for. It runs them one after the other if they

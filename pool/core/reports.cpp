@@ -26,7 +26,7 @@ std::string line_about(std::string_view event, const std::string& pool,
   return line;
 }
 
-// Whether the logger has taken the line; the caller has another place for it.
+// Returns whether the logger has taken the line; the caller has another place for it.
 bool was_logged(const PoolOptions& options, std::string_view line) noexcept {
   if (!options.logger) return false;
   try {

@@ -36,14 +36,14 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Whether a task of that weight can be accepted. A task that became too heavy by a resize can if
-  // nothing is there that will end or start before it: all of the load is `held_up` by keys, whose
-  // holders may be waiting behind it.
+  // Returns whether a task of that weight can be accepted. A task that became too heavy by a resize
+  // can if nothing is there that will end or start before it: all of the load is `held_up` by keys,
+  // whose holders may be waiting behind it.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
   [[nodiscard]] bool has_room() const noexcept { return load_ < bound_; }
-  // Whether it could be if nothing were queued.
+  // Returns whether it could be if nothing were queued.
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
@@ -60,7 +60,7 @@ class Slots {
       return true;  // The worker that takes it has a slot.
     return running_ == 0 || weight <= left_of(capacity_, used());
   }
-  // Whether a plain task can start that is not queued yet, with a worker at hand.
+  // Returns whether a plain task can start that is not queued yet, with a worker at hand.
   [[nodiscard]] bool can_start_newcomer() const noexcept {
     return extra_running_ == 0 && reserved_ == 0;
   }

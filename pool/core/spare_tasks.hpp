@@ -17,7 +17,7 @@ class SpareTasks {
     while (detail::AttributedTask* const spare = take()) spare->release_reference();
   }
 
-  // Null if there is none.
+  // Returns null if there is none.
   [[nodiscard]] detail::AttributedTask* take() noexcept {
     if (first_ == nullptr) return nullptr;
     --count_;

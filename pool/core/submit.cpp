@@ -15,7 +15,7 @@ using detail::WaitReason;
 
 namespace {
 
-// Requires `lock`; releases it meanwhile. False when there is no memory.
+// Requires `lock`; releases it meanwhile. Returns false when there is no memory.
 bool reserve_unlocked(std::vector<PoolItem>& items, std::size_t size, detail::SpinLock& lock)
     WEFT_REQUIRES(lock) {
   bool reserved = true;

@@ -19,7 +19,7 @@ class TaskRunner {
   explicit TaskRunner(const PoolOptions& options)
       : options_(options), book_(options.timings ? std::make_unique<TimingBook>() : nullptr) {}
 
-  // Whether the clock is read for each task.
+  // Returns whether the clock is read for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
   // Notes when an item is submitted, if that is measured and has not been noted yet.
   void stamp(detail::PoolItem& item) const noexcept {

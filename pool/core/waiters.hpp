@@ -45,7 +45,7 @@ class BlockedSubmitters {
     list_of(submitter).erase(submitter);
     --size_;
   }
-  // Takes the submitter out, and ends its wait. False if it has given up.
+  // Takes the submitter out, and ends its wait. Returns false if it has given up.
   [[nodiscard]] bool claim(Submitter& submitter) noexcept {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);

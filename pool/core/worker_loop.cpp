@@ -56,16 +56,17 @@ class WorkerLoop {
     self_.starting = true;
     core_.unlock(self_.effects);
   }
-  // Whether the reaper must be started before the worker goes idle.
+  // Returns whether the reaper must be started before the worker goes idle.
   [[nodiscard]] bool reaper_is_due() const noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (state_.reaper.is_running()) return false;
     if (detail::runtime_is_ending()) return true;
     return core_.options().idle_timeout != kNever &&
            state_.workers.staying() > state_.kept_workers();
   }
-  // False if the worker has left. True if it had objects, which are gone: it is to come back.
+  // Returns false if the worker has left. Returns true if it had objects, which are gone: it is to
+  // come back.
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
-  // The worker counts as one that clears. False if it has given its place up meanwhile.
+  // The worker counts as one that clears. Returns false if it has given its place up meanwhile.
   [[nodiscard]] bool clear() noexcept {
     self_.objects->destroy();
     return self_.objects->has_place();

@@ -29,7 +29,7 @@ class WorkerObjects {
     }
     is_clearing_ = false;
   }
-  // Whether destroy() is under way, and the worker has its place.
+  // Returns whether destroy() is under way, and the worker has its place.
   [[nodiscard]] bool is_clearing() const noexcept { return is_clearing_ && has_place_; }
   [[nodiscard]] bool has_place() const noexcept { return has_place_; }
   void give_place_up() noexcept { has_place_ = false; }

@@ -56,14 +56,15 @@ class WorkerSet {
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
-  // How many may live: more are surplus, and are retired, as workers that clear are already.
+  // Returns how many may live: more are surplus, and are retired, as workers that clear are
+  // already.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t limit) noexcept {
     limit_ = limit;
     count_places();
   }
   [[nodiscard]] bool has_surplus() const noexcept { return staying_ > limit_; }
-  // Whether another may be started.
+  // Returns whether another may be started.
   [[nodiscard]] bool has_place() const noexcept { return staying_ < places_; }
   [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
@@ -90,8 +91,8 @@ class WorkerSet {
       --staying_;
     }
   }
-  // A worker that was spawned comes to look for a task, for the first time. False if its slot was
-  // taken meanwhile.
+  // A worker that was spawned comes to look for a task, for the first time. Returns false if its
+  // slot was taken meanwhile.
   [[nodiscard]] bool arrive() noexcept {
     if (cancelled_starts_ > 0) {
       --cancelled_starts_;
@@ -156,7 +157,7 @@ class WorkerSet {
     worker.has_objects() ? begin_clearing() : leave();
     effects.wake(worker);
   }
-  // Whether a worker that was spawned has yet to arrive.
+  // Returns whether a worker that was spawned has yet to arrive.
   [[nodiscard]] bool has_fresh() const noexcept { return fresh_ > 0; }
   // Retires such a worker, which notices when it arrives, and has no objects. Requires that there
   // is one.

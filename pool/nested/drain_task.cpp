@@ -14,8 +14,8 @@ namespace {
 
 enum class Turn : std::uint8_t { first, later };
 
-// Requires the lock. Whether a drain task of the sub-pool may begin a task; after its first, it
-// makes way for others than its like.
+// Requires the lock. Returns whether a drain task of the sub-pool may begin a task; after its
+// first, it makes way for others than its like.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;

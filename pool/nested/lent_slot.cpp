@@ -25,7 +25,7 @@ void run_in_lent_slot(PoolCore& core, detail::PoolItem& item, std::uint64_t numb
   core.run_in_lent_slot(item, number);
 }
 
-// The caller waits for the fiber. False if there is none to be had.
+// The caller waits for the fiber. Returns false if there is none to be had.
 template <class Run>
 bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
   WEFT_TRY {

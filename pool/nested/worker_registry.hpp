@@ -34,11 +34,11 @@ class Registration : private detail::LocalNode {
   [[nodiscard]] static Registration* of_caller() noexcept;
 
   [[nodiscard]] PoolCore& core() const noexcept { return core_; }
-  // Whether it has one now: not while it waits, or destroys what its tasks have left.
+  // Returns whether it has one now: not while it waits, or destroys what its tasks have left.
   [[nodiscard]] bool has_slot() const noexcept {
     return slot_ == Slot::held && waits_ == 0 && !is_clearing();
   }
-  // Whether there is a slot to release: its own, also while it waits.
+  // Returns whether there is a slot to release: its own, also while it waits.
   [[nodiscard]] bool may_release() const noexcept { return slot_ == Slot::held && !is_clearing(); }
   // Lends the slot to a task that the caller waits for, until end_lending(). Only if the caller is
   // the worker, or another that runs a task in such a slot, and no step of a loop; if one slot is
@@ -58,7 +58,8 @@ class Registration : private detail::LocalNode {
   // Once, of a worker: what its tasks leave stands before this in the list of locals.
   void set_objects(WorkerObjects& objects) noexcept { objects_ = &objects; }
   [[nodiscard]] WorkerObjects make_objects() noexcept;
-  // Whether the worker destroys what its tasks have left, and still has its place in the pool.
+  // Returns whether the worker destroys what its tasks have left, and still has its place in the
+  // pool.
   [[nodiscard]] bool is_clearing() const noexcept;
   // Requires that. For a destructor that waits for the pool, whose tasks may need the place.
   void give_place_up() noexcept;
@@ -85,7 +86,7 @@ class Registration : private detail::LocalNode {
   std::size_t weight_of_drain_ = 0;
 };
 
-// Whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().
+// Returns whether the caller runs a task of `core`: as its worker, in a drain task, or in submit().
 [[nodiscard]] bool called_from_worker_of(const PoolCore* core) noexcept;
 
 }  // namespace weft::pool

@@ -53,11 +53,12 @@ class SegmentQueue {
   // Items ever taken out, and ever put in.
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
-  // Whether push() is possible now.
+  // Returns whether push() is possible now.
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
   }
-  // Whether a push() after each pop() will be possible for as long as nothing else is pushed.
+  // Returns whether a push() after each pop() will be possible for as long as nothing else is
+  // pushed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
   // Requires has_room().
@@ -83,7 +84,7 @@ class SegmentQueue {
     if (ring.count == 0) drained_first();
   }
 
-  // How many items there are of which `holds` is true.
+  // Returns how many items there are of which `holds` is true.
   [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
@@ -91,7 +92,7 @@ class SegmentQueue {
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
   // The items that the next segment should hold.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
-  // Null when there is no memory.
+  // Returns null when there is no memory.
   [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
   // Adds `segment`, unless it has become superfluous since its size was asked for. Returns
   // segments to free, outside the lock.

@@ -96,7 +96,7 @@ class TaskQueue {
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
     return would_be_held_up(item) ? startable() : startable() + 1;
   }
-  // Whether another task holds the key of `item`.
+  // Returns whether another task holds the key of `item`.
   [[nodiscard]] bool would_be_held_up(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     return attributes != nullptr && is_held(attributes->key);
@@ -123,7 +123,7 @@ class TaskQueue {
     return attributes != nullptr && attributes->key.is_set();
   }
 
-  // Whether push(item) is possible now, without an allocation.
+  // Returns whether push(item) is possible now, without an allocation.
   [[nodiscard]] bool has_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) [[likely]]
@@ -131,8 +131,8 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Whether it will be, at the latest when all that is there has been popped, if nothing else is
-  // pushed.
+  // Returns whether it will be, at the latest when all that is there has been popped, if nothing
+  // else is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
@@ -142,7 +142,7 @@ class TaskQueue {
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }
-  // Whether push(item) will be possible after pop_oldest().
+  // Returns whether push(item) will be possible after pop_oldest().
   [[nodiscard]] bool can_replace_oldest(const detail::PoolItem& item) const noexcept {
     if (attributes_of(item) != nullptr) return has_room_for(item);
     return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
@@ -167,7 +167,7 @@ class TaskQueue {
       return 1;
     return weight_of_next_listed();
   }
-  // Whether pop() would take a plain task, and there is no choice.
+  // Returns whether pop() would take a plain task, and there is no choice.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
   // Requires has_only_plain(). Otherwise as pop().
   void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
@@ -184,7 +184,7 @@ class TaskQueue {
   // A task with a key has ended or will never run: the next of that key may start.
   void pass_on_key(Attributes& attributes) noexcept;
 
-  // How many of the tasks are drain tasks, which have no attributes.
+  // Returns how many of the tasks are drain tasks, which have no attributes.
   [[nodiscard]] std::size_t count_drains() noexcept { return plain_.count(&is_drain); }
   // Moves all tasks to `other`, which is empty. Tasks that hold a key go on to hold it.
   void move_all_to(TaskQueue& other) noexcept;
@@ -232,7 +232,7 @@ class TaskQueue {
   [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
   void pop_listed(detail::PoolItem& item) noexcept;
   void take_held_up(Attributes& attributes) noexcept;
-  // Null if the oldest is a plain task, or there is none.
+  // Returns null if the oldest is a plain task, or there is none.
   [[nodiscard]] Attributes* oldest_attributed() const noexcept;
 
   SegmentQueue plain_;

@@ -20,8 +20,8 @@ using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
 
-// Whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 wants it; Beast looks for a
-// bound only.
+// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 wants it; Beast looks
+// for a bound only.
 [[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -28,7 +28,8 @@ class FrameStream {
   // The connection of this call of the talk, which must outlive the reads and writes in it. Never
   // parks.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // True if a talk must not be idle yet, as bytes are here or a frame has only begun. Never parks.
+  // Returns true if a talk must not be idle yet, as bytes are here or a frame has only begun. Never
+  // parks.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }

@@ -13,7 +13,7 @@ class Alarm;
 
 // From fibers and plain threads; never parks. Throws as spawn().
 [[nodiscard]] Alarm* set_alarm(Deadline deadline, Task&& task);
-// True if the task will not run: it is destroyed soon, in its fiber. Never parks.
+// Returns true if the task will not run: it is destroyed soon, in its fiber. Never parks.
 [[nodiscard]] bool cancel_alarm(Alarm& alarm) noexcept;
 // The handle's end; the task is not affected.
 void release_alarm(Alarm& alarm) noexcept;

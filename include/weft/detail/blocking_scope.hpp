@@ -28,7 +28,7 @@ class BlockingScope {
   BlockingScope(const BlockingScope&) = delete;
   BlockingScope& operator=(const BlockingScope&) = delete;
 
-  // Whether there was anything to release.
+  // Returns whether there was anything to release.
   [[nodiscard]] bool is_made() const noexcept { return slots_ != nullptr; }
 
  private:

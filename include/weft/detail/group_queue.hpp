@@ -49,7 +49,8 @@ class GroupQueue {
   GroupQueue(const GroupQueue&) = delete;
   GroupQueue& operator=(const GroupQueue&) = delete;
 
-  // Whether the caller is a task of the group, or of a group that such a task has made, and so on.
+  // Returns whether the caller is a task of the group, or of a group that such a task has made, and
+  // so on.
   [[nodiscard]] bool is_around_caller() const noexcept;
   // Takes the task if it is queued, and only then.
   [[nodiscard]] Push push(std::unique_ptr<QueuedTask>& task) noexcept;

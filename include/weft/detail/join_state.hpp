@@ -70,7 +70,7 @@ class JoinCore {
   [[nodiscard]] SpinLock& lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept WEFT_REQUIRES(lock_) { return waiters_; }
 
-  // True for the last one, who then deletes the state.
+  // Returns true for the last one, who then deletes the state.
   [[nodiscard]] bool release_reference() noexcept {
     // The only holder stays the only one, and need not count.
     return references_.load(acquire) == 1 || references_.fetch_sub(1, acq_rel) == 1;  // [refs]

@@ -61,7 +61,7 @@ class PoolEntry {
   // Parks until the item, which has that job, has ended, unless it was refused.
   [[nodiscard]] static Accepted enqueue_and_wait(pool::PoolCore& core, PoolItem& item,
                                                  PoolJob& job);
-  // How many were accepted, in order, and why not all.
+  // Returns how many were accepted, in order, and why not all.
   [[nodiscard]] static Result<std::size_t> enqueue(pool::PoolCore& core, std::span<PoolItem> items,
                                                    Room room, const Until& until);
 

@@ -76,9 +76,9 @@ class Submitting : private LocalScope {
  public:
   explicit Submitting(const void* objects) noexcept
       : LocalScope(submitting_key), objects_(objects) {}
-  // Whether the caller has a scope.
+  // Returns whether the caller has a scope.
   [[nodiscard]] static bool is_any() noexcept { return innermost(submitting_key) != nullptr; }
-  // Whether the caller's newest scope was made with `objects`.
+  // Returns whether the caller's newest scope was made with `objects`.
   [[nodiscard]] static bool is_to(const void* objects) noexcept {
     const LocalScope* const scope = innermost(submitting_key);
     return scope != nullptr && static_cast<const Submitting*>(scope)->objects_ == objects;

@@ -128,7 +128,8 @@ class PoolJob {
   [[nodiscard]] SpinLock& lock() noexcept { return lock_; }
   [[nodiscard]] WaitList& waiters() noexcept { return waiters_; }
   [[nodiscard]] const pool::PoolCore* root() const noexcept { return root_; }
-  // True if the callable will never run. If it runs, and takes a token, it is asked to stop.
+  // Returns true if the callable will never run. If it runs, and takes a token, it is asked to
+  // stop.
   bool cancel() noexcept;
   void release_reference() noexcept;
   // Sets an alarm that drops the job at its deadline. Throws as spawn().
@@ -142,7 +143,7 @@ class PoolJob {
  private:
   enum State : std::uint32_t { kPending, kRunning, kDropping, kFinished, kCancelled };
 
-  // True when the callable returned. Destroys it either way.
+  // Returns true when the callable returned. Destroys it either way.
   [[nodiscard]] virtual bool invoke() noexcept = 0;
   virtual void drop_callable() noexcept = 0;
   virtual void request_stop() noexcept = 0;
@@ -150,7 +151,7 @@ class PoolJob {
   [[nodiscard]] bool claim(State state) noexcept;
   // The waiters, who are owed a wake.
   [[nodiscard]] Waiter* publish(State end) noexcept;
-  // False if it is the only one.
+  // Returns false if it is the only one.
   [[nodiscard]] bool release_unless_last() noexcept;
   [[nodiscard]] bool drop(Errc reason) noexcept;
   [[nodiscard]] Outcome execute_attributed() noexcept;
@@ -323,7 +324,7 @@ class PoolCall : public PoolOutcome<R> {
   std::conditional_t<kTakesStop<std::remove_reference_t<F>&>, PoolStop, NoPoolStop> stop_;
 };
 
-// True for an empty std::function and its like, and for a null function pointer.
+// Returns true for an empty std::function and its like, and for a null function pointer.
 template <class F>
 [[nodiscard]] bool is_empty_callable(const F& callable) noexcept {
   if constexpr (std::is_constructible_v<F, std::nullptr_t> && requires { callable == nullptr; }) {

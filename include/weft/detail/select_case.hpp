@@ -26,15 +26,15 @@ class SelectCase {
   virtual void dismiss() noexcept {}
   // Completes the case if that takes no waiting. Takes and releases the lock.
   [[nodiscard]] virtual bool attempt() noexcept = 0;
-  // Whether attempt() would succeed; the lock is held.
+  // Returns whether attempt() would succeed; the lock is held.
   [[nodiscard]] virtual bool is_ready() noexcept = 0;
   // Returns when to attempt again even without a wake; the lock is held.
   [[nodiscard]] virtual Deadline due() noexcept { return Deadline::never(); }
   // The wait has been ended through waiter(). False: nothing is complete, look again.
   [[nodiscard]] virtual bool conclude() noexcept = 0;
-  // Whether the kernel can make it ready, and not only a caller in this process.
+  // Returns whether the kernel can make it ready, and not only a caller in this process.
   [[nodiscard]] virtual bool asks_kernel() const noexcept { return false; }
-  // Around the wait, if the caller holds something that others need meanwhile. True when it
+  // Around the wait, if the caller holds something that others need meanwhile. Returns true when it
   // was given up; reacquire_slots() is called then.
   [[nodiscard]] virtual bool release_slots() noexcept { return false; }
   virtual void reacquire_slots() noexcept {}

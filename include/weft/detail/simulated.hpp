@@ -38,7 +38,7 @@ inline constinit Atomic<const Simulated*> installed_simulation{nullptr};
 
 #endif
 
-// Whether the caller is part of a simulation. From anywhere; never parks.
+// Returns whether the caller is part of a simulation. From anywhere; never parks.
 [[nodiscard]] inline bool is_simulated() noexcept {
   const Simulated* simulation = simulated();
   return simulation != nullptr && simulation->is_inside();

@@ -138,16 +138,17 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 // Instead of parking until a fiber of `target` (see Task::join_target) has ended: if one that was
 // spawned here lately has not started, and the caller is a fiber whose stack has room for it, the
 // caller is its parent until it ends: the child runs on the parent's stack, and the parent counts
-// as waiting for `reason`. False when there is none, or when it is time for others to run. A parent
-// can do nothing until its child has ended: only for waits without deadline, for all of the
-// target's fibers or for its only one.
+// as waiting for `reason`. Returns false when there is none, or when it is time for others to run.
+// A parent can do nothing until its child has ended: only for waits without deadline, for all of
+// the target's fibers or for its only one.
 bool run_in_place(const void* target, WaitReason reason) noexcept;
 
 // Makes a parked fiber or thread runnable. Call it exactly once per park. Call it from any thread.
 // Synchronizes with the return of the park.
 void wake(Waker waker) noexcept;
 
-// How many fibers of the runtime that the caller would spawn to can run at once; 1 without one.
+// Returns how many fibers of the runtime that the caller would spawn to can run at once; 1 without
+// one.
 [[nodiscard]] unsigned concurrency() noexcept;
 
 // Whether the fiber that runs on a worker has had its turn. In a cache line of the worker's own.
@@ -207,8 +208,8 @@ struct LocalNode;
 // Destroys them. Happens by itself when the caller ends.
 void destroy_locals() noexcept;
 
-// Whether the caller's runtime is being destroyed, which waits for its last fibers. False of a
-// plain thread.
+// Returns whether the caller's runtime is being destroyed, which waits for its last fibers. False
+// of a plain thread.
 [[nodiscard]] bool runtime_is_ending() noexcept;
 // `call` is made by each thread that begins to destroy a runtime, from when runtime_is_ending()
 // there; so that fibers which wait for more to do can be told that there is none. One such call for

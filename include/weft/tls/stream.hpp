@@ -55,8 +55,8 @@ class Stream {
   // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Whether bytes have been taken from the connection that no read has returned yet. By the caller
-  // that reads.
+  // Returns whether bytes have been taken from the connection that no read has returned yet. By the
+  // caller that reads.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Until `buffer` is full, as TcpStream's.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
@@ -82,7 +82,7 @@ class Stream {
   [[nodiscard]] std::string alpn() const;
   // "TLSv1.3".
   [[nodiscard]] std::string version() const;
-  // Whether the handshake took up an earlier session.
+  // Returns whether the handshake took up an earlier session.
   [[nodiscard]] bool resumed() const noexcept;
   // The subject of the peer's certificate, "CN = name"; empty if it has shown none.
   [[nodiscard]] std::string peer_subject() const;
