@@ -289,7 +289,7 @@ Documented kDialled() {
   return errors;
 }
 
-TEST_CASE("of several addresses one is reached, or an error says why none is") {
+TEST_CASE("one of several addresses is reached, or an error says why none is") {
   const NameServer server;
   server_port = server.port();
   for (const auto scenario : {&dial_all, &dial_late, &dial_name, &dial_by_system}) {

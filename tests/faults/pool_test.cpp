@@ -167,7 +167,7 @@ void throw_in_group() {
     demand(thrown == 7, "the group throws what its task threw");
   });
 }
-TEST_CASE("what a task of a group throws arrives: every allocation") {
+TEST_CASE("an exception of a group's task arrives: every allocation") {
   sweep(&throw_in_group, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 
@@ -193,7 +193,7 @@ void wait_in_line_of_lines() {
     demand(done.load() == (accepted ? 1 : 0), "what was accepted has run");
   });
 }
-TEST_CASE("what a sub-pool has accepted runs, though its parent cannot ask: every allocation") {
+TEST_CASE("accepted tasks of a sub-pool run though its parent cannot ask: every allocation") {
   sweep(&wait_in_line_of_lines, {{Call::allocate, ENOMEM}}, kRefusals);
 }
 }  // namespace

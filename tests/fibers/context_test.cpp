@@ -120,7 +120,7 @@ template <class Pause>
 
 TEST_SUITE_BEGIN("fibers/context");
 
-BARE_TEST_CASE("what is in registers survives a thousand jumps") {
+BARE_TEST_CASE("values in registers survive a thousand jumps") {
   for (std::uint64_t seed = 1; seed < 5; ++seed) {
     Partner partner(&scramble_for_ever);
     Context context = partner.context();

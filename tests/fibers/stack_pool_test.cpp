@@ -55,7 +55,7 @@ TEST_CASE("sizes are not mixed up") {
   }
 }
 
-TEST_CASE("what one owner leaves behind serves the next, until it is trimmed") {
+TEST_CASE("stacks that one owner leaves serve the next, until they are trimmed") {
   StackDepot depot(&Coroutine::entry);
   constexpr std::size_t kCount = 200;
   for (int round = 0; round < 3; ++round) {

@@ -198,7 +198,7 @@ FIBER_TEST_CASE("a line's end behind a body asks for nothing") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE("what came early behind a body in chunks is there after an upgrade") {
+FIBER_TEST_CASE("bytes that came early after a body in chunks are there after an upgrade") {
   Event begun;
   const HttpServer server([&](http::Request& request, http::Response& response) {
     begun.set();

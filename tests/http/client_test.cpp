@@ -317,7 +317,7 @@ FIBER_TEST_CASE("a body whose source fails ends the call") {
   CHECK_THROWS_AS((void)client.send(call), int);
 }
 
-FIBER_TEST_CASE("what would split a request is not sent") {
+FIBER_TEST_CASE("text that would split a request is not sent") {
   http::Client client;
   const std::string url = "http://127.0.0.1:9/";
   CHECK(client.send({.method = "GET / HTTP/1.1\r\nA:", .url = url}).error ==

@@ -91,7 +91,7 @@ FIBER_TEST_CASE("an upgraded connection that is idle has no fiber that runs and 
   for (net::TcpStream& client : clients) CHECK(receive_all(client) == "good-bye");
 }
 
-FIBER_TEST_CASE("without a protocol, who talks answers the request") {
+FIBER_TEST_CASE("without a protocol, the talk answers the request") {
   const HttpServer server([](http::Request&, http::Response& response) {
     CHECK_FALSE(response.upgrade({}, [](http::Upgraded upgraded) {
       CHECK(upgraded.early == "early");

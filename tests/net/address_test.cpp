@@ -26,7 +26,7 @@ TEST_CASE("a scope may be an interface's name") {
   CHECK(address.to_string() == "[fe80::1%1]:80");
 }
 
-TEST_CASE("what is no address is an invalid argument") {
+TEST_CASE("text that is no address is an invalid argument") {
   for (const char* text : {"",
                            ":",
                            ":80",

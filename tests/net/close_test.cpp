@@ -79,7 +79,7 @@ FIBER_TEST_CASE("closing ends a read and a write that wait at the same time") {
   CHECK(writer.join() == Errc::closed);
 }
 
-FIBER_TEST_CASE("what is closed stays closed and can be closed again") {
+FIBER_TEST_CASE("a closed stream stays closed and can be closed again") {
   auto [client, server] = connected_pair();
   client.close();
   client.close();

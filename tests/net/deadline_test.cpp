@@ -105,7 +105,7 @@ FIBER_TEST_CASE("a stream's deadline bounds every later read until it is lifted"
   CHECK(read_text(client, 5) == "waits");
 }
 
-FIBER_TEST_CASE("what came while the deadline had passed is not forgotten") {
+FIBER_TEST_CASE("bytes that came after the deadline had passed are not lost") {
   auto [client, server] = connected_pair();
   std::array<std::byte, 64> buffer;
   // A short read: the stream believes that nothing is there until it hears of more.

@@ -38,7 +38,7 @@ int option(const TcpStream& stream, int level, int name) {
 
 }  // namespace
 
-FIBER_TEST_CASE("what is set is what the system then says") {
+FIBER_TEST_CASE("an option that is set is the one that the system then returns") {
   auto pair = connected_pair();
   TcpStream& stream = pair.client;
   CHECK(!stream.set_keep_alive(net::KeepAlive{.idle = 30s, .interval = 5s, .probes = 3}));

@@ -83,7 +83,7 @@ FIBER_TEST_CASE("a select that waits sees what comes later, and reads it without
   }
 }
 
-FIBER_TEST_CASE("what an edge told earlier is not forgotten") {
+FIBER_TEST_CASE("an earlier edge is not forgotten") {
   auto [client, server] = connected_pair();
   write_text(server, "0123456789");
   CHECK(read_text(client, 4) == "0123");

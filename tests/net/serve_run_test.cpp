@@ -80,7 +80,7 @@ FIBER_TEST_CASE("each request after an idle time is started by run, as the first
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("what was idle and finds no room for its next request is refused") {
+FIBER_TEST_CASE("an idle connection without room for its next request is refused") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::reject});
   Event goes_on;
   std::atomic<int> calls{0};
@@ -173,7 +173,7 @@ FIBER_TEST_CASE("a request after an idle time has the stack that was asked for")
   CHECK(ask(stream, "second") == "second");
 }
 
-FIBER_TEST_CASE("what run throws ends the server, once its connections have ended") {
+FIBER_TEST_CASE("an exception of run ends the server, once its connections have ended") {
   for (const bool when_idle : {false, true}) {
     std::atomic<bool> fails{false};
     FiberPool pool({.capacity = 2});

@@ -30,7 +30,7 @@ using net::TcpStream;
 
 TEST_SUITE_BEGIN("net/tcp_stream");
 
-FIBER_TEST_CASE("what is sent comes back") {
+FIBER_TEST_CASE("bytes that are sent to an echo server come back") {
   auto [client, server] = connected_pair();
   auto echoed = spawn([&stream = server] { return echo(stream); });
   for (const std::string& text :
@@ -90,7 +90,7 @@ FIBER_TEST_CASE("500 connections are served by a fiber each") {
   server.join();
 }
 
-FIBER_TEST_CASE("one who has finished writing can still read") {
+FIBER_TEST_CASE("a side that has finished writing can still read") {
   auto [client, server] = connected_pair();
   CHECK(client.write_all(bytes("question")).value == 8);
   CHECK(!client.shutdown(net::Shutdown::write));

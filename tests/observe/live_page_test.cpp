@@ -91,7 +91,8 @@ FIBER_TEST_CASE("each page is answered, and nothing else") {
   event.set();
 }
 
-FIBER_TEST_CASE("it is served over a socket, to be read, and to this machine by its address") {
+FIBER_TEST_CASE(
+    "the live page is served over a socket, read-only, and to this machine by its address") {
   auto listening = weft::net::TcpListener::listen(Address::loopback_v4(0));
   REQUIRE(!listening.error);
   weft::net::TcpListener& listener = listening.value;

@@ -41,7 +41,7 @@ FIBER_TEST_CASE("a blocking call runs on another thread, and its result comes ba
   CHECK(calls == 2);
 }
 
-FIBER_TEST_CASE("what a blocking call throws is thrown where it was asked for") {
+FIBER_TEST_CASE("an exception of a blocking call is thrown to its caller") {
   const auto fail = []() -> int { throw std::runtime_error("no such file"); };
   std::string what;
   try {

@@ -80,7 +80,7 @@ TEST_CASE("a runtime can be started and stopped a thousand times") {
   CHECK(sum == 1'000 / static_cast<int>(kSlowdown));
 }
 
-TEST_CASE("of several runtimes the oldest is current") {
+TEST_CASE("the oldest of several runtimes is current") {
   const TestGuard guard("nested");
   Runtime outer({.workers = 1});
   {

@@ -39,7 +39,8 @@ void run_burst(weft::Runtime& runtime) {
 
 TEST_SUITE_BEGIN("scheduler/decay");
 
-THREAD_TEST_CASE("what a burst has left is given back under a light load that does not end") {
+THREAD_TEST_CASE(
+    "memory that a burst has left is given back under a light load that does not end") {
   Scheduler& scheduler = *Scheduler::current();
   const unsigned workers = runtime.workers();
   std::atomic<bool> stop{false};
@@ -66,7 +67,7 @@ THREAD_TEST_CASE("what a burst has left is given back under a light load that do
 }
 
 // Time is what the caller says: so the number of steps depends on nothing but what is idle.
-THREAD_TEST_CASE_WITH("what is idle is given back within a period, however much it is",
+THREAD_TEST_CASE_WITH("idle memory is given back within a period, however much it is",
                       {.options = {.monitor = false}}) {
   Scheduler& scheduler = *Scheduler::current();
   run_burst(runtime);

@@ -161,7 +161,7 @@ FIBER_TEST_CASE_WITH("a woken fiber runs before fibers that were ready earlier",
   CHECK(order == std::vector<int>{1, 2});
 }
 
-FIBER_TEST_CASE_WITH("what a long-running fiber has spawned is run by other workers",
+FIBER_TEST_CASE_WITH("other workers run fibers that a long-running fiber has spawned",
                      {.workers = {2, 8}}) {
   for (int round = 0; round < 20; ++round) {
     std::atomic<int> ran{0};

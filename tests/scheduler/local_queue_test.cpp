@@ -47,7 +47,7 @@ void spawn(LocalQueue& queue, Fiber& fiber) {
 
 TEST_SUITE_BEGIN("scheduler/local_queue");
 
-TEST_CASE("what is woken or yields comes out in order, at every number") {
+TEST_CASE("fibers that are woken or yield come out in order, at every number") {
   for (const std::size_t count : {1U, 100U, 256U, 257U, 1'000U, 20'000U}) {
     LocalQueue queue(true);
     Records records(count, count);
@@ -261,7 +261,7 @@ TEST_CASE("fibers that have waited longest elsewhere go before fibers that wait 
   CHECK(queue.pop() == nullptr);
 }
 
-TEST_CASE("of two queues that one waits longer where the oldest is older, beyond the ring") {
+TEST_CASE("the queue whose oldest fiber is older waits longer, beyond the ring") {
   LocalQueue one(true);
   LocalQueue other(true);
   constexpr std::size_t kCount = RunQueue::kCapacity + 1;

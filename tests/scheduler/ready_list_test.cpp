@@ -100,7 +100,7 @@ TEST_CASE("a random history of a list is that of a deque") {
   }
 }
 
-TEST_CASE("what is pushed from outside comes out at once, in the order in which it came") {
+TEST_CASE("fibers that are pushed from outside come out at once, in the order in which they came") {
   InjectQueue queue;
   std::vector<Fiber> fibers(100);
   CHECK(queue.take_all().is_empty());
@@ -113,7 +113,7 @@ TEST_CASE("what is pushed from outside comes out at once, in the order in which 
   CHECK(queue.empty_hint());
 }
 
-TEST_CASE("of many threads' pushes none is lost, and each thread's keep their order") {
+TEST_CASE("no push of many threads is lost, and each thread's pushes keep their order") {
   weft::test::TestGuard guard("inject queue");
   constexpr std::size_t kThreads = 3;
   const std::size_t each = 30'000 / kSlowdown;
