@@ -143,7 +143,7 @@ template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// As Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
+// Does as Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));

@@ -46,9 +46,9 @@ class FiberLocal {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();
   }
-  // As get().
+  // Does as get().
   [[nodiscard]] T& operator*() const { return get(); }
-  // As get().
+  // Does as get().
   [[nodiscard]] T* operator->() const { return &get(); }
 
  private:

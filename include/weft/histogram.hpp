@@ -38,7 +38,7 @@ class Histogram {
 
   // Returns how many there are.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  // Exact, as the mean; 0 if there is none.
+  // The result is exact, as the mean is; 0 if there is none.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
   // Exact; 0 if there is none.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }

@@ -85,9 +85,9 @@ class OnceValue {
     once_.call([this] { value_.emplace(make_()); });
     return *value_;
   }
-  // As get().
+  // Does as get().
   [[nodiscard]] const Value& operator*() { return get(); }
-  // As get().
+  // Does as get().
   [[nodiscard]] const Value* operator->() { return &get(); }
 
  private:

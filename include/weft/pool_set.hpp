@@ -11,7 +11,7 @@
 
 namespace weft {
 
-// Which pool of a PoolSet gets a task. A full pool is passed over.
+// Balance chooses which pool of a PoolSet gets a task. A full pool is passed over.
 enum class Balance : std::uint8_t {
   round_robin,  // Each in its turn.
   least_tasks,  // That with the fewest tasks, queued or running.

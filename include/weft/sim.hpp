@@ -254,8 +254,8 @@ class World {
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Does as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
 void run(const std::function<void()>& body, Options options = {});
-// As explore(), but runs each seed twice. Throws Failure with the first decision that differs, and
-// the calls of all fibers there.
+// Does as explore(), but runs each seed twice. Throws Failure with the first decision that differs,
+// and the calls of all fibers there.
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
 // The next calls are for fibers of a simulation; only calls that say so park. Elsewhere they throw

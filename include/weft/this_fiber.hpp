@@ -26,7 +26,7 @@ inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early.
 void sleep_until(Deadline deadline) noexcept;
-// As sleep_until(), so long from now; returns at once for nothing or less.
+// Does as sleep_until(), so long from now; returns at once for nothing or less.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
   // Said without a look at the clock, which is a good part of what a sleep costs.
@@ -38,8 +38,8 @@ void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
 }
 
-// As sleep_until(), but `until` may end the sleep too. Returns true when the whole time has been
-// slept.
+// Does as sleep_until(), but `until` may end the sleep too. Returns true when the whole time has
+// been slept.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
 // Does as sleep_until() with the same limit, for `duration` from now.
 template <class Rep, class Period>

@@ -119,7 +119,7 @@ class Ticker {
 
   // Parks until the next tick; forever after stop().
   void wait() noexcept { (void)wait_until({}); }
-  // As wait(); false when `until` ended the wait, and no tick has been taken.
+  // Does as wait(); false when `until` ended the wait, and no tick has been taken.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Takes the tick that is due, if there is one. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }

@@ -1,4 +1,4 @@
-// Running an awaited task in the slot of the task that waits for it.
+// An awaited task runs in the slot of the task that waits for it.
 #pragma once
 
 #include <weft/detail/pool_job.hpp>

@@ -137,7 +137,7 @@ class PoolJob {
 
  protected:
   virtual ~PoolJob() = default;
-  // Why there is no outcome; empty if there is one.
+  // Returns why there is no outcome; empty if there is one.
   [[nodiscard]] std::error_code reason_for_none() const noexcept;
 
  private:
