@@ -59,7 +59,7 @@ class FiberStore {
   // Sorts the records of up to `chains` free chains by slab, and gives back the memory of slabs
   // in which every record is free. Returns true when more are left to sort.
   bool trim(unsigned chains);
-  // Does as StackDepot::decay().
+  // Does the same as StackDepot::decay().
   void begin_decay_period() noexcept { due_ = depot_.begin_period() - kChainsKept; }
   bool decay(unsigned chains);
   [[nodiscard]] std::int64_t due() const noexcept { return due_; }

@@ -16,8 +16,8 @@ namespace weft::runtime {
 // shown stale. When the records' lock was not to be had before `patience` ended, a line says so
 // instead. May be called on a fiber's stack, however small. Blocks the thread.
 [[nodiscard]] std::string dump(scheduler::Scheduler& scheduler, Deadline patience);
-// Does as dump(), with the calls that each parked fiber is in, and a heading of its own. Only when
-// no fiber can run meanwhile.
+// Does the same as dump(), with the calls that each parked fiber is in, and a heading of its own.
+// Only when no fiber can run meanwhile.
 [[nodiscard]] std::string describe_deadlock(scheduler::Scheduler& scheduler);
 // The same without that heading.
 [[nodiscard]] std::string describe_calls(scheduler::Scheduler& scheduler);

@@ -84,12 +84,13 @@ class Channel {
     detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
     return self.granted;
   }
-  // Does as send(), but `until` may end the wait. `value` is moved from only when the result is ok.
+  // Does the same as send(), but `until` may end the wait. `value` is moved from only when the
+  // result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
     lock_.lock();
     return send_or_wait(value, until);
   }
-  // Does as send_until(), for so long at most.
+  // Does the same as send_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
     return send_until(value, Deadline::after(duration));
@@ -121,7 +122,8 @@ class Channel {
     if (!late) return std::nullopt;
     return std::optional<T>(std::in_place, std::move(*late));
   }
-  // Does as receive(), but `until` may end the wait. `value` is set exactly when the result is ok.
+  // Does the same as receive(), but `until` may end the wait. `value` is set exactly when the
+  // result is ok.
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value,
                                             const Until& until) WEFT_NOT_ANALYZED {
     value.reset();

@@ -172,7 +172,7 @@ namespace this_fiber {
 // things in order, is not cut short. By the caller itself; neither parks nor synchronizes.
 class NoCancel : private ContextScope {
  public:
-  // Does as ContextScope, without a context. Never parks.
+  // Does the same as ContextScope, without a context. Never parks.
   NoCancel() noexcept : ContextScope(nullptr) {}
 };
 
@@ -193,7 +193,7 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
-// Does as with_deadline() with a deadline `duration` from now.
+// Does the same as with_deadline() with a deadline `duration` from now.
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

@@ -138,17 +138,17 @@ class SleepAwaiter {
 
 }  // namespace detail
 
-// Does as Channel::receive().
+// Does the same as Channel::receive().
 template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// Does as Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
+// Does the same as Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// Does as JoinHandle::join(). The handle must stay where it is until then.
+// Does the same as JoinHandle::join(). The handle must stay where it is until then.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -162,7 +162,7 @@ template <class T>
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
-// Does as async_sleep_until(), for `duration` from now.
+// Does the same as async_sleep_until(), for `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] auto async_sleep(std::chrono::duration<Rep, Period> duration) {
   return detail::SleepAwaiter(Deadline::after(duration));

@@ -46,9 +46,9 @@ class FiberLocal {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();
   }
-  // Does as get().
+  // Does the same as get().
   [[nodiscard]] T& operator*() const { return get(); }
-  // Does as get().
+  // Does the same as get().
   [[nodiscard]] T* operator->() const { return &get(); }
 
  private:

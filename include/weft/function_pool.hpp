@@ -176,7 +176,7 @@ class FunctionPool {
 
   // The pool underneath: its size, its pauses, its numbers, its end.
   [[nodiscard]] FiberPool& pool() noexcept { return pool_; }
-  // Does as FiberPool::join(); the objects of the workers are gone, too, when it returns.
+  // Does the same as FiberPool::join(); the objects of the workers are gone, too, when it returns.
   void join() {
     pool_.join();
     function_->wait_for_objects();

@@ -85,9 +85,9 @@ class OnceValue {
     once_.call([this] { value_.emplace(make_()); });
     return *value_;
   }
-  // Does as get().
+  // Does the same as get().
   [[nodiscard]] const Value& operator*() { return get(); }
-  // Does as get().
+  // Does the same as get().
   [[nodiscard]] const Value* operator->() { return &get(); }
 
  private:

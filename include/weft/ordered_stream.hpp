@@ -77,8 +77,9 @@ class OrderedStream {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Does as submit(), in a pool, with what the task asks of it: as TaskGroup::spawn() with options.
-  // A task that its options' stop or deadline drops counts as one that threw operation_canceled.
+  // Does the same as submit(), in a pool, with what the task asks of it: as TaskGroup::spawn() with
+  // options. A task that its options' stop or deadline drops counts as one that threw
+  // operation_canceled.
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until({}, options, std::forward<F>(task));

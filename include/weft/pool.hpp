@@ -126,8 +126,8 @@ class FiberPool {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Does as submit_bulk(), but parks for room until the limit at most, whatever on_full says. After
-  // an error the first `value` tasks have been accepted.
+  // Does the same as submit_bulk(), but parks for room until the limit at most, whatever on_full
+  // says. After an error the first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
@@ -154,7 +154,7 @@ class FiberPool {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Does as submit_until(): the limit is that of the wait for room.
+  // Does the same as submit_until(): the limit is that of the wait for room.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -164,7 +164,7 @@ class FiberPool {
                                       F&& callable) {
     return entry().started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
-  // Does as try_submit(): the handle is valid if there is no error.
+  // Does the same as try_submit(): the handle is valid if there is no error.
   template <detail::PoolCallable F>
   Result<TaskOf<F>> try_async(F&& callable) {
     return entry().start(Room::now, {}, std::forward<F>(callable));
@@ -205,7 +205,7 @@ class FiberPool {
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
   void wait_idle() { (void)wait_idle_until({}); }
-  // Does as wait_idle(), but false when the time was up first.
+  // Does the same as wait_idle(), but false when the time was up first.
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
   // Parks until `count` tasks have returned or thrown since the pool was made; dropped tasks do not
@@ -227,7 +227,7 @@ class FiberPool {
   // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
   // the pause is ended. A task that waits for one that has not started runs, too.
   bool wait_paused() { return wait_paused_until({}); }
-  // Does as wait_paused(); false also when the time was up first.
+  // Does the same as wait_paused(); false also when the time was up first.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
   // From the next start of a task on, the new capacity holds: surplus idle workers are retired
@@ -249,7 +249,7 @@ class FiberPool {
   void close(Close mode) noexcept;
   // Parks until the pool has been closed and all its fibers have let go of it.
   void join() { (void)join_until({}); }
-  // Does as join(), but false when the time was up first.
+  // Does the same as join(), but false when the time was up first.
   [[nodiscard]] bool join_until(const Until& until);
   // Returns whether it accepts nothing more; reopen() may change that at once. Never parks.
   [[nodiscard]] bool is_closed() const noexcept;

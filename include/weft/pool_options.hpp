@@ -33,7 +33,8 @@ enum class OnFull : std::uint8_t {
 enum class Close : std::uint8_t {
   drain,    // They still run.
   discard,  // They are dropped; a wait for one of them returns that it was cancelled.
-  cancel,   // Does as discard; and requests a stop of running tasks that have taken a token.
+  cancel,   // Does the same as discard; and requests a stop of running tasks that have taken a
+            // token.
 };
 
 // Which of several idle workers gets the next task. The workers that are retired are always the

@@ -32,12 +32,12 @@ class ResultGroup {
   explicit ResultGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : group_(pool, options) {}
 
-  // Does as TaskGroup::spawn().
+  // Does the same as TaskGroup::spawn().
   template <class F>
   void spawn(F&& task) {
     group_.spawn(with_place(std::forward<F>(task)));
   }
-  // Does as TaskGroup::spawn() with options.
+  // Does the same as TaskGroup::spawn() with options.
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     group_.spawn(options, with_place(std::forward<F>(task)));
@@ -61,7 +61,7 @@ class ResultGroup {
   // the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
-  // Does as TaskGroup::context().
+  // Does the same as TaskGroup::context().
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
   // Tells all tasks to stop; join() still waits for them. Never parks.
   void cancel() noexcept { group_.cancel(); }

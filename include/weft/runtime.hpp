@@ -145,7 +145,7 @@ class Runtime {
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Does as weft::go, but always to this runtime. Call it from fibers and plain threads.
+  // Does the same as weft::go, but always to this runtime. Call it from fibers and plain threads.
   template <std::invocable F>
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
@@ -247,7 +247,8 @@ class RuntimeScope {
   scheduler::Scheduler* before_ = nullptr;
 };
 
-// Does as Runtime::dump, for all runtimes of the process. Writes nothing when there is none.
+// Does the same as Runtime::dump, for all runtimes of the process. Writes nothing when there is
+// none.
 void dump_fibers(std::ostream& out);
 
 // Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its

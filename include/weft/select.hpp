@@ -272,8 +272,8 @@ std::size_t select(Cases&&... cases) {
 // or kNoCase when `until` ended the wait.
 using SelectCase = detail::SelectCase;
 inline constexpr std::size_t kNoCase = detail::kNoCase;
-// Does as select(): parks until one case is ready, and calls its handler. Throws what that throws.
-// A case belongs to one select at a time.
+// Does the same as select(): parks until one case is ready, and calls its handler. Throws what that
+// throws. A case belongs to one select at a time.
 inline std::size_t select_among(std::span<SelectCase* const> cases, const Until& until = {}) {
   const std::size_t chosen = detail::select_one(cases, until);
   if (chosen != kNoCase) cases[chosen]->handle();

@@ -84,7 +84,7 @@ class SharedMutex {
     detail::give_way_if_due();
     return try_lock_shared() || lock_contended(kReader, until);
   }
-  // Does as try_lock_shared_until(), for so long at most.
+  // Does the same as try_lock_shared_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_shared_until(Deadline::after(duration));

@@ -252,10 +252,10 @@ class World {
 // that is over never run again, and what they hold is not destroyed.
 // Throws Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
-// Does as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
+// Does the same as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
 void run(const std::function<void()>& body, Options options = {});
-// Does as explore(), but runs each seed twice. Throws Failure with the first decision that differs,
-// and the calls of all fibers there.
+// Does the same as explore(), but runs each seed twice. Throws Failure with the first decision that
+// differs, and the calls of all fibers there.
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
 // The next calls are for fibers of a simulation; only calls that say so park. Elsewhere they throw

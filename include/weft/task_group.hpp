@@ -104,11 +104,11 @@ class TaskGroup {
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Does as spawn(), in a pool, with what the task asks of it. A task that takes a std::stop_token
-  // is given one of its own, which hears of its options' stop and timeout and of the group's end.
-  // Throws std::invalid_argument for a group without a pool, and as FiberPool::submit() does of
-  // options; a task that is queued at the group's limit is none of the pool's queue, whatever it
-  // asks for.
+  // Does the same as spawn(), in a pool, with what the task asks of it. A task that takes a
+  // std::stop_token is given one of its own, which hears of its options' stop and timeout and of
+  // the group's end. Throws std::invalid_argument for a group without a pool, and as
+  // FiberPool::submit() does of options; a task that is queued at the group's limit is none of the
+  // pool's queue, whatever it asks for.
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));

@@ -26,22 +26,22 @@ inline void yield_if_due() noexcept { detail::give_way_if_due(); }
 
 // Parks until the deadline has passed; never returns early.
 void sleep_until(Deadline deadline) noexcept;
-// Does as sleep_until(), so long from now; returns at once for nothing or less.
+// Does the same as sleep_until(), so long from now; returns at once for nothing or less.
 template <class Rep, class Period>
 void sleep_for(std::chrono::duration<Rep, Period> duration) noexcept {
   // Said without a look at the clock, which is a good part of what a sleep costs.
   if (duration > duration.zero()) detail::sleep_until(Deadline::after(duration));
 }
-// Does as sleep_until() of a Deadline.
+// Does the same as sleep_until() of a Deadline.
 template <class Clock, class Duration>
 void sleep_until(std::chrono::time_point<Clock, Duration> time) noexcept {
   sleep_until(Deadline::at(time));
 }
 
-// Does as sleep_until(), but `until` may end the sleep too. Returns true when the whole time has
-// been slept.
+// Does the same as sleep_until(), but `until` may end the sleep too. Returns true when the whole
+// time has been slept.
 [[nodiscard]] bool sleep_until(Deadline deadline, const Until& until) noexcept;
-// Does as sleep_until() with the same limit, for `duration` from now.
+// Does the same as sleep_until() with the same limit, for `duration` from now.
 template <class Rep, class Period>
 [[nodiscard]] bool sleep_for(std::chrono::duration<Rep, Period> duration,
                              const Until& until) noexcept {

@@ -119,7 +119,7 @@ class Ticker {
 
   // Parks until the next tick; forever after stop().
   void wait() noexcept { (void)wait_until({}); }
-  // Does as wait(); false when `until` ended the wait, and no tick has been taken.
+  // Does the same as wait(); false when `until` ended the wait, and no tick has been taken.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
   // Takes the tick that is due, if there is one. Never parks.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
@@ -188,7 +188,7 @@ template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// Does as call_at(), for `duration` from now.
+// Does the same as call_at(), for `duration` from now.
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));

@@ -54,7 +54,7 @@ class WaitGroup {
     }
     (void)wait_until({});
   }
-  // Does as wait(), but false when `until` ended the wait.
+  // Does the same as wait(), but false when `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
   // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>

@@ -83,7 +83,7 @@ class TaskQueue {
   // Drops the tasks that are left.
   ~TaskQueue();
 
-  // Does as SegmentQueue::begin_with(), for plain tasks; others bring their own memory.
+  // Does the same as SegmentQueue::begin_with(), for plain tasks; others bring their own memory.
   void begin_with(std::size_t items) noexcept { plain_.begin_with(items); }
 
   [[nodiscard]] std::size_t size() const noexcept {
@@ -138,7 +138,7 @@ class TaskQueue {
     if (attributes == nullptr) return plain_.each_pop_makes_room();
     return !attributes->key.is_set() || keys_.has_buckets();
   }
-  // Does as has_room_for(), of an item of which one of the two was true once.
+  // Does the same as has_room_for(), of an item of which one of the two was true once.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }

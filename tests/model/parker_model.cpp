@@ -23,11 +23,11 @@ struct Sleeper {
   Parker parker;
   Elsewhere elsewhere;
 
-  // Does as Worker::unpark.
+  // Does the same as Worker::unpark.
   void unpark() {
     if (parker.unpark() && weft::model::fault != kForgetsToInterrupt) elsewhere.interrupt();
   }
-  // Does as Worker::block_until. Returns true when unparked.
+  // Does the same as Worker::block_until. Returns true when unparked.
   bool sleep(Deadline deadline) {
     if (perhaps()) return parker.park_until(deadline);
     if (weft::model::fault == kSleepsUnannounced) {

@@ -57,9 +57,9 @@ class Kernel {
   }
   // Whether there was an event to fetch.
   [[nodiscard]] bool fetch() { return edges_.exchange(0, acq_rel) != 0; }
-  // Does as poll().
+  // Does the same as poll().
   [[nodiscard]] bool is_readable() { return bytes_.fetch_add(0, acq_rel) != 0; }
-  // Does as recv() with room for `most` bytes.
+  // Does the same as recv() with room for `most` bytes.
   [[nodiscard]] CallResult receive(std::uint32_t most) {
     std::uint32_t bytes = bytes_.fetch_add(0, acq_rel);
     while (bytes != 0) {
@@ -81,12 +81,12 @@ struct Stream {
   Kernel kernel;
   IoDirection direction;
 
-  // Does as Poller::wait, for this descriptor.
+  // Does the same as Poller::wait, for this descriptor.
   void poll() {
     if (fault == kForgetsToFetch || !kernel.fetch()) return;
     (void)direction.notify();
   }
-  // Does as read_once() in net/tcp_stream.cpp.
+  // Does the same as read_once() in net/tcp_stream.cpp.
   Result<std::uint32_t> read(std::uint32_t most, Deadline deadline) {
     Result<std::int64_t> result;
     call_on_own_stack([&] {

@@ -195,7 +195,7 @@ struct Life : rl::test_suite<Life<kCapacity, kMode, kTasks>, 10> {
     fate.began = true;
     fate.runs.set(fate.runs.get() + 1);
   }
-  // Does as PoolEntry::enqueue().
+  // Does the same as PoolEntry::enqueue().
   bool submit(PoolItem& item) {
     if (core->submit_at_once(item)) return true;
     const PoolCore::Answer answer = core->submit(item, OnFull::block);

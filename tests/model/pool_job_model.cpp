@@ -13,7 +13,7 @@ namespace weft::detail {
 Alarm* set_alarm(Deadline /*deadline*/, Task&& /*task*/) { return nullptr; }
 bool cancel_alarm(Alarm& /*alarm*/) noexcept { return false; }
 void release_alarm(Alarm& /*alarm*/) noexcept {}
-// Does as nested/blocking_scope.cpp, without the scope.
+// Does the same as nested/blocking_scope.cpp, without the scope.
 bool PoolJob::wait_until(const Until& until) noexcept {
   lock_.lock();
   if (ready()) {

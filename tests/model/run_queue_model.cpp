@@ -141,7 +141,7 @@ struct Full : rl::test_suite<Full, 2> {
     for (std::uint32_t i = RunQueue::kCapacity; i < kFibers; ++i) push(fibers[i]);
   }
 
-  // Does as LocalQueue::push_new and LocalQueue::spill.
+  // Does the same as LocalQueue::push_new and LocalQueue::spill.
   void push(Fiber& fiber) {
     while (!queue->push(fiber)) {
       RunQueue::Batch batch;

@@ -229,7 +229,7 @@ struct Worker {
   }
   [[nodiscard]] bool do_chores() { return false; }
   [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
-  // Does as Worker::wait_for_events.
+  // Does the same as Worker::wait_for_events.
   [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
     if (fault == kToldIsForgotten) {
       limit = earliest_event(Deadline::never());

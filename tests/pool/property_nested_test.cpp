@@ -153,7 +153,7 @@ class Tree {
     if (is_so || !problem_.empty()) return;
     problem_ = trace_.str() + complaint + ", " + name(member);
   }
-  // Does as Player::settle().
+  // Does the same as Player::settle().
   static void settle() {
     for (int i = 0; i < 60; ++i) this_fiber::yield();
   }

@@ -87,7 +87,8 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Does as read_some() with an error, which these two throw, as a boost::system::system_error.
+  // Does the same as read_some() with an error, which these two throw, as a
+  // boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
     boost::system::error_code error;
@@ -95,7 +96,7 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // Does as write_some() with an error, which is thrown.
+  // Does the same as write_some() with an error, which is thrown.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
     boost::system::error_code error;

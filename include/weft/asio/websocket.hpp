@@ -51,7 +51,7 @@ class FrameStream {
     if (begin_ == end_) ahead_.reset();
     return passed({.value = count}, buffer);
   }
-  // Does as Upgraded::write_some(); parks.
+  // Does the same as Upgraded::write_some(); parks.
   net::Result<std::size_t> write_some(std::span<const std::byte> data) {
     return upgraded_->write_some(data);
   }

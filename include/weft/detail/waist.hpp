@@ -130,9 +130,9 @@ void spawn(Task&& task, const SpawnOptions& options);
 // runs exactly once, on the other side. A plain thread runs `after` itself, then sleeps.
 void park(After after, WaitReason reason) noexcept;
 
-// Does as park(), but the clock takes part: at `deadline` it tries to win `claim`, and if it wins,
-// wakes the caller. Returns claim.winner(). Every other thread that may wake the caller must win
-// the claim first.
+// Does the same as park(), but the clock takes part: at `deadline` it tries to win `claim`, and if
+// it wins, wakes the caller. Returns claim.winner(). Every other thread that may wake the caller
+// must win the claim first.
 Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept;
 
 // Instead of parking until a fiber of `target` (see Task::join_target) has ended: if one that was

@@ -132,8 +132,8 @@ void wait_in(List& list, SpinLock& lock, Waiter& waiter, WaitReason reason) noex
   park(unlock_after(lock), reason);
 }
 
-// Does as wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the other
-// case.
+// Does the same as wait_in_until(), if `until` may end the wait. Not inlined, for the sake of the
+// other case.
 template <class List>
 [[nodiscard, gnu::noinline]] Claim::Winner wait_in_bounded(List& list, SpinLock& lock,
                                                            Waiter& waiter, WaitReason reason,

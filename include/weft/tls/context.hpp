@@ -46,8 +46,8 @@ class Context {
   // Errors: openssl_category(); Errc::encrypted_key; std::errc::invalid_argument for a name in
   // `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
-  // Does as server(), for the side that connects; without options it believes the certificates that
-  // the system does.
+  // Does the same as server(), for the side that connects; without options it believes the
+  // certificates that the system does.
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files anew: connections that begin from now on use them, others go on as they are,

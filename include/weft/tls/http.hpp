@@ -20,17 +20,17 @@ class HttpLayer final : public http::Layer {
   // Takes over a stream whose handshake is over.
   explicit HttpLayer(Stream stream) noexcept : stream_(std::move(stream)) {}
 
-  // Does as Stream::read_some(). Parks.
+  // Does the same as Stream::read_some(). Parks.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until) override {
     return stream_.read_some(buffer, until);
   }
-  // Does as Stream::has_read_ahead().
+  // Does the same as Stream::has_read_ahead().
   [[nodiscard]] bool may_have_read_ahead() const override { return stream_.has_read_ahead(); }
-  // Does as Stream::write_all(). Parks.
+  // Does the same as Stream::write_all(). Parks.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until) override {
     return stream_.write_all(data, until);
   }
-  // Does as Stream::shutdown(): sends close_notify. Parks.
+  // Does the same as Stream::shutdown(): sends close_notify. Parks.
   std::error_code shutdown(const Until& until) override { return stream_.shutdown(until); }
   // The stream inside, for its certificate, say.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
@@ -52,8 +52,8 @@ class HttpLayer final : public http::Layer {
     return HttpLayer::make(Stream::accept_on(stream, context, until));
   };
 }
-// Does as server_layer(), for http::ClientOptions::secure: the host's name is what the certificate
-// must be for.
+// Does the same as server_layer(), for http::ClientOptions::secure: the host's name is what the
+// certificate must be for.
 [[nodiscard]] inline http::ClientLayer client_layer(Context context) {
   return [context = std::move(context)](net::TcpStream& stream, const std::string& host,
                                         const Until& until) {

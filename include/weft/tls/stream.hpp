@@ -41,14 +41,14 @@ class Stream {
   // has a zero inside.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
-  // Does as accept(), as the client.
+  // Does the same as accept(), as the client.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
   // The same on a connection that remains the caller's, and outlives the Stream, which does not
   // close it in the end.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = {});
-  // Does as accept_on(), as the client.
+  // Does the same as accept_on(), as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name, const Until& until = {});
 
