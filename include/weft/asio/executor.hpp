@@ -68,7 +68,7 @@ class Context : public lib::execution_context {
   [[nodiscard]] Executor get_executor() noexcept;
 
   // Parks until no handler runs and no operation is under way; false when `until` ended the wait.
-  // From fibers and plain threads, but not from a handler.
+  // Call it from fibers and plain threads, but not from a handler.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }

@@ -20,8 +20,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 // net::Next::idle when has_more() is false. Bytes that the kernel has beyond the frame are read in
 // one call with it, and are kept here until they are asked for.
 //
-// Whoever talks hands over the connection of each call by resume(). One caller reads and one writes
-// at a time. From fibers and plain threads. Calls throw where they say so, and synchronize as
+// The talk hands over the connection of each call by resume(). One caller reads and one writes at a
+// time. Call it from fibers and plain threads. Calls throw where they say so, and synchronize as
 // TcpStream's.
 class FrameStream {
  public:

@@ -21,8 +21,8 @@ struct ResolverOptions {
   std::chrono::milliseconds attempt_time{0};
   // How often each server is asked before the answer is EAI_AGAIN.
   int attempts = 0;
-  // Addresses of one kind, IPv6 or IPv4, wait so long for the answer about the other kind, and are
-  // used without it then (RFC 8305: 50 ms). dial() waits for that beside its attempts.
+  // Addresses of one kind, IPv6 or IPv4, wait this long for the answer about the other kind, and
+  // are used without it then (RFC 8305: 50 ms). dial() waits for that alongside its attempts.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
@@ -30,9 +30,9 @@ struct ResolverOptions {
 // any number of questions may be open, and one that is given up is over: nothing goes on behind it.
 // /etc/hosts comes first, and is read in place: a name from there needs no wait. Other sources of
 // the system's resolver (mDNS, LDAP, systemd's containers) are not asked; net::Resolver does.
-// From fibers and plain threads of a runtime. Further errors of resolve(): Errc::no_runtime; the
-// system's, if it has no descriptor or no memory. Calls park, throw and synchronize where those of
-// AnyResolver do.
+// Call it from fibers and plain threads of a runtime. Further errors of resolve():
+// Errc::no_runtime; the system's, if it has no descriptor or no memory. Calls park, throw and
+// synchronize where AnyResolver's do.
 class Resolver final : public net::AnyResolver {
  public:
   // Opens nothing yet. `options` is not copied by questions: it stays as it is.

@@ -10,7 +10,7 @@
 namespace weft::tls {
 
 struct ServerOptions {
-  // PEM files: the certificate and those that lead from it to a root; and its key, which is not
+  // PEM files: the certificate and the chain from it to a root; and its key, which is not
   // encrypted.
   std::string certificate_file;
   std::string key_file;

@@ -26,7 +26,7 @@ class Stream {
  public:
   // Empty; of no use.
   Stream() noexcept;
-  // `other` is empty then. Nobody may be using it.
+  // `other` is empty then. No other call may be using it.
   Stream(Stream&& other) noexcept;
   // Closes what it had, as the destructor does; `other` is empty then.
   Stream& operator=(Stream&& other) noexcept;
@@ -45,7 +45,7 @@ class Stream {
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
   // The same on a connection that remains the caller's, and outlives the Stream, which does not
-  // close it in the end.
+  // close it.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = {});
   // Does the same as accept_on(), as the client.

@@ -191,7 +191,7 @@ class Part {
 };
 
 // Lives on the stack of the waiting caller. Invariant: pending_ counts the beginning of the
-// operation, its handler, and a cancellation under way; nobody refers to this object or to the
+// operation, its handler, and a cancellation under way; nothing refers to this object or to the
 // caller's arguments once it is 0. done() synchronizes with the end of the wait.
 template <class Token, class Executor, class... Args>
 class FiberOperation {
@@ -219,7 +219,7 @@ class FiberOperation {
   }
 
  private:
-  // The handler that the operation calls in the end. If it is destroyed instead, the operation was
+  // The handler that the operation finally calls. If it is destroyed instead, the operation was
   // given up.
   class Handler {
    public:
@@ -315,7 +315,7 @@ class FiberOperation {
     return value < Results::kHasError || Results::kHasException ? 1 : 0 > ();
   }
 
-  // Nobody has called the handler, nor ever will.
+  // No operation has called the handler, nor ever will.
   typename Outcome<Args...>::Value give_up() {
     const ErrorCode aborted = lib::error::operation_aborted;
     if constexpr (Outcome<Args...>::kHasError && (std::is_default_constructible_v<Args> && ...)) {
@@ -346,9 +346,9 @@ class FiberOperation {
   const Token& token_;
   const Place place_;
   WaitGroup pending_;
-  std::optional<std::tuple<Args...>> results_;  // By the handler.
-  std::exception_ptr exception_;                // By the beginning.
-  std::exception_ptr cancel_exception_;         // By the cancellation.
+  std::optional<std::tuple<Args...>> results_;  // The handler sets it.
+  std::exception_ptr exception_;                // The beginning sets it.
+  std::exception_ptr cancel_exception_;         // The cancellation sets it.
   bool timed_out_ = false;
 #if WEFT_ASIO_HAS_CANCELLATION
   struct Nothing {};
