@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -50,22 +51,22 @@ class FiberName {
   static constexpr std::size_t kMostCharacters = 31;
 
   void assign(std::string_view name) noexcept {
-    const std::size_t length = name.size() < kMostCharacters ? name.size() : kMostCharacters;
-    for (std::size_t i = 0; i < length; ++i) text_[i].store(name[i], detail::relaxed);
-    text_[length].store('\0', detail::relaxed);
+    Words words{};
+    (void)name.copy(reinterpret_cast<char*>(words.data()), kMostCharacters);
+    for (std::size_t i = 0; i < words.size(); ++i) words_[i].store(words[i], detail::relaxed);
   }
-  void clear() noexcept { text_[0].store('\0', detail::relaxed); }
+  void clear() noexcept { words_[0].store(0, detail::relaxed); }
   // For the fiber itself: valid until the name changes.
   [[nodiscard]] std::string_view view() const noexcept {
-    static_assert(sizeof(detail::Atomic<char>) == sizeof(char));
-    return reinterpret_cast<const char*>(text_.data());
+    static_assert(sizeof words_ == kMostCharacters + 1);
+    return reinterpret_cast<const char*>(words_.data());
   }
   // For others.
   using Copy = std::array<char, kMostCharacters + 1>;
   [[nodiscard]] Copy copy() const noexcept {
-    Copy copy{};
-    for (std::size_t i = 0; i < kMostCharacters; ++i) copy[i] = text_[i].load(detail::relaxed);
-    return copy;
+    Words words{};
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = words_[i].load(detail::relaxed);
+    return std::bit_cast<Copy>(words);
   }
   // The same for people, on a terminal.
   [[nodiscard]] Copy printable_copy() const noexcept {
@@ -75,7 +76,9 @@ class FiberName {
   }
 
  private:
-  std::array<detail::Atomic<char>, kMostCharacters + 1> text_{};
+  using Words = std::array<std::uint64_t, (kMostCharacters + 1) / sizeof(std::uint64_t)>;
+
+  std::array<detail::Atomic<std::uint64_t>, Words{}.size()> words_{};  // Ends with a zero byte.
 };
 
 // The header of a stack, at the top of its own memory: every fiber that runs there touches its
