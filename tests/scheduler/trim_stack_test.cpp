@@ -2,11 +2,14 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
+#include <weft/go.hpp>
+#include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -87,6 +90,50 @@ FIBER_TEST_CASE_WITH("a stack of the program's own is left alone", {.workers = {
   REQUIRE(swapcontext(&outside, &inside) == 0);
   CHECK(resident(inner_depth) == kDeep / kPage - 4);
   CHECK(resident(depth) == kDeep / kPage - 4);
+}
+
+ucontext_t above, within;
+weft::Runtime* runtime_within;
+
+void wait_within() {
+  weft::this_fiber::sleep_for(std::chrono::milliseconds(1));
+  runtime_within->trim();
+  weft::this_fiber::yield();
+  swapcontext(&within, &above);
+}
+
+// Waits on the stack `memory`, which lies in the caller's frame, and counts what is lost meanwhile
+// of a frame below it.
+[[gnu::noinline]] std::size_t lost_while_waiting(char* memory, std::size_t bytes) {
+  unsigned char own[5 * kPage];
+  std::memset(own, 42, sizeof own);
+  (void)getcontext(&within);
+  within.uc_stack.ss_sp = memory;
+  within.uc_stack.ss_size = bytes;
+  within.uc_link = nullptr;
+  makecontext(&within, &wait_within, 0);
+  asm volatile("" : : "r"(own) : "memory");
+  swapcontext(&above, &within);
+  asm volatile("" : : "r"(own) : "memory");
+  std::size_t lost = 0;
+  for (const unsigned char byte : own) lost += byte == 42 ? 0 : 1;
+  return lost;
+}
+
+TEST_CASE("a fiber that waits on a stack inside its own keeps the frames below that") {
+  if (weft::test::kSanitized) {
+    MESSAGE("skipped: sanitizers are not told of such stacks");
+    return;
+  }
+  weft::Runtime runtime({.workers = 1});
+  runtime_within = &runtime;
+  std::size_t lost = 1;
+  weft::go({.stack_size = 128 << 10}, [&lost] {
+    char memory[32 << 10];
+    lost = lost_while_waiting(memory, sizeof memory);
+  });
+  REQUIRE(runtime.wait_idle_for(std::chrono::seconds(20)));
+  CHECK(lost == 0);
 }
 
 TEST_SUITE_END();
