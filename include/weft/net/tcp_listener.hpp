@@ -34,9 +34,9 @@ class TcpListener {
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
   // The next connection, with TCP_NODELAY set. Parks until there is one. Connections that ended
-  // while they waited are passed over, and while the system lacks descriptors or memory, or a
-  // firewall lets none in, it tries again after pauses, from 1 ms to 1 s: the connection waits. So
-  // an error says that no later call will do better: Errc::closed, or the system's; or that `until`
+  // while they waited are passed over. While the system lacks descriptors or memory, it tries again
+  // after pauses, from 1 ms to 1 s: the connection waits. Errors: Errc::closed; the system's, of
+  // which EPERM and EOPNOTSUPP, by a firewall that lets none in, come after eight tries. If `until`
   // ended the wait: Errc::timed_out, Errc::cancelled, or the system's of the last try, as
   // too_many_files_open.
   Result<TcpStream> accept(const Until& until = {});
