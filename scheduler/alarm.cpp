@@ -14,7 +14,7 @@ namespace weft::detail {
 // Invariants
 //   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
 //       first case only.
-//   I2  timer_ is in a wheel only if nobody had cancelled before it was added; both happen under
+//   I2  timer_ is in a wheel only if no call had cancelled before it was added; both happen under
 //       lock_.
 //   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
 // Order
@@ -73,7 +73,7 @@ class Alarm {
     WEFT_INVARIANT(timer_.home == nullptr, "Alarm I2: the timer is added once, and not cancelled");
     if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
   }
-  // In the fiber. The task and all it holds are gone before the reference is.
+  // Runs in the fiber. The task and all it holds are gone before the reference is.
   void run() {
     Task task = std::move(task_);
     const bool due = claim_.winner() == Claim::kClock;

@@ -16,7 +16,7 @@ namespace weft::scheduler {
 
 namespace {
 
-// The pool whose helper the calling thread is. Not inlined, as fibers move between threads.
+// The pool whose helper the calling thread is. Not inlined, because fibers move between threads.
 [[gnu::noinline]] const BlockingPool*& pool_of_thread() noexcept {
   thread_local const BlockingPool* pool = nullptr;
   return pool;
@@ -43,7 +43,7 @@ class BlockingPools {
   }
 
  private:
-  // The analysis knows no number of locks.
+  // The analysis cannot follow a number of locks.
   static void before_fork() WEFT_NOT_ANALYZED {
     if (all == nullptr) return;
     all->mutex_.lock();
@@ -180,7 +180,7 @@ void BlockingPool::submit(detail::BlockingCall& call) noexcept {
 
 bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
   const detail::Guard lock(mutex_);
-  // The first one stands behind nobody, and neither does one that has left the queue.
+  // Neither the first call nor one that has left the queue has a predecessor.
   if (&call != first_ && call.previous == nullptr) return false;
   unlink(call);
   return true;
@@ -196,7 +196,7 @@ void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
 
 void BlockingPool::run(Helper& self) noexcept {
   while (detail::BlockingCall* call = next_call(self)) {
-    // Read first: a call that nobody is to be woken for may free itself.
+    // The waker is read first: a call without one may free itself.
     const detail::Waker waker = call->waker;
     call->make(*call);
     // The fiber that goes on takes the call with it.
@@ -206,7 +206,7 @@ void BlockingPool::run(Helper& self) noexcept {
   }
 }
 
-// Nullptr when the helper has left.
+// Returns nullptr when the helper has left.
 detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
   mutex_.lock();
   for (bool told = true;;) {
@@ -234,7 +234,7 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
     if (self.idle) {
       remove_idle(self);
     } else {
-      // Taken off just now: its unpark must not be left for somebody who is gone (I3).
+      // A caller has just taken it off: its unpark must not be left for a helper that is gone (I3).
       mutex_.unlock();
       told = self.parker.park_until(Deadline::never());
       mutex_.lock();
@@ -242,7 +242,7 @@ detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
   }
 }
 
-// Joins the one before: it has unlocked, and is about to end.
+// Joins the helper that left before: it has unlocked, and is about to end.
 void BlockingPool::leave(Helper& self) noexcept {
   WEFT_INVARIANT(owed_ < free_, "BlockingPool I1: a helper leaves only while others are free");
   WEFT_INVARIANT(free_ <= helpers_.size(), "BlockingPool I1: free_ counts helpers");
@@ -293,7 +293,7 @@ void make_on_helper(BlockingCall& call) {
   }
   call.waker = current();
   park({[](void* submitted) noexcept {
-          // The other side of the switch is another fiber or none, but the same scheduler.
+          // Another fiber or none runs on the other side of the switch, but in the same scheduler.
           scheduler::current_worker()->scheduler().blocking().submit(
               *static_cast<BlockingCall*>(submitted));
         },

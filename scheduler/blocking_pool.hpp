@@ -32,8 +32,8 @@ namespace weft::scheduler {
 //       for it; but a helper whose time is up takes itself off.
 //   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are free, and
-//       no pool has helpers or calls: those were the parent's. Unchecked: a mutex does not tell
-//       who holds it.
+//       no pool has helpers or calls: both were the parent's. Unchecked: a mutex does not tell who
+//       holds it.
 class BlockingPool {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);
@@ -41,23 +41,23 @@ class BlockingPool {
   // At most `most` threads, and at least one; `name` is in theirs.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,
                         std::string name = "block");
-  // No call is owed or being made any more. Ends and joins all helpers.
+  // Ends and joins all helpers. No call may be owed or being made any more.
   ~BlockingPool();
   BlockingPool(const BlockingPool&) = delete;
   BlockingPool& operator=(const BlockingPool&) = delete;
 
-  // From any thread. Returns what kept a helper from being started, if there is none; without an
-  // error exactly one submit() must follow.
+  // Any thread may call it. Returns what kept a helper from being started, if there is none;
+  // without an error exactly one submit() must follow.
   [[nodiscard]] std::error_code expect() noexcept;
-  // From any thread. The call is made, and its waker woken, if it has one; else it may free itself.
+  // Any thread may call it. A helper makes the call; it wakes its waker, or may free itself.
   void submit(detail::BlockingCall& call) noexcept;
-  // From any thread, for a call that has been handed in and is still there. Takes it back, so that
-  // it is never made; false if a helper has it.
+  // Takes back a call that has been handed in and still exists, so that it is never made. Returns
+  // false if a helper has it. Any thread may call it.
   [[nodiscard]] bool withdraw(detail::BlockingCall& call) noexcept;
 
   // Whether the calling thread is one of its helpers.
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // Helpers that exist, and those of them that sleep; may be stale when it returns.
+  // Count the helpers that exist, and the sleeping ones; may be stale on return.
   [[nodiscard]] std::size_t size_hint() noexcept;
   [[nodiscard]] std::size_t idle_hint() noexcept;
 
@@ -71,9 +71,9 @@ class BlockingPool {
 
   friend class BlockingPools;
 
-  // In the child of a fork, with both locks.
+  // Runs in the child of a fork, with both locks.
   void forget_all() noexcept WEFT_REQUIRES(starting_mutex_, mutex_);
-  // Returns what kept it from starting.
+  // Returns what kept the helper from starting.
   [[nodiscard]] std::error_code start_helper() noexcept WEFT_REQUIRES(starting_mutex_);
   void run(Helper& self) noexcept;
   [[nodiscard]] detail::BlockingCall* next_call(Helper& self) noexcept;
@@ -85,7 +85,7 @@ class BlockingPool {
   const std::chrono::nanoseconds idle_time_;
   const std::string name_;
 
-  // One thread is started at a time: so a start that fails knows that those in helpers_ are real.
+  // One thread is started at a time, so all helpers in helpers_ are real when a start fails.
   detail::ThreadMutex starting_mutex_;
   std::uint64_t started_ WEFT_GUARDED_BY(starting_mutex_) = 0;
   detail::ThreadMutex mutex_;
@@ -96,7 +96,7 @@ class BlockingPool {
   detail::BlockingCall* last_ WEFT_GUARDED_BY(mutex_) = nullptr;
   Helper* idle_ WEFT_GUARDED_BY(mutex_) = nullptr;  // The helper that became idle last.
   std::vector<std::unique_ptr<Helper>> helpers_ WEFT_GUARDED_BY(mutex_);
-  std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);  // Has left, and not been joined.
+  std::unique_ptr<Helper> gone_ WEFT_GUARDED_BY(mutex_);  // The one that left last, not joined.
 };
 
 }  // namespace weft::scheduler

@@ -10,7 +10,7 @@ namespace weft::scheduler {
 [[noreturn]] void refuse_to_park(detail::WaitReason reason) noexcept;
 
 // Handlers of the runtime, on_deadlock for one, are called on a worker's own stack, which must not
-// be parked: nobody would run the fibers that the wait is for.
+// be parked: no thread would run the fibers that the wait is for.
 inline void check_is_fiber(Worker& worker, detail::WaitReason reason) noexcept {
   if (worker.current_fiber() == nullptr) [[unlikely]]
     refuse_to_park(reason);

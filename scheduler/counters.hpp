@@ -31,9 +31,9 @@ struct WorkerCounters {
   Counter switches;
   Counter steals;
   Counter sleeps;
-  Counter polls;        // Looks at descriptors, and sleeps with an eye on them.
+  Counter polls;        // Looks at descriptors, and sleeps in the event source.
   Counter timers;       // Waits that the clock has ended.
-  Counter parked_time;  // Nanoseconds asleep, or at rest, but for what lasts still.
+  Counter parked_time;  // Nanoseconds asleep or at rest, without what still lasts.
 };
 
 }  // namespace weft::scheduler

@@ -11,7 +11,7 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-// Nothing when anything is found that may still wake a fiber.
+// Returns nothing if it finds anything that may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
   const auto workers = scheduler_.workers();
@@ -30,12 +30,12 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
   return evidence;
 }
 
-// Every record is looked at, so this comes last. In doubt also when the records are in use.
+// Looks at every record, so it comes last. Returns doubt also when the records are in use.
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
   const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
-    // Relaxed: the evidence, unchanged, says that nobody has written meanwhile.
+    // Relaxed: unchanged evidence shows that no thread has written meanwhile.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
     const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
@@ -57,8 +57,8 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (!before || before->switches == found_at_.load(relaxed)) return Finding::doubt;
   const Finding found = judge_fibers();
   if (found != Finding::deadlock) return found;
-  // Of all threads of the process only the one that asks may be running. The workers of another
-  // runtime, asleep or not, are among those that might wake a fiber.
+  // No other thread of the process may be running. The workers of another runtime, asleep or not,
+  // count as threads that might wake a fiber.
   if (base::count_threads() != scheduler_.threads() + before->threads.parked()) {
     return Finding::doubt;
   }

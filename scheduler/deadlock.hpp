@@ -15,8 +15,8 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// Only the kernel or another process can end such a wait; of all others somebody in here must. A
-// wait for a stack ends either way: StackShortage watches these waits.
+// False for waits that only the kernel or another process can end: this process must end all
+// others. A wait for a stack ends either way: StackShortage watches these waits.
 [[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
   return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
          reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking &&
@@ -34,26 +34,26 @@ class DeadlockWatch {
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
-  // By a worker that goes to sleep. Relaxed here and below: a stale answer costs a look too many,
-  // or one that comes with the next sleep.
+  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs a look too
+  // many, or one that comes with the next sleep.
   void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
   [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
     return on_watch_.load(detail::relaxed) == worker;
   }
 
   enum class Finding : std::uint8_t {
-    deadlock,  // One that has not been found before.
+    deadlock,  // A deadlock that has not been found before.
     doubt,     // What is found now may be a deadlock later, though no worker wakes: look again.
     waiting,   // The kernel will end a wait; until a worker wakes there is nothing to look for.
   };
-  // By the worker on watch, awake, on its idle stack.
+  // The worker on watch calls it, awake, on its idle stack.
   [[nodiscard]] Finding find(unsigned worker);
-  // How often somebody has looked. Relaxed: for tests, which wait for it to grow.
+  // How often a worker has looked. Relaxed: for tests, which wait for it to grow.
   [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
 
  private:
   struct Evidence {
-    std::uint64_t switches;  // By all workers: grows whenever one does anything.
+    std::uint64_t switches;  // The sum of all workers: grows whenever one does anything.
     ParkedThreads::Counts threads;
     friend bool operator==(const Evidence&, const Evidence&) = default;
   };
@@ -64,7 +64,7 @@ class DeadlockWatch {
   Scheduler& scheduler_;
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
-  // Relaxed: workers on watch follow one another, and a report too many is none too few.
+  // Relaxed: workers on watch follow one another; at worst two report one deadlock.
   detail::Atomic<std::uint64_t> found_at_{0};  // The switches when a deadlock was found last.
 };
 
@@ -73,14 +73,14 @@ class WatchPauses {
  public:
   void restart() noexcept { schedule(kFirst); }
   void lengthen() noexcept { schedule(pause_ * 2 < kLongest ? pause_ * 2 : kLongest); }
-  // Not before the clock ends a wait: until then there is nothing to look for.
+  // Puts the look off until the clock ends a wait: until then there is nothing to look for.
   void put_off(Deadline until) noexcept {
     const Deadline last = Deadline::at_nanoseconds(Deadline::never().nanoseconds() - kFirst);
     if (next_ < until) {
       next_ = Deadline::at_nanoseconds(std::min(until, last).nanoseconds() + kFirst);
     }
   }
-  // Until restart().
+  // No look follows until restart().
   void stop() noexcept { next_ = Deadline::never(); }
   [[nodiscard]] Deadline next() const noexcept { return next_; }
 

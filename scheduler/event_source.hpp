@@ -19,20 +19,20 @@ class EventSource {
   EventSource(const EventSource&) = delete;
   EventSource& operator=(const EventSource&) = delete;
 
-  // By a worker, outside of fibers. Blocks until events come, interrupt() is called or the deadline
-  // passes, makes the fibers that waited for the events runnable, and returns how many it woke. It
-  // may return 0 early. Deadline::past() only looks, and leaves a pending interrupt to those who
-  // sleep.
+  // A worker calls it, outside of fibers. Blocks until events come, interrupt() is called or the
+  // deadline passes, makes the fibers that waited for the events runnable, and returns how many it
+  // woke. It may return 0 early. With Deadline::past() it only looks, and leaves a pending
+  // interrupt to sleepers.
   [[nodiscard]] virtual std::size_t wait(Deadline deadline) noexcept = 0;
-  // Makes one wait() that blocks, or else the next one that would, return. From any thread.
+  // Makes one wait() that blocks, or the next one that would, return. Any thread may call it.
   virtual void interrupt() noexcept = 0;
-  // Whether anything is watched. Not virtual: workers ask all the time.
+  // Whether anything is watched. Not virtual: workers call it all the time.
   [[nodiscard]] bool watches_anything() const noexcept {
     // Relaxed: a hint; announce_watch() reaches a worker that saw 0 just before.
     return watched_.load(detail::relaxed) != 0;
   }
 
-  // By the scheduler, before its workers start.
+  // The scheduler calls it before its workers start.
   void serve(Scheduler& scheduler) noexcept { scheduler_ = &scheduler; }
 
  protected:
@@ -41,8 +41,8 @@ class EventSource {
     return watched_.fetch_add(1, detail::relaxed) == 0;  // Relaxed: see watches_anything().
   }
   void end_watch() noexcept { watched_.fetch_sub(1, detail::relaxed); }
-  // A worker that sleeps elsewhere should come and sleep in wait(). Does nothing without a
-  // scheduler. Defined by the scheduler.
+  // Has a worker that sleeps elsewhere come and sleep in wait(). Does nothing without a scheduler.
+  // Defined by the scheduler.
   void announce_watch() noexcept;
 
  private:

@@ -14,7 +14,7 @@ std::uintptr_t frame_address() noexcept {
   return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
 }
 
-// Destroyed as the thread ends, on the thread's own stack; by exit() on the stack of its caller.
+// The thread destroys it as it ends, on its own stack; exit() does so on its caller's stack.
 class Sentinel {
  public:
   ~Sentinel() {
@@ -26,11 +26,11 @@ class Sentinel {
     forget_frames_below(here);
     detail::end_with_thread();
   }
-  // Returns the start of before. 0: no watch.
+  // Returns the former start. 0: no watch.
   std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
 
  private:
-  // The thread's end came from a fiber's stack, past the worker's frames: no one else tells the
+  // The thread's end came from a fiber's stack, past the worker's frames: nothing else tells the
   // address sanitizer that they are gone, and what is called from here would run into them.
   static void forget_frames_below(std::uintptr_t here) noexcept {
     constexpr std::uintptr_t kDeep = 256 << 10;
@@ -40,7 +40,7 @@ class Sentinel {
   std::uintptr_t start_ = 0;
 };
 
-// By whoever is a plain thread at the time; not inlined all the same, as everywhere.
+// Its caller is a plain thread at the time; it is not inlined all the same, as everywhere.
 [[gnu::noinline]] Sentinel& sentinel() noexcept {
   thread_local Sentinel instance;
   return instance;

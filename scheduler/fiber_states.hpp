@@ -8,8 +8,8 @@
 
 namespace weft::scheduler {
 
-// By the owner of the fiber. Relaxed: dumps read the state, perhaps stale; the queue or the waker
-// that receives the fiber publishes it.
+// The owner of the fiber calls these. Relaxed: dumps read the state, perhaps stale; the queue or
+// the waker that receives the fiber publishes it.
 
 inline void become_ready(fibers::Fiber& fiber) noexcept {
   fiber.state.store(fibers::FiberState::ready, detail::relaxed);

@@ -40,7 +40,7 @@ int IdleSet::work_added(int watcher) noexcept {
       return kNobody;  // [idle]
     const int chosen = choose_sleeper(watcher);
     if (chosen != kNobody) return chosen;
-    // The sleepers woke by themselves. Whoever added work while we seemed to search has relied on
+    // The sleepers woke by themselves. An adder of work that saw us counted as searching relies on
     // us, so we look again once we no longer count.
     (void)end_search();
     full_fence();  // [idle]

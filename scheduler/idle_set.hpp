@@ -11,14 +11,13 @@
 
 namespace weft::scheduler {
 
-// A worker is busy, searching or asleep. At most one searcher is woken per new work: while
-// somebody searches, nobody is woken, and the last searcher who finds work looks whether there
-// is more.
+// A worker is busy, searching or asleep. At most one searcher is woken per new work: while a worker
+// searches, no other is woken, and the last searcher that finds work looks whether there is more.
 // Invariants
-//   I1  A worker's bit is set exactly while it sleeps and nobody has chosen to wake it.
+//   I1  A worker's bit is set exactly while it sleeps and no thread has chosen to wake it.
 //   I2  searching_ counts the searchers, including the sleeper that has been chosen but does not
 //       run yet.
-//   I3  Whoever lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
+//   I3  A worker that lowers searching_ to 0, or sets a bit, looks at all queues afterwards.
 //       Unchecked: the look is the caller's.
 // Order
 //   [idle]  Work is made visible; full_fence; searching_ and bits_ are read (work_added), against:
@@ -30,7 +29,7 @@ class IdleSet {
   static constexpr unsigned kMaxWorkers = 2048;
   static constexpr int kNobody = -1;
 
-  // For `workers`, and up to `most` with the spares that stand in for some of them at times.
+  // For `workers`, and up to `most` with the spares that replace some of them at times.
   IdleSet(unsigned workers, unsigned most) noexcept : words_((most + 63) / 64), workers_(workers) {}
   explicit IdleSet(unsigned workers) noexcept : IdleSet(workers, workers) {}
 
@@ -52,14 +51,14 @@ class IdleSet {
     return asleep;
   }
 
-  // After work has been made visible, and a full fence where README.md asks for one: the worker
-  // that the caller must unpark, who counts as searching from now on, or kNobody. Not `watcher`, if
-  // any other sleeps: the holder of the watch had better keep it.
+  // Call it after work is visible, and a full fence where README.md requires one. Returns the
+  // worker that the caller must unpark, which counts as searching from now on, or kNobody. Chooses
+  // `watcher` last: the holder of the watch had better keep it.
   [[nodiscard]] int work_added(int watcher = kNobody) noexcept;
 
-  // By a worker out of work. False when enough others search; it may then sleep at once.
+  // A worker out of work calls it. False if enough others search; it may then sleep at once.
   [[nodiscard]] bool try_begin_search() noexcept;
-  // By a searcher that has found work or gives up. True for the last one.
+  // A searcher that has found work or gives up calls it. True for the last one.
   [[nodiscard]] bool end_search() noexcept {
     const std::uint32_t before = searching_.fetch_sub(1, detail::seq_cst);  // [idle]
     WEFT_INVARIANT(before > 0, "IdleSet I2: a searcher is counted");
@@ -73,8 +72,8 @@ class IdleSet {
   // Some worker that is asleep, or kNobody; it is not chosen.
   [[nodiscard]] int any_asleep() const noexcept;
   void begin_sleep(unsigned worker) noexcept;
-  // By the sleeper itself. False when a waker has chosen it: it is searching then, and its unpark
-  // is under way.
+  // The sleeper itself calls it. False when a waker has chosen it: it is searching then, and its
+  // unpark is under way.
   [[nodiscard]] bool try_end_sleep(unsigned worker) noexcept;
 
  private:

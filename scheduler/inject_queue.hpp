@@ -9,14 +9,14 @@
 namespace weft::scheduler {
 
 // The fibers that plain threads, and workers of other runtimes, spawn or wake; shared by all
-// workers. Pushing links the fiber in front of those pushed before, with one compare-exchange, and
-// so never allocates: a wake must not fail. Whoever takes, takes all at once, and puts them into
-// the order in which they were pushed.
+// workers. Pushing links the fiber in front of earlier ones, with one compare-exchange, and so
+// never allocates: a wake must not fail. The taker gets all at once, in the order in which they
+// were pushed.
 // Order
 //   [inject]  push exchanges (release) -> take_all exchanges (acquire): the fibers are visible.
 class InjectQueue {
  public:
-  // From any thread.
+  // Any thread may call it.
   void push(fibers::Fiber& fiber) noexcept;
   // Everything that is there, oldest first.
   [[nodiscard]] Chain take_all() noexcept;

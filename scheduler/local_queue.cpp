@@ -20,7 +20,7 @@ namespace {
 
 }  // namespace
 
-// For those who take from here; of one worker alone there are none.
+// Only visits between workers need the time; a queue that is not open has none.
 void LocalQueue::stamp(Fiber& fiber) const noexcept {
   if (is_open() && has_started(fiber)) fiber.set_ready_since(time_);
 }
@@ -51,7 +51,7 @@ void LocalQueue::push_last(Chain chain) noexcept {
 
 void LocalQueue::push_due(Chain chain) noexcept { waiting_.push_last(fill_ring(chain)); }
 
-// Every other time the fiber that has waited longest; else null, and it is the ring's turn.
+// Returns the fiber that has waited longest every other time; else null: it is the ring's turn.
 Fiber* LocalQueue::pop_overtaken() noexcept {
   WEFT_INVARIANT(overtakers_ != 0, "LocalQueue I3: some fiber was overtaken");
   overtaken_first_ = !overtaken_first_;
@@ -61,7 +61,7 @@ Fiber* LocalQueue::pop_overtaken() noexcept {
   return fiber;
 }
 
-// The older half of the ring makes room: what has started becomes the first of those that wait, the
+// The older half of the ring makes room: its started fibers become the first waiting ones, the
 // others the newest chain.
 void LocalQueue::spill() noexcept {
   spills_.store(spills_.load(detail::relaxed) + 1, detail::relaxed);
@@ -73,15 +73,15 @@ void LocalQueue::spill() noexcept {
     (has_started(*batch[i]) ? started : unstarted).append(*batch[i]);
   }
   waiting_.push_first(started);
-  // The fibers that stay in the ring, all of them newer, go before those that were in it.
+  // The fibers that stay in the ring, all of them newer, overtake the started ones.
   if (!started.is_empty()) overtakers_ += RunQueue::kCapacity - count;
   if (!unstarted.is_empty()) unstarted_.push_newest(*unstarted.first);
 }
 
-// From another queue. Fibers that had entered the ring there have a time from before, and go first.
+// Fibers that had entered the other queue's ring have a time from before, and go first.
 void LocalQueue::take_over(Chain stolen) noexcept { waiting_.merge(fill_ring(stolen), time_); }
 
-// A chain of new fibers, or nothing.
+// Takes over a chain of new fibers, or nothing.
 void LocalQueue::adopt(Fiber* chain) noexcept {
   while (chain != nullptr) {
     Fiber* following = chain->next;
@@ -90,8 +90,8 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
   }
 }
 
-// The ring is empty, and has room: a chain is half of it at most. Of those that wait so few come
-// that what is fetched of their stacks is in the innermost cache when they run.
+// The ring is empty, so it has room: a chain is half of it at most. So few waiting fibers come that
+// what is fetched of their stacks is in the innermost cache when they run.
 Fiber* LocalQueue::refill() noexcept {
   constexpr std::size_t kFetched = 16;
   Chain waiting = waiting_.take(kFetched);
@@ -153,7 +153,7 @@ std::size_t LocalQueue::steal_oldest(LocalQueue& victim, std::size_t most) noexc
     if (some.is_empty()) break;
     stolen.append(some);
   }
-  // Of those that do not fit into the ring refill() fetches what it takes.
+  // refill() fetches what it takes of fibers that do not fit into the ring.
   std::uint32_t soon = waiting_.size_hint() == 0 ? RunQueue::kCapacity : 0;
   for (Fiber* fiber = stolen.first; fiber != nullptr && soon > 0; fiber = fiber->next, --soon) {
     fibers::prefetch(fiber->stack.load(relaxed));

@@ -31,9 +31,9 @@ namespace weft::scheduler {
 // Invariants
 //   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
 //       Unchecked: no thread sees all places at one moment.
-//   I2  Fibers in the ring that have started became ready before all that wait, but for stolen
-//       ones, which go among those that wait by age. Unchecked: no fiber records when it entered
-//       the ring.
+//   I2  Fibers in the ring that have started became ready before all that wait, except stolen ones,
+//       which go among the waiting ones by age. Unchecked: no fiber records when it entered the
+//       ring.
 //   I3  overtakers_ counts fibers in the ring that are newer than waiting ones, which new fibers
 //       have driven out of it or another ring has lost. While there are any, every other fiber
 //       taken from the ring's side is the oldest waiting one.
@@ -42,7 +42,7 @@ namespace weft::scheduler {
 // monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
 // thread execute a barrier, and looks whether the owner is inside one of the functions below.
 // Order
-//   [next]    put_next stores or exchanges (release) -> whoever takes it exchanges (acquire).
+//   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
 //   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
 //             compiler's fence in between; try_open makes it shared, has the barrier executed, and
 //             loads inside_. One sees the other. Its end stores inside_ (release) -> try_open
@@ -69,23 +69,23 @@ class LocalQueue {
     push_behind(fiber);
   }
   void push_last(Chain chain) noexcept;
-  // Of fibers that have slept: when they would be ready was known when they began to.
+  // Queues fibers that have slept; their time has been set since their sleep began.
   void push_due(Chain chain) noexcept;
   // Fibers that become ready from now on do so at this time.
   void set_time(std::int64_t now) noexcept { time_ = now; }
-  // Before push_new(): so that it needs no memory. Throws std::bad_alloc.
+  // Call it before push_new(), which needs no memory then. Throws std::bad_alloc.
   void make_room() {
     // Thieves only take, so it does not become full by itself.
     if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
       unstarted_.make_room();
   }
-  // A fiber that has not started.
+  // Queues a fiber that has not started.
   void push_new(fibers::Fiber& fiber) noexcept {
     if (waiting_.size_hint() != 0) [[unlikely]]
       return unstarted_.push_newest_fiber(fiber);
     while (!ring_.push(fiber)) [[unlikely]] spill();
   }
-  // Nullptr when there is nothing.
+  // Returns nullptr when there is nothing.
   [[nodiscard]] fibers::Fiber* pop() noexcept {
     return inside([this]() noexcept -> fibers::Fiber* {
       if (fibers::Fiber* fiber = take_next()) {
@@ -101,34 +101,34 @@ class LocalQueue {
       return size_hint() == 0 ? nullptr : refill();
     });
   }
-  // As RunQueue::take_recent().
+  // Works as RunQueue::take_recent() does.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
     return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
   }
-  // Of the unstarted fibers those that have waited longest come to the end of the queue: one, and
-  // one more for each 512; eight at most.
+  // Moves the oldest unstarted fibers to the end of the queue: one, and one more for each 512;
+  // eight at most.
   void reach_oldest() noexcept;
-  // Everything there is, for others to run.
+  // Takes everything there is, for others to run.
   [[nodiscard]] Chain take_all() noexcept;
 
   // --- By the owner of another queue, into which it goes, from one that is open ---
 
-  // Of what does not fit into the victim's ring; into an empty ring. How many.
+  // Takes what does not fit into the victim's ring, into an empty ring. Returns how many.
   std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
-  // The victim's oldest chain of new fibers, which becomes the oldest here: a tree that both walk
-  // is not begun anew at the top. How many at most.
+  // Takes the victim's oldest chain of new fibers, which becomes the oldest here: a tree that both
+  // walk is not begun anew at the top. Returns how many at most.
   std::size_t steal_chain(LocalQueue& victim) noexcept;
-  // The older half of the victim's ring, and `most` at most. They go before all that wait here, as
-  // nobody knows when they became ready; if none wait, by turns with those in the ring. How many.
+  // Takes the older half of the victim's ring, `most` at most, and returns how many. They go before
+  // all that wait here, as their time is unknown; if none wait, alternately with the ring's.
   std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
-  // The victim's next fiber, if it is still the one that was seen.
+  // Takes the victim's next fiber, if there is one.
   std::size_t steal_next(LocalQueue& victim) noexcept;
-  // Of those that do not fit into the victim's ring, and have started, up to `most` that have
-  // waited longest. They go before those that wait here for a shorter time.
+  // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
+  // have waited here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
-  // Whether, of those that did not fit into their rings, somebody here has waited longer than all
-  // that wait at the other: fibers taken from there would overtake some.
+  // Whether a waiting fiber here has waited longer than all that wait at the other queue: fibers
+  // taken from there would overtake it.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
     return other.waiting_.size_hint() != 0 &&
            waiting_.oldest_since(time_) < other.waiting_.oldest_since(time_);
@@ -137,7 +137,7 @@ class LocalQueue {
 
   // --- By the monitor ---
 
-  // Lets thieves in. False while the owner is inside; then it may be tried again.
+  // Lets thieves in. False while the owner is inside; then the monitor may try again.
   [[nodiscard]] bool try_open() noexcept;
 
   // --- By anyone; may be stale when they return ---
@@ -160,14 +160,14 @@ class LocalQueue {
   }
 
  private:
-  // The owner takes fibers from the ring in here only. One that is shared already stays so, and
-  // needs no notes: beside the exchange that takes the next fiber they cost 2 ns each time.
+  // The owner takes fibers from the ring in here only. A ring that is shared stays so, and needs no
+  // notes: alongside the exchange that takes the next fiber they cost 2 ns each time.
   template <class Take>
   [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
     if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
     asm volatile("" : : : "memory");
     const auto taken = take();
-    // The note itself is asked: a variable would lie in the frame of each fiber that is parked.
+    // The note itself is read: a variable would lie in the frame of each fiber that is parked.
     if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
     return taken;
   }
@@ -181,8 +181,8 @@ class LocalQueue {
   [[nodiscard]] bool nobody_waits() const noexcept {
     return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
   }
-  // To the end of those that wait. Not inlined where fibers park: their frames would be larger, and
-  // what many parked fibers have of the cache is their frames.
+  // Appends the fiber to the waiting ones. Not inlined where fibers park: their frames would be
+  // larger, and what many parked fibers have of the cache is their frames.
   [[gnu::noinline]] void push_behind(fibers::Fiber& fiber) noexcept;
   [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
   void stamp(fibers::Fiber& fiber) const noexcept;
@@ -194,8 +194,8 @@ class LocalQueue {
 
   RunQueue ring_;
   alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
-  // While others wait, a fiber that has been woken last runs at once only once in a row: so those
-  // in the ring wait for two runs each, of one that was before them and of the fiber that it woke.
+  // While others wait, a fiber that has been woken last runs at once only once in a row. So a fiber
+  // in the ring waits for two runs per fiber before it: its own, and that of the one it woke.
   bool next_ran_ = false;
   std::uint32_t overtakers_ = 0;
   bool overtaken_first_ = false;

@@ -120,7 +120,7 @@ void Monitor::look_at(Worker& worker, Sight& sight, std::int64_t now, std::int64
   }
 }
 
-// The same fiber as at the sample before.
+// Judges a worker that runs the same fiber as at the sample before.
 void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
   const std::int64_t used = worker.processor_time();
   const std::int64_t before = std::exchange(sight.processor_time, used);
@@ -161,14 +161,14 @@ void Monitor::provide_spares(const Verdict& verdict) noexcept {
       wanted = std::min(wanted, scheduler_.spares_at_work());
     }
   } else if (verdict.computing != 0) {
-    // Whoever moves now may do so because a spare frees it: nobody leaves while others compute.
+    // A worker that moves now may do so thanks to a spare: none leaves while others compute.
     wanted = scheduler_.spares_at_work();
   }
   scheduler_.want_spares(std::min(wanted, options_.spares));
 }
 
-// For workers that do not get to it, as they run a fiber for long or have been stopped by the
-// kernel: what is queued wakes a sleeper, and so does what nobody watches.
+// Acts for workers that run a fiber for long or have been stopped by the kernel: wakes a sleeper
+// for what is queued, and for what no worker watches.
 void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
   if (!verdict.anybody_awake || !scheduler_.idle().anyone_asleep()) return;
   if (verdict.long_runs && scheduler_.has_work_hint()) wake_one(scheduler_);
@@ -180,7 +180,7 @@ void Monitor::pause(std::int64_t nanoseconds) noexcept {
                    Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nanoseconds));
 }
 
-// False when the deadline has passed, and nobody needs it.
+// Sleeps until a worker rises, or until stop().
 void Monitor::sleep() noexcept {
   asleep_.store(1, seq_cst);                                          // [asleep]
   full_fence();                                                       // [asleep]

@@ -1,4 +1,4 @@
-// The thread that sees who is stuck.
+// The thread that finds stuck workers.
 #pragma once
 
 #include <chrono>
@@ -32,10 +32,10 @@ struct Stall {
   const fibers::Fiber* fiber = nullptr;  // Perhaps no longer running; its record stays readable.
   std::chrono::nanoseconds lasted{0};
   const Worker* stuck = nullptr;
-  std::uint64_t switches = 0;  // Of that worker, when it began to run the fiber.
+  std::uint64_t switches = 0;  // That worker's, when it began to run the fiber.
 
-  // The calls that the fiber is in. None when it has gone on meanwhile, and where they cannot be
-  // had: see calls_of_thread(). By whoever is told of the stall, during the call.
+  // Returns the fiber's calls; none if it has gone on meanwhile, and where they cannot be had: see
+  // calls_of_thread(). Only on_stall may call it, until it returns.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
@@ -43,11 +43,11 @@ struct MonitorOptions {
   bool enabled = true;
   // How long a fiber may go on that never has to wait.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that has run for so long has its worker stuck.
+  // A fiber that has run this long has its worker stuck.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The most workers beyond the usual ones that stand in for stuck ones.
+  // The most workers beyond the usual ones that replace stuck ones.
   unsigned spares = 16;
-  // Told, on the monitor's thread, of each stall once it has lasted report_after.
+  // The monitor's thread calls on_stall for each stall once it has lasted report_after.
   std::chrono::nanoseconds report_after = std::chrono::milliseconds(100);
   std::function<void(const Stall&)> on_stall = {};
 };
@@ -75,7 +75,7 @@ class Monitor {
   void stop() noexcept;
   [[nodiscard]] bool is_running() const noexcept { return thread_.joinable(); }
 
-  // By a worker that has slept, after a full fence.
+  // A worker that has slept calls it, after a full fence.
   void work_begins() noexcept {
     if (asleep_.load(detail::relaxed) != 0) [[unlikely]]  // [asleep]
       rise();
@@ -127,7 +127,7 @@ class Monitor {
   Scheduler& scheduler_;
   const MonitorOptions options_;
   std::vector<Sight> sights_;
-  std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // Of each worker.
+  std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // One for each worker.
   detail::Atomic<std::uint32_t> asleep_{0};
   detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.
   detail::Atomic<std::uint64_t> blocked_stalls_{0};

@@ -18,7 +18,7 @@ namespace weft::scheduler {
 // twice as long each time, until it has measured that fibers do wait.
 class Pace {
  public:
-  // After so many decisions at most a worker looks at what it would otherwise never get to: the
+  // After this many decisions at most a worker looks at what it would otherwise never get to: the
   // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
   // into step with a program's own period.
   static constexpr std::uint32_t kMostDecisions = 61;
@@ -28,7 +28,7 @@ class Pace {
   // processor is idle.
   static constexpr std::int64_t kPatience = 50'000;
 
-  // Without a monitor nobody repairs what a worker puts off: then all runs count as long.
+  // Without a monitor no thread repairs what a worker puts off: then all runs count as long.
   // A simulation has every decision followed by a look: `most_decisions` is 1 there.
   Pace(std::int64_t now, bool is_monitored, std::uint32_t most_decisions = kMostDecisions) noexcept
       : most_decisions_(most_decisions),
@@ -47,7 +47,7 @@ class Pace {
   struct Progress {
     std::int64_t elapsed = 0;
     std::int64_t runs = 0;
-    // Whether the runs have taken so long on average.
+    // Whether the runs have taken `each` or longer on average.
     [[nodiscard]] bool average(std::int64_t each) const noexcept {
       return elapsed >= each * (runs + 1);
     }
@@ -87,7 +87,7 @@ class Pace {
     return waits && (waited || expects_long_runs(last_look_));
   }
 
-  // A fiber has run for long, or been blocked: it may be so with others.
+  // A fiber has run for long, or been blocked: others may follow.
   void note_long_run(std::int64_t now) noexcept {
     expects_long_runs_until_ = std::max(expects_long_runs_until_, now + kMemory);
     note_waiting();
@@ -96,7 +96,7 @@ class Pace {
     return now < expects_long_runs_until_;
   }
 
-  // Whether so many fibers, queued at once, will take longer than one of them should wait.
+  // Whether `queued` fibers, queued at once, will take longer than one of them should wait.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
     return last_.exceeds(kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));

@@ -6,11 +6,11 @@
 
 namespace weft::scheduler {
 
-// Counts, for the whole process, the threads that are parked in the library without a deadline:
-// the kernel does not end such a wait, only a fiber or a thread that runs. The counters only grow,
-// so who reads both twice and finds them unchanged knows that all held at one moment.
-// The count is never too high: a thread is counted once it does nothing more, and it is whoever
-// sets it going that takes it off, before. From any thread; one shared line, on paths that make a
+// Counts, for the whole process, the threads that are parked in the library without a deadline: the
+// kernel does not end such a wait, only a fiber or a thread that runs. The counters only grow, so
+// two equal readings of both show that all held at one moment.
+// The count is never too high: a thread is counted once it does nothing more, and its waker takes
+// it off before the wake. Any thread may call these; they share one line, on paths that make a
 // system call anyway.
 // Order
 //   [parked]  begin counts (release) -> read loads begun (acquire): what the thread that now waits
@@ -25,15 +25,15 @@ class ParkedThreads {
     [[nodiscard]] std::uint64_t parked() const noexcept { return begun - ended; }
   };
 
-  // By the thread that is about to sleep, when all else is done.
+  // The thread that is about to sleep calls it, when all else is done.
   static void begin() noexcept { begun_.fetch_add(1, detail::release); }  // [parked]
-  // By whoever wakes it, before.
+  // The waker calls it, before the wake.
   static void end() noexcept { ended_.fetch_add(1, detail::release); }  // [parked]
   [[nodiscard]] static Counts read() noexcept {
     const std::uint64_t begun = begun_.load(detail::acquire);  // [parked]
     return {begun, ended_.load(detail::acquire)};              // [parked]
   }
-  // In the child of a fork, which has one thread, and that one runs; so relaxed will do.
+  // Runs in the child of a fork, on its only thread; so relaxed will do.
   static void reset() noexcept {
     begun_.store(0, detail::relaxed);
     ended_.store(0, detail::relaxed);

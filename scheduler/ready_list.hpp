@@ -27,7 +27,7 @@ struct Chain {
 };
 
 // An unbounded FIFO that never allocates. Any thread may call anything but merge(); a lock guards
-// it, and whoever takes many takes them in one hold of it.
+// it, and a caller takes many fibers in one hold of it.
 class ReadyList {
  public:
   // The most that one call of take() walks over with the lock held.
@@ -36,20 +36,20 @@ class ReadyList {
 
   void push_last(fibers::Fiber& fiber) noexcept;
   void push_last(const Chain& chain) noexcept;
-  // In front of all others, in the chain's order.
+  // Puts the chain in front of all others, in its order.
   void push_first(const Chain& chain) noexcept;
-  // Each before the first that has been ready for less long, by Fiber::ready_since(now). The
-  // chain's order is kept, and so is that of the others, of which it passes kMostPassed at most. By
-  // the only thread that pushes; others find the list empty meanwhile.
+  // Puts each before the first that has been ready for less long, by Fiber::ready_since(now). It
+  // keeps the chain's order and that of the others, of which it passes kMostPassed at most. Only
+  // the thread that pushes calls it; others find the list empty meanwhile.
   void merge(Chain chain, std::int64_t now) noexcept;
-  // Up to `most` of the oldest, and kMostTaken at most.
+  // Takes up to `most` of the oldest, and kMostTaken at most.
   [[nodiscard]] Chain take(std::size_t most) noexcept;
 
   // Since when the oldest has been ready, by Fiber::ready_since(now); the largest number if there
   // is none.
   [[nodiscard]] std::int64_t oldest_since(std::int64_t now) noexcept;
 
-  // Relaxed: a hint, for those who look before they lock.
+  // Relaxed: a hint, for callers that look before they lock.
   [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
 
  private:

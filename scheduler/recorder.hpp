@@ -1,4 +1,4 @@
-// What becomes of the fibers of one worker, and who is told of it.
+// What becomes of the fibers of one worker, and what records it.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ namespace weft::scheduler {
 
 // Each transition of a fiber on a worker is one call here. The call stores the new state, and tells
 // the counters, the probes, the sampler, the trace and the simulation.
-// While none of the last three wants to know, the paths from fiber to fiber have a branch on a byte
-// of the recorder's, and no more.
-// Owner: the worker's thread, but for what is const.
+// While none of the last three watches, the paths from fiber to fiber have a branch on a byte of
+// the recorder's, and no more.
+// Owner: the worker's thread, except for what is const.
 class Recorder {
  public:
   // Why the running fiber goes.
@@ -93,15 +93,15 @@ class Recorder {
     std::int64_t life = 0;
     std::int64_t parked = 0;
   };
-  // From any thread.
+  // Any thread may call it.
   [[nodiscard]] Times times(std::int64_t now) const noexcept;
 
-  // At a moment when the worker looks at the clock anyway: whether begin() has something to do.
+  // Whether begin() has something to do; for moments when the worker looks at the clock anyway.
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
     return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on();
   }
   void begin(std::int64_t now) noexcept;
-  // By the fiber that runs here: a trace has begun or ended.
+  // The fiber that runs here calls it: a trace has begun or ended.
   void look_at_trace() noexcept;
   void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
     if (trace_.is_on()) trace_.put(kind, number);
@@ -127,8 +127,7 @@ class Recorder {
   const unsigned runtime_;
   const unsigned worker_;
   detail::Simulation* const simulation_;
-  // Whether the sampler, the trace or the simulation wants to know what becomes ready, and what
-  // runs.
+  // Whether the sampler, the trace or the simulation watches what becomes ready, and what runs.
   bool watches_ready_ = false;
   bool watches_switches_ = false;
   WorkerCounters counters_;

@@ -17,7 +17,7 @@
 #include "scheduler/worker.hpp"
 
 #ifdef WEFT_GDB_SCRIPT
-// An entry of a kind that names a file with Python, 1. Here, as each program has this file.
+// An entry of kind 1, which names a file with Python. It is here, as each program has this file.
 asm(".pushsection \".debug_gdb_scripts\", \"MS\",%progbits,1\n\t"
     ".byte 1\n\t"
     ".asciz \"" WEFT_GDB_SCRIPT
@@ -38,8 +38,8 @@ namespace {
 //   [default]   the default is stored (release) -> Choice loads it (acquire): the scheduler is
 //               complete.
 //   [choosing]  Choice counts itself; full_fence; it loads the default, against: stop_choosing
-//               stores another default; full_fence; it reads the counts. Either the one who chooses
-//               finds the new default, or it is waited for.
+//               stores another default; full_fence; it reads the counts. Either the chooser finds
+//               the new default, or stop_choosing waits for it.
 detail::Atomic<Scheduler*> default_scheduler{nullptr};
 
 // The threads that choose, on two sides: stop_choosing() turns newcomers to the other side and
@@ -49,7 +49,7 @@ detail::Atomic<std::uint32_t> side_of_newcomers{0};
 
 // Held also over the choice of the default and the turning of sides.
 detail::ThreadMutex registry_mutex;
-// All schedulers, and those that may be chosen, the oldest in front. Never destroyed: a static
+// All schedulers, and the ones that may be chosen, the oldest in front. Never destroyed: a static
 // runtime may end after whatever is static here. tools/gdb/weft.py reads the first.
 constinit std::vector<Scheduler*>* registry WEFT_GUARDED_BY(registry_mutex) = nullptr;
 constinit std::vector<Scheduler*>* choosable WEFT_GUARDED_BY(registry_mutex) = nullptr;
@@ -69,7 +69,7 @@ void choose_default() noexcept WEFT_REQUIRES(registry_mutex) {
 
 void before_fork() WEFT_ACQUIRES(registry_mutex) { registry_mutex.lock(); }
 void after_fork_in_parent() WEFT_RELEASES(registry_mutex) { registry_mutex.unlock(); }
-// Only the thread that forked is left. Whatever it holds of the schedulers, it holds for ever.
+// Only the thread that forked is left. What it holds of the schedulers, it holds forever.
 void after_fork_in_child() WEFT_RELEASES(registry_mutex) {
   registry->clear();
   choosable->clear();

@@ -9,18 +9,18 @@ namespace weft::scheduler {
 
 class Scheduler;
 
-// By the constructor; the scheduler is complete. Throws std::bad_alloc, std::system_error.
+// The constructor calls it; the scheduler is complete. Throws std::bad_alloc, std::system_error.
 void enter_registry(Scheduler& scheduler);
 // No thread chooses it from now on, and none that has chosen it is still at it.
 void stop_choosing(Scheduler& scheduler) noexcept;
-// By the destructor. Does stop_choosing() too.
+// The destructor calls it. Does stop_choosing() too.
 void leave_registry(Scheduler& scheduler) noexcept;
 
-// Calls visit for each scheduler there is; none is destroyed meanwhile. False, without a call,
-// when the lock that this takes was not to be had before `patience` ended. From any thread.
+// Calls visit for each scheduler; none is destroyed meanwhile. Returns false, without a call, if it
+// did not get the lock before `patience` ended. Any thread may call it.
 [[nodiscard]] bool visit_registry(Deadline patience, const std::function<void(Scheduler&)>& visit);
 
-// Which scheduler the calling plain thread spawns to; nullptr: the oldest. Returns the one before.
+// Sets which scheduler the calling plain thread spawns to; nullptr: the oldest. Returns the former.
 Scheduler* bind_this_thread(Scheduler* scheduler) noexcept;
 
 // How many forks there were between the first process and this one. A scheduler that was made

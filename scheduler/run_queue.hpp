@@ -16,16 +16,16 @@ struct Fiber;
 namespace weft::scheduler {
 
 // A FIFO with one owner, its worker, and any number of thieves, the other workers.
-// A queue that is not shared has no thieves, and its owner moves head_ by plain stores: there is
-// nobody whom a compare-exchange, which takes longer than all else here, could lose against.
+// A queue that is not shared has no thieves, and its owner moves head_ by plain stores: a
+// compare-exchange, which takes longer than all else here, would have no rival.
 // Invariants
-//   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, but for a moment in withdraw().
+//   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
 //   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only, once
 //       the queue is shared. Unchecked: a queue does not know its owner's thread.
-//   I4  tail_ only grows, but for withdraw(), which makes head_ a value that it never had before:
-//       whoever saw the longer queue fails to move head_. Unchecked: needs a thief's view, which
-//       the model has.
+//   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
+//       a thief that saw the longer queue fails to move head_. Unchecked: needs a thief's view,
+//       which the model has.
 //   I5  A queue that is shared stays shared; LocalQueue says how it becomes so.
 // Order
 //   [tail]    push stores tail_ (release) -> take_half loads it (acquire): slot and fiber visible.
@@ -50,11 +50,11 @@ class RunQueue {
   // that may be a thief's by now, and may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
-  // By the owner, or by a thief if the queue is shared. Takes the older half, oldest first, but no
-  // more than `most`, and says how many; 0 when there is nothing or somebody else was faster.
+  // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
+  // no more than `most`, and returns how many; 0 if there is nothing or another taker was faster.
   [[nodiscard]] std::uint32_t take_half(Batch& batch, std::size_t most = kCapacity) noexcept;
 
-  // From then on thieves may come. By the owner, or while the owner is known to be outside.
+  // From then on thieves may come. LocalQueue::try_open() calls it.
   void share() noexcept { shared_.store(true, detail::relaxed); }
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(detail::relaxed); }
 
@@ -95,7 +95,7 @@ class RunQueue {
   alignas(base::kCacheLine) std::array<Slot, kCapacity> slots_{};
 };
 
-// Here, so that the worker's inner loop has them inline.
+// They are here, so that the worker's inner loop has them inline.
 inline bool RunQueue::push(fibers::Fiber& fiber) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);  // Relaxed: its only writer.
   const std::uint32_t size = tail - first_of(head_.load(detail::acquire));  // [head]

@@ -1,4 +1,4 @@
-// How long runnable fibers wait, and how long they run: of a few of them.
+// Samples how long some runnable fibers wait, and how long they run.
 #pragma once
 
 #include <array>
@@ -13,12 +13,12 @@ struct Fiber;
 
 namespace weft::scheduler {
 
-// Durations, counted by powers of two. Written by one worker, read by anyone; relaxed throughout:
-// statistics.
+// Durations, counted by powers of two. One worker writes them, any thread reads them; relaxed
+// throughout: statistics.
 class Durations {
  public:
-  // Bucket i counts those of less than 2^i ns that the buckets before do not count; the last one
-  // all that are left, from four minutes on.
+  // Bucket i counts durations of less than 2^i ns that the buckets before do not count; the last
+  // one counts the rest, from four minutes on.
   static constexpr std::size_t kBuckets = 40;
 
   void record(std::int64_t nanoseconds) noexcept {
@@ -46,36 +46,36 @@ class Durations {
 };
 
 // Follows one fiber at a time, about a thousand a second: the next one that the worker makes
-// runnable, until it runs, and then until it leaves the worker. So the hot paths have one branch
-// on a byte of the worker's own, and no clock is read in between.
-// If another worker may have stolen the fiber, that one follows it, too. Whoever sees it run first
-// wins the sample. Owner: the worker, but for pending().
+// runnable, until it runs, and then until it leaves the worker. So the hot paths have one branch on
+// a byte of the worker's own, and no clock is read in between.
+// If another worker may have stolen the fiber, that one follows it, too. The worker that sees it
+// run first wins the sample. Owner: the worker, except where a function says otherwise.
 // Order
 //   [sample]  ready publishes the fiber (release) -> a thief loads it (acquire): when it became
-//             ready. Whoever wins sets it back (acq_rel), and then only its owner goes on.
+//             ready. The winner sets it back (acq_rel), and then only its owner goes on.
 class Sampler {
  public:
   // Nanoseconds from the end of one sample to the next.
   static constexpr std::int64_t kPause = 1'000'000;
-  // A fiber that has not run after so long is followed no more, if there are others to follow.
+  // A fiber that has not run after this long is followed no more, if there are others to follow.
   static constexpr std::int64_t kPatience = 10'000'000'000;
 
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
-  // Whether it wants to know what becomes ready, and what runs.
+  // Whether it needs to see what becomes ready, and what runs.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }
   [[nodiscard]] bool is_following() const noexcept {
     return phase_ == Phase::waiting || phase_ == Phase::running;
   }
-  // When is_due().
+  // Call it when is_due().
   void begin(std::int64_t now) noexcept;
 
-  // A fiber has become runnable here. Whether that changes what it wants to know.
+  // A fiber has become runnable here. Whether that changes what it needs to see.
   bool ready(const fibers::Fiber& fiber) noexcept {
     if (phase_ != Phase::armed) return false;
     follow(fiber);
     return true;
   }
-  // `next` runs, or null; the one before has left. Whether that changes what it wants to know.
+  // `next` runs, or null; the one before has left. Whether that changes what it needs to see.
   bool run(const fibers::Fiber* next) noexcept {
     if (phase_ == Phase::running) {
       finish();
@@ -93,7 +93,7 @@ class Sampler {
   // Fibers have been stolen from the owner of `victim`. True if one of them is followed here now.
   [[nodiscard]] bool adopt(Sampler& victim) noexcept;
 
-  // From anywhere.
+  // Any thread may call these.
   [[nodiscard]] const Durations& latencies() const noexcept { return latencies_; }
   [[nodiscard]] const Durations& runs() const noexcept { return runs_; }
 
@@ -109,7 +109,7 @@ class Sampler {
   const fibers::Fiber* followed_ = nullptr;
   Sampler* source_ = nullptr;  // The sample's origin. Workers live as long as their scheduler.
   std::int64_t running_since_ = 0;
-  // The one that has become ready here and has not run, or null.
+  // The fiber that has become ready here and has not run, or null.
   detail::Atomic<const fibers::Fiber*> fiber_{nullptr};
   detail::Atomic<std::int64_t> ready_since_{0};  // Relaxed: [sample] publishes it.
   Durations latencies_;

@@ -85,7 +85,7 @@ class NamedTask {
 }  // namespace
 
 // The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
-// later for those that are to stand in for it. Theirs are open.
+// later for spares. The spares' queues are open.
 Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
     : options_(std::move(options)),
       number_(take_number()),
@@ -123,7 +123,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
 
 Scheduler::~Scheduler() { stop(); }
 
-// The thread of the next worker that has none.
+// Starts the thread of the next worker that has none.
 void Scheduler::start_worker() {
   const std::size_t number = threads_.size();
   try {
@@ -162,7 +162,7 @@ void Scheduler::want_spares(unsigned wanted) noexcept {
     workers_[count]->call_up();
   }
   if (at_work <= wanted) return;
-  // Workers that sleep leave, too.
+  // Spares that sleep leave, too.
   for (const auto& worker : workers().subspan(options_.workers)) {
     if (idle_.is_asleep(worker->index())) worker->unpark();
   }
@@ -230,7 +230,7 @@ void Scheduler::spawn(detail::Task&& task, const SpawnOptions& options, const vo
   }
 }
 
-// As from outside, wherever the call is: the record is none of a worker's own.
+// Works as from outside, wherever the call is: the record is no worker's own.
 void Scheduler::spawn_pinned(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   const Visit visit(visitors_);
   const unsigned home =
@@ -341,7 +341,7 @@ bool Scheduler::runs_on_this_thread() const noexcept {
   return worker != nullptr && &worker->scheduler() == this;
 }
 
-// By a worker about to sleep, after a full fence.
+// A worker about to sleep calls it, after a full fence.
 void Scheduler::worker_sleeps() noexcept {
   if (draining_.load(relaxed) == 0) return;  // [drain], by the fence in Worker::sleep
   drain_epoch_.fetch_add(1, release);        // [drain]

@@ -41,7 +41,7 @@ struct SchedulerOptions {
   std::function<void(std::exception_ptr)> on_exception;
   bool report_overflow = true;
   std::size_t max_blocking_threads = 512;
-  // Called by a worker, outside of fibers, when no fiber will ever run again. Empty: nobody looks.
+  // A worker calls it, outside of fibers, once no fiber will ever run again. Empty: none looks.
   std::function<void(Scheduler&)> on_deadlock = {};
   MonitorOptions monitor = {};
   // Makes the decisions of an only worker. Null: the rules do.
@@ -73,26 +73,26 @@ class Scheduler {
   // The process is the child of a fork, in which the scheduler has no threads.
   [[nodiscard]] bool lost_in_fork() const noexcept;
 
-  // From any thread. `caller` is where the user's call returns to. Throws as detail::spawn().
+  // Any thread may call it. `caller` is where the call returns to. Throws as detail::spawn() does.
   void spawn(detail::Task&& task, const SpawnOptions& options, const void* caller);
-  // From any thread that is not one of its workers: a fiber that waits to be made ready.
+  // Makes a fiber that waits to be made ready. Any thread may call it.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
-  // From any thread that is not one of its workers.
+  // Any thread that is not one of its workers may call it.
   void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
 
-  // Before the destructor, from a plain thread: waits until no fiber is left, has no plain thread
-  // choose this scheduler any more, and waits for what was spawned meanwhile.
+  // A plain thread calls it before the destructor. Waits until no fiber is left, lets no plain
+  // thread choose this scheduler any more, and waits for what was spawned meanwhile.
   void retire() noexcept;
-  // From a plain thread: waits until no fiber is left. False when the deadline passed first.
+  // Waits until no fiber is left; false if the deadline passed first. A plain thread calls it.
   [[nodiscard]] bool wait_idle_until(Deadline deadline) noexcept {
     return wait_idle(deadline, deadline.is_never() ? Then::waits_on : Then::acts);
   }
-  // The same, by a thread that only reports at the deadline, and then waits on: to the search for
-  // deadlocks it waits without one.
+  // The same, for a thread that only reports at the deadline, and then waits on: the search for
+  // deadlocks counts its wait as one without a deadline.
   [[nodiscard]] bool wait_end_until(Deadline deadline) noexcept {
     return wait_idle(deadline, Then::waits_on);
   }
-  // By the runtime's destructor, before retire(): fibers that wait for more to do are told.
+  // The runtime's destructor calls it before retire(): it notifies fibers that wait for more to do.
   void begin_end() noexcept {
     is_ending_.store(true, detail::relaxed);
     announce_end();
@@ -102,15 +102,15 @@ class Scheduler {
   [[nodiscard]] std::uint64_t live() const noexcept;
   [[nodiscard]] std::uint64_t spawned() const noexcept;
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
-  // Gives the memory of free stacks and records in the shared stores back. From any thread.
+  // Gives back the memory of free stacks and records in the shared stores. Any thread may call it.
   void trim() noexcept;
   // One step of it; true when more is left to do.
   bool trim_some() noexcept;
   [[nodiscard]] bool has_surplus_hint() const noexcept;
-  // Gives back a little of what nobody has needed for a while, beside whatever else goes on: what
-  // has lain in the shared stores, unused, for a whole period of half a second, is given back in
-  // the course of the next one, or of some if it is very much. `now` in nanoseconds. Some
-  // milliseconds at most; true when more is due already. From any thread.
+  // Gives back a little of what has been unused for a while, alongside other work. What has lain in
+  // the shared stores for a whole period of half a second is given back in the course of the next
+  // one, or of some if it is very much. `now` is in nanoseconds. Takes some milliseconds at most;
+  // true if more is due already. Any thread may call it.
   bool decay_some(std::int64_t now) noexcept;
 
   // For workers, and sleep_protocol.hpp.
@@ -129,7 +129,7 @@ class Scheduler {
     return {workers_.get(), worker_count_.load(detail::acquire)};  // [spares]
   }
   [[nodiscard]] Worker& worker(unsigned index) noexcept { return *workers_[index]; }
-  // Of a fiber that is pinned, and has started.
+  // Returns the home of a fiber that is pinned and has started.
   [[nodiscard]] Worker& home_of(const fibers::Fiber& fiber) noexcept {
     return worker(fiber.stack.load(detail::relaxed)->home);
   }
@@ -149,16 +149,16 @@ class Scheduler {
   // Whether each processor has a worker that is awake, so that one more would take turns with
   // them. Should one of these be blocked, the monitor sees to it.
   [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= processors_; }
-  // Threads that belong to the scheduler and run fibers or see to those that do.
+  // Counts the threads of the scheduler: its workers, and the monitor.
   [[nodiscard]] std::size_t threads() const noexcept;
 
-  // By the monitor: so many spares are to work, as far as threads can be had.
+  // The monitor calls it: `wanted` spares are to work, as far as threads can be had.
   void want_spares(unsigned wanted) noexcept;
   // Relaxed: the monitor counts up, spares that leave count down.
   [[nodiscard]] unsigned spares_at_work() const noexcept {
     return spares_at_work_.load(detail::relaxed);
   }
-  // By a spare: whether one should leave; whether this one does.
+  // A spare calls these: whether one should leave; whether this one does.
   [[nodiscard]] bool wants_spare_to_leave() const noexcept {
     return spares_at_work_.load(detail::relaxed) > spares_wanted_.load(detail::relaxed);
   }
@@ -181,8 +181,8 @@ class Scheduler {
   [[nodiscard]] Monitor& monitor() noexcept { return monitor_; }
   [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
   [[nodiscard]] EventSource& events() noexcept { return events_; }
-  // The event source has been given something to watch, after nothing: a worker that sleeps
-  // should sleep there. From any thread.
+  // The event source has been given something to watch, after nothing: a worker that sleeps should
+  // sleep there. Any thread may call it.
   void events_started() noexcept;
   [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
   [[nodiscard]] BlockingPool& blocking() noexcept { return blocking_; }
@@ -219,10 +219,10 @@ class Scheduler {
   // Read by every searcher and sleeper, and hardly ever written.
   alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
   detail::Atomic<std::uint32_t> draining_{0};  // Threads in wait_idle_until().
-  // Relaxed: those that are told of it are told under a lock.
+  // Relaxed: what announce_end() calls notifies waiters under a lock.
   detail::Atomic<bool> is_ending_{false};
   detail::Atomic<std::uint32_t> drain_epoch_{0};
-  // Written by every plain thread that spawns or wakes.
+  // Every plain thread that spawns or wakes writes these.
   alignas(base::kCacheLine) detail::ThreadMutex outside_mutex_;  // Plain threads may block.
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
   detail::Atomic<std::uint64_t> spawned_outside_{0};

@@ -17,8 +17,8 @@ struct Fiber;
 
 namespace weft::detail {
 
-// What decides. All calls come from the worker of the Stage, and never two at once. A fiber is no
-// more than an address here, which a later fiber may have again after the end of the first.
+// Makes the decisions. The worker of the Stage makes all calls, and never two at once. A fiber is
+// no more than an address here, which a later fiber may have again after the end of the first.
 class Simulation {
  public:
   Simulation() = default;
@@ -62,10 +62,8 @@ class Simulation {
   std::int64_t now_ = kBeginning;
 };
 
-// A scheduler whose only worker obeys a simulation. While one exists the process has the clock and
-// the random numbers of the simulation on the worker's thread, and on no other.
-// One at a time in a process. No thread beside it runs or watches fibers, and plain threads do not
-// spawn to it by themselves. From the plain thread that made it, unless a call says otherwise.
+// A process has one at a time. No other thread runs or watches fibers, and plain threads do not
+// spawn to it by themselves. The plain thread that made it calls, unless a function says otherwise.
 class Stage {
  public:
   // Starts the worker. `events` outlives it. Throws std::system_error.
@@ -76,17 +74,17 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // The first fiber.
+  // Spawns the first fiber.
   void spawn(Task&& task);
-  // When the earliest timer is due, or a little before; never() if there is none. By the worker.
+  // When the earliest timer is due, or a little before; never() without one. The worker calls it.
   [[nodiscard]] Deadline next_timer() const noexcept;
-  // A heading, and a line for each fiber with the calls that it is in. By the worker, outside of
-  // fibers. Defined by the runtime.
+  // Returns a heading, and a line for each fiber with its calls. The worker calls it, outside of
+  // fibers. The runtime defines it.
   [[nodiscard]] std::string describe() const;
 
  private:
   std::unique_ptr<scheduler::Scheduler> scheduler_;
-  void (*former_hook_)() noexcept = nullptr;  // Of a panic.
+  void (*former_hook_)() noexcept = nullptr;  // The former panic hook.
 };
 
 }  // namespace weft::detail

@@ -33,8 +33,8 @@ void announce_from_outside(Shared& shared) noexcept {
 }
 
 // Sees to it that a sleeper watches, if any worker sleeps: no later than `moment`, and in the event
-// source if that watches anything. Workers that are awake call it now and then, so that it needs no
-// fence there; whoever will not look again calls it after a full fence.
+// source if that watches anything. Awake workers call it now and then, so that it needs no fence
+// there; a thread that will not look again calls it after a full fence.
 template <class Shared>
 void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   const Watch& watch = shared.watch();
@@ -66,7 +66,7 @@ void end_search(Worker& worker) noexcept {
   if (!std::exchange(worker.searching(), false)) return;
   auto& shared = worker.shared();
   if (!shared.idle().end_search()) return;  // F1
-  // Work that was added while we searched woke nobody: the last searcher looks for it.
+  // Work that was added while we searched woke no worker: the last searcher looks for it.
   detail::full_fence();                                  // F2 [idle]
   if (shared.has_outside_work_hint()) wake_one(shared);  // F3
 }
@@ -94,7 +94,7 @@ template <class Worker>
     return worker.park_until(limit);
   }
   // What has been told holds, though by D4 a timer may be cancelled, or the last descriptor closed:
-  // others rely on it for those that come afterwards.
+  // workers rely on it for timers and descriptors to come.
   const Deadline told = worker.earliest_event(limit);
   const bool sees_events = shared.watches_events();
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
@@ -124,15 +124,15 @@ template <class Worker>
         break;
     }
     if (!idle.try_end_sleep(worker.index())) {
-      // Chosen by a waker, whose unpark is here or on its way; one that has come for another
-      // reason may have been taken for it, and then only ends the next sleep early.
+      // A waker has chosen it, whose unpark is here or on its way; an unpark for another reason may
+      // have been taken for it, and then only ends the next sleep early.
       worker.searching() = true;
       return true;
     }
     if (shared.has_outside_work_hint()) {  // S6
-      // Others may have added more while this worker counted as searching, and woken nobody: it
-      // takes the search up again, and the end of it includes the look for more. If it may not,
-      // another worker searches and will look.
+      // Others may have added more while this worker counted as searching, and woken no worker: it
+      // takes the search up again, whose end includes the look for more. If it may not, another
+      // worker searches and will look.
       worker.searching() = idle.try_begin_search();
       return true;
     }

@@ -18,11 +18,11 @@ class Scheduler;
 // queue, so fibers that have stacks run as ever. A stack that becomes free goes to the fiber of its
 // size that has waited longest; every 10 ms a worker asks the system again. README.md, "Fibers
 // without a stack", says why none is left behind.
-// A line on stderr tells of a shortage after 10 ms and every 10 s. When in 5 s no fiber has run,
-// and neither the clock nor the kernel will wake one, those that have stacks wait for those that do
-// not get any: that is reported as a deadlock. Other than for deadlocks, plain threads are not
-// asked: one that waits for the fibers by looking again and again would keep the process hanging.
-// Relaxed throughout: the lists have locks; a stale count costs a pause of 10 ms.
+// A line on stderr tells of a shortage after 10 ms and every 10 s. If in 5 s no fiber has run, and
+// neither the clock nor the kernel will wake one, fibers with stacks wait for fibers without: that
+// is reported as a deadlock. Unlike the search for deadlocks, this ignores plain threads: one that
+// waits for the fibers by looking again and again would keep the process hanging. Relaxed
+// throughout: the lists have locks; a stale count costs a pause of 10 ms.
 class StackShortage {
  public:
   // Nanoseconds from one request to the system to the next.
@@ -32,12 +32,12 @@ class StackShortage {
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
-  // By a worker that has found no stack for the fiber. A pinned fiber is only counted: its worker
-  // keeps it.
+  // A worker that has found no stack for the fiber calls it. A pinned fiber is only counted: its
+  // worker keeps it.
   void put_aside(fibers::Fiber& fiber, std::int64_t now) noexcept;
   // The fiber that has waited longest for a stack of this size; null if none does.
   [[nodiscard]] fibers::Fiber* take(unsigned size_class) noexcept;
-  // A pinned one has been given its stack.
+  // A pinned fiber has been given its stack.
   void note_pinned_served(unsigned size_class) noexcept;
 
   [[nodiscard]] bool anyone_waits() const noexcept { return waiting() != 0; }
@@ -59,7 +59,7 @@ class StackShortage {
   }
   // True for one worker after each pause: it asks the system, and reports.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
-  // By a worker, on its idle stack, whom the system has refused a stack.
+  // A worker that the system has refused a stack calls it, on its idle stack.
   void report(std::int64_t now) noexcept;
 
  private:
@@ -74,7 +74,7 @@ class StackShortage {
   detail::Atomic<std::size_t> waiting_{0};
   std::array<ReadyList, fibers::kStackSizes> lists_;
   std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};
-  detail::Atomic<std::int64_t> alarm_{-2 * kAlarmPeriod};  // When all workers were told last.
+  detail::Atomic<std::int64_t> alarm_{-2 * kAlarmPeriod};  // When all workers were notified last.
   detail::Atomic<std::int64_t> next_request_{0};
   detail::ThreadMutex mutex_;  // A worker that finds it taken leaves the report to another.
   std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;

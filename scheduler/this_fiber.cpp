@@ -17,7 +17,7 @@ struct Sleep {
   Deadline deadline;
   scheduler::Timer timer;
 
-  // On the other side of the switch. After it the fiber may go on elsewhere.
+  // Runs on the other side of the switch. After it the fiber may go on elsewhere.
   static void start(void* sleep) noexcept {
     auto* self = static_cast<Sleep*>(sleep);
     scheduler::current_worker()->add_sleep(self->timer, self->deadline);
@@ -37,7 +37,7 @@ void sleep_until(Deadline deadline) noexcept {
     worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
     return;
   }
-  // Nobody but the clock knows of this claim.
+  // Only the clock refers to this claim.
   Claim claim;
   (void)park_until({[](void*) noexcept {}, nullptr}, WaitReason::sleep, deadline, claim);
 }
@@ -48,8 +48,8 @@ namespace weft::this_fiber {
 
 namespace {
 
-// The calling fiber. Nullptr on a plain thread, and where a handler of the runtime is called by a
-// worker, on the worker's own stack.
+// The calling fiber. Nullptr on a plain thread, and where a worker calls a handler of the runtime,
+// on the worker's own stack.
 fibers::Fiber* current_fiber() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
   return worker == nullptr ? nullptr : worker->current_fiber();
@@ -72,7 +72,7 @@ void sleep_until(Deadline deadline) noexcept {
 bool sleep_until(Deadline deadline, const Until& until) noexcept {
   const Until limit = until.but_before(deadline);
   if (!limit.is_over()) {
-    // A lock and a list that nobody else knows: the wait is like any other.
+    // No other thread refers to this lock and list: the wait is like any other.
     detail::SpinLock lock;
     detail::WaitList list;
     detail::Waiter self;

@@ -29,23 +29,22 @@ struct Timer {
   std::uint8_t level = 0;
   std::uint8_t slot = 0;
   bool linked = false;
-  // The waker's fiber is the first of those that sleep until this tick, linked through Fiber::next.
+  // The waker's fiber leads a list, by Fiber::next, of fibers that sleep until this tick.
   bool leads = false;
 };
 
-// A hierarchical timing wheel, one per worker: adding and cancelling are constant time, and so,
-// per timer, is expiring; a million pending deadlines cost no more each than ten.
-// A tick is 65.5 us, about the slack the kernel allows itself; a deadline is rounded up to the
-// next tick, so nothing fires early. Level n has 64 slots of 64^n ticks.
+// A hierarchical timing wheel, one per worker: adding and cancelling are constant time, and so, per
+// timer, is expiring; a million pending deadlines cost no more each than ten.
+// A tick is 65.5 us, about the slack the kernel allows itself; a deadline is rounded up to the next
+// tick, so nothing fires early. Level n has 64 slots of 64^n ticks.
 // The worker adds; anyone cancels or expires, since a fiber may have moved and a worker may be
 // busy. A spin lock guards all, mostly uncontended.
-// Fibers that sleep are many at times, and their stacks are cold when their time comes. So those
-// that begin a sleep to the same tick one soon after the other share a timer, that of the first,
-// and follow it in a chain through their records: neither adding nor expiring looks at their
-// stacks.
+// Many fibers sleep at times, and their stacks are cold when their time comes. So fibers that begin
+// a sleep to the same tick soon after one another share the first one's timer, and follow it in a
+// chain through their records: neither adding nor expiring looks at their stacks.
 // Invariants
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
-//       which its tick differs from now_; its upper groups equal those of now_.
+//       which its tick differs from now_; its upper groups equal now_'s.
 //   I2  occupied_[level] has a bit set exactly for each slot that is not empty.
 //   I3  next_tick_ is no later than the first tick at which anything is due. Until then nothing
 //       need move down: now_ stays behind the slots that are passed over.
@@ -61,16 +60,15 @@ class Timers {
   Timers(const Timers&) = delete;
   Timers& operator=(const Timers&) = delete;
 
-  // Sets timer.home. True when next_hint() is earlier now: somebody may have to be told. After this
-  // call the timer may fire, and its memory be gone, at any moment.
+  // Sets timer.home. True when next_hint() is earlier now: a sleeper may have to be notified. After
+  // this call the timer may fire, and its memory be gone, at any moment.
   bool add(Timer& timer, Deadline deadline) noexcept;
   // The same for a fiber that nothing but the clock wakes, the waker of `timer` being its own; the
   // timer stays unused if the fiber follows another.
   bool add_sleep(Timer& timer, Deadline deadline) noexcept;
   // Whether the fiber follows one that sleeps until the same tick, so that it needs no timer. False
-  // also while another thread is at the wheel, and in a simulation. It calls nothing, so that it
-  // has no frame: it runs on the stack of the next fiber, most likely cold below that one's own
-  // frames.
+  // also while another thread has the lock, and in a simulation. It calls nothing, so that it has
+  // no frame: it runs on the stack of the next fiber, most likely cold below that one's own frames.
   [[nodiscard]] bool try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept;
   // Does nothing if it has fired. After it the timer's memory may be reused.
   void cancel(Timer& timer) noexcept;
@@ -79,7 +77,7 @@ class Timers {
   // Timer::next; the caller owes each a wake, and all that a timer leads. Null when nothing is due.
   [[nodiscard]] Timer* expire(std::int64_t now_nanoseconds) noexcept;
 
-  // When to look again; never too late, perhaps too early. From any thread.
+  // When to look again; never too late, perhaps too early. Any thread may call it.
   [[nodiscard]] Deadline next_hint() const noexcept;
   [[nodiscard]] bool due_hint(std::int64_t now_nanoseconds) const noexcept {
     return next_tick_.load(detail::relaxed) <= static_cast<std::uint64_t>(now_nanoseconds) >>
@@ -123,13 +121,13 @@ class Timers {
   [[nodiscard]] Timer* take_slot(unsigned level, unsigned slot) noexcept WEFT_REQUIRES(lock_);
 
   detail::SpinLock lock_;
-  // Relaxed: a hint; whoever acts on it takes the lock.
+  // Relaxed: a hint; a caller that acts on it takes the lock.
   detail::Atomic<std::uint64_t> next_tick_{kNoTick};
   std::uint64_t now_ WEFT_GUARDED_BY(lock_);
   std::array<std::uint64_t, kLevels> occupied_ WEFT_GUARDED_BY(lock_){};
   std::array<std::array<Timer*, kSlots>, kLevels> slots_ WEFT_GUARDED_BY(lock_){};
   // The sleepers that came last, for some of the ticks. Several, because sleeps of different
-  // lengths begin in turns.
+  // lengths begin alternately.
   struct Latest {
     std::uint64_t tick = 0;
     fibers::Fiber* fiber = nullptr;

@@ -1,4 +1,4 @@
-// The part of the wheel that knows fibers. By itself, because models include the other.
+// The part of the wheel that uses fibers, in a file of its own, because models include the other.
 #include <utility>
 #include <weft/detail/invariant.hpp>
 
@@ -17,7 +17,7 @@ inline bool Timers::follow(fibers::Fiber& fiber, std::uint64_t tick) noexcept {
 }
 
 bool Timers::try_follow(fibers::Fiber& fiber, Deadline deadline) noexcept {
-  // The clock of a simulated host is asked by a call, which add_sleep() makes.
+  // A call reads the clock of a simulated host; add_sleep() makes it.
   if (detail::simulated() != nullptr || !lock_.try_lock()) return false;
   const bool follows = follow(fiber, tick_after(deadline.nanoseconds()));
   lock_.unlock();

@@ -65,7 +65,7 @@ class TraceRing {
     std::vector<TraceEvent> events;
     std::uint64_t lost = 0;
   };
-  // From anywhere.
+  // Any thread may call it.
   [[nodiscard]] Kept read() const;
   [[nodiscard]] unsigned runtime() const noexcept { return runtime_; }
   // -1: of plain threads, which take turns.
@@ -84,10 +84,10 @@ class TraceRing {
 // A worker's access to the trace. Owner: the worker's thread.
 class TraceWriter {
  public:
-  // When detail::is_tracing() has changed, or might have. `runtime` tells runtimes apart.
+  // Call it when detail::is_tracing() has changed, or might have. `runtime` tells runtimes apart.
   void look(unsigned runtime, unsigned worker) noexcept;
   [[nodiscard]] bool is_on() const noexcept { return is_on_; }
-  // When it is on.
+  // Call these when it is on.
   void put(detail::TraceKind kind, std::uint64_t first = 0, std::uint64_t second = 0,
            std::uint64_t third = 0, std::uint8_t reason = 0) noexcept {
     put_at(base::ticks(), kind, first, second, third, reason);
@@ -104,13 +104,13 @@ class TraceWriter {
   std::shared_ptr<TraceRing> ring_;
 };
 
-// Of the process. From any thread.
+// These act on the whole process. Any thread may call them.
 
-// Forgets what has been recorded and begins anew, with so many events for each worker, rounded up
-// to a power of two. Throws std::bad_alloc.
+// Forgets what has been recorded and begins anew, with `events_per_worker` events for each worker,
+// rounded up to a power of two. Throws std::bad_alloc.
 void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
-// By a plain thread, when detail::is_tracing().
+// A plain thread calls these, when detail::is_tracing().
 void trace_from_outside(const TraceEvent& event) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 

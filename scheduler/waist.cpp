@@ -25,7 +25,7 @@ namespace shake = base::shake;
 
 struct ThreadSeat {
   base::Parker parker;
-  // Whether who wakes it must take it off ParkedThreads. Written before the waiter is published.
+  // Whether its waker must take it off ParkedThreads. Written before the waiter is published.
   bool counted = false;
 };
 
@@ -49,7 +49,7 @@ struct TimedPark {
   Deadline deadline;
   scheduler::Timer timer;
 
-  // On the other side of the switch. Once the timer is added the fiber may go on elsewhere, so
+  // Runs on the other side of the switch. Once the timer is added the fiber may go on elsewhere, so
   // what comes after it uses nothing of this object.
   static void start(void* timed_park) noexcept {
     auto* self = static_cast<TimedPark*>(timed_park);
@@ -65,8 +65,8 @@ struct TimedPark {
   const bool counted = scheduler::ends_from_inside(reason);
   seat.counted = counted;
   after.call(after.argument);
-  // Only now, because `after` may wake others. A local variable, because the seat's may be for the
-  // waker to read by now, if not for ever.
+  // The thread counts as parked only now, because `after` may wake others. A local variable,
+  // because by now the seat's may be the waker's to read.
   if (counted) scheduler::ParkedThreads::begin();
   (void)seat.parker.park_until(Deadline::never());
 }
@@ -91,7 +91,7 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
 
 }  // namespace
 
-// Neither is inlined, by whatever optimizer: the return address tells dumps who spawned.
+// No optimizer may inline either: the return address tells dumps which code spawned.
 [[gnu::noinline]] void spawn(Task&& task) {
   shake::delay();
   const void* caller = __builtin_return_address(0);
@@ -167,7 +167,7 @@ Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Clai
 void wake(Waker waker) noexcept {
   shake::delay();
   if (waker.is_thread()) {
-    // A plain thread never sleeps elsewhere, so there is nobody to interrupt.
+    // A plain thread never sleeps elsewhere, so there is no sleep to interrupt.
     ThreadSeat& seat = *waker.thread();
     if (seat.counted) scheduler::ParkedThreads::end();
     (void)seat.parker.unpark();
@@ -189,7 +189,7 @@ void wake(Waker waker) noexcept {
 
 bool run_in_place(const void* target, WaitReason reason) noexcept {
   Worker* worker = current_worker();
-  // On a worker's own stack a handler of the runtime may call, who is no fiber.
+  // On a worker's own stack a handler of the runtime may call, which is no fiber.
   if (worker == nullptr || worker->current_fiber() == nullptr) return false;
   if (shake::chance(shake::Point::run_apart)) return false;
   return worker->run_in_place(target, reason);
@@ -211,7 +211,7 @@ void give_way() noexcept {
 void yield() noexcept {
   shake::delay();
   Worker* worker = current_worker();
-  // A handler of the runtime, on a worker's own stack, has nobody to give way to.
+  // A handler of the runtime, on a worker's own stack, cannot give way to a fiber.
   if (worker != nullptr && worker->current_fiber() != nullptr) {
     worker->yield();
     go_on_later();

@@ -1,4 +1,4 @@
-// Which sleeper watches what nobody else looks at: the poller and the timers.
+// Which sleeper watches what no other worker looks at: the poller and the timers.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class Watch {
  public:
   static constexpr int kNobody = -1;
 
-  // By a worker whose bit in the IdleSet is set.
+  // A worker whose bit in the IdleSet is set calls it.
   [[nodiscard]] bool try_begin(unsigned worker) noexcept {
     int nobody = kNobody;
     // Relaxed look first, so that many sleepers do not fight for the line.
@@ -31,14 +31,14 @@ class Watch {
   }
   void end() noexcept { holder_.store(kNobody, detail::seq_cst); }  // [watch]
 
-  // By the holder: when it will look again by itself, in nanoseconds, and whether it sleeps in the
-  // event source. A full fence must follow.
+  // The holder tells when it will look again by itself, in nanoseconds, and whether it sleeps in
+  // the event source. A full fence must follow.
   void set_limit(std::int64_t limit, bool sees_events) noexcept {
     limit_.store(limit, detail::relaxed);
     sees_events_.store(sees_events, detail::relaxed);
   }
 
-  // After a full fence, but for hints.
+  // Call these after a full fence, except for hints.
   [[nodiscard]] int holder() const noexcept { return holder_.load(detail::acquire); }  // [watch]
   [[nodiscard]] std::int64_t limit() const noexcept { return limit_.load(detail::relaxed); }
   [[nodiscard]] bool sees_events() const noexcept { return sees_events_.load(detail::relaxed); }

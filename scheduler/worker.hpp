@@ -34,7 +34,7 @@ class Scheduler;
 // Owner: all members belong to the worker's thread unless they say otherwise.
 class Worker {
  public:
-  // Nanoseconds. A timer that its worker has not looked at for so long is any idle worker's; a busy
+  // Nanoseconds. An idle worker runs a timer that its owner has not looked at for this long; a busy
   // one takes it from a stuck worker only, and from others later: see visit().
   static constexpr std::int64_t kOverdue = 200'000;
 
@@ -46,45 +46,45 @@ class Worker {
   // The thread's whole life. Returns when the scheduler stops.
   void run() noexcept;
 
-  // By the fiber that runs here. `caller` is where the user's call returns to, for dumps.
+  // The fiber that runs here calls it. `caller` is where the user's call returns to, for dumps.
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
   void spawn(detail::Task&& task, const void* caller) {
     spawn(std::move(task), default_size_class_, caller);
   }
   void spawn(detail::Task&& task, std::uint8_t size_class, const void* caller);
-  // A fiber that make_ready() starts.
+  // Makes a fiber that make_ready() starts.
   [[nodiscard]] fibers::Fiber& spawn_parked(detail::Task&& task, detail::WaitReason reason);
   void park(detail::After after, detail::WaitReason reason) noexcept;
   void yield() noexcept;
-  // As detail::run_in_place(), by the fiber that runs here.
+  // The fiber that runs here calls it; it works as detail::run_in_place() does.
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
   [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return recorder_.running(); }
 
-  // On this worker's thread: queues a fiber that nobody else refers to. make_ready: it runs next,
-  // because what it waits for is hot. make_ready_last: after all that is ready.
+  // On this worker's thread: queue a fiber that no other thread refers to. make_ready: it runs
+  // next, because what it waits for is hot. make_ready_last: it runs after all that is ready.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
-  // From any thread: a fiber that is to run on this worker alone.
+  // Queues a fiber that is to run on this worker alone. Any thread may call it.
   void push_pinned(fibers::Fiber& fiber) noexcept;
-  // By the fiber that runs here: it stays here until unpin_current(). It must not be pinned before.
+  // The fiber that runs here calls it, if not pinned, and stays here until unpin_current().
   void pin_current() noexcept;
   void unpin_current() noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
     if (timers_.add(timer, deadline)) [[unlikely]]
       announce_event();
   }
-  // Of a fiber that is parked and that nothing but the clock wakes: the timer's waker.
+  // The timer's waker is a parked fiber that nothing but the clock wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
     if (!timers_.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
   // A timer has become the earliest here, or the event source has been given something to watch.
   void announce_event() noexcept;
-  // By the fiber that runs here, whose turn is over: others go first.
+  // The fiber that runs here calls it once its turn is over: others go first.
   void give_way() noexcept;
 
-  // From any thread.
+  // Any thread may call these.
   void unpark() noexcept;
   void unpark_for_work() noexcept;
   [[nodiscard]] bool has_work_hint() const noexcept { return !queue_.empty_hint(); }
@@ -96,12 +96,12 @@ class Worker {
   [[nodiscard]] std::size_t queued_hint() const noexcept {
     return queue_.size_hint() + (queue_.next_hint() != nullptr ? 1 : 0);
   }
-  // What others may ask: its counters, times and samples, and the fiber that runs.
+  // What other threads may read: its counters, times and samples, and the fiber that runs.
   [[nodiscard]] const Recorder& recorder() const noexcept { return recorder_; }
-  // By a fiber that runs here.
+  // A fiber that runs here calls it.
   [[nodiscard]] Recorder& recorder() noexcept { return recorder_; }
 
-  // By the monitor.
+  // The monitor calls these.
   // Asks the running fiber to give way at its next call, and the worker to look around before it
   // runs another one.
   void end_turn() noexcept {
@@ -110,7 +110,7 @@ class Worker {
   }
   // May be lost if the worker counts a decision at this very moment; the monitor asks again.
   void ask_to_look() noexcept { decisions_left_.store(1, detail::relaxed); }
-  // Lets thieves take what is queued here. False when it has to be tried again.
+  // Lets thieves take what is queued here. False if the monitor has to try again.
   [[nodiscard]] bool try_open_queue() noexcept { return queue_.try_open(); }
   // Processor time that the worker's thread has used, in nanoseconds; 0 before it runs.
   [[nodiscard]] std::int64_t processor_time() const noexcept;
@@ -118,7 +118,7 @@ class Worker {
   [[nodiscard]] int thread_number() const noexcept { return thread_number_.load(detail::relaxed); }
   // Whether it sleeps in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
-  // Of a spare: it begins to work; whether it rests.
+  // A spare begins to work; whether it rests.
   void call_up() noexcept;
   [[nodiscard]] bool is_resting() const noexcept {
     return resting_.load(detail::acquire);  // [resting]
@@ -147,8 +147,8 @@ class Worker {
   static void run_fibers(void* stack);
 
  private:
-  // While all usable processors have a worker that is awake, fibers wait so long before one more
-  // is.
+  // While all usable processors have a worker that is awake, fibers wait this long before one more
+  // is woken.
   static constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
 
   // A worker's memory of another, to tell work that waits from work that is being done.
@@ -243,15 +243,15 @@ class Worker {
   void relieve(Worker& victim, std::int64_t wanted) noexcept;
   [[nodiscard]] Look look_at(const Worker& victim, std::int64_t now) const noexcept;
 
-  // Read and written by others too.
+  // Other threads read and write these too.
   LocalQueue queue_;
   Timers timers_;
   InjectQueue pinned_;  // Runnable fibers that no other worker may run, as they come in.
   base::Parker parker_;
   detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
   // Order
-  //   [resting]  rest stores true (release) -> who calls a spare up, or counts the workers that
-  //              are asleep, loads (acquire): what it has left to others is visible.
+  //   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the
+  //              workers that are asleep, loads (acquire): what it has left to others is visible.
   detail::Atomic<bool> resting_{false};
   // Relaxed: numbers.
   detail::Atomic<int> processor_clock_{0};
@@ -266,7 +266,7 @@ class Worker {
   bool searching_ = false;
   bool look_due_ = false;
   std::uint32_t pins_ = 0;     // Fibers that pin_current() keeps here: a spare stays for them.
-  bool pinned_first_ = false;  // Pinned fibers come before those of the queue, by turns.
+  bool pinned_first_ = false;  // Pinned fibers come before the queue's; alternates.
   Recorder recorder_;
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   Chain pinned_ready_;                    // Taken from pinned_.
@@ -277,7 +277,7 @@ class Worker {
   RunLengths run_lengths_;
   std::int64_t last_poll_ = 0;
   std::int64_t last_visit_ = 0;
-  std::int64_t last_reach_ = 0;  // Of the oldest new fibers.
+  std::int64_t last_reach_ = 0;  // When the oldest new fibers had a turn.
   WatchPauses watch_pauses_;
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;

@@ -106,7 +106,7 @@ void Worker::enter(Fiber& fiber) noexcept {
       thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
 }
 
-// Others sleep: should one of them get up, for what waits here or for what comes?
+// Has a sleeper get up, if need be, for what waits here or for what comes.
 void Worker::prepare_for_run() noexcept {
   if (!scheduler_.idle().anyone_asleep()) return;
   if (expects_long_runs()) mind_watch_while_awake();
@@ -116,7 +116,7 @@ void Worker::prepare_for_run() noexcept {
   }
 }
 
-// A look at all that local work would keep waiting for ever.
+// Looks at all that local work would keep waiting forever.
 void Worker::look_around() noexcept {
   const std::int64_t now = machine_now();
   look_due_ = false;
@@ -177,7 +177,7 @@ void Worker::note_events(std::size_t woken) noexcept {
   if (woken != 0) recorder_.note(detail::TraceKind::poll, woken);
 }
 
-// Waits, with the time that it takes counted.
+// Waits, and counts the time that it takes.
 template <class Wait>
 auto Worker::while_parked(Wait wait) noexcept {
   struct Count {
@@ -191,7 +191,7 @@ auto Worker::while_parked(Wait wait) noexcept {
   return wait();
 }
 
-// The next fiber to run, whatever it takes; nullptr when the scheduler stops.
+// Returns the next fiber to run, whatever it takes; nullptr when the scheduler stops.
 Fiber* Worker::find_work() noexcept {
   for (;;) {
     if (look_due_) {
@@ -209,7 +209,7 @@ Fiber* Worker::find_work() noexcept {
     if (scheduler_.stack_shortage().anyone_waits() && serve_aside()) [[unlikely]]
       continue;
     // What the kernel has is at hand; but a worker that was called is to help, and one that will
-    // sleep at once sees descriptors there.
+    // sleep at once sees descriptors in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
       if (has_work_hint() || has_pinned_work()) continue;
@@ -225,7 +225,7 @@ Fiber* Worker::find_work() noexcept {
   }
 }
 
-// In a simulation: all that is ready is handed over, and one of it comes back.
+// In a simulation the worker hands over all that is ready, and gets one fiber back.
 Fiber* Worker::take_chosen() noexcept {
   detail::Simulation& simulation = *scheduler_.options().simulation;
   while (Fiber* fiber = take_pinned()) simulation.ready(*fiber);
@@ -236,7 +236,7 @@ Fiber* Worker::take_chosen() noexcept {
   return fiber;
 }
 
-// Fibers that may run nowhere else, and those that others might take, too, by turns.
+// Takes fibers that may run nowhere else, and fibers that others might take, too, alternately.
 Fiber* Worker::take_own_work() noexcept {
   if (scheduler_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
@@ -290,13 +290,13 @@ void Worker::begin_idling() noexcept {
   watch_pauses_.restart();
 }
 
-// After a full fence.
+// Runs after a full fence.
 void Worker::note_sleep() noexcept {
   recorder_.counters().sleeps.add_one();
   scheduler_.worker_sleeps();
 }
 
-// The chores of a worker that nobody needs. True when it may have made work.
+// Does the chores of a worker that is not needed. True when it may have made work.
 bool Worker::do_chores() noexcept {
   if (scheduler_.stack_shortage().anyone_waits() && serve_aside()) return true;
   if (must_look_itself()) return scheduler_.has_work_hint();
@@ -325,8 +325,8 @@ void Worker::call_up() noexcept {
   unpark();
 }
 
-// In small steps, until all is given back or there is something better to do: while it is at
-// this, nobody would wake this worker.
+// Works in small steps, until all is given back or there is something better to do: no thread would
+// wake this worker meanwhile.
 void Worker::give_memory_back() noexcept {
   while (!scheduler_.has_work_hint() && !scheduler_.stopping() &&
          !timers_.due_hint(machine_now())) {
@@ -334,8 +334,8 @@ void Worker::give_memory_back() noexcept {
   }
 }
 
-// When it is time, and this worker's turn, to look whether anything can still happen. True when
-// somebody was told that nothing can: they may have done something about it.
+// Looks whether anything can still happen, if it is time, and this worker's turn. True if it has
+// reported that nothing can: the program may have done something about it.
 bool Worker::report_deadlock() noexcept {
   DeadlockWatch& watch = scheduler_.deadlock_watch();
   const auto& report = scheduler_.options().on_deadlock;

@@ -8,8 +8,8 @@ namespace weft::scheduler {
 using detail::relaxed;
 using fibers::Fiber;
 
-// Nothing here is for thieves, so nobody else is woken. The unpark is remembered: this worker does
-// not sleep again before it has looked (has_own_work).
+// Nothing here is for thieves, so no other worker is woken. The unpark is remembered: this worker
+// does not sleep again before it has looked (has_own_work).
 void Worker::push_pinned(Fiber& fiber) noexcept {
   pinned_.push(fiber);
   ask_to_look();

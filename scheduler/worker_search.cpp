@@ -1,4 +1,4 @@
-// What a worker does among the others: as a thief, as a visitor, and when it wants help.
+// What a worker does among the others: as a thief, as a visitor, and when it calls for help.
 #include <algorithm>
 #include <utility>
 
@@ -19,21 +19,21 @@ namespace {
 // Nanoseconds. A searcher looks this long before it sleeps: several times what a wake-up of a
 // sleeping thread costs.
 constexpr std::int64_t kSearchTime = 30'000;
-// Two looks at a victim must be as far apart to tell waiting work from work in progress.
+// Two looks at a victim must be this far apart to tell waiting work from work in progress.
 constexpr std::int64_t kBetweenLooks = 5'000;
 // Work that its owner will have reached within this time is left to it: moving it costs more.
 constexpr std::int64_t kWorthStealing = 20'000;
-// A look at a victim so long ago says nothing about its pace now.
+// A look at a victim this long ago shows nothing about its pace now.
 constexpr std::int64_t kLookIsOld = 1'000'000;
-// A worker that has work looks at others no more often than this, at so many of them,
+// A worker that has work looks at others no more often than this, at this many of them,
 constexpr std::int64_t kVisitPeriod = 200'000;
 constexpr std::uint32_t kVisited = 4;
-// takes none over that have their turn within this time, and no more than so many.
+// takes over none that have their turn within this time, and at most this many.
 constexpr std::int64_t kWorthVisiting = 50'000;
 constexpr std::int64_t kMostRelieved = 1024;
-// A fiber that has used so much of a processor since it was seen to run for long still computes.
+// A fiber that has used this much of a processor since it was seen to run for long still computes.
 constexpr std::int64_t kComputes = 100'000;
-// A timer that its owner has not got to for so long is run by anybody who visits.
+// A visitor runs a timer that its owner has not got to for this long.
 constexpr std::int64_t kLongOverdue = 2'000'000;
 // It takes 5 us to ask the kernel what a thread waits for, so that is done no more often.
 constexpr std::int64_t kAskPeriod = 2'000'000;
@@ -58,7 +58,7 @@ Worker::Look Worker::look_at(const Worker& victim, std::int64_t now) const noexc
           .next = victim.queue_.next_hint()};
 }
 
-// As a searcher, whose queue is empty. How many fibers it took.
+// A searcher, whose queue is empty, steals. Returns how many fibers it took.
 std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noexcept {
   if (!victim.queue_.is_open() || shake::chance(shake::Point::pass_by)) return 0;
   const std::size_t taken = queue_.steal_overflow(victim.queue_, random_.below(2) == 0);
@@ -83,9 +83,9 @@ std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noe
   return next_waits ? queue_.steal_next(victim.queue_) : 0;
 }
 
-// As a worker that has work, at a look: timers that others do not get to, and fibers that wait
-// longer at another worker than here. With many workers each looks at some of the others; so all
-// are looked at by somebody.
+// A worker that has work sees, at a look, to timers that others do not get to, and to fibers that
+// wait longer at another worker than here. With many workers each visits some of the others, so
+// that some worker visits each.
 void Worker::visit_others(std::int64_t now) noexcept {
   if (now - last_visit_ < kVisitPeriod) return;
   last_visit_ = now;
@@ -114,7 +114,7 @@ bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const n
 }
 
 // Runs overdue timers of a worker, and takes fibers from one that is stuck, or that has many more
-// and needs long for them; not if they are newer than those that wait here.
+// and needs long for them; but none newer than the ones that wait here.
 void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
   const Look before = look;
   const auto run =
@@ -169,15 +169,15 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
   return run_events_of_all() ? queue_.pop() : nullptr;
 }
 
-// Whether another worker may have work, or soon make some. Whatever those that sleep will have
-// comes from the kernel first.
+// Whether another worker may have work, or soon make some. What sleeping workers will have comes
+// from the kernel first.
 bool Worker::is_search_worthwhile() const noexcept {
   if (scheduler_.awake_hint() <= 1) return false;
   return !scheduler_.events().watches_anything() || scheduler_.has_work_hint();
 }
 
 // How long to look at the others. A searcher does not see what the kernel has for it: if there is
-// anything to watch, that is the better place. Then it looks twice, to see the pace of those that
+// anything to watch, that is the better place. Then it looks twice, to see the pace of workers that
 // have work.
 std::int64_t Worker::search_time() const noexcept {
   return scheduler_.events().watches_anything() ? kBetweenLooks : kSearchTime;

@@ -11,8 +11,8 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::Stack;
 
-// The stack on which a new fiber starts; null if it has to wait for one. While others wait for a
-// stack of its size, the system is not asked: they come first.
+// Returns the stack on which a new fiber starts; null if it has to wait for one. While others wait
+// for a stack of its size, the system is not asked: they come first.
 Stack* Worker::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (scheduler_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
@@ -28,7 +28,7 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
   if (scheduler_.options().refuses_without_stacks) fibers_.empty();
 }
 
-// The next that waits for a stack of this size and may run here.
+// Takes the next fiber that waits for a stack of this size and may run here.
 Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
   if (!pinned_aside_.is_empty() && pinned_aside_.first->stack_class() == size_class) {
@@ -53,7 +53,7 @@ void Worker::pass_on(Stack& stack) noexcept {
   if (scheduler_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
-// The system is asked each time: no other worker does so for them. True when all have been served.
+// Asks the system each time: no other worker does so for them. True when all have been served.
 bool Worker::serve_pinned_aside() noexcept {
   while (!pinned_aside_.is_empty()) {
     Fiber& fiber = *pinned_aside_.take_first();
@@ -85,8 +85,8 @@ bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
   return true;
 }
 
-// Gives fibers that wait for stacks those that are at hand; after each pause also what the system
-// has. On the idle stack. True when fibers are ready here.
+// Gives waiting fibers the stacks that are at hand; after each pause also what the system has. Runs
+// on the idle stack. True when fibers are ready here.
 bool Worker::serve_aside() noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
   const std::int64_t now = machine_now();
@@ -99,7 +99,7 @@ bool Worker::serve_aside() noexcept {
   return has_own_work();
 }
 
-// Before a sleep. When the next request to the system is due, if this worker is to make it.
+// Returns `limit`, or when this worker is to make the next request to the system, if earlier.
 Deadline Worker::prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexcept {
   const StackShortage& shortage = scheduler_.stack_shortage();
   if (shortage.is_recent(now)) [[unlikely]]

@@ -1,4 +1,4 @@
-// What a worker does with timers: its own, and those of others.
+// What a worker does with timers: its own, and other workers'.
 #include <algorithm>
 #include <utility>
 
@@ -30,8 +30,8 @@ void Worker::mind_watch_while_awake() noexcept {
   mind_watch(scheduler_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + kOverdue);
 }
 
-// Of a chain of those whose sleep is over as many as a ring holds, so that others need not wait for
-// all; `first` is then the next one. Queued by one hold of a lock, and without a look at their
+// Wakes as many fibers of a chain whose sleep is over as a ring holds, so that others need not wait
+// for all; `first` is then the next one. One hold of a lock queues them, without a look at their
 // stacks, which are on their way into the cache.
 std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
   Chain due;
@@ -48,7 +48,7 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
   }
   recorder_.counters().timers.add(woken);
   queue_.push_due(due);
-  // Of a million, others need not wait for all.
+  // Other fibers need not wait for all of a million.
   if (first != nullptr && pace_.may_call() && scheduler_.idle().wants_wake_hint()) call_for_help();
   return woken;
 }
@@ -56,7 +56,7 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
 std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
   std::size_t woken = 0;
   for (Timer* timer = timers.expire(now); timer != nullptr;) {
-    // Read before the wake: the timer stands on the stack of the fiber that goes on then.
+    // Read before the wake: the timer lies on the stack of the fiber that goes on then.
     Timer* next = timer->next;
     Fiber* fiber = timer->waker.fiber();
     if (timer->leads) {
@@ -81,8 +81,8 @@ bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcep
   return other.timers_.due_hint(now - grace_of(other));
 }
 
-// Timers of all workers: a sleeping worker relies on the holder of the watch, and one that computes
-// does not get to its own. True when anything has become runnable.
+// Runs timers of all workers: a sleeping worker relies on the holder of the watch, and one that
+// computes does not get to its own. True when anything has become runnable.
 bool Worker::run_events_of_all() noexcept {
   const std::int64_t now = machine_now();
   std::size_t woken = 0;
@@ -103,7 +103,7 @@ bool Worker::has_due_events() const noexcept {
 }
 
 // When the holder of the watch must look again: at the latest at `limit`, and when the earliest
-// timer of anybody is due; those of workers that are awake, in case they compute for long.
+// timer of any worker is due. Awake workers' timers count too, in case these compute for long.
 Deadline Worker::earliest_event(Deadline limit) noexcept {
   std::int64_t earliest = limit.nanoseconds();
   for (const auto& other : scheduler_.workers()) {
