@@ -57,7 +57,7 @@ void Exchange::add_header(std::string_view name, std::string_view value) {
   fields_.append(name).append(": ").append(value).append("\r\n");
 }
 
-// Whatever the handler says: a HEAD's answer, 204, 205 and 304.
+// True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
 bool Exchange::has_no_body() const noexcept {
   return head_.method == "HEAD" || status_ == 204 || status_ == 205 || status_ == 304;
 }
@@ -80,7 +80,7 @@ void Exchange::append_status_line() {
   output_.append_date();
 }
 
-// With the status before them.
+// Appends the status before them.
 void Exchange::append_fields() {
   if (status_ == 304) drop_content_type();
   append_status_line();
@@ -110,9 +110,9 @@ std::error_code Exchange::send(std::string_view body) {
   return send_rest(body);
 }
 
-// The body, and of the head what tells about it.
+// Sends the body, and the part of the head that describes it.
 std::error_code Exchange::send_rest(std::string_view body) {
-  // How long a coded body would be that is not sent, nobody has found out.
+  // The size of a coded body that is not sent is unknown.
   if (status_ != 204 && !(is_coded_ && has_no_body())) {
     const bool promised = promise_ && has_no_body();
     if (status_ != 304 || promised) {
@@ -130,7 +130,7 @@ std::error_code Exchange::send_rest(std::string_view body) {
   return output_.flush();
 }
 
-// The head of an answer that is written part by part.
+// Begins an answer that is written part by part.
 void Exchange::begin_stream() {
   if (status_ == 205) promise_ = 0;
   body_.note_answer();
@@ -191,7 +191,7 @@ void Exchange::end_stream() {
   stage_ = Stage::complete;
 }
 
-// Without memory of its own: there may be none.
+// Allocates no memory: there may be none.
 void Exchange::send_error(int status, std::string_view more_headers) {
   if (started()) return;
   status_ = status;

@@ -44,7 +44,7 @@ bool is_v6_address(std::string_view text) noexcept {
          ::inet_pton(AF_INET6, copy.data(), &address) == 1;
 }
 
-// "v1.address": of a version of IP that is yet to come.
+// "v1.address": an address of a version of IP that is yet to come.
 bool is_future_address(std::string_view text) noexcept {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || dot < 2 || (text[0] | 0x20) != 'v') return false;
@@ -55,7 +55,7 @@ bool is_future_address(std::string_view text) noexcept {
                      [](char c) { return is_unreserved(c) || is_delimiter(c) || c == ':'; });
 }
 
-// What stands in brackets.
+// Parses what is in brackets.
 bool parse_literal(std::string_view text, Authority& parts) noexcept {
   const std::size_t percent = text.find('%');
   parts.is_literal = true;
@@ -64,7 +64,7 @@ bool parse_literal(std::string_view text, Authority& parts) noexcept {
     return is_v6_address(text) || is_future_address(text);
   }
   parts.zone = text.substr(percent + 1);
-  // As a URL writes the percent sign (RFC 6874); people write the sign itself.
+  // A URL writes the percent sign so (RFC 6874); people write the sign itself.
   if (parts.zone.size() > 2 && parts.zone.starts_with("25")) parts.zone.remove_prefix(2);
   return is_v6_address(parts.host) && !parts.zone.empty() &&
          std::all_of(parts.zone.begin(), parts.zone.end(), is_unreserved);

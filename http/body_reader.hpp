@@ -30,7 +30,7 @@ class BodyReader {
   [[nodiscard]] bool discard();
   // False: it is known already that discard() would fail.
   [[nodiscard]] bool may_be_discarded() const noexcept;
-  // The bytes that have come behind the body go to the front of the input. Once the body is over.
+  // Moves the bytes that have come after the body to the front of the input, once it is over.
   void give_back();
 
   [[nodiscard]] bool over() const noexcept { return over_; }
@@ -45,7 +45,7 @@ class BodyReader {
  private:
   net::Result<std::size_t> read_plain(std::span<std::byte> buffer);
   net::Result<std::size_t> read_chunked(std::span<std::byte> buffer);
-  // From the connection, waiting for it.
+  // Reads from the connection, and waits for it.
   net::Result<std::size_t> receive(std::span<char> room);
   [[nodiscard]] std::error_code fail(std::error_code error) noexcept;
 
@@ -59,7 +59,7 @@ class BodyReader {
   bool must_ask_;  // The client waits to be asked for the body, and has not been.
   bool may_ask_ = true;
   std::error_code error_;
-  std::uint64_t left_;  // Of a body of known length; else of what is allowed.
+  std::uint64_t left_;  // Bytes of a body of known length; otherwise bytes that are allowed.
   Deadline deadline_ = Deadline::never();
   bool deadline_is_set_ = false;
   std::optional<ChunkDecoder> decoder_;

@@ -9,7 +9,7 @@ namespace weft::http {
 
 namespace {
 
-// Of an extension or a trailer's value.
+// Whether a byte may be in an extension or a trailer's value.
 bool is_text(char byte) noexcept {
   const auto c = static_cast<unsigned char>(byte);
   return c == '\t' || (c >= 0x20 && c != 0x7f);
@@ -95,12 +95,12 @@ bool ChunkDecoder::take_digit(char byte) noexcept {
   } else {
     return false;
   }
-  if (left_ >> 56 != 0) return false;  // Nobody has so many bytes.
+  if (left_ >> 56 != 0) return false;  // No peer has that many bytes.
   left_ = left_ * 16 + digit;
   return true;
 }
 
-// Up to the blank line. The lines are kept, and looked at when all are there.
+// Takes bytes up to the blank line. It keeps the lines, and looks at them when all are there.
 ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
   std::size_t done = 0;
   while (done < input.size()) {
@@ -119,7 +119,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
-    // A line that is none, or a bare LF: known at once.
+    // A line that is none, or a bare LF, is known at once.
     if (!trailer_text_.ends_with("\r\n"))
       return {State::refused, done, {}, Errc::malformed_trailer};
   }

@@ -20,7 +20,7 @@ class ChunkDecoder {
   struct Step {
     State state;
     std::size_t consumed;                // Bytes of the input that are done with.
-    std::string_view data;               // With State::data: what is at the end of those.
+    std::string_view data;               // With State::data: the last of these bytes.
     Errc error = Errc::malformed_chunk;  // With State::refused.
   };
 
@@ -34,7 +34,7 @@ class ChunkDecoder {
 
   // Goes on to the next piece of data, of `at_most` bytes, or to the end of the input or the body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
-  // Once State::end has been returned; valid as long as this object.
+  // Call it once next() has returned State::end; valid as long as this object.
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return trailers_; }
 
  private:
@@ -63,7 +63,7 @@ class ChunkDecoder {
   std::size_t max_trailers_;
   Folds folds_;
   At at_ = At::size_begin;
-  std::uint64_t left_ = 0;  // Of the chunk.
+  std::uint64_t left_ = 0;  // Bytes of the chunk.
   std::size_t line_size_ = 0;
   std::uint64_t waste_ = 0;  // Bytes of size lines for which there was too little data.
   std::string trailer_text_;

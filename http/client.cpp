@@ -49,7 +49,7 @@ bool may_be_repeated(const Call& call) noexcept {
 }
 
 // The server had closed the connection before it saw the request: nothing has been answered, and
-// what the stream or the layer said is no matter of time.
+// what the stream or the layer reported is no matter of time.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -63,7 +63,7 @@ bool is_same_origin(const Url& left, const Url& right) noexcept {
   return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
 }
 
-// Whether a header is for the one who was asked, and nobody else.
+// Whether a header is only for the server that was asked.
 bool is_secret(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
                                                        "cookie",           "cookie2",
@@ -72,7 +72,7 @@ bool is_secret(std::string_view name) noexcept {
                      [name](std::string_view secret) { return equal_tokens(name, secret); });
 }
 
-// Prepares the call of the next place. False: it cannot be asked there, and is as it was.
+// Prepares the call of the next place. False: it cannot be made there, and is unchanged.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
@@ -147,8 +147,8 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// Has the connections swept when the first one becomes too old. Returns those that
-// nobody would come for then, as there is no memory for that call.
+// Has the connections swept when the first one becomes too old. Returns the connections if there is
+// no memory for that call, because no sweep would close them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
@@ -166,7 +166,7 @@ HostPool::Connections HostPool::watch() noexcept {
   return {};
 }
 
-// In a fiber that nobody joins.
+// Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
   Connections old;  // Closed without the lock, as are these.
   Connections unwatched;

@@ -82,7 +82,7 @@ bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
 
-// The next head.
+// Receives the next head.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until) {
   HeadLines lines(HeadLines::Folds::taken);
@@ -106,8 +106,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
   }
 }
 
-// The next head, which may be one that only informs: it counts as a part of the answer's, of which
-// `most` bytes are left.
+// Receives the next head, which may be one that only informs: it counts as a part of the answer's,
+// of which `most` bytes are left.
 std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
                              const Until& until) {
   std::string text;
@@ -117,7 +117,7 @@ std::error_code receive_next(ClientConnection& connection, Reply::State& state, 
   return state.head().status == 101 ? make_error_code(Errc::unsupported) : std::error_code();
 }
 
-// The answer's head, behind those that only inform.
+// Receives the answer's head, after the heads that only inform.
 std::error_code receive_answer(ClientConnection& connection, Reply::State& state, std::size_t most,
                                const Until& until) {
   for (;;) {

@@ -24,7 +24,7 @@
 
 namespace weft::http {
 
-// One connection to a server. Used by one caller at a time.
+// One connection to a server. One caller uses it at a time.
 struct ClientConnection {
   net::TcpStream stream;
   std::unique_ptr<Layer> layer;  // Null: HTTP is spoken as it is. Ends before the stream.
@@ -42,15 +42,15 @@ struct ClientConnection {
   }
   // Fills the input. Errc::unexpected_end at the stream's end; head_too_large beyond `most` bytes.
   std::error_code receive(std::size_t most, const Until& until);
-  // Nothing has come while it was idle, not even its end.
+  // Whether nothing has come while it was idle, not even its end.
   [[nodiscard]] bool is_quiet() {
     std::byte byte{};
     return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
   }
 };
 
-// The connections to one host. Connections that nobody has wanted for `idle` are closed by a
-// delayed call, which is set while there are any that wait.
+// The connections to one host. A delayed call, which is set while any connection waits, closes the
+// ones that no request has used for `idle`.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -58,9 +58,9 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
-  // Or closes it, for want of memory.
+  // Keeps the connection, or closes it for want of memory.
   void keep(std::unique_ptr<ClientConnection> connection) noexcept;
-  // The one used last; null if there is none.
+  // Takes the connection used last; null if there is none.
   [[nodiscard]] std::unique_ptr<ClientConnection> take();
 
   Semaphore slots;
@@ -91,7 +91,7 @@ class Lease {
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
-  // The connection stays, for the next one who takes a slot.
+  // The connection stays, for the next request that takes a slot.
   void keep() noexcept;
   void drop() noexcept { connection_.reset(); }
   void set(std::unique_ptr<ClientConnection> connection) noexcept {
@@ -124,7 +124,7 @@ class ClientCore {
   // Repeats a call whose expectation the server refuses without it (RFC 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
-  // By the connection of the lease.
+  // Sends by the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
   // Sends the request, and reads the head of its answer.

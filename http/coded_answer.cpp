@@ -38,8 +38,8 @@ std::string_view Exchange::field(std::string_view name) const noexcept {
 }
 
 // Whether this answer, of a size that is known or not, is to be compressed; if that depends on the
-// client, caches are told. With 304 that is about the answer whose place it takes. A part of a file
-// is sent as it is, but all of it, under the same name, might not be.
+// client, it adds Vary for caches. With 304 that is about the answer whose place it takes. A part
+// of a file is sent as it is, but all of it, under the same name, might not be.
 bool Exchange::wants_code(std::optional<std::uint64_t> size) {
   const Compression& options = *connection_.server().options().compression;
   const bool is_part = status_ == 206 || !field("content-range").empty();
@@ -59,7 +59,7 @@ bool Exchange::wants_code(std::optional<std::uint64_t> size) {
 void Exchange::announce_code() {
   is_coded_ = true;
   if (status_ != 304) fields_ += "Content-Encoding: gzip\r\n";
-  // The same file has other bytes now: what is equal is only what they mean.
+  // The same file has other bytes now: only their meaning is equal.
   const std::string_view tag = field("etag");
   if (tag.starts_with('"'))
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");

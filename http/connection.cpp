@@ -44,7 +44,7 @@ detail::Waker Connection::start_fiber(IoWatch& watch) noexcept {
   return static_cast<Connection&>(watch).fiber_;
 }
 
-// In a new fiber.
+// Runs in a new fiber.
 void Connection::serve() noexcept {
   set_caller(this_fiber::id());
   SessionEnd end = SessionEnd::over;
@@ -72,7 +72,7 @@ SessionEnd Connection::serve_bytes() {
   return end;
 }
 
-// Once, where HTTP stands on a layer.
+// Runs once, where HTTP uses a layer.
 SessionEnd Connection::shake_hands() {
   const ServerLayer& secure = server_.options().secure;
   if (!secure || layer_ != nullptr) return SessionEnd::idle;
@@ -95,7 +95,7 @@ void Connection::upgrade(Talk talk, std::string_view early) {
   conversation_ = std::make_unique<Conversation>(Conversation{std::move(talk), std::string(early)});
 }
 
-// An edge without bytes is no reason to talk, but for that of a server that stops.
+// An edge without bytes is no reason to talk, unless the server stops.
 SessionEnd Connection::converse(bool begins) {
   const auto has_bytes = [this] {
     return (layer_ != nullptr && layer_->may_have_read_ahead()) ||
@@ -156,14 +156,14 @@ std::error_code Connection::write(std::string_view text) {
   return rest.error;
 }
 
-// However much comes: a client that sends a large body must read in the end why it was refused.
+// Reads however much comes: a client that sends a large body must still read why it was refused.
 void Connection::linger() {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   if (layer_ != nullptr) (void)layer_->shutdown(deadline);
   if (stream_.shutdown(net::Shutdown::write)) return;
   std::array<char, 4096> room;
-  // Not read by the layer: nobody wants to know. The clock is asked, because a read that finds
-  // bytes succeeds past its deadline, too.
+  // The layer does not read these bytes: no caller needs them. The clock is read, because a read
+  // that finds bytes succeeds past its deadline, too.
   while (!deadline.passed()) {
     if (stream_.read_some(std::as_writable_bytes(std::span(room)), deadline).error) return;
   }

@@ -13,7 +13,7 @@ namespace weft::http {
 
 namespace {
 
-// Without a look at the clock where there is no limit.
+// Does not look at the clock where there is no limit.
 Deadline limit_of(std::chrono::nanoseconds request) noexcept {
   return request == kNever ? Deadline::never() : Deadline::after(request);
 }
@@ -42,7 +42,7 @@ Context& Exchange::context() {
   return *context_;
 }
 
-// Only once nobody reads any more.
+// Call it only once no fiber reads any more.
 void Exchange::watch_for_hang_up() {
   if (!context_ || hang_up_) return;
   if (has_hung_up(connection_.stream())) {

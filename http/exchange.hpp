@@ -26,7 +26,7 @@ namespace weft::http {
 class Connection;
 class Input;
 
-// The inside of a Request and a Response. Used by the handler's fiber, then by the connection's.
+// The inside of a Request and a Response. The handler's fiber uses it, then the connection's.
 class Exchange {
  public:
   Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept;
@@ -53,7 +53,7 @@ class Exchange {
   [[nodiscard]] bool started() const noexcept { return stage_ != Stage::not_started; }
   std::error_code upgrade(std::string_view protocol, Talk talk);
 
-  // Instead of what the handler has prepared. Nothing if the answer has begun. Allocates nothing.
+  // Sends it instead of what was prepared. Nothing if the answer has begun. Allocates nothing.
   void send_error(int status, std::string_view more_headers = {});
   // The answer ends early: the client must not take the part for the whole.
   void break_off() noexcept { broken_off_ = close_ = true; }
@@ -100,24 +100,24 @@ class Exchange {
   Output& output_;
   const Head& head_;
   BodyReader body_;
-  const Deadline limit_;  // Of the context.
+  const Deadline limit_;  // The context's.
   std::vector<std::pair<std::string_view, std::string_view>> parameters_;
   std::optional<Context> context_;
   std::optional<HangUpWatch> hang_up_;
 
   int status_ = 200;
-  bool status_is_set_ = false;  // By the handler.
+  bool status_is_set_ = false;  // The handler has set it.
   Stage stage_ = Stage::not_started;
   bool close_ = false;
   bool broken_off_ = false;
   bool must_reset_ = false;
-  bool keeps_ = false;                    // As the head of the answer has said.
+  bool keeps_ = false;                    // The head of the answer has said so.
   std::optional<std::uint64_t> promise_;  // Content-Length as the handler set it.
   std::uint64_t written_ = 0;
   std::string fields_;  // Header lines.
   bool is_coded_ = false;
   std::uint64_t coded_size_ = 0;
-  std::unique_ptr<Gzip> gzip_;  // Of a body that is written in parts and coded.
+  std::unique_ptr<Gzip> gzip_;  // For a body that is written in parts and coded.
   Talk talk_;
   bool talk_answers_ = false;
 };

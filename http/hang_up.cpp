@@ -65,12 +65,12 @@ HangUpWatch::~HangUpWatch() {
   if (handle != nullptr) handle->read().set_drained(false);
 }
 
-// By a caller whose fiber_ waits.
+// Call it while fiber_ waits.
 void HangUpWatch::enter() noexcept {
   const io::IoUse use(stream_.socket().handle());
   const detail::Waker fiber = fiber_;
-  // Held until the watch is in, so that whoever sets over_ finds it there. Being told takes no
-  // lock.
+  // Held until the watch is in, so that a thread that sets over_ finds it there. Being notified
+  // takes no lock.
   const detail::Guard guard(lock_);
   const bool watches = use && !over_;
   told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.
@@ -90,7 +90,7 @@ detail::Waker HangUpWatch::note_edge(IoWatch& watch) noexcept {
   return self.fiber_;
 }
 
-// In the fiber.
+// Runs in the fiber.
 void HangUpWatch::look() noexcept {
   for (;;) {
     lock_.lock();

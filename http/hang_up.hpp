@@ -12,19 +12,19 @@
 namespace weft::http {
 
 // Returns whether the peer has already closed its sending side, as a client may right after its
-// request. Edges of before are forgotten: only an end that comes later makes a new one. The caller
+// request. Earlier edges are forgotten: only an end that comes later makes a new one. The caller
 // must be the one that reads from the stream; mostly there is no system call.
 [[nodiscard]] bool has_hung_up(net::TcpStream& stream) noexcept;
 
-// Stands where a reader of the stream else would: a watch, and a fiber that has no stack until an
-// edge comes. It then looks: at the stream's end it cancels the context. Bytes, of the next request
-// or of a layer's good-bye, hide that end; behind them the state of TCP itself is asked for.
+// Takes the place of a reader of the stream: a watch, and a fiber that has no stack until an edge
+// comes. It then looks: at the stream's end it cancels the context. Bytes, of the next request or
+// of a layer's good-bye, hide that end; behind them the state of TCP itself is asked for.
 // Invariants
 //   I1  Once over_ is set, under the lock, the watch is not put in again.
 //   I2  told_ is false only while the watch is in the direction and fiber_ waits for it.
 class HangUpWatch : private detail::IoWatch {
  public:
-  // Nobody reads from the stream while it lives; it had not hung up. Throws what spawning throws.
+  // No fiber reads from the stream while it lives; it had not hung up. Throws what spawning throws.
   HangUpWatch(net::TcpStream& stream, Context& context);
   // Waits for the fiber.
   ~HangUpWatch();

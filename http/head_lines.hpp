@@ -7,7 +7,7 @@
 
 namespace weft::http {
 
-// Looks at the lines of a head before a parser does, so that nobody between the client and us can
+// Looks at the lines of a head before a parser does, so that no proxy between the client and us can
 // have seen other lines than we do: a bare CR or LF, a NUL, and a line that continues the one
 // before (obs-fold) are refused, the last of these unless it is wanted. Each byte is looked at
 // once, however slowly they come.

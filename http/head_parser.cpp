@@ -77,8 +77,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// The parser reads the headers alone: it knows some methods and versions only, and the first line
-// has been read by then. This one stands in its place.
+// The parser reads the headers alone: it takes some methods and versions only, and the first line
+// has been read by then. This line replaces it.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {

@@ -20,9 +20,9 @@ enum class Framing : std::uint8_t { none, length, chunked, until_close };
 // All texts are in the buffer that was parsed. Not initialized as a whole: most requests have few
 // of the headers for which there is room.
 struct Head {
-  std::string_view method;  // Of a request.
-  std::string_view target;  // Of a request.
-  int status = 0;           // Of a response.
+  std::string_view method;  // A request's.
+  std::string_view target;  // A request's.
+  int status = 0;           // A response's.
   int minor_version = 1;
   std::size_t count = 0;
   union {
@@ -58,7 +58,7 @@ struct Head {
   [[nodiscard]] std::span<const Header> headers() const noexcept {
     return {larger ? larger.get() : own.data(), count};
   }
-  // Before a head is parsed that may have more than Limits::kMaxHeaders.
+  // Call it before a head is parsed that may have more than Limits::kMaxHeaders.
   void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
 };
 

@@ -1,4 +1,4 @@
-// Text that goes into messages and logs, whoever it comes from.
+// Text that goes into messages and logs, whatever its origin.
 #pragma once
 
 #include <cstddef>

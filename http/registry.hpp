@@ -15,7 +15,7 @@ namespace weft::http {
 
 class Connection;
 
-// The moment that is `by` later; the last one that can be told, where there is none.
+// The moment that is `by` later; the last one that there can be, where there is none.
 [[nodiscard]] constexpr std::int64_t later(std::int64_t moment,
                                            std::chrono::nanoseconds by) noexcept {
   constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
@@ -26,7 +26,7 @@ class Connection;
 struct Counts {
   std::uint64_t added = 0;  // Ever.
   std::uint64_t present = 0;
-  std::uint64_t requests = 0;  // Of all that were ever added.
+  std::uint64_t requests = 0;  // Requests of all that were ever added.
 };
 
 // A request that is being read or answered, as a registry shows it.
@@ -39,18 +39,18 @@ struct Busy {
 };
 
 // A list in the order in which the connections are to be looked at. No connection is moved when it
-// is used: whoever looks finds out that it was, and puts it back at the end.
+// is used: the next look finds that it was, and puts it back at the end.
 class Registry {
  public:
   void add(Connection& connection, std::chrono::nanoseconds idle) noexcept;
   void remove(Connection& connection) noexcept;
 
-  // Makes those whose `idle` time may be over look for themselves. Returns when the next one is
-  // due, of CLOCK_MONOTONIC.
+  // Makes connections whose `idle` time may be over look for themselves. Returns when the next one
+  // is due, by CLOCK_MONOTONIC.
   [[nodiscard]] std::int64_t poke_idle(std::chrono::nanoseconds idle) noexcept;
   // Makes all look for bytes once, and notice that the server stops.
   void poke_all() noexcept;
-  // Closes all streams, but that of `spared` (may be null); the fibers that serve them, or will,
+  // Closes all streams, except that of `spared` (may be null); the fibers that serve them, or will,
   // end them.
   void close_all(const Connection* spared) noexcept;
   // The connection whose handler, talk or log this fiber is in; null if there is none.

@@ -26,17 +26,16 @@ class Reply::State {
 
   // Takes the head apart.
   [[nodiscard]] Fault parse(std::string text);
-  // Behind parse(), if not all of the request has been sent.
+  // After parse(), if not all of the request has been sent.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
-  // Behind parse(): the body is what comes by this connection next.
+  // After parse(): the body is what comes by this connection next.
   void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] const Url& url() const noexcept { return url_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   net::Result<std::string> read_all(const Until& until);
-  // Reads what is left of a body that nobody wants, if that is little, so that the connection
-  // stays.
+  // Reads what is left of an unwanted body, if that is little, so that the connection stays.
   void discard(const Until& until);
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();
@@ -62,7 +61,7 @@ class Reply::State {
   Head head_;
   std::optional<Lease> lease_;
   std::optional<ChunkDecoder> decoder_;
-  std::uint64_t left_ = 0;  // Of a body of known length.
+  std::uint64_t left_ = 0;  // Bytes of a body of known length.
   bool over_ = false;
   std::error_code error_;
 };

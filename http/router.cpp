@@ -70,7 +70,7 @@ struct Router::Node {
 
   using Values = std::vector<std::string_view>;
   // Shows `visit` the nodes that have handlers for `path`, in the order of preference, up to the
-  // one for which it returns true; then `values` are those of the parameters there.
+  // one for which it returns true; then `values` has the parameters' values there.
   template <class Visit>
   bool visit_matches(std::string_view path, Values& values, const Visit& visit) const;
 };
@@ -233,7 +233,7 @@ void Router::Routes::dispatch(Request& request, Response& response) const {
   route->handler(request, response);
 }
 
-// With the methods of all routes that the path has, if there are any.
+// Answers with the methods of all routes that the path has, if there are any.
 void Router::Routes::refuse(std::string_view path, Response& response) const {
   std::set<std::string_view> methods;
   Node::Values values;

@@ -89,7 +89,7 @@ std::uint64_t permits(std::size_t most) noexcept {
   return most == kUnlimited ? std::uint64_t{1} << 62 : most;
 }
 
-// There is no descriptor for it but one that is needed elsewhere.
+// There is no descriptor for it except one that is needed elsewhere.
 void turn_away(net::ByteStream stream) noexcept {
   constexpr std::string_view kAnswer =
       "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
@@ -167,8 +167,8 @@ std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
 
 void ServerCore::take_in(net::TcpStream stream) {
   const std::stop_token stop = stop_.get_token();
-  // A server that stops takes over the limit who has connected: the grace bounds how long, and
-  // nobody asks for room any more.
+  // A server that stops takes connected clients beyond the limit: the grace bounds how long, and no
+  // caller waits for room any more.
   (void)room_.try_acquire_until(stop);
   std::unique_ptr<Connection> connection;
   try {
@@ -181,7 +181,7 @@ void ServerCore::take_in(net::TcpStream stream) {
   others_.add();
   registry_.add(*connection, options_.limits.idle);
   Connection& served = *connection.release();
-  // With the first edge a fiber comes. A server that stops looks for those that have none.
+  // With the first edge a fiber comes. A server that stops looks for connections that have none.
   if (!served.wait_for_bytes()) end_connection(served);
 }
 

@@ -27,7 +27,7 @@ class ServerCore {
 
   std::error_code serve(std::span<net::TcpListener> listeners);
   bool shutdown(Deadline grace);
-  // By the fiber that serves it, or accepted it. Deletes it.
+  // The fiber that serves it, or accepted it, calls this. Deletes it.
   void end_connection(Connection& connection) noexcept;
 
   [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
@@ -35,10 +35,10 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Null: handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Relaxed: whoever must see it is poked after it has been set.
+  // Relaxed: each connection that must see it is poked after it has been set.
   [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
   // A new connection is one on which nothing has been asked yet. These end a little later, because
-  // who has just connected may be about to ask.
+  // a client that has just connected may be about to ask.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
     return new_end_.get_token();
   }
@@ -71,7 +71,7 @@ class ServerCore {
   FiberPool* const pool_;
   Registry registry_;
   WaitGroup connections_;
-  WaitGroup others_;   // The same without those whose handlers are in shutdown().
+  WaitGroup others_;   // The same, without connections whose handlers are in shutdown().
   WaitGroup helpers_;  // Accept loops and the keeper.
   mutable detail::SpinLock loops_lock_;
   Loop* loops_ WEFT_GUARDED_BY(loops_lock_) = nullptr;

@@ -22,7 +22,7 @@ bool all_of(std::string_view text, bool (*holds)(char) noexcept) noexcept {
 bool is_name_char(char c) noexcept {
   return is_alphanumeric(c) || c == '-' || c == '.' || c == '_';
 }
-// Goes into a request line as it is.
+// Whether it goes into a request line as it is.
 bool is_target_char(char c) noexcept { return c > 0x20 && c < 0x7f && c != '#'; }
 
 std::uint16_t default_port(std::string_view scheme) noexcept {
@@ -33,7 +33,7 @@ std::uint16_t default_port(std::string_view scheme) noexcept {
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Of names only what the DNS has, and of addresses in brackets those of today.
+  // Takes only names that the DNS has, and in brackets only addresses of today.
   const bool is_right = parts.is_literal ? parts.host.find(':') != std::string_view::npos
                                          : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
@@ -62,7 +62,7 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// With percent codes for blanks and bytes beyond ASCII, which people write into links.
+// Returns it with percent codes for blanks and bytes beyond ASCII, which people write into links.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;
