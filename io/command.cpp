@@ -24,7 +24,7 @@ namespace {
   return result_of([=] { return ::syscall(SYS_pidfd_open, process, 0); });
 }
 
-// EAGAIN while it has not ended.
+// Returns EAGAIN while it has not ended.
 [[gnu::noinline]] CallResult reap(int process, siginfo_t& end) noexcept {
   end = {};
   CallResult result = result_of(
@@ -40,7 +40,7 @@ ExitStatus status_of(const siginfo_t& end) noexcept {
   return {.signal = end.si_status};
 }
 
-// Blocks. Of a program that has been killed, and when there is no descriptor to wait by.
+// Blocks. For a program that has been killed, and when there is no descriptor to wait by.
 [[gnu::noinline]] ExitStatus reap_killed(int process) noexcept {
   siginfo_t end{};
   const CallResult reaped =
@@ -95,7 +95,7 @@ class Child {
   // Parks until it has ended by itself.
   Result<ExitStatus> wait(const Until& until) {
     const Result<ExitStatus> ended = wait_process(process_.front(), until);
-    // A process that somebody else has reaped is gone, too: its number may be another process's by
+    // A process that other code has reaped is gone, too: its number may be another process's by
     // now.
     if (!ended.error || ended.error == std::errc::no_child_process) process_.clear();
     return ended;
@@ -108,7 +108,7 @@ class Child {
   Watch errors;
 
  private:
-  std::list<int> process_;  // Empty: it has not been started, or is nobody's to wait for any more.
+  std::list<int> process_;  // Empty: it has not been started, or no caller waits for it any more.
 };
 
 ExitStatus Child::kill() noexcept {
@@ -208,7 +208,7 @@ std::error_code collect(Watch& watch, std::string& text, std::size_t most) {
   return {};
 }
 
-// Writes what the pipe takes, and ends the watch when all is written, or nobody reads.
+// Writes what the pipe takes, and ends the watch when all is written, or the reader is gone.
 void feed(Watch& watch, std::string_view& input) {
   const auto [count, error] = write_all(watch, std::as_bytes(std::span(input)), Deadline::past());
   input.remove_prefix(count);

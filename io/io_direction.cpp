@@ -96,8 +96,8 @@ bool IoDirection::tell(detail::IoWatch& watch) noexcept {
   return true;
 }
 
-// By the thread that has made the waiter unreachable for all others but its own caller. True if
-// somebody was woken.
+// The thread that has made the waiter unreachable for all but its own caller calls it. True if a
+// caller was woken.
 bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   if ((entry & kWatch) != 0) [[unlikely]] {
     return tell(*reinterpret_cast<detail::IoWatch*>(entry - kWatch));
@@ -105,7 +105,7 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   Waiter& waiter = *reinterpret_cast<Waiter*>(entry);
   WEFT_INVARIANT(!waiter.let_go.load(relaxed), "IoDirection I3: a waiter is let go once");
   if (waiter.claim != nullptr && !waiter.claim->try_claim(detail::Claim::kNotifier)) {
-    // The clock or a stop was first. The edge stays for the next wait, unless somebody has closed,
+    // The clock or a stop was first. The edge stays for the next wait, unless a thread has closed,
     // or left an edge too; then there is nothing to add.
     std::uintptr_t expected = kIdle;
     if (outcome == WaitOutcome::ready) {
@@ -119,7 +119,7 @@ bool IoDirection::deliver(std::uintptr_t entry, WaitOutcome outcome) noexcept {
   return true;
 }
 
-// By a caller that no deliverer woke: makes sure that nobody looks at its waiter any more.
+// A caller that no deliverer woke makes sure that no thread looks at its waiter any more.
 void IoDirection::withdraw(std::uintptr_t entry, const detail::Atomic<bool>& let_go) noexcept {
   for (;;) {
     std::uintptr_t expected = entry;
@@ -162,8 +162,8 @@ void IoDirection::close() noexcept {
 
 void IoDirection::set_deadline(Deadline deadline) noexcept {
   deadline_.store(deadline.nanoseconds(), relaxed);  // Relaxed: published by [edge] below.
-  // Even if the word is kReady already it is written, so that who takes that edge away sees the
-  // new deadline.
+  // Even if the word is kReady already it is written, so that the caller that takes that edge away
+  // sees the new deadline.
   word_.fetch_or(0, acq_rel);  // [edge]
   (void)notify();
 }

@@ -1,4 +1,4 @@
-// One direction of a descriptor, and who waits for it.
+// One direction of a descriptor, and the caller that waits for it.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ enum class WaitOutcome : std::uint8_t {
   closed,     // The descriptor was closed, before the wait or during it.
 };
 
-// One direction of a descriptor: whether an edge has come that nobody has looked at, and which
+// One direction of a descriptor: whether an edge has come that no caller has looked at, and which
 // caller waits for one. At most one caller waits at a time; a second one ends the process.
 // A waiter lives on the parked stack. The thread that swaps its address out of word_ delivers to
-// it; the waiting caller leaves only once that is over, so nobody ever reads a stack that is gone.
-// Instead of a waiter a watch may stand there, which is told of the edge: so a select, which waits
-// for more, is reached. The rules for waiters hold for watches, too, but they have no claim.
+// it; the waiting caller leaves only once that is over, so no thread ever reads a stack that is
+// gone. Instead of a waiter a watch may be there, which is notified of the edge: so a select, which
+// waits for more, is reached. The rules for waiters hold for watches, too, but they have no claim.
 // Invariants
 //   I1  word_ is kIdle, kReady, kClosed, the address of one parked Waiter, or that of one IoWatch
 //       with kWatch added.
 //   I2  kClosed is final until reset().
-//   I3  Whoever replaces an address wins the waiter's claim and wakes its caller, or lets it go;
-//       nobody touches the waiter after either.
+//   I3  The thread that replaces an address wins the waiter's claim and wakes its caller, or lets
+//       it go; no thread touches the waiter after either.
 // Order
 //   [edge]     notify stores kReady (acq_rel) -> take_edge, publish take it away (acquire): what
 //              the notifier saw (a hang-up, a new deadline) is visible.
@@ -37,8 +37,8 @@ enum class WaitOutcome : std::uint8_t {
 //   [let_go]   deliver, tell store let_go (release) -> withdraw loads it (acquire): the deliverer
 //              has finished with the waiter.
 // The kernel orders the rest. A system call that found nothing held the descriptor's lock before
-// what came next did, and the event about that was fetched later still: so who delivers it sees
-// the word as it was before the system call, and cannot pass over an edge that has been used up.
+// what came next did, and the event about that was fetched later still: so its deliverer sees the
+// word as it was before the system call, and cannot pass over an edge that has been used up.
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one came since the last look.
@@ -46,30 +46,30 @@ class IoDirection {
   // Before a system call, which will see all that the edges so far were about: forgets them.
   // False when no edge has come since set_drained(true): then the call would find nothing.
   [[nodiscard]] bool worth_trying() noexcept;
-  // Whether the last system call took all there was. By the caller that reads or writes.
+  // Notes whether the last system call took all there was; for the caller that reads or writes.
   void set_drained(bool drained) noexcept {
     // Relaxed here and in worth_trying: only a hint, edges decide.
     if (drained_.load(detail::relaxed) != drained) drained_.store(drained, detail::relaxed);
   }
 
-  // The watch is told of the next edge or the close, or at once if an edge came since the last look
-  // or all is closed. By a caller that could as well wait; it must remove the watch.
+  // Notifies the watch of the next edge or the close, or at once if an edge came since the last
+  // look or all is closed. A caller that could as well wait calls it, and must remove the watch.
   void add_watch(detail::IoWatch& watch) noexcept;
-  // Once it returns the watch will not be told any more, and nobody looks at it.
+  // Once it returns the watch is not notified any more, and no thread looks at it.
   void remove_watch(detail::IoWatch& watch) noexcept;
 
-  // Wakes the waiting caller, or remembers the edge. True if it woke somebody. From any thread.
+  // Wakes the waiting caller, or remembers the edge. True if it woke one. Any thread may call it.
   bool notify() noexcept;
-  // Ends this wait and all later ones. From any thread.
+  // Ends this wait and all later ones. Any thread may call it.
   void close() noexcept;
-  // Bounds all later waits and the one going on. From any thread.
+  // Bounds all later waits and the one going on. Any thread may call it.
   void set_deadline(Deadline deadline) noexcept;
   [[nodiscard]] Deadline deadline() const noexcept {
     // Relaxed: [edge] makes a new deadline visible to a wait that it must end.
     return Deadline::at_nanoseconds(deadline_.load(detail::relaxed));
   }
-  // From now on it is always worth trying: a short read does not mean that there is no more. By the
-  // poller, or the maker of the descriptor.
+  // From now on it is always worth trying: a short read does not mean that there is no more. The
+  // poller, or the maker of the descriptor, calls it.
   void set_always_worth_trying() noexcept {
     // Relaxed: [edge] of the notify that follows makes it visible.
     if (!always_worth_trying_.load(detail::relaxed))
@@ -80,9 +80,9 @@ class IoDirection {
     const std::uintptr_t word = word_.load(detail::relaxed);  // Relaxed: it is not followed.
     if (word > kClosed) __builtin_prefetch(reinterpret_cast<const void*>(word), 1);
   }
-  // Ready for a new descriptor. By the thread that takes the record from the free list.
+  // The thread that takes the record from the free list makes it ready for a new descriptor.
   void reset() noexcept {
-    // Relaxed: whoever gets to know the new descriptor synchronizes with the caller.
+    // Relaxed: a thread that gets the new descriptor synchronizes with the caller.
     deadline_.store(Deadline::never().nanoseconds(), detail::relaxed);
     drained_.store(false, detail::relaxed);
     always_worth_trying_.store(false, detail::relaxed);

@@ -19,7 +19,7 @@
 namespace weft::io {
 
 // The system calls about sockets, as net/system_calls.hpp makes them: non-blocking, with errors as
-// values. By the simulation's worker.
+// values. The simulation's worker makes them.
 class Kernel {
  public:
   Kernel() = default;
@@ -56,13 +56,13 @@ class Kernel {
   [[nodiscard]] virtual bool owns(int descriptor) const noexcept = 0;
   // The IPv4 addresses of a host, in the network's order of bytes; none: there is no such host.
   [[nodiscard]] virtual std::vector<std::uint32_t> look_up(const std::string& host) = 0;
-  // By the simulation, which has one at a time. Null takes it away.
+  // The simulation calls it, and has one at a time. Null takes it away.
   static void install(Kernel* kernel) noexcept;
   // The one of the calling thread, which is simulated; never inlined.
   [[nodiscard, gnu::noinline]] static Kernel* here() noexcept;
 };
 
-// Null for a caller that has the system's sockets. From anywhere.
+// Null for a caller that has the system's sockets. Any thread may call it.
 [[nodiscard, gnu::always_inline]] inline Kernel* simulated_kernel() noexcept {
   return detail::simulated() == nullptr ? nullptr : Kernel::here();
 }

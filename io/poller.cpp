@@ -35,8 +35,8 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
 // After these a short read or write does not tell that there is no more: the peer is gone or half
-// gone, or its urgent data (TCP's; EPOLLPRI) stands among the bytes, at which the system ends a
-// read early. Urgent data alone is nothing to read, and wakes nobody.
+// gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, at which the system ends a read
+// early. Urgent data alone is nothing to read, and wakes no caller.
 constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 
 std::error_code last_error() noexcept { return {base::last_error(), std::system_category()}; }
@@ -83,7 +83,7 @@ Poller::Poller() {
   epoll_ = ::epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0) throw base::refusal(last_error(), "a Runtime gets no epoll");
   interrupt_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  // Level-triggered: an interrupt that only a looking worker has seen stays for those who sleep.
+  // Level-triggered: an interrupt that only a looking worker has seen stays for sleepers.
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.u64 = kInterruptKey;
@@ -164,8 +164,8 @@ std::size_t Poller::deliver(std::span<const epoll_event> events, bool looks_only
 void Poller::interrupt() noexcept {
   if (interrupt_pending_.exchange(true, acq_rel)) return;  // [interrupt]
   const std::uint64_t one = 1;
-  // But for interruptions it can fail only if the counter is full, and then the eventfd is readable
-  // anyway.
+  // Except for interruptions it can fail only if the counter is full, and then the eventfd is
+  // readable anyway.
   while (::write(interrupt_, &one, sizeof one) < 0 && base::last_error() == EINTR) {
   }
 }
@@ -233,7 +233,7 @@ int Poller::control(int operation, int descriptor, epoll_event& event) noexcept 
   return ::epoll_ctl(epoll_, operation, descriptor, &event);
 }
 
-// Null for the eventfd.
+// Returns null for the eventfd.
 IoHandle* Poller::find(const epoll_event& event) const noexcept {
   if (event.data.u64 == kInterruptKey) return nullptr;
   const auto index = static_cast<std::uint32_t>(event.data.u64);
@@ -259,7 +259,7 @@ IoHandle* Poller::take_record() noexcept {
   }
 }
 
-// Adds slab number `slab`, unless somebody else has done so meanwhile. False: out of memory.
+// Adds slab number `slab`, unless another thread has done so meanwhile. False: out of memory.
 bool Poller::grow(std::size_t slab) noexcept {
   if (slab == kSlabs) return false;
   const std::size_t size = std::size_t{1} << (slab + kFirstSlabBits);

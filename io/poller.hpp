@@ -1,4 +1,4 @@
-// Waiting for the kernel: which descriptors can be read or written, and who waits for that.
+// Waiting for the kernel: which descriptors can be read or written, and which callers wait.
 #pragma once
 
 #include <sys/epoll.h>
@@ -39,7 +39,7 @@ class Poller;
 //            second sees all that the first did.
 class alignas(base::kCacheLine) IoHandle {
  public:
-  // Opens a call that uses the descriptor; false once it is closed. From any thread.
+  // Opens a call that uses the descriptor; false once it is closed. Any thread may call it.
   [[nodiscard]] bool enter() noexcept { return begin(0); }
   void leave() noexcept {
     const std::uint32_t before = state_.fetch_sub(kUse, detail::acq_rel);  // [use]
@@ -47,7 +47,7 @@ class alignas(base::kCacheLine) IoHandle {
     if (before / kUse == 1 && (before & kClosing) != 0) [[unlikely]]
       finish_close();
   }
-  // Valid between enter() and leave(), or while nobody closes.
+  // Valid between enter() and leave(), or while no caller closes it.
   [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
 
   [[nodiscard]] WaitOutcome wait_readable(Deadline deadline) noexcept {
@@ -60,7 +60,7 @@ class alignas(base::kCacheLine) IoHandle {
   [[nodiscard]] IoDirection& write() noexcept { return write_; }
 
   // Wakes all that wait with WaitOutcome::closed; the descriptor is closed when the last call has
-  // left. False if it was closed before. From any thread.
+  // left. False if it was closed before. Any thread may call it.
   bool close() noexcept { return end(kClosing); }
   [[nodiscard]] bool is_closed_hint() const noexcept {
     return (state_.load(detail::relaxed) & kClosing) != 0;  // Relaxed: a hint.
@@ -145,8 +145,8 @@ class Poller : public scheduler::EventSource {
   [[nodiscard]] std::size_t wait(Deadline deadline) noexcept override;
   void interrupt() noexcept override;
 
-  // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When
-  // it fails the descriptor remains the caller's. From any thread.
+  // Registers a non-blocking descriptor and takes it over: `handle` closes it from now on. When it
+  // fails the descriptor remains the caller's. Any thread may call it.
   // Errc::already_watched: it is registered here already.
   [[nodiscard]] std::error_code add(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, 0, handle);
@@ -160,7 +160,7 @@ class Poller : public scheduler::EventSource {
   [[nodiscard]] std::error_code borrow(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady | IoHandle::kBorrowed, handle);
   }
-  // Closes the handle and gives its record back once no call uses it. By its owner, once.
+  // Closes the handle and gives its record back once no call uses it. Its owner calls it, once.
   void remove(IoHandle& handle) noexcept;
   // As remove(), but the descriptor stays open, and is the caller's; -1 if it was closed before.
   [[nodiscard]] int detach(IoHandle& handle) noexcept;
@@ -170,9 +170,9 @@ class Poller : public scheduler::EventSource {
   static constexpr std::size_t kEvents = 128;
   using Events = std::array<epoll_event, kEvents>;
 
-  // Wakes those who wait for the events; how many.
+  // Wakes the callers that wait for the events, and returns how many.
   std::size_t deliver(std::span<const epoll_event> events, bool looks_only) noexcept;
-  // As epoll_ctl().
+  // Works as epoll_ctl() does.
   virtual int control(int operation, int descriptor, epoll_event& event) noexcept;
 
  private:

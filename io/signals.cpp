@@ -36,14 +36,13 @@ constexpr int kRestart = SA_RESTART;
 
 // Each signal, as a handler sees it.
 // Order
-//   [note]     the handler sets its bit in came (release) -> wait takes the bits (acq_rel): paired
-//   so
-//              that what the thread did before the signal is visible.
+//   [note]     the handler sets its bit in came (release) -> wait takes the bits (acq_rel): what
+//              the thread did before the signal is visible.
 //   [handler]  a handler counts itself in running, then loads wake (both seq_cst), against:
 //              restore clears wake, then loads running (both seq_cst): the thread that destroys the
 //              descriptor sees the handler, or the handler sees no descriptor.
 struct Slots {
-  std::array<detail::Atomic<int>, kSignals + 1> wake;  // A descriptor and 1; 0: nobody's.
+  std::array<detail::Atomic<int>, kSignals + 1> wake;  // A descriptor plus 1; 0: none.
   detail::Atomic<std::uint64_t> came{0};               // Bit n - 1: signal n.
   detail::Atomic<std::uint32_t> running{0};
   detail::ThreadMutex lock;
@@ -51,7 +50,7 @@ struct Slots {
 };
 Slots slots;
 
-// On any thread, at any place: only what a handler may do.
+// Runs on any thread, at any place: it does only what a handler may do.
 void note_signal(int number) noexcept {
   const int error = errno;
   slots.running.fetch_add(1, seq_cst);                                          // [handler]
