@@ -12,9 +12,9 @@
 
 namespace weft::net {
 
-// The next connection of a listener, whose handle the caller has entered. Parks. Errors of the
-// connection that was next, and not of the listener, are passed over; those that pass by themselves
-// are not.
+// Returns the next connection of a listener, whose handle the caller has entered. Parks. It passes
+// over errors of the connection that was next; it returns errors of the listener, and errors that
+// pass by themselves.
 Result<Socket> accept_once(io::IoHandle& listener, const Until& until) noexcept;
 // The same for a listener that may be closed; errors that pass by themselves are waited out. What a
 // rule forbids (EPERM, EOPNOTSUPP) is returned after kRefusalsToReport tries, and a shortage is
@@ -28,7 +28,7 @@ Result<Socket> accept_patiently(const Socket& listener, const Until& until) noex
 // The number of refusals in a row, in a quarter of a second, after which a shortage is reported.
 inline constexpr unsigned kRefusalsToReport = 8;
 // Writes a line to stderr that names the error and its limit, unless the last line named the same
-// error. Any thread.
+// error. Any thread may call it.
 void report_refusals(std::error_code error) noexcept;
 
 // How long to wait before the next try: 1 ms, 2, 4, ... 1 s.
@@ -41,7 +41,7 @@ class Pauses {
     return pause;
   }
   void reset() noexcept { *this = {}; }
-  // Since the last reset.
+  // Pauses since the last reset.
   [[nodiscard]] unsigned count() const noexcept { return count_; }
 
  private:

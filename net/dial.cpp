@@ -29,7 +29,7 @@ class ResolverCategory final : public std::error_category {
   [[nodiscard]] std::string message(int code) const override { return ::gai_strerror(code); }
 };
 
-// On a thread that may block.
+// Runs on a thread that may block.
 Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t port) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
@@ -48,7 +48,7 @@ Result<std::vector<Address>> ask_system(const std::string& host, std::uint16_t p
   return result;
 }
 
-// The hosts of a simulation.
+// Looks up the hosts of a simulation.
 Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::string& host,
                                             std::uint16_t port) {
   Result<std::vector<Address>> result;
@@ -62,7 +62,7 @@ Result<std::vector<Address>> ask_simulation(io::Kernel& kernel, const std::strin
   return result;
 }
 
-// In their order.
+// Keeps their order.
 void keep_each_once(std::vector<Address>& addresses) {
   auto end = addresses.begin();
   for (const Address& address : addresses) {
@@ -71,7 +71,7 @@ void keep_each_once(std::vector<Address>& addresses) {
   addresses.erase(end, addresses.end());
 }
 
-// IPv6 and IPv4 in turns, each in its order, beginning with the kind that stands first.
+// IPv6 and IPv4 alternately, each in its order, beginning with the kind that stands first.
 std::vector<Address> interleave(std::span<const Address> addresses) {
   std::vector<Address> first;
   std::vector<Address> second;
@@ -89,7 +89,7 @@ std::vector<Address> interleave(std::span<const Address> addresses) {
 // The attempts and questions of a dial, side by side, each in a fiber.
 class Race {
  public:
-  // Of an attempt, of a question for more addresses, or of either.
+  // The outcome of an attempt, of a question for more addresses, or of either.
   using Outcome = std::variant<Result<TcpStream>, std::vector<Address>, std::exception_ptr>;
 
   explicit Race(std::size_t runners) : outcomes_(runners) {}
@@ -113,7 +113,7 @@ class Race {
     ++running_;
   }
   [[nodiscard]] std::size_t running() const noexcept { return running_; }
-  // The next one; nothing if `until` was first. Throws what it has thrown.
+  // Returns the next outcome; nothing if `until` was first. Throws what a runner has thrown.
   std::optional<Outcome> next(const Until& until) {
     std::optional<Outcome> outcome;
     if (outcomes_.receive_until(outcome, until) != ChannelStatus::ok) return outcome;
@@ -131,7 +131,7 @@ class Race {
   std::vector<JoinHandle<void>> runners_;  // Joined first: they use the others.
 };
 
-// Of those in the race one is reached; `addresses` are tried, and those that come meanwhile.
+// Reaches one address: tries `addresses`, and others that come meanwhile.
 Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& until,
                       const DialOptions& options) {
   std::error_code first_error;
@@ -162,7 +162,7 @@ Result<TcpStream> win(Race& race, std::vector<Address> addresses, const Until& u
   }
 }
 
-// `host` if it is an IP address, with the port.
+// Returns `host` if it is an IP address, with the port.
 std::optional<Address> address_of(const std::string& host, std::uint16_t port) {
   const bool is_v6 = host.find(':') != std::string::npos;
   const auto [address, is_name] = Address::parse(is_v6 ? "[" + host + "]:0" : host + ":0");
@@ -199,7 +199,7 @@ Resolver& Resolver::shared() {
 
 Result<std::vector<Address>> AnyResolver::resolve(std::string_view host, std::uint16_t port,
                                                   const Until& until) {
-  // The system's functions, and those of libraries, would take what stands before it.
+  // The functions of the system, and of libraries, would take what precedes it.
   if (host.find('\0') != std::string_view::npos) {
     return {.error = std::make_error_code(std::errc::invalid_argument)};
   }

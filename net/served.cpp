@@ -140,7 +140,7 @@ void Server::Core::resume(Served& connection) {
   }
   if (found == Idle::readable) {
     connection.expired.store(false, relaxed);
-    // This fiber is as good as a new one, but for its stack.
+    // This fiber is as good as a new one, except for its stack.
     if (options_.run || options_.stack_size != 0) {
       start(connection);
     } else {

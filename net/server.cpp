@@ -34,7 +34,7 @@ class Start {
   Served* connection_;
 };
 
-// One connection, as accept_once(); the listener may be closed by now.
+// Accepts one connection, as accept_once() does; the listener may be closed by now.
 Result<Socket> accept_from_open(const AnyListener& listener, const Until& until) {
   const io::IoUse use(listener.socket().handle());
   if (!use) return {.error = Errc::closed};
@@ -106,7 +106,7 @@ void Server::Core::give_place() noexcept {
   if (options_.max_connections != 0) slots_.release();
 }
 
-// With a place for it, if places are limited.
+// Returns it with a place for it, if places are limited.
 Result<Socket> Server::Core::next_connection(const AnyListener& listener, const Until& until) {
   const bool waits = options_.at_limit == AtLimit::wait;
   if (waits && !take_place(until)) return {.error = Errc::cancelled};
@@ -130,8 +130,8 @@ std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept 
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
-      // A refused client may have the reserve still. Until it is back each descriptor that comes
-      // free lets one more be told, instead of being served while the others wait for an answer.
+      // A refused client may still have the reserve. Until it is back each free descriptor lets one
+      // more client be answered, instead of being served while the others wait for an answer.
       if (reserve.take()) {
         begin(listener.to_stream(std::move(socket)));
       } else {
@@ -149,7 +149,7 @@ std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept 
   return failure;
 }
 
-// Whoever has connected before the end is served as places come, until the grace is over.
+// A client that has connected before the end is served as places come, until the grace is over.
 void Server::Core::begin_last(const AnyListener& listener) noexcept {
   const std::stop_token late = late_.get_token();
   std::vector<Socket> last;
@@ -178,7 +178,7 @@ void Server::Core::wait_out(const AnyListener& listener, std::error_code error, 
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
   if (pauses.count() == kRefusalsToReport) report_refusals(error);
-  // A burst passes in a moment; whoever waits longer is better told.
+  // A burst passes in a moment; a client that waits longer is better refused.
   if (lacks_descriptors && pauses.count() >= 3) refuse_waiting(listener, reserve);
   (void)this_fiber::sleep_for(pauses.next(), drain_.get_token());
 }
@@ -195,7 +195,7 @@ void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor
   (void)reserve.take();
 }
 
-// A connection for which there is no place.
+// Refuses a connection for which there is no place.
 void Server::Core::turn_away(Socket&& socket) noexcept {
   accepted_.fetch_add(1, relaxed);
   refused_.fetch_add(1, relaxed);
@@ -208,8 +208,8 @@ std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handle
   std::optional<JoinHandle<void>> sweeper;
   std::vector<JoinHandle<std::error_code>> accepting;
   {
-    // Also if a fiber cannot be started. The grace is counted here: those who accept may be waiting
-    // for `run`.
+    // Runs also if a fiber cannot be started. The grace is counted here: accepting fibers may be
+    // waiting for `run`.
     struct End {
       Core& core;
       std::span<const AnyListener> listeners;
@@ -230,7 +230,7 @@ std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handle
       (void)this_fiber::sleep_until(Deadline::never(), drain_.get_token());
     }
   }
-  if (failure_) std::rethrow_exception(failure_);  // Nobody is left to add to it.
+  if (failure_) std::rethrow_exception(failure_);  // No fiber is left to set it.
   std::error_code first;
   for (auto& each : accepting) {
     const std::error_code error = each.join();
@@ -307,7 +307,7 @@ Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size
   for (std::size_t i = 0; i < count; ++i) {
     auto [listener, error] = TcpListener::listen(shared, options);
     if (error) return {.error = error};
-    // The first one's port is everybody's, also if the system chose it.
+    // All have the first one's port, also if the system chose it.
     if (i == 0) shared = listener.local_address().value;
     result.value.push_back(std::move(listener));
   }

@@ -23,8 +23,8 @@ namespace weft::net {
 
 struct Served;
 
-// The connections of a server, so that its end finds them; in parts, so that those who come and go
-// seldom meet.
+// The connections of a server, so that its end finds them; in parts, so that connections that come
+// and go seldom meet.
 struct Shard {
   Mutex mutex;  // Guards also the links, and whether a connection still has its stream.
   Served* first WEFT_GUARDED_BY(mutex) = nullptr;
@@ -43,11 +43,11 @@ class Server::Core {
   [[nodiscard]] bool is_draining() const noexcept { return drain_.stop_requested(); }
   [[nodiscard]] ServeStats stats() const noexcept;
 
-  // By the fiber of a connection: calls the handler until the connection ends or is idle.
+  // The fiber of a connection calls the handler until the connection ends or is idle.
   void serve(Served& connection);
-  // By the fiber of one that was idle, once it has been told of an edge.
+  // The fiber of one that was idle calls it, once it has been notified of an edge.
   void resume(Served& connection);
-  // Instead of serving it.
+  // Refuses it instead of serving it.
   void refuse(Served& connection) noexcept;
   void finish(Served& connection) noexcept;
 
@@ -94,8 +94,8 @@ class Server::Core {
   std::stop_callback<std::function<void()>> stop_;  // Last: it may call at once.
 };
 
-// One connection. While it is idle, it stands in its socket's direction as a watch, with a fiber
-// that has not begun as the one to wake.
+// One connection. While it is idle, it is a watch in its socket's direction, with a fiber that has
+// not begun as the one to wake.
 struct Served : detail::IoWatch {
   Served(Server::Core& server, Connection::AnyStream&& connected, Shard& home) noexcept
       : IoWatch{[](IoWatch& watch) noexcept { return static_cast<Served&>(watch).waker; }},

@@ -149,8 +149,8 @@ int SystemAddress::family() const noexcept {
 
 #else
 
-// Straight to the kernel: the C library's functions are points of thread cancellation, which
-// costs every call two locked instructions, 2 % of a small request each. Nobody cancels workers.
+// Straight to the kernel: the C library's functions are points of thread cancellation, which costs
+// every call two locked instructions, 2 % of a small request each. No thread cancels workers.
 [[gnu::noinline]] CallResult receive(int descriptor, std::span<std::byte> buffer) noexcept {
   if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
     return receive_from(*kernel, descriptor, buffer);

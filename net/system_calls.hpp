@@ -50,10 +50,10 @@ struct SystemName {
 [[nodiscard]] CallResult send(int descriptor, std::span<const std::byte> data) noexcept;
 [[nodiscard]] CallResult receive_message(int descriptor, msghdr& message) noexcept;
 [[nodiscard]] CallResult send_message(int descriptor, const msghdr& message) noexcept;
-// As many as there are, or fit; how many.
+// Receive or send as many as there are, or fit, and return how many.
 [[nodiscard]] CallResult receive_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
 [[nodiscard]] CallResult send_messages(int descriptor, std::span<mmsghdr> messages) noexcept;
-// From the file at `offset`.
+// Sends from the file at `offset`.
 [[nodiscard]] CallResult send_from_file(int descriptor, int file, std::uint64_t offset,
                                         std::size_t size) noexcept;
 [[nodiscard]] CallResult shut_down(int descriptor, int how) noexcept;

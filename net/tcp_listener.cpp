@@ -19,7 +19,7 @@ CallResult prepare(int descriptor, const Address& address, const ListenOptions& 
   }
   // Accepted sockets inherit it, which saves a system call for each.
   if (result.error == 0) result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Not known everywhere, and nobody needs it.
+  // Not every system has it, and no program needs it.
   if (options.fast_open_queue > 0) {
     (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN, options.fast_open_queue);
   }

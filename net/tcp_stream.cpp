@@ -28,8 +28,8 @@ std::error_code finish_connecting(const Socket& socket, const Address& address,
   return attempt_until(use->write(), detail::WaitReason::writable, until, false, attempt).error;
 }
 
-// A port of the ephemeral range that nobody listens on may be given to the connecting socket
-// itself, which TCP then connects to itself. Nobody is there: that is a refusal.
+// A port of the ephemeral range on which no socket listens may be given to the connecting socket
+// itself, which TCP then connects to itself. No server is there: that is a refusal.
 std::error_code refuse_self(const Socket& socket, const Address& address) noexcept {
   const Result<Address> local = address_of<Address>(socket, &name_of);
   if (local && local.value == address) return std::make_error_code(std::errc::connection_refused);
@@ -39,7 +39,7 @@ std::error_code refuse_self(const Socket& socket, const Address& address) noexce
 // Makes the socket what `options` say, before it connects.
 CallResult prepare(int descriptor, const ConnectOptions& options) noexcept {
   CallResult result = set_option(descriptor, IPPROTO_TCP, TCP_NODELAY, 1);
-  // Not known everywhere, and nobody needs it.
+  // Not every system has it, and no program needs it.
   if (options.fast_open) (void)set_option(descriptor, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, 1);
   if (result.error == 0 && options.local) {
     result = bind_to(descriptor, system_form(*options.local));
