@@ -11,7 +11,7 @@ bool CancelState::cancel(std::error_code error, std::exception_ptr cause) noexce
   {
     const detail::SpinGuard guard(lock_);
     if (error_) return false;
-    // A deadline that has passed was first, even if nobody has looked since.
+    // A deadline that has passed was first, even if no caller has looked since.
     decides = !deadline_.passed();
     error_ = decides ? error : make_error_code(Errc::timed_out);
     if (decides) cause_.swap(cause);

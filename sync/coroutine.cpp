@@ -1,5 +1,5 @@
 // Coroutines that wait as fibers do: the fiber in which a coroutine will go on is made first, and
-// it is that fiber which stands in the list. Whoever wakes it does not know the difference.
+// that fiber is in the list. Its waker sees no difference.
 #include <weft/coroutine.hpp>
 
 #include <weft/detail/alarm.hpp>

@@ -40,7 +40,7 @@ bool Mutex::try_lock_until(const Until& until) noexcept {
   return try_lock() || lock_contended_until(until);
 }
 
-// Spinning pays only while the owner runs on another worker and nobody waits already.
+// Spinning pays only while the owner runs on another worker and no caller waits already.
 bool Mutex::spin() noexcept {
   for (int pauses = 1; pauses <= kLongestPause; pauses *= 2) {
     for (int i = 0; i < pauses; ++i) detail::pause_cpu();
@@ -73,7 +73,7 @@ bool Mutex::lock_contended_until(const Until& until) noexcept {
   }
 }
 
-// False when somebody owns the mutex, who will look for waiters then.
+// False if the mutex has an owner, which will look for waiters then.
 bool Mutex::lock_or_announce() noexcept {
   const std::uint32_t others = waiters_.empty() ? 0 : kWaiters;
   std::uint32_t state = state_.load(relaxed);
@@ -112,9 +112,9 @@ bool Mutex::wait_for_turn(Waiter& self, bool overtaken, const Until& until) noex
   return false;
 }
 
-// The mutex is still the caller's (I1). Whoever locks a mutex that has become free may destroy it
-// soon. So while a waiter is to be woken, that waiter keeps the mutex alive; and with none, freeing
-// it is the last access.
+// The mutex is still the caller's (I1). A caller that locks a mutex that has become free may
+// destroy it soon. So while a waiter is to be woken, that waiter keeps the mutex alive; and with
+// none, freeing it is the last access.
 void Mutex::unlock_contended() noexcept {
   do {
     waiters_lock_.lock();

@@ -48,8 +48,8 @@ bool SharedMutex::lock_contended(std::uint32_t owner, const Until& until) noexce
   return false;
 }
 
-// A waiter that gave up may have stood in front of readers that can join those inside, or have been
-// the last in the queue.
+// A waiter that gave up may have stood in front of readers that can join the ones inside, or have
+// been the last in the queue.
 void SharedMutex::let_in_after_withdrawal() noexcept {
   waiters_lock_.lock();
   Waiter* admitted = nullptr;
@@ -67,11 +67,11 @@ void SharedMutex::let_in_after_withdrawal() noexcept {
   detail::wake_chain(admitted);
 }
 
-// The mutex is not freed while somebody waits, so who may destroy it comes after the hand-over.
+// The mutex is not freed while a caller waits: one that may destroy it comes after the hand-over.
 void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   do {
     waiters_lock_.lock();
-    // Acquire, on behalf of the next owner: all readers who have left.
+    // Acquire, on behalf of the next owner: all readers that have left.
     const std::uint32_t state = state_.load(acquire);  // [shared]
     WEFT_CHECK(is_owned_by(state, owner),
                owner == kWriter
@@ -92,8 +92,7 @@ void SharedMutex::unlock_contended(std::uint32_t owner) noexcept {
   } while (!leave(owner));
 }
 
-// By the only owner. False when there is nobody to hand the mutex to: it is still the caller's
-// then.
+// The only owner calls it. False if no waiter takes the mutex: it is still the caller's then.
 bool SharedMutex::hand_over() noexcept {
   std::uint32_t owners = 0;
   Waiter* admitted = admit(owners);
@@ -107,7 +106,7 @@ bool SharedMutex::hand_over() noexcept {
   return admitted != nullptr;
 }
 
-// Takes out those in front who can own the mutex together with `owners`, and adds them to it.
+// Takes out the first waiters that can own the mutex together with `owners`, and adds them to it.
 Waiter* SharedMutex::admit(std::uint32_t& owners) noexcept {
   Waiter* head = nullptr;
   Waiter** tail = &head;

@@ -36,8 +36,8 @@ bool WaitGroup::wait_until(const Until& until) noexcept {
   return stop_waiting();
 }
 
-// After giving up: the bit must not outlive the last waiter, or a done() would come to a group that
-// nobody keeps alive for it. True when such a done() is under way already: it is waited for.
+// Runs after giving up: the bit must not outlive the last waiter, or a done() would come to a group
+// that no waiter keeps alive for it. True if such a done() is under way already: this waits for it.
 bool WaitGroup::stop_waiting() noexcept {
   waiters_lock_.lock();
   std::uint64_t word = word_.load(acquire);  // [count]
@@ -63,7 +63,7 @@ void WaitGroup::reached_zero(std::uint64_t before) noexcept {
                                           "WaitGroup::done() was called more often than "
                                           "add() announced; call add() before what is counted "
                                           "begins"));
-  if (before == 2) return;  // Nobody waits; the group may be gone already.
+  if (before == 2) return;  // No caller waits; the group may be gone already.
   waiters_lock_.lock();
   Waiter* waiters = waiters_.claim_all();
   word_.fetch_and(~kWaiters, relaxed);
