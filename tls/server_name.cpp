@@ -22,7 +22,7 @@ std::error_code expect_server(SSL& ssl, const std::string& name) noexcept {
   // RFC 9110, 4.3.4: a common name is no name of a host.
   SSL_set_hostflags(&ssl, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   const bool asked = SSL_set1_host(&ssl, name.c_str()) == 1 &&
-                     // As the macro SSL_set_tlsext_host_name does, but for its casts.
+                     // It does what the macro SSL_set_tlsext_host_name does, without its casts.
                      SSL_ctrl(&ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                               const_cast<char*>(name.c_str())) == 1;
   return asked ? std::error_code{} : take_error();

@@ -24,7 +24,7 @@ namespace {
 // a fiber of the usual size does not have for sure.
 constexpr std::size_t kHandshakeStack = 256 * 1024;
 
-// Of empty buffers an idle connection keeps so much, each.
+// An idle connection keeps this much of each empty buffer.
 constexpr std::size_t kKept = 512;
 
 template <class Buffer>
@@ -96,7 +96,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
     default:
       error = take_error(*ssl_);
       if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
-      // The end of the stream is told by us, who have seen it.
+      // We report the end of the stream, because we have seen it.
       if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {
         error = Errc::truncated;
       }
@@ -112,7 +112,7 @@ bool StreamState::has_unsent() const noexcept {
 
 // Writes what OpenSSL has put on the wire. The sender has the rest when a wait was ended.
 std::error_code StreamState::flush(const Until& until) {
-  // Again behind each round: whoever has found the mutex taken counts on its owner.
+  // It looks again after each round: a caller that finds the mutex taken counts on its owner.
   while (has_unsent()) {
     if (!write_mutex_.try_lock_until(until)) return until.error();
     const std::lock_guard writing(write_mutex_, std::adopt_lock);
@@ -123,7 +123,7 @@ std::error_code StreamState::flush(const Until& until) {
   return {};
 }
 
-// With write_mutex_. Each hold of the other one books what has been sent, and takes what is next.
+// Runs with write_mutex_. Each hold of the other one books what was sent, and takes what is next.
 std::error_code StreamState::send_unsent(const Until& until) {
   for (net::Result<std::size_t> sent;;) {
     {
@@ -142,7 +142,7 @@ std::error_code StreamState::send_unsent(const Until& until) {
   }
 }
 
-// With write_mutex_, which the sender takes first of all.
+// Runs with write_mutex_, which the sender takes first of all.
 void StreamState::start_sender() {
   {
     const detail::Guard guard(ssl_mutex_);
@@ -160,7 +160,7 @@ void StreamState::start_sender() {
   sender_runs_ = true;
 }
 
-// Whoever leaves something unsent while it runs counts on it.
+// A caller that leaves something unsent while it runs counts on it.
 void StreamState::run_sender(const std::stop_token& stop) {
   for (;;) {
     std::error_code error;
@@ -175,7 +175,7 @@ void StreamState::run_sender(const std::stop_token& stop) {
   }
 }
 
-// By the caller that reads.
+// The caller that reads calls it.
 std::error_code StreamState::receive(const Until& until) {
   std::array<char, 16 * 1024> bytes;
   const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);
@@ -240,8 +240,8 @@ bool StreamState::has_read_ahead() const noexcept {
   return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
 }
 
-// OpenSSL, asked now, would say that it needs bytes; it takes about as long as to decrypt some. And
-// nothing waits to be sent.
+// OpenSSL, asked now, would report that it needs bytes; it takes about as long as to decrypt some.
+// And nothing waits to be sent.
 bool StreamState::knows_of_nothing() const noexcept {
   const detail::Guard guard(ssl_mutex_);
   return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&

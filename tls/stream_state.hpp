@@ -22,12 +22,12 @@
 namespace weft::tls {
 
 // Invariants
-//   I1  ssl_ and wire_ are used with ssl_mutex_ held, and nobody waits for the socket with it.
+//   I1  ssl_ and wire_ are used with ssl_mutex_ held, and no caller waits for the socket with it.
 //       Unchecked: a Mutex does not know its owner.
-//   I2  The bytes in wire_.out are written by whoever holds write_mutex_, in their order. The
-//       holder, having given the mutex up, looks again for what others have put there meanwhile, or
-//       has left all to the sender, unless the connection is broken or the stream's own deadline
-//       for writes has passed. Unchecked: needs the view of the holder and that of all others.
+//   I2  The holder of write_mutex_ writes the bytes in wire_.out, in their order. The holder,
+//       having given the mutex up, looks again for what others have put there meanwhile, or has
+//       left all to the sender, unless the connection is broken or the stream's own deadline for
+//       writes has passed. Unchecked: needs the view of the holder and that of all others.
 class StreamState {
  public:
   // Owns the connection.
@@ -66,7 +66,7 @@ class StreamState {
   net::TcpStream own_;  // Empty, if it is borrowed.
   net::TcpStream& stream_;
   const std::shared_ptr<ContextState> context_;
-  const std::string server_name_;  // Of a client.
+  const std::string server_name_;  // A client's.
   mutable Mutex ssl_mutex_;
   Mutex write_mutex_;
   Wire wire_ WEFT_GUARDED_BY(ssl_mutex_);
@@ -76,7 +76,7 @@ class StreamState {
   std::string sending_;
   SslPtr ssl_;
   // A fiber that is there while calls whose wait was ended have left something unsent.
-  JoinHandle<void> sender_;  // As the next one, with write_mutex_.
+  JoinHandle<void> sender_;  // Changed with write_mutex_, as is the next one.
   std::stop_source sender_stop_{std::nostopstate};
   bool sender_runs_ WEFT_GUARDED_BY(ssl_mutex_) = false;
 };

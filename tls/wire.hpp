@@ -12,10 +12,10 @@
 
 namespace weft::tls {
 
-// Encrypted bytes on their way: OpenSSL takes and puts them here and never waits; whoever called it
-// moves them to and from the socket. So no call of OpenSSL switches, nor makes a system call that
-// could raise SIGPIPE, and what it keeps for each thread, its queue of errors, is never in use when
-// a fiber moves.
+// Encrypted bytes on their way: OpenSSL takes and puts them here and never waits; its caller moves
+// them to and from the socket. So no call of OpenSSL switches, nor makes a system call that could
+// raise SIGPIPE, and what it keeps for each thread, its queue of errors, is never in use when a
+// fiber moves.
 struct Wire {
   std::vector<char> in;
   std::size_t in_begin = 0;
