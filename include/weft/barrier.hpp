@@ -12,7 +12,7 @@ namespace weft {
 
 namespace detail {
 
-// The untyped core of Barrier: counts arrivals, and lets those waiting go on when the last arriver
+// The untyped core of Barrier: counts arrivals, and lets the waiters go on when the last arriver
 // has completed the phase.
 // Invariants
 //   I1  phase_ changes in complete() only: by the last arriver of a phase, with all others waiting
@@ -29,11 +29,11 @@ class BarrierCore {
   explicit BarrierCore(std::ptrdiff_t expected) noexcept;
   // `dropped` of the `count` arrivals will not be expected in the phases to come.
   [[nodiscard]] Arrival arrive(std::ptrdiff_t count, std::ptrdiff_t dropped) noexcept;
-  // In one section, so that who returns first may destroy the barrier. Returns true for the last
-  // one, who has not waited, and must complete() the phase.
+  // Works in one section, so that the caller that returns first may destroy the barrier. Returns
+  // true for the last one, which has not waited, and must complete() the phase.
   [[nodiscard]] bool arrive_and_wait() noexcept;
   void complete() noexcept;
-  // Until `phase` is over; false when `until` ended the wait.
+  // Waits until `phase` is over; false when `until` ended the wait.
   [[nodiscard]] bool wait_until(std::uint64_t phase, const Until& until) noexcept;
 
  private:
@@ -55,10 +55,10 @@ struct NoCompletion {
 
 // std::barrier for fibers and plain threads: a number of callers go through phases, none of which
 // begins before all have arrived at the end of the one before. The completion function runs once
-// per phase, in the last to arrive, before anybody is released; it may park, but not use the
+// per phase, in the last to arrive, before any caller is released; it may park, but not use the
 // barrier.
-// Each arrival synchronizes with the completion function, and that with the return of each wait.
-// It may be destroyed once every wait has returned; where all callers meet by arrive_and_wait(), as
+// Each arrival synchronizes with the completion function, and that with the return of each wait. It
+// may be destroyed once every wait has returned; where all callers meet by arrive_and_wait(), as
 // soon as the first of them has returned from the last phase. Calls park where they say so.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
@@ -66,7 +66,7 @@ class Barrier {
                 "the completion function must be noexcept, as for std::barrier");
 
  public:
-  // That somebody has arrived, and at the end of which phase.
+  // Records that a caller has arrived, and at the end of which phase.
   class arrival_token {
    public:
     arrival_token(arrival_token&&) noexcept = default;

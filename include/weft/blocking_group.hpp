@@ -30,7 +30,7 @@ namespace detail {
 // One call of a group. It belongs to the caller and the helper together, as either may be the last
 // to need it.
 // Order
-//   [owner]  who leaves first subtracts (acq_rel) -> who leaves second (acq_rel) frees it.
+//   [owner]  the first to leave subtracts (acq_rel) -> the second to leave (acq_rel) frees it.
 struct GroupCall : BlockingCall {
   GroupCall(void (*how)(BlockingCall&) noexcept, BlockingGroup& home) noexcept
       : BlockingCall{how}, group(home) {}
@@ -83,7 +83,7 @@ struct BlockingGroupOptions {
   // Calls that may wait for a thread; the group refuses more with Errc::full. A caller that gives
   // up before its call has begun makes room.
   std::size_t max_waiting = 256;
-  // A thread without work ends after so long.
+  // A thread without work ends after this long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
 
@@ -98,10 +98,10 @@ struct BlockingGroupStats {
 };
 
 // Threads of their own for one kind of call that blocks: name resolution, files, a database. Unlike
-// those of blocking(), which all share, they can all hang without taking others' with them, and the
-// wait for them can end early. Needs no Runtime: plain threads may use it, too. All calls from
-// fibers and plain threads, any number at a time; they park, throw and synchronize where they say
-// so.
+// the threads of blocking(), which all share, they can all hang without taking others' with them,
+// and the wait for them can end early. Needs no Runtime: plain threads may use it, too. Call it
+// from fibers and plain threads, any number at a time; calls park, throw and synchronize where they
+// say so.
 class BlockingGroup {
  public:
   // Starts no thread yet; the first calls do.

@@ -21,16 +21,16 @@ namespace weft::io {
 // Readiness of a descriptor; either: one of both is asked for.
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
-// A descriptor that the caller's runtime watches. It may be one of somebody else's making,
-// and need not be non-blocking. Move-only; it must not outlive its runtime.
+// A descriptor that the caller's runtime watches. Another library may have made it, and it need not
+// be non-blocking. Move-only; it must not outlive its runtime.
 // Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
 // writes nothing. One caller waits to read and one to write at a time, which may be the same.
-// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too. From
-// fibers and plain threads. Calls park, throw and synchronize where they say so.
+// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too. Call
+// it from fibers and plain threads. Calls park, throw and synchronize where they say so.
 class Watch {
  public:
   Watch() noexcept = default;
-  // `other` is empty then. Nobody may be waiting by it.
+  // `other` is empty then. No caller may be waiting by it.
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         descriptor_(std::exchange(other.descriptor_, -1)) {}
@@ -43,11 +43,11 @@ class Watch {
     }
     return *this;
   }
-  // Ends the watch, and closes an adopted descriptor. Nobody may be waiting.
+  // Ends the watch, and closes an adopted descriptor. No caller may be waiting.
   ~Watch() { reset(); }
 
   // The descriptor remains its owner's, who closes it only after the watch has ended: its number
-  // might be somebody else's before the watch is taken off it. Errors: Errc::no_runtime;
+  // might be another descriptor's before the watch is taken off it. Errors: Errc::no_runtime;
   // Errc::already_watched, as there can be one watch of a descriptor in a runtime (a dup() of it
   // may have another one); the system's. Never parks.
   static Result<Watch> borrow(int descriptor);
@@ -59,11 +59,11 @@ class Watch {
   // With Deadline::past() it only looks.
   Result<Ready> wait(Ready what, const Until& until = {});
 
-  // Ends all waits with Errc::closed; an adopted descriptor is closed. From anybody, at any time;
-  // never parks.
+  // Ends all waits with Errc::closed; an adopted descriptor is closed. Call it from anywhere, at
+  // any time; never parks.
   void close() noexcept;
-  // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended.
-  // Nobody may be waiting.
+  // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended. No
+  // caller may be waiting.
   int release() noexcept;
   // The descriptor that is watched; -1 if none is.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
@@ -85,18 +85,18 @@ template <std::invocable Handler = detail::Nothing>
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// As on_readable(), for writing.
+// Works as on_readable() does, for writing.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
                                         std::move(handler));
 }
 
-// Many descriptors that one caller waits for, as libraries with sockets of their own want it
+// Many descriptors that one caller waits for, as libraries with sockets of their own need it
 // (curl's multi interface, c-ares): an epoll of its own, so that an event costs the same however
 // many there are. Descriptors remain their owners', who remove them before they close them.
 // Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which the
-// system tells all the same, is an event once. add, change and remove come from anybody at any
+// system reports all the same, is an event once. add, change and remove come from anybody at any
 // time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
 class WatchSet {
  public:
@@ -132,19 +132,19 @@ class WatchSet {
 
 // Signals that end waits instead of processes. While the object lives, each of them is noted and
 // has no other effect; before and after, they have the one that they had. A signal belongs to one
-// object at a time. Made of handlers rather than of signalfd, to which a signal comes only if every
-// thread of the process has it blocked, those of other libraries included. So some thread must not
-// have it blocked: workers inherit the mask of the thread that makes the runtime, and who blocks a
-// signal before that, as for sigwait, waits here in vain. From fibers and plain threads; calls
-// park, throw and synchronize where they say so.
+// object at a time. It is made of handlers rather than of signalfd, to which a signal comes only if
+// every thread of the process blocks it, other libraries' included. So some thread must not block
+// it: workers inherit the mask of the thread that makes the runtime, and a program that blocks a
+// signal before that, as for sigwait, waits here in vain. Call it from fibers and plain threads;
+// calls park, throw and synchronize where they say so.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
-  // `other` is empty then. Nobody may be waiting by it.
+  // `other` is empty then. No caller may be waiting by it.
   SignalSet(SignalSet&& other) noexcept;
   // Ends what was noted before, as the destructor does; `other` is empty then.
   SignalSet& operator=(SignalSet&& other) noexcept;
-  // The signals have the effect again that they had before. Nobody may be waiting.
+  // The signals have the effect again that they had before. No caller may be waiting.
   ~SignalSet();
 
   // Errors: Errc::no_runtime; Errc::signal_in_use: another set has one of them; invalid_argument
@@ -161,14 +161,14 @@ class SignalSet {
   std::uint64_t mask_ = 0;
 };
 
-// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile. From fibers and
-// plain threads. Errors: as SignalSet::watch() and wait(); a second call for a signal that another
-// one waits for is refused. Throws std::bad_alloc; synchronizes with nothing.
+// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile. Call it from
+// fibers and plain threads. Errors: as SignalSet::watch() and wait(); a second call for a signal
+// that another one waits for is refused. Throws std::bad_alloc; synchronizes with nothing.
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
 
 // How a process has ended. A plain value.
 struct ExitStatus {
-  int code = 0;    // Its exit code, if it was not ended by a signal; -1: nobody knows.
+  int code = 0;    // Its exit code, if it was not ended by a signal; -1: unknown.
   int signal = 0;  // 0: none.
   // Whether it has returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
@@ -176,7 +176,7 @@ struct ExitStatus {
 
 // Parks until a child process ends, and reaps it. Errors: no_child_process for one that is not the
 // caller's, or has been reaped, as the system does with all if SIGCHLD is ignored; Errc::timed_out,
-// cancelled: it goes on, and may be waited for again. From fibers and plain threads. Throws
+// cancelled: it goes on, and may be waited for again. Call it from fibers and plain threads. Throws
 // std::bad_alloc; synchronizes with nothing.
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
@@ -191,14 +191,14 @@ struct CommandResult {
 };
 
 // Runs a program (found as the shell finds it) with `arguments`, of which the first is its name,
-// and collects its output. When `until` ends the wait, it and the processes of its group are killed
-// and what it wrote so far comes with the error: Errc::timed_out, cancelled. A program that may not
-// be killed, as it is another user's by now (sudo), goes on without anybody at its pipes; its
-// status is -1, and once it has ended a later call of run_command reaps it. Further errors: the
-// system's (no_such_file_or_directory, ...); no_child_process: all of the output is there, but the
-// status, -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any child;
-// std::errc::file_too_large: too much output. From fibers and plain threads. Throws std::bad_alloc;
-// synchronizes with nothing.
+// and collects its output. When `until` ends the wait, the program and the processes of its group
+// are killed and what it wrote so far comes with the error: Errc::timed_out, cancelled. A program
+// that may not be killed, as it is another user's by now (sudo), goes on without a peer at its
+// pipes; its status is -1, and once it has ended a later call of run_command reaps it. Further
+// errors: the system's (no_such_file_or_directory, ...); no_child_process: all of the output is
+// there, but the status, -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any
+// child; std::errc::file_too_large: too much output. Call it from fibers and plain threads. Throws
+// std::bad_alloc; synchronizes with nothing.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {}, const Until& until = {});
 
@@ -207,17 +207,17 @@ struct Pipe {
   Watch read;
   Watch write;
 };
-// Errors: Errc::no_runtime, or the system's. Never parks. From fibers and plain threads. Throws
-// std::bad_alloc; synchronizes with nothing.
+// Errors: Errc::no_runtime, or the system's. Never parks. Call it from fibers and plain threads.
+// Throws std::bad_alloc; synchronizes with nothing.
 Result<Pipe> make_pipe();
 // As TcpStream's calls, for pipes and the like: what is watched must be non-blocking, or always
 // ready, as a regular file is, which is read and written from its position on, by the calling
 // thread itself (weft/files.hpp has what keeps no worker waiting). At the end of a pipe or a file:
-// Errc::end_of_stream; without a reader: broken_pipe, and no signal. From fibers and plain threads.
-// Throws std::bad_alloc; synchronizes with nothing.
+// Errc::end_of_stream; without a reader: broken_pipe, and no signal. Call it from fibers and plain
+// threads. Throws std::bad_alloc; synchronizes with nothing.
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
-// All of it; after an error `value` bytes have been written. Parks while there is no room. From
-// fibers and plain threads. Throws std::bad_alloc; synchronizes with nothing.
+// Writes all of it; after an error `value` bytes have been written. Parks while there is no room.
+// Call it from fibers and plain threads. Throws std::bad_alloc; synchronizes with nothing.
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = {});
 

@@ -47,8 +47,8 @@ class ExceptionHandler {
 
   // Returns whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
-  // Calls the handler, which must be there. The pool calls it, on the fiber whose task threw. By
-  // the pool alone.
+  // Calls the handler, which must be there. It is called by the pool alone, on the fiber whose task
+  // threw.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);
   }

@@ -36,8 +36,8 @@ enum class Strategy : std::uint8_t {
   // Each with the same chance; turns end early now and then, with a chance of the run's own.
   random,
   // Probabilistic concurrency testing: fibers have priorities by chance, and the one of the highest
-  // priority runs; it loses its priority at Options::depth - 1 places. Finds each fault that
-  // takes so few changes of order with a chance that can be computed.
+  // priority runs; it loses its priority at Options::depth - 1 places. Finds each fault that needs
+  // that few changes of order with a chance that can be computed.
   priorities,
   // Every schedule with at most Options::max_preemptions of them, one after the other. For small
   // bodies.
@@ -165,8 +165,8 @@ class World {
   World& operator=(const World&) = delete;
 
   // A host that runs `main` in a fiber, at once and after each restart. Its name is its address for
-  // net::dial() and net::resolve(). Its fibers are those that `main` spawns, and theirs; a host may
-  // outlive its main. An exception that leaves a fiber fails the run.
+  // net::dial() and net::resolve(). Its fibers are the ones that `main` spawns, and theirs; a host
+  // may outlive its main. An exception that leaves a fiber fails the run.
   void host(std::string_view name, std::function<void()> main);
   // Ends the host's process as SIGKILL does: no fiber of it ever runs again, nothing is destroyed,
   // and its sockets are closed by the system, with a reset where it had not read everything.
@@ -195,7 +195,7 @@ class World {
   // sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
-  // From now on the host's clocks, weft::Clock and weft::WallClock, run so much too fast, or too
+  // From now on the host's clocks, weft::Clock and weft::WallClock, run this much too fast, or too
   // slow (negative): in (-1'000'000, 1'000'000]. Its time limits and timers go by them, but a wait
   // that has begun keeps its end. Throws std::invalid_argument for other numbers, and for the
   // world.
@@ -226,7 +226,7 @@ class World {
   // in the story, and left out again if a failure needs it not (Options::shrinks).
   void disturb(const Disturbance& wanted);
 
-  // Calls `action` in a fiber of the world, so long from now. It is no leak.
+  // Calls `action` in a fiber of the world, this long from now. It is no leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
   // Lets time pass. Parks.
   void run_for(std::chrono::nanoseconds time);

@@ -24,12 +24,12 @@ inline namespace WEFT_ASIO_LIBRARY {
 class Executor;
 
 struct ContextOptions {
-  // Of the fibers that run handlers, in bytes. Asio's composed operations, Beast's above all, have
-  // more on the stack than fibers are given as a rule.
+  // The stack size of fibers that run handlers, in bytes. Asio's composed operations, Beast's above
+  // all, have more on the stack than fibers are given as a rule.
   std::size_t stack_size = 256UL * 1024;
 };
 
-// The executor that Asio's objects stand on, instead of an io_context that somebody has to run:
+// The executor that Asio's objects stand on, instead of an io_context that the program has to run:
 //
 //   weft::asio::Context context;
 //   boost::asio::steady_timer timer(context.get_executor(), 10ms);
@@ -40,8 +40,8 @@ struct ContextOptions {
 // needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
 // threads spawn to: so the context lives while that runtime does, within run(), say.
 // Asio's objects must be gone before their context, and so must every fiber that uses them; but the
-// end of the context waits for its handlers, with what they have on their stacks. From fibers and
-// plain threads; calls park, throw and synchronize where they say so.
+// end of the context waits for its handlers, with what they have on their stacks. Call it from
+// fibers and plain threads; calls park, throw and synchronize where they say so.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
@@ -52,7 +52,7 @@ class Context : public lib::execution_context {
   // are waited for: what they wait for by use_fiber is operation_aborted, and what they begin until
   // their end is given up, too, within 100 ms. Asio's services bear no operations that begin in the
   // very moment in which they end, and its resolvers none later.
-  // Parks; from fibers and plain threads, but not from a handler.
+  // Parks; call it from fibers and plain threads, but not from a handler.
   ~Context() {
     do {
       give_up();
@@ -64,7 +64,7 @@ class Context : public lib::execution_context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // From anybody; never parks.
+  // Call it from anywhere; never parks.
   [[nodiscard]] Executor get_executor() noexcept;
 
   // Parks until no handler runs and no operation is under way; false when `until` ended the wait.
@@ -109,16 +109,16 @@ class Context : public lib::execution_context {
 // one that leaves a fiber: see RuntimeOptions::on_exception.
 // Several handlers run at the same time. Handlers of one object that has several operations under
 // way belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as
-// the strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. All
-// calls from anybody; they park, throw and synchronize where they say so.
+// the strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. Call
+// it from anywhere; calls park, throw and synchronize where they say so.
 class Executor {
  public:
-  // From anybody, as all of its calls; a copy stands for the same context.
+  // Call it from anywhere, as all of its calls; a copy stands for the same context.
   Executor(const Executor& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   Executor(Executor&& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
-  // As a copy.
+  // Works as the copy constructor does.
   Executor& operator=(const Executor& other) noexcept {
     // The new work before the old one ends: the count must not touch 0 between.
     if (other.tracked_) other.context_->outstanding_.add();
@@ -162,7 +162,7 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // From fibers and plain threads; never parks. Throws what spawn() does. Synchronizes:
+  // Call it from fibers and plain threads; never parks. Throws what spawn() does. Synchronizes:
   // the call comes before the start of `function`.
   template <class F>
   void execute(F&& function) const {

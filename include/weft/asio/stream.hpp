@@ -26,8 +26,8 @@ inline namespace WEFT_ASIO_LIBRARY {
 
 namespace detail {
 
-// Some libraries want an executor of each stream, to make timers of it that synchronous calls never
-// use. Nobody runs this one.
+// Some libraries require an executor of each stream, to make timers of it that synchronous calls
+// never use. No thread runs this one.
 inline boost::asio::io_context& unused_context() {
   static boost::asio::io_context context;
   return context;
@@ -35,8 +35,8 @@ inline boost::asio::io_context& unused_context() {
 
 }  // namespace detail
 
-// As Asio would have said it: eof, operation_aborted, timed_out; the system's as they are. From
-// anybody; neither parks, throws nor synchronizes.
+// Returns the error as Asio would report it: eof, operation_aborted, timed_out; the system's as
+// they are. Call it from anywhere; it neither parks, throws nor synchronizes.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
   if (!error) return {};
   if (error == Errc::end_of_stream) return boost::asio::error::eof;
@@ -47,14 +47,14 @@ inline boost::asio::io_context& unused_context() {
   if (error.category() == std::system_category() || error.category() == std::generic_category()) {
     return {error.value(), boost::system::system_category()};
   }
-  // Of another library on top of TCP: TLS, say.
+  // It is from another library on top of TCP: TLS, say.
   return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
 }
 
 // A model of Asio's SyncReadStream and SyncWriteStream: a net::TcpStream, a tls::Stream, or what
 // has their calls. Its calls park the calling fiber and not its thread; the stream's deadlines and
-// close() end them. Move-only; one caller reads and one writes at a time. From fibers and plain
-// threads. Calls throw and synchronize where they say so.
+// close() end them. Move-only; one caller reads and one writes at a time. Call it from fibers and
+// plain threads. Calls throw and synchronize where they say so.
 template <class Stream = net::TcpStream>
 class SyncStream {
  public:
@@ -64,7 +64,7 @@ class SyncStream {
   // Takes the stream over, whose deadlines go on to hold. Never parks.
   explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
 
-  // At least one byte, unless the buffers are empty.
+  // Reads at least one byte, unless the buffers are empty.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -75,8 +75,8 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Some of it, at least one byte unless the buffers are empty; how many. Parks while the kernel
-  // has no room.
+  // Writes some of it, at least one byte unless the buffers are empty, and returns how many. Parks
+  // while the kernel has no room.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -105,7 +105,7 @@ class SyncStream {
     return count;
   }
 
-  // Of a context that nobody runs: the type is asked for, and nothing is ever posted there.
+  // Returns that of a context that no thread runs: libraries need the type, and post nothing there.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
@@ -132,15 +132,15 @@ class SyncStream {
   Stream stream_;
 };
 
-// How Beast ends a WebSocket's connection; found by it. By Beast alone. Neither parks, throws nor
-// synchronizes.
+// How Beast ends a WebSocket's connection; it is found and called by Beast alone. Neither parks,
+// throws nor synchronizes.
 template <class Stream>
 void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
               boost::system::error_code& error) {
   error = {};
   stream.close();
 }
-// How Beast drops a connection; found by it. Never parks. By Beast alone. Neither throws nor
+// How Beast drops a connection; it is found and called by Beast alone. Neither parks, throws nor
 // synchronizes.
 template <class Stream>
 void beast_close_socket(SyncStream<Stream>& stream) {

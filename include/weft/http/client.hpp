@@ -23,20 +23,20 @@
 namespace weft::http {
 
 struct ClientOptions {
-  // The most connections to one host and port, those that are idle included. A request for which
-  // there is none waits.
+  // The most connections to one host and port, idle ones included. A request for which there is
+  // none waits.
   std::size_t max_per_host = 16;
-  // A connection that has been idle for so long is closed.
+  // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
   // For the name, the connection and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
   // How long a call with "Expect: 100-continue" waits for the server's word before it sends its
   // body all the same; kNever: until the server has said something.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The head of an answer, and all that only inform before it (100, 103). Trailers may be so large
-  // once more.
+  // The head of an answer, and all that only inform before it (100, 103). Trailers may be as large
+  // again.
   std::size_t head_bytes = 64 * 1024;
-  // Headers of an answer, or of what informs before it; so many trailers once more.
+  // Headers of an answer, or of what informs before it; as many trailers again.
   std::size_t headers = 128;
   // The most that Reply::read_all() takes.
   std::uint64_t body_bytes = 64 * 1024 * 1024;
@@ -88,7 +88,7 @@ class Reply {
   [[nodiscard]] std::span<const Header> headers() const noexcept;
   // The first one of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // Where it came from in the end, behind all redirects.
+  // Where it came from, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
   // Known before the body is read, unless it comes in chunks or up to the stream's end. Of an
   // answer to HEAD, and of 304, what the body's would be that does not come, if the server says it.
@@ -96,7 +96,7 @@ class Reply {
 
   // Reads what there is of the body, at least one byte. Parks. At its end:
   // weft::Errc::end_of_stream. Other errors: weft::Errc::timed_out, cancelled (it may be tried
-  // again); those of ErrorKind::malformed, Errc::unexpected_end; the stream's.
+  // again); ErrorKind::malformed's, Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
   // All of it. After an error `value` is what came before; Errc::body_too_large is one.
   net::Result<std::string> read_all(const Until& until = {});
@@ -104,7 +104,7 @@ class Reply {
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // Of no use to others, as are the next two.
-  // By the client.
+  // The client makes it.
   explicit Reply(std::unique_ptr<State> state) noexcept;
   // For the client.
   [[nodiscard]] State& state() const noexcept { return *state_; }
@@ -117,7 +117,7 @@ class Reply {
 struct ClientStats {
   std::uint64_t connections = 0;  // Made.
   std::uint64_t reused = 0;       // Requests that found one.
-  std::uint64_t retried = 0;      // Of those, the ones whose connection turned out to be closed.
+  std::uint64_t retried = 0;      // Reused ones whose connection turned out to be closed.
 };
 
 class ClientCore;
@@ -144,11 +144,11 @@ class Client {
   // layer, a body_source that would be needed again) is returned as it is. A request that may be
   // repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is, when a connection that was kept turns out
   // to be closed. An answer of 300 or above that comes while a body is being sent ends the sending;
-  // its connection is not kept. Errors: weft::Errc::timed_out, cancelled; those of
-  // ErrorKind::malformed (a URL, a header, an answer), Errc::unsupported, unexpected_end,
-  // head_too_large, too_many_redirects; what dial(), the layer and the stream have.
+  // its connection is not kept. Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a
+  // URL, a header, an answer), Errc::unsupported, unexpected_end, head_too_large,
+  // too_many_redirects; what dial(), the layer and the stream have.
   net::Result<Reply> send(const Call& call, const Until& until = {});
-  // As send(), of a GET without headers of its own.
+  // Works as send() does, for a GET without headers of its own.
   net::Result<Reply> get(std::string url, const Until& until = {}) {
     return send({.url = std::move(url)}, until);
   }

@@ -15,7 +15,7 @@ namespace weft::http {
 struct Compression {
   // A body that is known to be smaller is sent as it is.
   std::size_t min_bytes = 1024;
-  // From 1, the fastest, to 9, the smallest.
+  // The level is from 1, the fastest, to 9, the smallest.
   int level = 5;
   // Of Content-Type: "text/plain" is one, "text/" all that begin so, "+json" all that end so.
   std::vector<std::string> types = {"text/",

@@ -1,5 +1,5 @@
-// The errors of a message, as std::error_code values. All calls from anywhere; they neither park,
-// throw nor synchronize.
+// The errors of a message, as std::error_code values. All may be called from anywhere; they neither
+// park, throw nor synchronize.
 #pragma once
 
 #include <system_error>
@@ -7,8 +7,8 @@
 namespace weft::http {
 
 enum class Errc {
-  // What somebody has sent, or was to send, breaks the rules: `error == ErrorKind::malformed`.
-  malformed_url = 1,  // Of a call.
+  // What a peer sent, or a caller was to send, breaks the rules: `error == ErrorKind::malformed`.
+  malformed_url = 1,  // A call's URL.
   malformed_call,     // A method or a header of a Call that must not be sent.
   malformed_line,     // A bare CR or LF, a NUL, or a line that goes on in the next one.
   malformed_start,    // The first line is none of a request, or of an answer.
@@ -22,14 +22,14 @@ enum class Errc {
   truncated_head,     // The stream ended within a head.
 
   body_too_large,    // More than Limits::body_bytes.
-  head_too_large,    // More than Limits::head_bytes or Limits::headers, or so many trailers.
+  head_too_large,    // More than Limits::head_bytes or Limits::headers, or as many trailers.
   target_too_large,  // More than Limits::target_bytes.
   unexpected_end,    // The peer ended the stream before a message, or in the middle of its body.
   already_started,   // The head of the answer has been sent, and cannot be changed.
   wrong_length,      // More or less has been written than Content-Length said.
   too_many_redirects,
   unsupported,          // A URL of another scheme, an upgrade that was not asked for.
-  unsupported_version,  // Of HTTP: neither 1.1 nor another 1.
+  unsupported_version,  // HTTP, but neither 1.1 nor another 1.
   unsupported_method,   // CONNECT, at a server.
   unsupported_coding,   // A Transfer-Encoding besides "chunked".
   unsupported_expectation,
@@ -40,9 +40,9 @@ enum class ErrorKind {
   malformed = 1,  // The peer does not speak HTTP/1.1, or not properly; or the call would not.
 };
 
-// Of Errc; its name is "weft-http". Lives as long as the process.
+// The category of Errc; its name is "weft-http". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Of ErrorKind; its name is "weft-http-kind". Lives as long as the process.
+// The category of ErrorKind; its name is "weft-http-kind". Lives as long as the process.
 [[nodiscard]] const std::error_category& kind_category() noexcept;
 
 // An Errc as a std::error_code: so they compare, `error == http::Errc::malformed_chunk`.

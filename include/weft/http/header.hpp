@@ -1,4 +1,4 @@
-// One line of a message's head. All calls from anywhere; they neither park nor synchronize.
+// One line of a message's head. All may be called from anywhere; they neither park nor synchronize.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,7 @@ struct Header {
   std::string_view value;
 };
 
-// Whether two names, or tokens, are the same but for the case of ASCII letters.
+// Whether two names, or tokens, are the same except for the case of ASCII letters.
 [[nodiscard]] bool equal_tokens(std::string_view left, std::string_view right) noexcept;
 // Whether `token` is in a list of the form "a, b, c".
 [[nodiscard]] bool list_has(std::string_view list, std::string_view token) noexcept;

@@ -14,9 +14,9 @@
 namespace weft::http {
 
 // One end of a connection on which bytes are not sent as they are. It stands on a TcpStream that
-// outlives it. weft/tls/http.hpp has those for TLS; weft-http itself knows none. One caller reads
-// and one writes at a time. All calls may park; their errors are those of TcpStream's, and more.
-// Calls throw and synchronize where they say so.
+// outlives it. weft/tls/http.hpp has layers for TLS; weft-http itself has none. One caller reads
+// and one writes at a time. All calls may park; their errors are TcpStream's, and more. Calls throw
+// and synchronize where they say so.
 class Layer {
  public:
   virtual ~Layer() = default;

@@ -11,7 +11,7 @@ namespace weft::http {
 // kNever lifts a time. A request beyond a size is answered with the status named, and the
 // connection closed.
 struct Limits {
-  // The request line and all headers; 431. Trailers may be so large once more.
+  // The request line and all headers; 431. Trailers may be as large again.
   std::size_t head_bytes = 16 * 1024;
   // The target of a request; 414.
   std::size_t target_bytes = 8 * 1024;
@@ -21,13 +21,13 @@ struct Limits {
   // A body; 413.
   std::uint64_t body_bytes = 1024 * 1024;
 
-  // From a request's first byte to the end of its head; 408.
+  // The time from a request's first byte to the end of its head; 408.
   std::chrono::nanoseconds head = std::chrono::seconds(10);
-  // From the first time that a body has to be waited for to its end; 408.
+  // The time from the first wait for a body to its end; 408.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
   // For the kernel to take what one call writes: the client reads too slowly.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // A connection on which nothing has been asked for so long, and for at most twice as long, is
+  // A connection on which nothing has been asked for this long, and for at most twice as long, is
   // closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
   // The deadline of a request's Context, from the end of its head.

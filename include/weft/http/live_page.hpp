@@ -9,8 +9,8 @@
 namespace weft::http {
 
 // At `prefix`, "/debug/weft" for example, which must not end in a slash: what <weft/live_page.hpp>
-// shows at "/" is at prefix + "/" then. Throws as Router::route(). By whoever adds the routes;
-// neither parks nor synchronizes.
+// shows at "/" is at prefix + "/" then. Throws as Router::route(). It is called by the caller that
+// adds the routes; neither parks nor synchronizes.
 inline void mount_live_page(Router& router, const std::string& prefix,
                             live::Readers readers = live::Readers::this_machine) {
   router.get(prefix + "/{page...}", [readers](Request& request, Response& response) {

@@ -21,7 +21,7 @@ class Exchange;
 // Calls park, throw and synchronize where they say so.
 class Request {
  public:
-  // By the server.
+  // The server makes it.
   explicit Request(Exchange& exchange) noexcept : exchange_(exchange) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
@@ -53,7 +53,7 @@ class Request {
   // The value of the last parameter, whatever its name: of "/static/{file...}" what stands behind
   // "/static/". Without parameters: the path behind its first slash. Decoded.
   [[nodiscard]] std::string rest_of_path() const;
-  // By a router, with a name and a value that live as long as the request.
+  // A router calls it, with a name and a value that live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
 
   // Known before the body is read, unless it comes in chunks.
@@ -62,8 +62,8 @@ class Request {
   [[nodiscard]] bool has_body() const noexcept;
   // Reads what there is of the body, at least one byte; asks for it first if the client waits for
   // that (100-continue) and the answer has not begun. Parks. At its end: weft::Errc::end_of_stream.
-  // Other errors: those of http::Errc, weft::Errc::timed_out (Limits::body), the system's. After an
-  // error the connection is closed, and if the handler has not answered, 400, 408 or 413 is.
+  // Other errors: http::Errc's, weft::Errc::timed_out (Limits::body), the system's. After an error
+  // the connection is closed, and if the handler has not answered, 400, 408 or 413 is.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
   // All of it, which is at most Limits::body_bytes. After an error `value` is what came before.
   net::Result<std::string> read_all();

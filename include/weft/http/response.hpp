@@ -26,23 +26,23 @@ class Exchange;
 // at a time. Calls throw and synchronize where they say so.
 struct Upgraded {
   net::TcpStream& stream;
-  // The bytes that the client has sent already behind its request. To be read first.
+  // The bytes that the client has sent already after its request. Read these first.
   std::string_view early;
-  // Not null: what lies on the stream. To be read and written instead of it.
+  // Not null: the layer on the stream. Read and write the layer instead.
   Layer* layer = nullptr;
   // Requested when the server stops: say good-bye, and return. At the end of its grace the stream
   // is closed.
   std::stop_token stop = {};
 
-  // At least one byte: of `early`, which gets shorter, then of the layer or the stream. As
+  // Reads at least one byte: of `early`, which gets shorter, then of the layer or the stream. As
   // TcpStream's; parks.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // At least one byte; all of it where there is a layer. As TcpStream's; parks.
+  // Writes at least one byte; all of it where there is a layer. As TcpStream's; parks.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
-  // All of it, as TcpStream's; parks.
+  // Writes all of it, as TcpStream's does; parks.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
-  // Ends the connection, and the calls that wait; a layer's peer is told, if that takes no wait.
-  // Never parks.
+  // Ends the connection, and the calls that wait; a layer's peer is notified, if that takes no
+  // wait. Never parks.
   void close() noexcept;
 };
 
@@ -58,7 +58,7 @@ using Talk = std::function<net::Next(Upgraded)>;
 // say so.
 class Response {
  public:
-  // By the server.
+  // The server makes it.
   explicit Response(Exchange& exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
@@ -66,7 +66,7 @@ class Response {
   // 200 unless it is set; from 200 to 599. These three are without effect once the head has been
   // sent.
   void set_status(int status) noexcept;
-  // The status that set_status() was told. Never parks.
+  // The status that set_status() was given. Never parks.
   [[nodiscard]] int status() const noexcept;
   // Throws std::invalid_argument for a name that is no token, a value with control characters, and
   // for what the library writes itself: Transfer-Encoding, Connection, Date. A Content-Length must

@@ -20,8 +20,8 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 //
 // `{name}` stands for one part of a path that is not empty, `{name...}` for all that is left, which
 // may be. Of the routes with the method, what stands there literally is preferred, part by part,
-// then `{name}`; a part is compared as what its percent codes mean. A path that nobody has is
-// answered with 404, a method that nobody has for it with 405 and Allow. HEAD finds GET's handler,
+// then `{name}`; a part is compared as what its percent codes mean. A path without a route is
+// answered with 404, a method without a route for it with 405 and Allow. HEAD finds GET's handler,
 // if its route has none. "OPTIONS *" is answered with 204, and the methods of all routes in Allow.
 // While a handler runs, its fiber is named by the route, "GET /users/{id}", so dumps, the live page
 // and traces show it; any()'s routes have the pattern alone. Middleware runs outside of that.

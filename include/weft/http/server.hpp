@@ -28,12 +28,12 @@ namespace weft::http {
 // answer has begun, with the end of the connection.
 using Handler = std::function<void(Request&, Response&)>;
 
-// The facts that a log of accesses is told when a request has been answered.
+// The facts that a log of accesses receives when a request has been answered.
 struct Access {
   const Request& request;             // Of a refused one, what was understood: maybe nothing.
   int status;                         // 0: the connection broke first.
   std::uint64_t bytes;                // Of the body that was sent.
-  std::chrono::nanoseconds duration;  // From the head's end to the answer's.
+  std::chrono::nanoseconds duration;  // The time from the head's end to the answer's.
   // Why the request was refused or could not be read to its end (an http::Errc, or
   // weft::Errc::timed_out), or why the connection broke; empty if all went well.
   std::error_code error = {};
@@ -53,7 +53,7 @@ struct ServerOptions {
   // Instead of max_running: handlers run in this pool, which may have other work, too, and which
   // must outlive the server. When it refuses one, the answer is 503.
   FiberPool* pool = nullptr;
-  // The most connections that are open at once; more wait in the listener's backlog, but for one,
+  // The most connections that are open at once; more wait in the listener's backlog, except one,
   // which has been accepted and waits for its place. A server that stops takes all of them.
   std::size_t max_connections = kUnlimited;
   // The layer that the connections speak below HTTP: tls::server_layer(context). Its handshake is
@@ -62,7 +62,7 @@ struct ServerOptions {
   ServerLayer secure = {};
   // Answers are compressed for clients that ask for it. Empty: none is.
   std::optional<Compression> compression = {};
-  // Called behind each answer, in its fiber, also behind those to heads that are refused. Empty:
+  // Called after each answer, in its fiber, also after answers to heads that are refused. Empty:
   // nothing is measured.
   std::function<void(const Access&)> on_access = {};
   // Receives what a handler has thrown, before it is answered with 500. Empty: one line to stderr.
@@ -77,7 +77,7 @@ struct ServerStats {
   std::uint64_t refused = 0;        // Answered with 503 for want of a slot.
   std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
-  std::uint64_t turned_away = 0;    // Told so at once, for want of descriptors.
+  std::uint64_t turned_away = 0;    // Answered with 503 at once, for want of descriptors.
 };
 
 // A request that is being read or answered.
@@ -95,9 +95,9 @@ class ServerCore;
 
 // Answers requests on the connections of its listeners.
 // A connection on which nothing is asked has no fiber that runs and no stack: it is a record of
-// about 150 bytes, beside what the poller has of every socket. When bytes come, a fiber reads
-// the request, calls the handler and writes the answer; the next request may find another one. From
-// fibers and plain threads of one runtime; calls park, throw and synchronize where they say so.
+// about 150 bytes, besides the poller's. When bytes come, a fiber reads the request, calls the
+// handler and writes the answer; the next request may find another one. Call it from fibers and
+// plain threads of one runtime; calls park, throw and synchronize where they say so.
 class Server {
  public:
   // Throws std::invalid_argument that names the option; and what FiberPool's constructor throws.
@@ -108,21 +108,21 @@ class Server {
   Server& operator=(const Server&) = delete;
 
   // Accepts connections, as net::Server does, until shutdown() or the close of a listener; takes
-  // those that have connected by then, closes the listeners, and returns an empty code; or the
-  // error that will not pass by itself. A lack of descriptors or memory is waited out, and who
-  // waits for long meanwhile is answered with 503. Parks. May be called several times at once, in
-  // fibers of one runtime; listeners that share a port (net::listen_shared) accept independently.
+  // clients that have connected by then, closes the listeners, and returns an empty code; or the
+  // error that will not pass by itself. It waits out a lack of descriptors or memory; a client that
+  // waits for long is answered with 503. Parks. May be called several times at once, in fibers of
+  // one runtime; listeners that share a port (net::listen_shared) accept independently.
   std::error_code serve(std::span<net::TcpListener> listeners);
   std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 
-  // No connection is accepted any more; those on which nothing is asked are closed, others as soon
-  // as their request is answered. A client that has not asked at all yet has half a second to do
-  // so. Parks until all are. At the deadline contexts of requests that are left end and their
+  // Accepts no connection any more; connections on which nothing is asked are closed, others as
+  // soon as their request is answered. A client that has not asked at all yet has half a second to
+  // do so. Parks until all are. At the deadline contexts of requests that are left end and their
   // connections are closed; then it waits for their handlers to return. Only the deadline ends the
   // wait early, it takes no stop request; shutdown(Deadline::past()) of another caller does, too.
-  // True if the deadline was not needed. From fibers and plain threads, more than once. Called by a
-  // handler, a talk or a log, it does not wait for the connection of that call, nor for those of
-  // others that are in shutdown() likewise: each can be answered when it returns.
+  // True if the deadline was not needed. Call it from fibers and plain threads, more than once.
+  // Called by a handler, a talk or a log, it does not wait for the connection of that call, nor for
+  // connections of other calls in shutdown(): each can be answered when it returns.
   bool shutdown(Deadline grace);
 
   // Each number may be stale when they return. From anywhere; never parks.

@@ -33,7 +33,7 @@ class Address {
 
   // Whether it is one of IPv6, else one of IPv4.
   [[nodiscard]] bool is_v6() const noexcept;
-  // As a number, not in the network's order of bytes.
+  // A number, not in the network's order of bytes.
   [[nodiscard]] std::uint16_t port() const noexcept;
   // The same address with another port.
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
@@ -42,7 +42,7 @@ class Address {
 
   // The system's form, a sockaddr_in or sockaddr_in6, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
-  // Of what system_data() points to, in bytes.
+  // The size of what system_data() points to, in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
   // std::errc::address_family_not_supported for other families.
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;

@@ -35,7 +35,7 @@ class ByteStream {
   explicit ByteStream(Socket socket) noexcept : socket_(std::move(socket)) {}
 
   // The descriptor stays open, non-blocking, and is the caller's from now on. The stream is empty
-  // then. -1 if it was closed before. Nobody may be using the stream.
+  // then. -1 if it was closed before. No caller may be using the stream.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
   // For calls that weft does not wrap: it must stay open and non-blocking. -1 for an empty stream.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }

@@ -37,9 +37,8 @@ struct Outgoing {
 
 // A socket that sends and receives datagrams, each whole or not at all: UdpSocket or
 // UnixDatagramSocket. It may be connected to one peer, which saves the system looking for the way
-// each time: then it receives from nobody else, and is told when nobody listens there
-// (connection_refused, by a later call). Move-only; closes in the destructor. It must not outlive
-// its runtime.
+// each time: then it receives from that peer alone, and a later call reports connection_refused if
+// no socket listens there. Move-only; closes in the destructor. It must not outlive its runtime.
 // One caller receives and one sends at a time, and these may be two; close() may come from anybody
 // at any time while the object exists. Calls park the fiber, or block the plain thread, until the
 // kernel lets them go on, and try before they wait. Errors of all calls that may wait:
@@ -60,14 +59,14 @@ class DatagramSocket {
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
-  // Takes over a socket of somebody else's making, and makes it non-blocking; after an error it
+  // Takes over a socket that another library has made, and makes it non-blocking; after an error it
   // remains the caller's.
   static Result<DatagramSocket> adopt(int descriptor);
 
-  // The next datagram. One of zero bytes is one.
+  // Receives the next datagram. One of zero bytes is one.
   Result<Received<Where>> receive(std::span<std::byte> buffer, const Until& until = {});
-  // As many as there are, at least one, by one system call (recvmmsg): fills the first slots, at
-  // most 64, and returns how many.
+  // Receives as many as there are, at least one, by one system call (recvmmsg): fills the first
+  // slots, at most 64, and returns how many.
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots, const Until& until = {});
 
   // Sends one datagram to `to`, or, connected, to the peer. UDP drops what a receiver has no room
@@ -78,7 +77,7 @@ class DatagramSocket {
   // As send_to(), to the peer of a connected socket.
   [[nodiscard]] std::error_code send(std::span<const std::byte> data, const Until& until = {});
   // Sends all, in their order, up to 64 by each system call (sendmmsg). After an error, the first
-  // `value` of them have been sent. send_batch() wants a connected socket and takes no addresses.
+  // `value` of them have been sent. send_batch() needs a connected socket and takes no addresses.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = {});
   // As send_batch_to(), to the peer of a connected socket.
@@ -88,10 +87,10 @@ class DatagramSocket {
   // Where it is bound, with the port that the system chose. Never parks. Errors: Errc::closed; the
   // system's.
   Result<Where> local_address() const noexcept;
-  // To whom it is connected. Never parks. Errors: std::errc::not_connected; Errc::closed; the
-  // system's.
+  // The peer to which it is connected. Never parks. Errors: std::errc::not_connected; Errc::closed;
+  // the system's.
   Result<Where> peer_address() const noexcept;
-  // As those of ByteStream: what is kept until it is sent, or received; more is dropped.
+  // Bounds what is kept until it is sent, as ByteStream's does; more is dropped.
   [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
   // As set_send_buffer(), for what has come and not been received.
   [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
@@ -99,13 +98,13 @@ class DatagramSocket {
   [[nodiscard]] std::error_code set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
-  // Ends all calls that wait with Errc::closed; later calls give the same. From anybody, at any
-  // time.
+  // Ends all calls that wait with Errc::closed; later calls give the same. Call it from anywhere,
+  // at any time.
   void close() noexcept { socket_.close(); }
   // False for an empty or closed socket; may be stale when it returns.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // The descriptor, which stays open and is the caller's from now on; -1 if there is none. Nobody
-  // may be using the socket.
+  // The descriptor, which stays open and is the caller's from now on; -1 if there is none. No
+  // caller may be using the socket.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
   // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }

@@ -28,11 +28,11 @@ class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;
   AnyResolver& operator=(const AnyResolver&) = delete;
-  // Nobody may be asking.
+  // No caller may be asking.
   virtual ~AnyResolver() = default;
 
   // The addresses of `host` with `port`, the best ones first, each once. An IP address is its own,
-  // without a question. From fibers and plain threads; parks. Errors: those of resolver_category();
+  // without a question. From fibers and plain threads; parks. Errors: resolver_category()'s;
   // Errc::timed_out, cancelled; Errc::full, where the resolver has a limit; invalid_argument for a
   // host with a zero inside.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
@@ -58,15 +58,15 @@ struct ResolverOptions {
   // Threads that ask the system's resolver at once, and questions that wait for one.
   std::size_t max_threads = 8;
   std::size_t max_waiting = 1024;
-  // A thread without work ends after so long.
+  // A thread without work ends after this long.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
 
 // Looks names up as the system does (getaddrinfo: /etc/hosts, DNS, ...), on threads of its own: a
-// name server that does not answer keeps them waiting, and nobody else's. An answer for which
-// nobody waits any more is dropped when it comes. Its end waits for the questions that are being
-// asked, as that of a BlockingGroup does for its calls. From fibers and plain threads. Calls park,
-// throw and synchronize where they say so.
+// name server that does not answer keeps only these waiting. An answer for which no caller waits
+// any more is dropped when it comes. Its end waits for the questions that are being asked, as a
+// BlockingGroup's does for its calls. Call it from fibers and plain threads. Calls park, throw and
+// synchronize where they say so.
 class Resolver final : public AnyResolver {
  public:
   // Starts no thread yet; the first questions do.
@@ -100,21 +100,21 @@ Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
                                      const Until& until = {}, AnyResolver* resolver = nullptr);
 
 struct DialOptions {
-  // How long an attempt has before the next address is tried beside it (RFC 8305: 250 ms).
+  // How long an attempt has before the next address is tried alongside it (RFC 8305: 250 ms).
   std::chrono::nanoseconds attempt_delay = std::chrono::milliseconds(250);
   // The one asked for addresses of a name; it must live as long as the call. Null: as resolve().
   AnyResolver* resolver = nullptr;
 };
 
 // Connects to the first of `addresses` that answers ("happy eyeballs"): in their order, but IPv6
-// and IPv4 in turns; the next attempt begins when one has failed, or has had attempt_delay.
+// and IPv4 alternately; the next attempt begins when one has failed, or has had attempt_delay.
 // Attempts that lose are closed. From fibers and plain threads of a runtime; parks. Errors: the
 // first attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an address.
 // Throws std::bad_alloc; synchronizes with nothing.
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
                        const DialOptions& options = {});
 // The same with the addresses of a name: "example.org:443". If they are of one kind, IPv6 or IPv4,
-// those of the other are asked for meanwhile, and tried, too. Further errors: as resolve().
+// the other kind's are asked for meanwhile, and tried, too. Further errors: as resolve().
 Result<TcpStream> dial(std::string_view host_port, const Until& until = {},
                        const DialOptions& options = {});
 

@@ -19,7 +19,7 @@ concept HasSocket = requires(const T& owner) {
 // Cases of a select(). A socket is readable, or writable, when a call that reads, or writes, would
 // return at once: with bytes, the end of the stream, an error, or because the socket is closed or
 // its deadline has passed. A listener is readable when accept() would.
-// Waiting counts as a call in that direction: nobody else may read, or write, meanwhile, and a
+// Waiting counts as a call in that direction: no other caller may read, or write, meanwhile, and a
 // select names each direction of a socket once. The handler, which is called when all waiting is
 // over, may.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
@@ -27,7 +27,7 @@ template <HasSocket Owner, std::invocable Handler = detail::Nothing>
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// As on_readable(), for writing.
+// Works as on_readable() does, for writing.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::write,

@@ -36,8 +36,8 @@ enum class Next : std::uint8_t {
   idle,
 };
 
-// One connection that a Server serves, as its handler sees it. Valid during the call. Calls by the
-// handler; they park, throw and synchronize where they say so.
+// One connection that a Server serves, as its handler sees it. Valid during the call. It is used by
+// the handler; calls park, throw and synchronize where they say so.
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_draining loads it (acquire); the edge
 //               that the drain leaves in each connection brings it to one that waits.
@@ -46,7 +46,7 @@ class Connection {
   // The streams of which a connection is one.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
-  // By the server.
+  // The server makes it.
   Connection(AnyStream& stream, Mutex& mutex, const detail::Atomic<bool>& draining) noexcept
       : stream_(stream), mutex_(mutex), draining_(draining) {}
 
@@ -77,7 +77,7 @@ class Connection {
 
  private:
   AnyStream& stream_;
-  Mutex& mutex_;  // Of those who look at the server's streams from outside.
+  Mutex& mutex_;  // Taken to look at the server's streams from outside.
   const detail::Atomic<bool>& draining_;
 };
 
@@ -93,7 +93,7 @@ class AnyListener {
     return std::visit([](auto* listener) -> const Socket& { return listener->socket(); },
                       listener_);
   }
-  // Closes the listener: an accept() that waits gives Errc::closed. From anybody, at any time.
+  // Closes the listener: an accept() that waits gives Errc::closed. May be called at any time.
   void close() const noexcept {
     std::visit([](auto* listener) { listener->close(); }, listener_);
   }
@@ -120,12 +120,12 @@ struct ServeOptions {
   // Gets connections that are not served: an answer to write, say, before it is closed. It is
   // called by the fiber that accepts, or by the one that gave the connection up, and must neither
   // wait nor throw; it may move the stream into a fiber. Where descriptors lack, the next one is
-  // told when that fiber has closed its own. Empty: they are closed.
+  // handed over when that fiber has closed its own. Empty: they are closed.
   std::function<void(ByteStream)> on_refused = {};
   // Starts what serves a connection, first and after each Next::idle; see in_pool(). It is called
   // by several fibers at once and may park. A task that is destroyed without having been run, also
   // because this throws std::system_error or std::bad_alloc, has the connection refused. Any other
-  // exception drains the server, and Server::run() throws it in the end.
+  // exception drains the server, and Server::run() finally throws it.
   // Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
   std::function<std::error_code(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
@@ -135,8 +135,8 @@ struct ServeOptions {
   // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
   // quarter of that time later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may go on once the server drains; then they are closed, and those that
-  // still wait for a place are refused.
+  // How long connections may go on once the server drains; then they are closed, and connections
+  // that still wait for a place are refused.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request drains the server, as drain() does.
   std::stop_token stop = {};
@@ -144,8 +144,8 @@ struct ServeOptions {
 
 // Sums since the beginning. May be stale when they are returned.
 struct ServeStats {
-  std::uint64_t accepted = 0;     // Connections accepted, those refused included.
-  std::uint64_t refused = 0;      // Of those, the ones given up instead of calling the handler.
+  std::uint64_t accepted = 0;     // Connections accepted, refused ones included.
+  std::uint64_t refused = 0;      // Accepted ones given up instead of calling the handler.
   std::uint64_t open = 0;         // Connections there are now.
   std::uint64_t pauses = 0;       // Times the system had nothing for the next one, or let none in.
   std::uint64_t timed_out = 0;    // Idle ones that idle_timeout ended.
@@ -164,29 +164,29 @@ struct ServeStats {
 
 // Accepts connections and has a handler called for each. Lack of descriptors and memory, or a
 // firewall that lets none in, is waited out with pauses that grow from 1 ms to 1 s. While there are
-// no descriptors, one that is held in reserve is used to refuse those that wait.
+// no descriptors, one that is held in reserve is used to refuse waiting clients.
 // An exception that leaves a handler goes to ServeOptions::on_exception, and its connection is
-// closed; the server goes on. From fibers and plain threads. Calls park, throw and synchronize
-// where they say so.
+// closed; the server goes on. Call it from fibers and plain threads. Calls park, throw and
+// synchronize where they say so.
 class Server {
  public:
   using Handler = std::function<Next(Connection&)>;
-  class Core;  // Of no use to others.
+  class Core;  // Private to the server.
 
   // Serves nothing yet; run() does.
   explicit Server(ServeOptions options = {});
-  // run() has returned.
+  // run() must have returned.
   ~Server();
   // Not of a const one, which g++ would make of the braces in Server({}).
   Server(Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until drain(), a stop request, or the close of a listener; then accepts what has
-  // connected already, closes the listeners, lets idle connections end, gives the others the grace,
-  // in which those that have no place yet get one as others end, closes what is left, and returns
-  // when every handler has. Once. Several listeners that share a port (ListenOptions::reuse_port)
-  // accept independently of each other, each in a fiber.
-  // From fibers and plain threads; parks. Errors: what ended a listener but a close. Throws as
+  // Serves until drain(), a stop request, or the close of a listener. It then accepts what has
+  // connected already, closes the listeners, lets idle connections end, and gives the others the
+  // grace, in which waiting ones get a place as others end. Finally it closes what is left, and
+  // returns when every handler has. Call it once. Several listeners that share a port
+  // (ListenOptions::reuse_port) accept independently of each other, each in a fiber.
+  // From fibers and plain threads; parks. Errors: what ended a listener except a close. Throws as
   // spawn(), and what ServeOptions::run says; every handler has returned then, too.
   std::error_code run(std::span<const AnyListener> listeners, Handler handler);
   std::error_code run(std::span<TcpListener> listeners, Handler handler) {
@@ -196,7 +196,7 @@ class Server {
   std::error_code run(std::span<UnixListener> listeners, Handler handler) {
     return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
   }
-  // Returns at once. From any thread, any number of times, also before run().
+  // Returns at once. Call it from any thread, any number of times, also before run().
   void drain() noexcept;
   // Whether it drains: by drain(), or the request of the options. Never parks.
   [[nodiscard]] bool is_draining() const noexcept;
@@ -233,8 +233,8 @@ template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
 // A Server in one call: `handler` takes the stream (a ByteStream&, TcpStream&, UnixStream&), or a
-// Connection& if it wants to know of the drain, and may return a Next then. It is called for
-// several connections at once. Ends, and returns, as Server::run(); the drain begins with
+// Connection& if it needs to see the drain, and may return a Next then. It is called for several
+// connections at once. Ends, and returns, as Server::run(); the drain begins with
 // ServeOptions::stop or listener.close().
 template <Listener L, class H>
 std::error_code serve(std::span<L> listeners, ServeOptions options, H handler) {
@@ -250,7 +250,7 @@ std::error_code serve(L& listener, H handler) {
 }
 
 // `count` listeners that share one port: the system spreads connections over them. Errors: as
-// TcpListener::listen(). Never parks. From fibers and plain threads. Throws std::bad_alloc;
+// TcpListener::listen(). Never parks. Call it from fibers and plain threads. Throws std::bad_alloc;
 // synchronizes with nothing.
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options = {});

@@ -18,7 +18,7 @@ class Socket {
   // A socket made of what the poller handed out; or of another one, which is empty then.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  // Closes what it had; `other` is empty then. Nobody may be using this one.
+  // Closes what it had; `other` is empty then. No caller may be using this one.
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
       reset();
@@ -26,7 +26,7 @@ class Socket {
     }
     return *this;
   }
-  // Closes it. Nobody may be using it.
+  // Closes it. No caller may be using it.
   ~Socket() { reset(); }
 
   // Ends all waits on the socket with Errc::closed. The descriptor is closed as soon as no call
@@ -37,7 +37,7 @@ class Socket {
   // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
   [[nodiscard]] int descriptor() const noexcept;
   // The descriptor, which stays open and is the caller's from now on; the socket is empty then. -1
-  // for one that is empty or closed. Nobody may be using the socket.
+  // for one that is empty or closed. No caller may be using the socket.
   [[nodiscard]] int release() noexcept;
   // The handle by which the poller knows it, for select()'s cases; null for an empty socket.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }

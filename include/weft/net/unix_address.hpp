@@ -19,8 +19,8 @@ class UnixAddress {
   // A file. Errors: std::errc::filename_too_long beyond 107 bytes; invalid_argument for an empty
   // path, or one with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // A name without a file, which goes with its socket; everybody on the machine (in the network
-  // namespace) may connect to it. Of any bytes. Errors: filename_too_long beyond 107 bytes.
+  // A name without a file, which goes with its socket; any process on the machine (in the network
+  // namespace) may connect to it. It takes any bytes. Errors: filename_too_long beyond 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
   // Whether it has neither a path nor an abstract name, as the end that connects has.
@@ -38,7 +38,7 @@ class UnixAddress {
 
   // The system's form, a sockaddr_un, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
-  // Of what system_data() points to, in bytes.
+  // The size of what system_data() points to, in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
   // std::errc::address_family_not_supported for other families.
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;

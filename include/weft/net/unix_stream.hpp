@@ -33,16 +33,16 @@ struct UnixStreamPair;
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
-  // By listeners, of a socket that is connected.
+  // Listeners make it of a socket that is connected.
   explicit UnixStream(Socket socket) noexcept;
 
   // Connects. While the listener's backlog is full it tries again, after pauses from 1 ms to 50 ms:
-  // the system has no better way. Parks. Errors: connection_refused: nobody listens there;
+  // the system has no better way. Parks. Errors: connection_refused: no server listens there;
   // no_such_file_or_directory; Errc::timed_out, cancelled, no_runtime; the system's.
   static Result<UnixStream> connect(const UnixAddress& address, const Until& until = {});
-  // Two that are connected with each other. Never parks.
+  // Returns two that are connected with each other. Never parks.
   static Result<UnixStreamPair> pair();
-  // As TcpStream::adopt().
+  // Works as TcpStream::adopt() does.
   static Result<UnixStream> adopt(int descriptor);
 
   // The peer, by process, user and group, as the system saw it then. Never parks. Errors:
@@ -59,7 +59,7 @@ class UnixStream : public ByteStream {
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
                                        std::span<const int> descriptors, const Until& until = {});
   // As read_some(), and takes the descriptors that came with these bytes; they are close-on-exec.
-  // Errors further: too_many_files_open: the process has no room for them all, and those that
+  // Errors further: too_many_files_open: the process has no room for them all, and the ones that
   // came are closed; the bytes have been read.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = {});

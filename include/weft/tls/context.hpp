@@ -1,4 +1,4 @@
-// The common part of TLS connections: certificates, and whom to trust.
+// The common part of TLS connections: certificates, and which to trust.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ struct ServerOptions {
   std::vector<std::string> alpn = {};
   // Not empty: clients must show a certificate that leads to one of this PEM file.
   std::string client_authorities_file = {};
-  // The suites of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM:AES128-SHA", say. Empty: those
-  // with forward secrecy and authenticated encryption alone, as RFC 9325 has it.
+  // The suites of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM:AES128-SHA", say. Empty: only
+  // suites with forward secrecy and authenticated encryption, as RFC 9325 has it.
   std::string cipher_list = {};
 };
 
@@ -31,13 +31,13 @@ struct ClientOptions {
   // Not empty: what to show to servers that ask for it.
   std::string certificate_file = {};
   std::string key_file = {};
-  std::string cipher_list = {};  // As ServerOptions::cipher_list.
+  std::string cipher_list = {};  // See ServerOptions::cipher_list.
 };
 
 class ContextState;
 
 // A handle: copies share the state. TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
-// client's by the name of the server. All calls from anywhere, at the same time, too; they read
+// client's by the name of the server. Call it from anywhere, at the same time, too; calls read
 // files, and so block. They throw std::bad_alloc alone, and synchronize with nothing.
 class Context {
  public:

@@ -19,8 +19,8 @@ class StreamState;
 // As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
 // stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated;
 // what it has left of the bytes that it took is sent by a fiber of the stream's, as long as the
-// stream lives and its deadline for writes has not passed. From fibers and plain threads. Calls
-// that take an Until park; none throws more than std::bad_alloc, and none synchronizes with
+// stream lives and its deadline for writes has not passed. Call it from fibers and plain threads.
+// Calls that take an Until park; none throws more than std::bad_alloc, and none synchronizes with
 // another.
 class Stream {
  public:
@@ -37,8 +37,8 @@ class Stream {
   // large enough for it, whatever the caller's is. `server_name` is what the server's certificate
   // must be for among its alternative names: a name, whose final dot does not count, or an IP
   // address. Errors: verification_category() for a refused certificate, openssl_category(),
-  // Errc::truncated, those of TcpStream; std::errc::invalid_argument for a name that is empty or
-  // has a zero inside.
+  // Errc::truncated, TcpStream's; std::errc::invalid_argument for a name that is empty or has a
+  // zero inside.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
   // Does the same as accept(), as the client.
@@ -52,21 +52,21 @@ class Stream {
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name, const Until& until = {});
 
-  // As those of TcpStream. weft::Errc::end_of_stream comes only after the peer's close_notify; an
-  // end without it is Errc::truncated.
+  // Reads as TcpStream's does. weft::Errc::end_of_stream comes only after the peer's close_notify;
+  // an end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Returns whether bytes have been taken from the connection that no read has returned yet. By the
-  // caller that reads.
+  // Returns whether bytes have been taken from the connection that no read has returned yet. The
+  // caller that reads calls it.
   [[nodiscard]] bool has_read_ahead() const noexcept;
-  // Until `buffer` is full, as TcpStream's.
+  // Reads until `buffer` is full, as TcpStream's does.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
-  // At least one byte, as TcpStream's.
+  // Writes at least one byte, as TcpStream's does.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
-  // All of it, as TcpStream's.
+  // Writes all of it, as TcpStream's does.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
-  // For all reads that follow; Deadline::never() lifts it.
+  // Bounds all reads that follow; Deadline::never() lifts it.
   void set_read_deadline(Deadline deadline) noexcept;
-  // For all writes that follow; Deadline::never() lifts it.
+  // Bounds all writes that follow; Deadline::never() lifts it.
   void set_write_deadline(Deadline deadline) noexcept;
 
   // Sends close_notify, behind which nothing can be written: the peer reads the end of the stream.

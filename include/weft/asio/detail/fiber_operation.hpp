@@ -71,7 +71,7 @@ concept PointsToStream = requires(const T& it) {
   it->stream().get_executor();
 };
 
-// The first of an operation's arguments that has one: Beast's operations are told their stream.
+// The first of an operation's arguments that has one: Beast's operations are given their stream.
 template <class None = void>
 void executor_of_arguments() {
   static_assert(!std::is_void_v<None>,

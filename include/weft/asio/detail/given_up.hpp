@@ -11,9 +11,9 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 namespace detail {
 
-// While one lives on the stack of a caller, what this caller gives up is told at its end only. A
-// context that ends has Asio destroy all handlers, and whoever waits must not use Asio's services
-// again before they have come to rest.
+// While one lives on the stack of a caller, it reports what this caller gives up only at its end. A
+// context that ends has Asio destroy all handlers; callers that wait must not use Asio's services
+// again before these have come to rest.
 class GivenUp {
  public:
   GivenUp() : previous_(std::exchange(current(), this)) {}
