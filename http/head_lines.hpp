@@ -8,9 +8,9 @@
 namespace weft::http {
 
 // Looks at the lines of a head before a parser does, so that no proxy between the client and us can
-// have seen other lines than we do: a bare CR or LF, a NUL, and a line that continues the one
-// before (obs-fold) are refused, the last of these unless it is wanted. Each byte is looked at
-// once, however slowly they come.
+// have seen other lines than we do. It refuses a bare CR or LF, a NUL, and, unless it is wanted, a
+// line that continues the one before (obs-fold). Each byte is looked at once, however slowly they
+// come.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };

@@ -1,4 +1,4 @@
-// The rules for a head, beyond its syntax, so that everybody on its way agrees where it ends.
+// The rules for a head, beyond its syntax, so that all programs on its way agree where it ends.
 #pragma once
 
 #include <optional>

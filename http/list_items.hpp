@@ -5,7 +5,7 @@
 
 namespace weft::http {
 
-// Without the blanks around it.
+// Returns `text` without the blanks around it.
 [[nodiscard]] std::string_view trimmed(std::string_view text) noexcept;
 // The first item of a list, trimmed; it may be empty. `list` is what is left of it.
 [[nodiscard]] std::string_view take_item(std::string_view& list) noexcept;

@@ -10,7 +10,7 @@ namespace weft::http {
 
 namespace {
 
-// Without the scheme and the host of an absolute form.
+// Returns the target without the scheme and the host of an absolute form.
 std::string_view origin_form(std::string_view target) noexcept {
   if (target.starts_with('/') || target == "*") return target;
   const std::size_t host = target.find("://");

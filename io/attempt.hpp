@@ -40,7 +40,7 @@ CallResult result_of(Call call) noexcept {
 
 // For system calls that cannot be told to leave the signal out: without a reader the system sends
 // SIGPIPE besides the error. It goes to the thread that writes, so it can be kept back there, and
-// taken away. For a scope without a switch.
+// taken away. Use it in a scope without a switch.
 class NoPipeSignal {
  public:
   NoPipeSignal() noexcept;

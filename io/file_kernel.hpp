@@ -43,7 +43,7 @@ class FileKernel {
   [[nodiscard]] virtual CallResult rename(const std::string& from,
                                           const std::string& to) noexcept = 0;
   [[nodiscard]] virtual CallResult remove(const std::string& path) noexcept = 0;
-  // Without "." and "..", in no certain order.
+  // Lists the entries without "." and "..", in no certain order.
   [[nodiscard]] virtual CallResult list(const std::string& path,
                                         std::vector<DirectoryEntry>& entries) noexcept = 0;
 };

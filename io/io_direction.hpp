@@ -37,13 +37,13 @@ enum class WaitOutcome : std::uint8_t {
 //   [let_go]   deliver, tell store let_go (release) -> withdraw loads it (acquire): the deliverer
 //              has finished with the waiter.
 // The kernel orders the rest. A system call that found nothing held the descriptor's lock before
-// what came next did, and the event about that was fetched later still: so its deliverer sees the
-// word as it was before the system call, and cannot pass over an edge that has been used up.
+// what came next did. The event about that was fetched later still. So its deliverer sees the word
+// as it was before the system call, and cannot pass over an edge that has been used up.
 class IoDirection {
  public:
   // Parks until an edge comes, or returns at once if one came since the last look.
   WaitOutcome wait(const Until& until, detail::WaitReason reason) noexcept;
-  // Before a system call, which will see all that the edges so far were about: forgets them.
+  // Call it before a system call, which will see all that the edges so far were about: drops them.
   // False when no edge has come since set_drained(true): then the call would find nothing.
   [[nodiscard]] bool worth_trying() noexcept;
   // Notes whether the last system call took all there was; for the caller that reads or writes.

@@ -156,7 +156,7 @@ class Poller : public scheduler::EventSource {
   [[nodiscard]] std::error_code add_any(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady, handle);
   }
-  // As add_any(), for a descriptor that remains its owner's, who closes it only after remove().
+  // As add_any(), for a descriptor that remains its owner's, which closes it only after remove().
   [[nodiscard]] std::error_code borrow(int descriptor, IoHandle*& handle) noexcept {
     return enter(descriptor, IoHandle::kMayBeReady | IoHandle::kBorrowed, handle);
   }

@@ -15,8 +15,8 @@ using io::to_error;
 
 // Registers a new descriptor with the poller; closes it if that fails.
 Result<Socket> adopt(io::Poller& poller, int descriptor) noexcept;
-// The same for one of somebody else's making, with the caller's poller: it is made non-blocking,
-// and remains the caller's if that fails.
+// The same for a socket of another library, with the caller's poller: it is made non-blocking, and
+// remains the caller's if that fails.
 Result<Socket> adopt_foreign(int descriptor);
 // A new socket that `prepare`, a function that takes the descriptor and returns a CallResult, has
 // made ready to be registered.

@@ -32,8 +32,8 @@ namespace weft::scheduler {
 //       for it; but a helper whose time is up takes itself off.
 //   I4  Each helper that left is joined by the next one that leaves, or by the destructor.
 //   I5  A thread that forks holds all locks of all pools meanwhile; in the child they are free, and
-//       no pool has helpers or calls: both were the parent's. Unchecked: a mutex does not tell who
-//       holds it.
+//       no pool has helpers or calls: both were the parent's. Unchecked: a mutex does not tell its
+//       holder.
 class BlockingPool {
  public:
   static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);

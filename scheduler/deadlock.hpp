@@ -23,11 +23,11 @@ class Scheduler;
          reason != detail::WaitReason::stack;
 }
 
-// Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what
-// is looked at and why the verdict is never wrong.
-// The worker that went to sleep last is on watch: when it has slept for a while it looks, and
-// again after growing pauses, so that nothing is paid while there is work, and next to nothing
-// while there is none.
+// Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what is
+// looked at and why the verdict is never wrong.
+// The worker that went to sleep last is on watch. It looks when it has slept for a while, and again
+// after growing pauses. So the search costs nothing while there is work, and next to nothing while
+// there is none.
 class DeadlockWatch {
  public:
   explicit DeadlockWatch(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}

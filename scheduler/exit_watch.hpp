@@ -6,9 +6,9 @@
 namespace weft::scheduler {
 
 // In the frame in which a worker's thread runs its worker. A thread that is ended otherwise,
-// because a fiber called pthread_exit() or because somebody cancelled the thread, would be missed
-// by all fibers without a word: the process ends with a sentence instead. A call of exit() by a
-// fiber is none of this, although it destroys the thread's variables, too.
+// because a fiber called pthread_exit() or another thread cancelled it, would be missed by all
+// fibers without a word. The process ends with a message instead. A call of exit() by a fiber is
+// none of this, although it destroys the thread's variables, too.
 class ExitWatch {
  public:
   // A scope in which exit() may be called on the worker's own stack, by a handler of the user's.

@@ -38,9 +38,9 @@ namespace weft::scheduler {
 //       have driven out of it or another ring has lost. While there are any, every other fiber
 //       taken from the ring's side is the oldest waiting one.
 //   I4  Thieves come only once is_open().
-// The owner's side of a queue that is not shared is plain stores. To open such a queue, as a
-// monitor does that has found its owner stuck in a fiber, share() makes the ring shared, lets every
-// thread execute a barrier, and looks whether the owner is inside one of the functions below.
+// The owner's side of a queue that is not shared is plain stores. A monitor that has found the
+// owner stuck in a fiber opens such a queue: try_open() makes the ring shared, has every thread
+// execute a barrier, and looks whether the owner is inside one of the functions below.
 // Order
 //   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
 //   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
@@ -140,7 +140,7 @@ class LocalQueue {
   // Lets thieves in. False while the owner is inside; then the monitor may try again.
   [[nodiscard]] bool try_open() noexcept;
 
-  // --- By anyone; may be stale when they return ---
+  // --- By any thread; may be stale when they return ---
 
   [[nodiscard]] std::uint32_t ring_size_hint() const noexcept { return ring_.size_hint(); }
   [[nodiscard]] std::uint32_t ring_head_hint() const noexcept { return ring_.head_hint(); }
@@ -149,7 +149,7 @@ class LocalQueue {
   }
   // How often the ring was full.
   [[nodiscard]] std::uint64_t spills() const noexcept { return spills_.load(detail::relaxed); }
-  // Without the next fiber.
+  // Does not count the next fiber.
   [[nodiscard]] std::size_t size_hint() const noexcept {
     return ring_.size_hint() + waiting_.size_hint() +
            unstarted_.size_hint() * (RunQueue::kCapacity / 2);

@@ -10,8 +10,8 @@
 namespace weft::scheduler {
 
 // Tells long runs from short ones whose thread had to wait for a processor, or was stopped by a
-// debugger or a tracer. The kernel knows, but to ask it at each run would cost more than what the
-// answer is good for: so it is asked now and then, and only where runs seem to be long.
+// debugger or a tracer. The kernel can tell, but a call at each run would cost more than the answer
+// is worth. So the worker asks now and then, and only where runs seem to be long.
 // Owner: the worker; times are nanoseconds.
 class RunLengths {
  public:

@@ -21,8 +21,8 @@ namespace weft::scheduler {
 // Invariants
 //   I1  0 <= tail_ - first_of(head_) <= kCapacity, modulo 2^32, except for a moment in withdraw().
 //   I2  A slot in [first_of(head_), tail_) holds a runnable fiber that is in no other queue.
-//   I3  Only the owner writes slots and tail_; anyone moves head_, by compare-exchange only, once
-//       the queue is shared. Unchecked: a queue does not know its owner's thread.
+//   I3  Only the owner writes slots and tail_; any thread moves head_, by compare-exchange only,
+//       once the queue is shared. Unchecked: a queue does not know its owner's thread.
 //   I4  tail_ only grows, except in withdraw(), which gives head_ a value that it never had before:
 //       a thief that saw the longer queue fails to move head_. Unchecked: needs a thief's view,
 //       which the model has.
@@ -46,8 +46,8 @@ class RunQueue {
   // Owner only. The oldest fiber, or nullptr when empty.
   [[nodiscard]] fibers::Fiber* pop() noexcept;
   // Owner only. Takes the newest fiber out of which is_it(fiber) is true, if it is among the last
-  // kReach; else nullptr. The fibers behind it move up. `may_be` is asked before, about a fiber
-  // that may be a thief's by now, and may be wrong.
+  // kReach; else nullptr. The fibers behind it move up. `may_be` is called before, for a fiber that
+  // may be a thief's by now, and may be wrong.
   template <class MayBe, class IsIt>
   [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept;
   // The owner calls it, or a thief if the queue is shared. Takes the older half, oldest first, but
@@ -146,10 +146,10 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
   return nullptr;
 }
 
-// Makes the newest `count` fibers the owner's alone; false when thieves have taken some of them.
-// A thief moves head_ from a value that it has read before tail_. If that was the value before the
+// Makes the newest `count` fibers the owner's alone; false when thieves have taken some of them. A
+// thief moves head_ from a value that it has read before tail_. If that was the value before the
 // change here, either the thief moves first and is seen here, or it fails; if it was the value
-// after, the thief knows the shorter queue.
+// after, the thief sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);
   tail_.store(tail - count, detail::relaxed);  // Relaxed: [head] publishes it.

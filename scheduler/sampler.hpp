@@ -82,7 +82,7 @@ class Sampler {
     } else if (phase_ != Phase::waiting) {
       return false;
     } else if (source_->fiber_.load(detail::relaxed) != followed_) {
-      phase_ = Phase::off;  // Somebody else has seen it run.
+      phase_ = Phase::off;  // Another worker has seen it run.
     } else if (next == followed_) {
       arrive();
     } else {

@@ -255,7 +255,7 @@ Fiber& Scheduler::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   return fiber;
 }
 
-// For a plain thread.
+// Takes the record from the cache of plain threads.
 Fiber& Scheduler::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = nullptr;
   {

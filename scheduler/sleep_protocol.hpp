@@ -25,7 +25,7 @@ void wake_one(Shared& shared) noexcept {
   if (chosen != IdleSet::kNobody) shared.worker(static_cast<unsigned>(chosen)).unpark_for_work();
 }
 
-// After a push to the inject queue.
+// Call it after a push to the inject queue.
 template <class Shared>
 void announce_from_outside(Shared& shared) noexcept {
   detail::full_fence();  // [idle]

@@ -37,7 +37,7 @@ struct Timer {
 // timer, is expiring; a million pending deadlines cost no more each than ten.
 // A tick is 65.5 us, about the slack the kernel allows itself; a deadline is rounded up to the next
 // tick, so nothing fires early. Level n has 64 slots of 64^n ticks.
-// The worker adds; anyone cancels or expires, since a fiber may have moved and a worker may be
+// The worker adds; any thread cancels or expires, since a fiber may have moved and a worker may be
 // busy. A spin lock guards all, mostly uncontended.
 // Many fibers sleep at times, and their stacks are cold when their time comes. So fibers that begin
 // a sleep to the same tick soon after one another share the first one's timer, and follow it in a

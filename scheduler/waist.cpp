@@ -1,4 +1,4 @@
-// The waist, implemented: each function first asks whether a fiber or a plain thread calls.
+// The waist, implemented: each function first checks whether a fiber or a plain thread calls.
 #include <weft/detail/waist.hpp>
 
 #include <algorithm>

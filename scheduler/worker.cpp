@@ -146,8 +146,8 @@ inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   fiber.bind(stack);
 }
 
-// The same, if this worker is not on that stack: a switch there must find no exceptions of the one
-// who had it before.
+// The same, if this worker is not on that stack: a switch there must find no exceptions of its
+// former user.
 void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
   stack.exceptions = {};
   bind(fiber, stack);
@@ -226,7 +226,7 @@ void Worker::retire(Fiber& fiber) noexcept {
 }
 
 // Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
-// hand, since it can run on the same hot stack without a switch; else when this stack is taken
+// hand, since it can run on the same hot stack without a switch; otherwise when this stack is taken
 // again, perhaps by another worker.
 inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
@@ -243,7 +243,7 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   return worker.give_stack(here, next);
 }
 
-// Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once somebody
+// Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once a worker
 // has taken it again.
 Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
   leave(Departure::ended, here, next,
@@ -291,7 +291,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   return true;
 }
 
-// Runs `child` to its end on the stack of `parent`, who calls. The child is a fiber in every way:
+// Runs `child` to its end on the stack of `parent`, which calls. The child is a fiber in every way:
 // it may park, and go on on another worker, with the parent's frames below its own. So it has a
 // header of its own, here. To the sanitizers both are one stack.
 void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {

@@ -28,9 +28,9 @@ class Scheduler;
 
 // Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
 // it can steal; else it sleeps.
-// A fiber that parks or ends goes straight to the next one if that is at hand; for everything
-// else (looks at what others share, timers, polling, stealing, sleeping) it switches to the idle
-// stack, the one the thread was born with.
+// A fiber that parks or ends goes straight to the next one if that is at hand. For everything else
+// (looks at what others share, timers, polling, stealing, sleeping) it switches to the idle stack,
+// the one the thread was born with.
 // Owner: all members belong to the worker's thread unless they say otherwise.
 class Worker {
  public:

@@ -45,7 +45,7 @@ bool Latch::wait_until(const Until& until) noexcept {
          detail::Claim::kNotifier;
 }
 
-// In one section: between two, somebody else might find the latch open and destroy it.
+// Works in one section: between two, another caller might find the latch open and destroy it.
 void Latch::arrive_and_wait(std::ptrdiff_t count) noexcept {
   lock_.lock();
   Waiter* waiters = subtract(count);

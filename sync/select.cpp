@@ -1,11 +1,11 @@
 // Waiting for the first of several things.
 //
 // A select first attempts its cases one by one, in random order: the first that is ready is chosen,
-// and each ready one is as likely to come first as any other. If none is, it locks all sources (in
+// and each ready one is as likely to come first as any other. If none is, it locks all sources in
 // the order of their addresses, so that selects that share some never wait for each other in a
-// circle), looks once more, and enters every list before it lets go of them. So there is one moment
-// at which none was ready and all were waited for: nothing is missed, and a default is only chosen
-// when it was true that nothing else could be.
+// circle. It looks once more, and enters every list before it lets go of them. So none was ready at
+// one moment at which all were waited for: nothing is missed, and a default is only chosen when it
+// was true that nothing else could be.
 //
 // All its waiters share one claim: the thread that wins it ends the wait, and threads that come to
 // another of its waiters find it lost and pass it over.

@@ -156,7 +156,7 @@ int ContextState::choose_protocol(SSL* /*ssl*/, const unsigned char** chosen,
   return outcome == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// 1: the session is ours now. OpenSSL knows no exceptions: without memory it is not kept.
+// 1: the session is ours now. OpenSSL takes no exceptions: without memory it is not kept.
 int ContextState::note_session(SSL* ssl, SSL_SESSION* session) {
   auto* const stream = static_cast<StreamState*>(SSL_get_app_data(ssl));
   SessionPtr ours(session);

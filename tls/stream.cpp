@@ -150,7 +150,7 @@ void StreamState::start_sender() {
   }
   try {
     sender_stop_ = std::stop_source();
-    // The sender of before is at its end, and needs no mutex any more.
+    // The former sender is at its end, and needs no mutex any more.
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
   } catch (const std::bad_alloc&) {

@@ -20,7 +20,7 @@ int put(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
   if (wire.out_lost) return 0;
   try {
     wire.out.append(data, size);
-  } catch (const std::bad_alloc&) {  // OpenSSL knows no exceptions.
+  } catch (const std::bad_alloc&) {  // OpenSSL takes no exceptions.
     wire.out_lost = true;
     return 0;
   }

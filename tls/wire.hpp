@@ -30,8 +30,8 @@ struct Wire {
 // A BIO on `wire`, which must outlive it. Null, or std::bad_alloc: out of memory.
 [[nodiscard]] BIO* make_bio(Wire& wire);
 
-// The calling thread's first error, or std::errc::not_enough_memory if that is among them; all are
-// forgotten then.
+// The calling thread's first error, or std::errc::not_enough_memory if that is among them; it
+// clears them all.
 [[nodiscard]] std::error_code take_error() noexcept;
 // The same after a call for a connection: if its peer's certificate was refused, the reason for it.
 [[nodiscard]] std::error_code take_error(const SSL& ssl) noexcept;

@@ -34,7 +34,7 @@ class Watch {
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         descriptor_(std::exchange(other.descriptor_, -1)) {}
-  // Ends the watch of before, as the destructor does; `other` is empty then.
+  // Ends the former watch, as the destructor does; `other` is empty then.
   Watch& operator=(Watch&& other) noexcept {
     if (this != &other) {
       reset();
@@ -46,7 +46,7 @@ class Watch {
   // Ends the watch, and closes an adopted descriptor. No caller may be waiting.
   ~Watch() { reset(); }
 
-  // The descriptor remains its owner's, who closes it only after the watch has ended: its number
+  // The descriptor remains its owner's, which closes it only after the watch has ended: its number
   // might be another descriptor's before the watch is taken off it. Errors: Errc::no_runtime;
   // Errc::already_watched, as there can be one watch of a descriptor in a runtime (a dup() of it
   // may have another one); the system's. Never parks.
@@ -94,9 +94,9 @@ template <std::invocable Handler = detail::Nothing>
 
 // Many descriptors that one caller waits for, as libraries with sockets of their own need it
 // (curl's multi interface, c-ares): an epoll of its own, so that an event costs the same however
-// many there are. Descriptors remain their owners', who remove them before they close them.
+// many there are. Descriptors remain their owners', which remove them before they close them.
 // Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which the
-// system reports all the same, is an event once. add, change and remove come from anybody at any
+// system reports all the same, is an event once. add, change and remove come from any caller at any
 // time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
 class WatchSet {
  public:
@@ -194,7 +194,7 @@ struct CommandResult {
 // and collects its output. When `until` ends the wait, the program and the processes of its group
 // are killed and what it wrote so far comes with the error: Errc::timed_out, cancelled. A program
 // that may not be killed, as it is another user's by now (sudo), goes on without a peer at its
-// pipes; its status is -1, and once it has ended a later call of run_command reaps it. Further
+// pipes. Its status is -1, and a later call of run_command reaps it once it has ended. Further
 // errors: the system's (no_such_file_or_directory, ...); no_child_process: all of the output is
 // there, but the status, -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any
 // child; std::errc::file_too_large: too much output. Call it from fibers and plain threads. Throws
@@ -210,8 +210,8 @@ struct Pipe {
 // Errors: Errc::no_runtime, or the system's. Never parks. Call it from fibers and plain threads.
 // Throws std::bad_alloc; synchronizes with nothing.
 Result<Pipe> make_pipe();
-// As TcpStream's calls, for pipes and the like: what is watched must be non-blocking, or always
-// ready, as a regular file is, which is read and written from its position on, by the calling
+// Works as TcpStream's calls do, for pipes and the like. What is watched must be non-blocking, or
+// always ready, as a regular file is. That is read and written from its position on, by the calling
 // thread itself (weft/files.hpp has what keeps no worker waiting). At the end of a pipe or a file:
 // Errc::end_of_stream; without a reader: broken_pipe, and no signal. Call it from fibers and plain
 // threads. Throws std::bad_alloc; synchronizes with nothing.

@@ -20,7 +20,7 @@ using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
 
-// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 wants it; Beast looks
+// Returns whether `key` is the base64 form of 16 bytes, as RFC 6455, 4.2.1 requires; Beast looks
 // for a bound only.
 [[nodiscard]] inline bool is_websocket_key(std::string_view key) noexcept {
   constexpr std::string_view kDigits =
@@ -30,9 +30,9 @@ namespace detail {
 
 }  // namespace detail
 
-// A copy of the head, which outlives the request: what websocket::stream::accept() wants to see of
+// A copy of the head, which outlives the request: what websocket::stream::accept() needs to see of
 // a request that has been read already. Without a Sec-WebSocket-Key that cannot be one: accept()
-// refuses the request then. Throws std::bad_alloc. From anybody; neither parks nor
+// refuses the request then. Throws std::bad_alloc. Call it from anywhere; neither parks nor
 // synchronizes.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {

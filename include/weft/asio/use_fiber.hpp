@@ -24,7 +24,7 @@ inline namespace WEFT_ASIO_LIBRARY {
 // is given up without a result (its context ends, say) counts as operation_aborted.
 //
 // The operation begins on its object's executor, and its handlers run there. The state of the wait
-// is on the stack of the caller, who does not return before the operation is over. Synchronizes:
+// is on the stack of the caller, which does not return before the operation is over. Synchronizes:
 // what the operation did comes before the return.
 //
 // Limit is NoLimit, or what use_fiber(until) makes.

@@ -28,7 +28,7 @@ struct ClientOptions {
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
-  // For the name, the connection and the handshake together.
+  // Bounds the search for the name, the connection and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
   // How long a call with "Expect: 100-continue" waits for the server's word before it sends its
   // body all the same; kNever: until the server has said something.
@@ -77,7 +77,7 @@ class Reply {
   Reply() noexcept;
   // `other` is empty then, and of no use.
   Reply(Reply&& other) noexcept;
-  // Ends the reply of before, as the destructor does.
+  // Ends the former reply, as the destructor does.
   Reply& operator=(Reply&& other) noexcept;
   // Closes the connection, unless the body has been read to its end. Parks for a moment at most.
   ~Reply();
@@ -122,9 +122,9 @@ struct ClientStats {
 
 class ClientCore;
 
-// Asks servers, by connections that are kept for the next request. No proxies, no cookies, no
-// caches. From fibers and plain threads of one runtime, any number at a time; it must not outlive
-// the runtime. Calls park, throw and synchronize where they say so.
+// Sends requests to servers, by connections that are kept for the next request. No proxies, no
+// cookies, no caches. Call it from fibers and plain threads of one runtime, any number at a time;
+// it must not outlive the runtime. Calls park, throw and synchronize where they say so.
 class Client {
  public:
   // Throws std::invalid_argument that names the option.

@@ -55,7 +55,7 @@ class Router {
   }
   // For each method that has no route() of its own with this pattern.
   Router& any(std::string_view pattern, Handler handler);
-  // Around all routes, the first one outermost, and also around 404 and 405.
+  // Runs it around all routes, the first one outermost, and also around 404 and 405.
   Router& use(Middleware middleware);
 
   // Answers a request by its handler; the server calls it. Parks and throws as the handler does.

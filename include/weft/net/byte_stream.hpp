@@ -19,8 +19,8 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // plain thread, until the kernel lets them go on. Move-only; closes in the destructor. It must not
 // outlive its runtime.
 // One caller reads and one caller writes at a time, and these may be two; a second reader that has
-// to wait ends the process with a report. close(), shutdown() and the deadlines may come from
-// anybody at any time while the object exists.
+// to wait ends the process with a report. close(), shutdown() and the deadlines may come from any
+// caller at any time while the object exists.
 // A call tries first, and waits only if the kernel has nothing. Two deadlines bound the wait:
 // - the call's own; Deadline::past() tries only;
 // - the stream's (set_read_deadline, set_write_deadline), for all later calls and for one that

@@ -39,9 +39,9 @@ struct Outgoing {
 // UnixDatagramSocket. It may be connected to one peer, which saves the system looking for the way
 // each time: then it receives from that peer alone, and a later call reports connection_refused if
 // no socket listens there. Move-only; closes in the destructor. It must not outlive its runtime.
-// One caller receives and one sends at a time, and these may be two; close() may come from anybody
-// at any time while the object exists. Calls park the fiber, or block the plain thread, until the
-// kernel lets them go on, and try before they wait. Errors of all calls that may wait:
+// One caller receives and one sends at a time, and these may be two; close() may come from any
+// caller at any time while the object exists. Calls park the fiber, or block the plain thread,
+// until the kernel lets them go on, and try before they wait. Errors of all calls that may wait:
 // Errc::timed_out, cancelled, closed; the system's (message_size, ...). They throw std::bad_alloc
 // at most; what a datagram says synchronizes with nothing.
 template <class Where>
@@ -59,8 +59,8 @@ class DatagramSocket {
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
-  // Takes over a socket that another library has made, and makes it non-blocking; after an error it
-  // remains the caller's.
+  // Takes over a socket of another library, and makes it non-blocking; after an error it remains
+  // the caller's.
   static Result<DatagramSocket> adopt(int descriptor);
 
   // Receives the next datagram. One of zero bytes is one.

@@ -21,9 +21,9 @@ namespace weft::net {
 // throws nor synchronizes.
 [[nodiscard]] const std::error_category& resolver_category() noexcept;
 
-// Turns names into addresses, and is asked by dial(): Resolver does it in the system's way,
-// dns::Resolver of weft-dns without threads that wait, or a program's own. Many callers may use one
-// at once. Calls throw and synchronize where they say so.
+// Turns names into addresses, for dial() too: Resolver does it in the system's way, dns::Resolver
+// of weft-dns without threads that wait, or a program's own. Many callers may use one at once.
+// Calls throw and synchronize where they say so.
 class AnyResolver {
  public:
   AnyResolver(const AnyResolver&) = delete;

@@ -207,7 +207,7 @@ class Server {
   std::unique_ptr<Core> core_;
 };
 
-// A handler of any of the forms that serve() takes, as a Server wants it. From anywhere; neither
+// Turns a handler of any form that serve() takes into a Server's. Call it from anywhere; neither
 // parks nor synchronizes. Throws what moving `handler` throws.
 template <class H>
 [[nodiscard]] Server::Handler to_handler(H handler) {

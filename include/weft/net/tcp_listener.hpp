@@ -23,8 +23,8 @@ struct ListenOptions {
 };
 
 // A listening socket. Move-only; closes in the destructor. It must not outlive its runtime.
-// One caller accepts at a time; close() may come from anybody at any time while the object exists.
-// From fibers and plain threads. Calls park, throw and synchronize where they say so.
+// One caller accepts at a time; close() may come from any caller while the object exists. Call it
+// from fibers and plain threads. Calls park, throw and synchronize where they say so.
 class TcpListener {
  public:
   TcpListener() noexcept = default;
@@ -41,7 +41,7 @@ class TcpListener {
   // too_many_files_open.
   Result<TcpStream> accept(const Until& until = {});
 
-  // With the port that the system chose, if it was asked to.
+  // Has the port that the system chose, if it was asked to.
   Result<Address> local_address() const noexcept;
   // Ends an accept() that waits with Errc::closed.
   void close() noexcept { socket_.close(); }

@@ -39,8 +39,8 @@ class TcpStream : public ByteStream {
   static Result<TcpStream> connect(const Address& address, const Until& until = {},
                                    const ConnectOptions& options = {});
 
-  // Takes over a connected socket of somebody else's making, and makes it non-blocking; release()
-  // is the other way round. Errors: Errc::no_runtime, Errc::already_watched, or the system's; the
+  // Takes over a connected socket of another library, and makes it non-blocking; release() is the
+  // other way round. Errors: Errc::no_runtime, Errc::already_watched, or the system's; the
   // descriptor remains the caller's then. Never parks.
   static Result<TcpStream> adopt(int descriptor);
 
@@ -55,7 +55,7 @@ class TcpStream : public ByteStream {
   // longer time cannot be asked for: the system would keep the closing thread waiting for it.
   [[nodiscard]] std::error_code set_reset_on_close(bool resets) noexcept;
   // How long bytes that were sent may remain unconfirmed until the connection fails with timed_out
-  // (TCP_USER_TIMEOUT), in whole milliseconds, 2^31 - 1 of them at most (24 days): a longer time is
+  // (TCP_USER_TIMEOUT). It counts whole milliseconds, 2^31 - 1 at most (24 days): a longer time is
   // that long. 0: as long as the system likes, 15 minutes or so.
   [[nodiscard]] std::error_code set_user_timeout(std::chrono::milliseconds time) noexcept;
   // This end's. Never parks. Errors: Errc::closed; the system's.

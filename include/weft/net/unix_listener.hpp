@@ -14,16 +14,16 @@ struct UnixListenOptions {
   // Connections that may wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
   // A socket file that is there already, but on which no server listens, is removed first: its
-  // server has ended without removing it. Of servers that start at the same moment on one that is
-  // stale, each may be told that it listens, and only the last one is found by the name: where that
-  // can happen, a lock (flock on another file) must come before.
+  // server has ended without removing it. If servers start at the same moment on a stale one, each
+  // may be told that it listens, and only the last one is found by the name. Where that can happen,
+  // a lock (flock on another file) must come before.
   bool replace_stale = true;
 };
 
 // A listening Unix socket. Move-only; closes in the destructor, but leaves its file: it might be
 // the next server's by then. It must not outlive its runtime.
-// One caller accepts at a time; close() may come from anybody at any time while the object exists.
-// Call it from fibers and plain threads. Calls park, throw and synchronize where they say so.
+// One caller accepts at a time; close() may come from any caller while the object exists. Call it
+// from fibers and plain threads. Calls park, throw and synchronize where they say so.
 class UnixListener {
  public:
   UnixListener() noexcept = default;

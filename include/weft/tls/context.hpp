@@ -51,8 +51,8 @@ class Context {
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files anew: connections that begin from now on use them, others go on as they are,
-  // and sessions of before are still resumed, without a look at a certificate. After an error all
-  // is as it was.
+  // and earlier sessions are still resumed, without a look at a certificate. After an error all is
+  // as it was.
   std::error_code reload();
 
   // For streams.

@@ -7,11 +7,11 @@
 namespace weft::tls {
 
 enum class Errc {
-  truncated = 1,  // The peer's stream ended without close_notify: somebody may have cut it off.
+  truncated = 1,  // The peer's stream ended without close_notify: another party may have cut it.
   encrypted_key,  // A key file is of no use without a password.
 };
 
-// Of Errc; its name is "weft-tls". Lives as long as the process.
+// The category of Errc; its name is "weft-tls". Lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 // Errors of OpenSSL; the message is its reason, "no shared cipher", say.
 [[nodiscard]] const std::error_category& openssl_category() noexcept;

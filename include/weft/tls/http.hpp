@@ -35,7 +35,7 @@ class HttpLayer final : public http::Layer {
   // The stream inside, for its certificate, say.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 
-  // Turns a handshake's outcome into a layer, or its error. For layers of one's own.
+  // Turns a handshake's outcome into a layer, or its error. Use it for layers of your own.
   static http::NewLayer make(net::Result<Stream> result) {
     if (result.error) return {.error = result.error};
     return {.value = std::make_unique<HttpLayer>(std::move(result.value))};

@@ -17,11 +17,10 @@ namespace weft::tls {
 class StreamState;
 
 // As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
-// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated;
-// what it has left of the bytes that it took is sent by a fiber of the stream's, as long as the
-// stream lives and its deadline for writes has not passed. Call it from fibers and plain threads.
-// Calls that take an Until park; none throws more than std::bad_alloc, and none synchronizes with
-// another.
+// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated. A
+// fiber of the stream's sends the rest of the bytes that it took, as long as the stream lives and
+// its deadline for writes has not passed. Call it from fibers and plain threads. Calls that take an
+// Until park; none throws more than std::bad_alloc, and none synchronizes with another.
 class Stream {
  public:
   // Empty; of no use.
