@@ -24,7 +24,7 @@ class ChunkDecoder {
     Errc error = Errc::malformed_chunk;  // With State::refused.
   };
 
-  // What becomes of a trailer that goes on in the next line (RFC 9112, 5.2): a server refuses it as
+  // What becomes of a trailer that goes on in the next line (RFC 9112, 5.2). A server refuses it as
   // it refuses such a header, and a client reads blanks in the place of the line's end.
   enum class Folds : std::uint8_t { refused, replaced };
 

@@ -147,7 +147,7 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
 }
 
 // The same with a body of some size. A server may refuse it as soon as it has the head, and read no
-// more: so the answer is read meanwhile, by a fiber of its own, and a refusal ends the sending.
+// more. So a fiber of its own reads the answer meanwhile, and a refusal ends the sending.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {

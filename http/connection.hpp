@@ -33,7 +33,7 @@ enum class SessionEnd : std::uint8_t;
 // fiber that has not started, which is a record and no stack.
 // Invariants
 //   I1  Either one fiber serves the connection, or its watch waits, or has been notified and its
-//       fiber is on its way; so one caller at a time uses the record, except for its links.
+//       fiber is on its way. So one caller at a time uses the record, except for its links.
 //       Unchecked: needs the view of the fiber and that of the direction.
 //   I2  It is in its server's registry from its birth to its end, which that fiber brings about.
 class Connection : private detail::IoWatch {

@@ -82,7 +82,7 @@ Result<Poller*> find_poller();
 }
 
 // Repeats `attempt`, a function that returns a CallResult, until it no longer asks to wait. If
-// `worth_trying` is false it waits first; but if that wait is not to last, there is one attempt all
+// `worth_trying` is false it waits first. But if that wait is not to last, there is one attempt all
 // the same: the edge may be on its way, and a call that need not wait succeeds. The caller has
 // entered the handle.
 template <class Attempt>

@@ -34,7 +34,7 @@ constexpr std::uint64_t kInterruptKey = ~std::uint64_t{0};
 
 constexpr std::uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR;
 constexpr std::uint32_t kWriteEvents = EPOLLOUT | EPOLLHUP | EPOLLERR;
-// After these a short read or write does not tell that there is no more: the peer is gone or half
+// After these a short read or write does not tell that there is no more. The peer is gone or half
 // gone, or its urgent data (TCP's; EPOLLPRI) is among the bytes, at which the system ends a read
 // early. Urgent data alone is nothing to read, and wakes no caller.
 constexpr std::uint32_t kAlwaysTryEvents = EPOLLPRI | EPOLLRDHUP | EPOLLHUP | EPOLLERR;

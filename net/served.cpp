@@ -109,8 +109,8 @@ Server::Core::Idle Server::Core::become_idle(Served& connection) {
     direction.set_drained(false);
     return Idle::readable;
   }
-  // The edge of a drain may have been taken for one of the peer's: the call that took it, above or
-  // in the handler, sees the flag here; one that comes later is left for the watch.
+  // The edge of a drain may have been taken for one of the peer's. The call that took it, above or
+  // in the handler, sees the flag here. One that comes later is left for the watch.
   if (draining_.load(detail::acquire)) return Idle::over;  // [draining]
   try {
     connection.waker =

@@ -148,7 +148,7 @@ fibers::Fiber* RunQueue::take_recent(MayBe may_be, IsIt is_it) noexcept {
 
 // Makes the newest `count` fibers the owner's alone; false when thieves have taken some of them. A
 // thief moves head_ from a value that it has read before tail_. If that was the value before the
-// change here, either the thief moves first and is seen here, or it fails; if it was the value
+// change here, either the thief moves first and is seen here, or it fails. If it was the value
 // after, the thief sees the shorter queue.
 inline bool RunQueue::withdraw(std::uint32_t count) noexcept {
   const std::uint32_t tail = tail_.load(detail::relaxed);

@@ -31,7 +31,7 @@ using fibers::Fiber;
 
 namespace {
 
-// Keeps a scheduler alive while a thread that is not one of its workers is inside: the fiber that
+// Keeps a scheduler alive while a thread that is not one of its workers is inside. The fiber that
 // it makes runnable may be the last one, whose end lets the scheduler be destroyed.
 // Order: [visit] the visitor leaves (release) -> the destructor reads 0 (acquire).
 class Visit {

@@ -41,7 +41,7 @@ struct Timer {
 // busy. A spin lock guards all, mostly uncontended.
 // Many fibers sleep at times, and their stacks are cold when their time comes. So fibers that begin
 // a sleep to the same tick soon after one another share the first one's timer, and follow it in a
-// chain through their records: neither adding nor expiring looks at their stacks.
+// chain through their records. Neither adding nor expiring looks at their stacks.
 // Invariants
 //   I1  Every linked timer has tick > now_, and is in the level of the highest 6-bit group in
 //       which its tick differs from now_; its upper groups equal now_'s.

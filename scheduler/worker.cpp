@@ -225,9 +225,9 @@ void Worker::retire(Fiber& fiber) noexcept {
   recorder_.counters().finished.add_one();
 }
 
-// Ends `fiber` and returns the next one that is bound to `here`: at once if an unstarted one is at
-// hand, since it can run on the same hot stack without a switch; otherwise when this stack is taken
-// again, perhaps by another worker.
+// Ends `fiber` and returns the next one that is bound to `here`. That is at once if an unstarted
+// one is at hand, since it can run on the same hot stack without a switch; otherwise when this
+// stack is taken again, perhaps by another worker.
 inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   check_may_switch(here);
   Worker& worker = *current_worker();

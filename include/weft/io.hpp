@@ -93,11 +93,11 @@ template <std::invocable Handler = detail::Nothing>
 }
 
 // Many descriptors that one caller waits for, as libraries with sockets of their own need it
-// (curl's multi interface, c-ares): an epoll of its own, so that an event costs the same however
-// many there are. Descriptors remain their owners', which remove them before they close them.
-// Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which the
-// system reports all the same, is an event once. add, change and remove come from any caller at any
-// time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
+// (curl's multi interface, c-ares). It is an epoll of its own, so that an event costs the same
+// however many there are. Descriptors remain their owners', which remove them before they close
+// them. Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which
+// the system reports all the same, is an event once. add, change and remove come from any caller at
+// any time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
 class WatchSet {
  public:
   struct Event {

@@ -39,7 +39,7 @@ struct ContextOptions {
 // Asio's events are collected by one thread of Asio's own, which begins with the first object that
 // needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
 // threads spawn to: so the context lives while that runtime does, within run(), say.
-// Asio's objects must be gone before their context, and so must every fiber that uses them; but the
+// Asio's objects must be gone before their context, and so must every fiber that uses them. But the
 // end of the context waits for its handlers, with what they have on their stacks. Call it from
 // fibers and plain threads; calls park, throw and synchronize where they say so.
 class Context : public lib::execution_context {
@@ -108,7 +108,7 @@ class Context : public lib::execution_context {
 // and its like call in place; post() and defer() never do. An exception that leaves a handler is
 // one that leaves a fiber: see RuntimeOptions::on_exception.
 // Several handlers run at the same time. Handlers of one object that has several operations under
-// way belong into one asio::strand, as on a thread_pool; what runs in a strand must not park, as
+// way belong into one asio::strand, as on a thread_pool. What runs in a strand must not park, as
 // the strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. Call
 // it from anywhere; calls park, throw and synchronize where they say so.
 class Executor {

@@ -19,8 +19,8 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // The token. The arguments of the operation's handler become the call's result, as Asio's own
-// tokens have it: an error_code in front is thrown as a system_error, an exception_ptr is rethrown;
-// of what remains, nothing becomes void, one value itself, several a std::tuple. An operation that
+// tokens have it. An error_code in front is thrown as a system_error, an exception_ptr is rethrown.
+// Of what remains, nothing becomes void, one value itself, several a std::tuple. An operation that
 // is given up without a result (its context ends, say) counts as operation_aborted.
 //
 // The operation begins on its object's executor, and its handlers run there. The state of the wait

@@ -15,7 +15,7 @@ namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
 // An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of the
-// frame that has begun. Beast reads as far ahead as it is let and does not say how far; on top of
+// frame that has begun. Beast reads as far ahead as it is let and does not say how far. On top of
 // this stream it has nothing ahead once a message is complete, so that a talk may return
 // net::Next::idle when has_more() is false. Bytes that the kernel has beyond the frame are read in
 // one call with it, and are kept here until they are asked for.

@@ -52,13 +52,13 @@ struct ClientOptions {
 // The request that is made.
 struct Call {
   // CONNECT asks for "host:port" of the URL, or of a Host among the headers, which must have a port
-  // then; it has no body and is not redirected, and the connection of its answer is closed.
+  // then. It has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
   // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is
   // sent instead of the URL's, up to a redirect to another origin; the connection, and the name
   // that TLS verifies, are the URL's all the same. With "Expect: 100-continue" the body waits for
-  // the server, and an answer that comes first spares it; without a body that header is left out,
+  // the server, and an answer that comes first spares it. Without a body that header is left out,
   // and after 417 a call with `body` is repeated without it.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};

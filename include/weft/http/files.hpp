@@ -14,8 +14,8 @@ struct FileOptions {
   std::string cache_control = {};
 };
 
-// Answers GET or HEAD with a regular file: with ETag and Last-Modified; with 304 and 412 where
-// If-None-Match, If-Modified-Since, If-Match or If-Unmodified-Since say so; with one range of it
+// Answers GET or HEAD with a regular file, with ETag and Last-Modified. Answers 304 and 412 where
+// If-None-Match, If-Modified-Since, If-Match or If-Unmodified-Since say so, and one range of it
 // (206, 416) where Range and If-Range do. 404 for what is not there or is no regular file, 403 for
 // what may not be read, 503 without a descriptor or memory for it, 500 for other errors; 405 for
 // other methods. Without TLS the kernel sends it from its cache, which no worker waits to be filled

@@ -51,11 +51,10 @@ using Talk = std::function<net::Next(Upgraded)>;
 
 // The answer to one request. Either send(), with all of the body, or any number of write()s, which
 // go out as chunks if no Content-Length has been set. A handler that does neither has answered with
-// the status and without a body; if it has promised one by Content-Length, with 500; if it has set
-// no status either and the request's context is over, with 503. An answer that
-// has begun is broken off by throwing: the connection ends, and before what would tell the client
-// that it has all of it. Used by one fiber at a time. Calls park, throw and synchronize where they
-// say so.
+// the status and without a body. If it has promised one by Content-Length, the status is 500. If it
+// has set no status and the request's context is over, it is 503. An answer that has begun is
+// broken off by throwing: the connection ends, and before what would tell the client that it has
+// all of it. Used by one fiber at a time. Calls park, throw and synchronize where they say so.
 class Response {
  public:
   // The server makes it.
@@ -92,13 +91,13 @@ class Response {
   [[nodiscard]] bool started() const noexcept;
 
   // Answers 101 with the headers that have been added, `protocol` as Upgrade, and gives the
-  // connection to `talk`, which is called in the connection's fiber when the handler has returned
+  // connection to `talk`. That is called in the connection's fiber when the handler has returned
   // and the request is gone. Without a protocol nothing is sent: `talk` answers, as Beast's
   // WebSocket does. The connection is closed when it returns. The request must have asked for an
   // upgrade, and its body must have been read: else Errc::unsupported.
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
   // The same for a `talk` that returns a net::Next. After Next::idle the connection has no fiber
-  // that runs and no stack, and Limits::idle does not end it: `talk` is called again when there is
+  // that runs and no stack, and Limits::idle does not end it. `talk` is called again when there is
   // something to read, and a last time when the server stops. Before it returns idle, it must have
   // dealt with the bytes in `early` and in its own buffers.
   template <class T>

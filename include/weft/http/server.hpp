@@ -44,9 +44,9 @@ struct ServerOptions {
   // The most handlers that run at once. The cap belongs to requests: a connection on which nothing
   // is asked takes no slot. kUnlimited: each runs as soon as its head is there.
   std::size_t max_running = kUnlimited;
-  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and so is
-  // one that has waited until Limits::request was over; the connection stays open, unless more than
-  // 64 KiB of a body are left on it.
+  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and so is one
+  // that has waited until Limits::request was over. The connection stays open, unless more than 64
+  // KiB of a body are left on it.
   std::size_t max_queued = 0;
   // Seconds, in that answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
@@ -107,8 +107,8 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections, as net::Server does, until shutdown() or the close of a listener; takes
-  // clients that have connected by then, closes the listeners, and returns an empty code; or the
+  // Accepts connections, as net::Server does, until shutdown() or the close of a listener. It then
+  // takes clients that have connected, closes the listeners, and returns an empty code; or the
   // error that will not pass by itself. It waits out a lack of descriptors or memory; a client that
   // waits for long is answered with 503. Parks. May be called several times at once, in fibers of
   // one runtime; listeners that share a port (net::listen_shared) accept independently.

@@ -18,7 +18,7 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // A connected stream of bytes: a TcpStream or a UnixStream. Calls park the fiber, or block the
 // plain thread, until the kernel lets them go on. Move-only; closes in the destructor. It must not
 // outlive its runtime.
-// One caller reads and one caller writes at a time, and these may be two; a second reader that has
+// One caller reads and one caller writes at a time, and these may be two. A second reader that has
 // to wait ends the process with a report. close(), shutdown() and the deadlines may come from any
 // caller at any time while the object exists.
 // A call tries first, and waits only if the kernel has nothing. Two deadlines bound the wait:

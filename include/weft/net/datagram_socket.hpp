@@ -37,7 +37,7 @@ struct Outgoing {
 
 // A socket that sends and receives datagrams, each whole or not at all: UdpSocket or
 // UnixDatagramSocket. It may be connected to one peer, which saves the system looking for the way
-// each time: then it receives from that peer alone, and a later call reports connection_refused if
+// each time. Then it receives from that peer alone, and a later call reports connection_refused if
 // no socket listens there. Move-only; closes in the destructor. It must not outlive its runtime.
 // One caller receives and one sends at a time, and these may be two; close() may come from any
 // caller at any time while the object exists. Calls park the fiber, or block the plain thread,
@@ -70,8 +70,8 @@ class DatagramSocket {
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots, const Until& until = {});
 
   // Sends one datagram to `to`, or, connected, to the peer. UDP drops what a receiver has no room
-  // for; a Unix socket waits for it, and if it is not connected, by looking again after pauses of
-  // up to 50 ms, as the system has no better way.
+  // for. A Unix socket waits for it; one that is not connected looks again after pauses of up to 50
+  // ms, as the system has no better way.
   [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
                                         const Until& until = {});
   // As send_to(), to the peer of a connected socket.

@@ -24,7 +24,7 @@ struct ConnectOptions {
   // The end's own address, if it is to be a certain one; port 0: any.
   std::optional<Address> local = {};
   // TCP Fast Open: with a peer that was connected to before, connect() returns at once, and the
-  // first write travels with the request for the connection; so that write may report what
+  // first write travels with the request for the connection. So that write may report what
   // connect() would have. Where the system or the peer does not know it, nothing changes.
   bool fast_open = false;
 };
