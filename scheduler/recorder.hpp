@@ -123,9 +123,11 @@ class Recorder {
   [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
   [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
 
-  detail::Atomic<fibers::Fiber*> running_{nullptr};
   const unsigned runtime_;
   const unsigned worker_;
+  // Not the first field: a compiler would keep its address, as it is the recorder's, in a register
+  // on each path.
+  detail::Atomic<fibers::Fiber*> running_{nullptr};
   detail::Simulation* const simulation_;
   // Whether the sampler, the trace or the simulation watches what becomes ready, and what runs.
   bool watches_ready_ = false;
