@@ -109,7 +109,9 @@ FIBER_TEST_CASE("a nested call of a FunctionPool uses the object of a worker") {
                               {.capacity = 1, .idle_timeout = kNever});
   self = &pool;
   CHECK(pool.process(3) == 6);
-  CHECK(static_cast<std::uint64_t>(made.load()) == pool.pool().stats().started);
+  // A worker makes its object for its first task, which another worker may have taken before it.
+  CHECK(static_cast<std::uint64_t>(made.load()) <= pool.pool().stats().started);
+  CHECK(made >= 1);
 }
 
 TEST_SUITE_END();
