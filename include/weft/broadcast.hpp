@@ -13,6 +13,7 @@
 #include <weft/detail/broadcast_core.hpp>
 #include <weft/detail/select_case.hpp>
 #include <weft/detail/shared_value.hpp>
+#include <weft/detail/status_case.hpp>
 
 namespace weft {
 
@@ -214,37 +215,20 @@ class SubscriptionCase final : public SelectCase {
 };
 
 template <class T, class Handler>
-class BroadcastCase final : public SelectCase {
+class BroadcastCase final : public StatusCase<Handler> {
  public:
   BroadcastCase(BroadcastCore& core, T value, Handler handler) WEFT_NOT_ANALYZED
-      : SelectCase(&core.lock(), &core.senders(), std::addressof(value_)),
+      : StatusCase<Handler>(&core.lock(), &core.senders(), std::addressof(value_),
+                            std::move(handler)),
         core_(core),
-        value_(make_shared_value<T>(std::move(value))),
-        handler_(std::move(handler)) {}
-
-  void handle() override {
-    if constexpr (std::invocable<Handler&, ChannelStatus>) {
-      handler_(status_);
-    } else {
-      handler_();
-    }
-  }
+        value_(make_shared_value<T>(std::move(value))) {}
 
  private:
-  bool attempt() noexcept override {
-    status_ = core_.try_send(&value_);
-    return status_ != ChannelStatus::would_wait;
-  }
+  bool attempt() noexcept override { return this->note(core_.try_send(&value_)); }
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return core_.can_send(); }
-  bool conclude() noexcept override {
-    status_ = waiter().granted ? ChannelStatus::ok : ChannelStatus::closed;
-    return true;
-  }
 
   BroadcastCore& core_;
   SharedValue<T> value_;
-  ChannelStatus status_ = ChannelStatus::would_wait;
-  Handler handler_;
 };
 
 }  // namespace detail

@@ -12,6 +12,7 @@
 #include <utility>
 #include <weft/channel.hpp>
 #include <weft/detail/select_case.hpp>
+#include <weft/detail/status_case.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/go.hpp>
 
@@ -47,38 +48,21 @@ class ReceiveCase final : public SelectCase {
 
 // A send, to `channel` unless that is null.
 template <class T, class Handler>
-class SendCase final : public SelectCase {
+class SendCase final : public StatusCase<Handler> {
  public:
   SendCase(Channel<T>* channel, T value, Handler handler)
-      : SelectCase(channel == nullptr ? nullptr : &channel->lock_,
-                   channel == nullptr ? nullptr : &channel->senders_, std::addressof(value_)),
+      : StatusCase<Handler>(channel == nullptr ? nullptr : &channel->lock_,
+                            channel == nullptr ? nullptr : &channel->senders_,
+                            std::addressof(value_), std::move(handler)),
         channel_(channel),
-        value_(std::move(value)),
-        handler_(std::move(handler)) {}
-
-  void handle() override {
-    if constexpr (std::invocable<Handler&, ChannelStatus>) {
-      handler_(status_);
-    } else {
-      handler_();
-    }
-  }
+        value_(std::move(value)) {}
 
  private:
-  bool attempt() noexcept override {
-    status_ = channel_->try_send(value_);
-    return status_ != ChannelStatus::would_wait;
-  }
+  bool attempt() noexcept override { return this->note(channel_->try_send(value_)); }
   bool is_ready() noexcept override WEFT_NOT_ANALYZED { return channel_->can_send(); }
-  bool conclude() noexcept override {
-    status_ = waiter().granted ? ChannelStatus::ok : ChannelStatus::closed;
-    return true;
-  }
 
   Channel<T>* const channel_;
   T value_;
-  ChannelStatus status_ = ChannelStatus::would_wait;
-  Handler handler_;
 };
 
 // The end of a fiber.

@@ -1,0 +1,44 @@
+// A case of a select that sends, and tells its handler what became of the send.
+#pragma once
+
+#include <concepts>
+#include <utility>
+#include <weft/channel_status.hpp>
+#include <weft/detail/select_case.hpp>
+
+namespace weft::detail {
+
+// The handler takes a ChannelStatus, or nothing. Whatever completes the wait grants it, or closes
+// what the case sends to.
+template <class Handler>
+class StatusCase : public SelectCase {
+ public:
+  void handle() override {
+    if constexpr (std::invocable<Handler&, ChannelStatus>) {
+      handler_(status_);
+    } else {
+      handler_();
+    }
+  }
+
+ protected:
+  StatusCase(SpinLock* lock, WaitList* list, void* slot, Handler handler)
+      : SelectCase(lock, list, slot), handler_(std::move(handler)) {}
+
+  // Keeps what an attempt to send has returned. Returns whether that completes the case.
+  [[nodiscard]] bool note(ChannelStatus status) noexcept {
+    status_ = status;
+    return status != ChannelStatus::would_wait;
+  }
+
+ private:
+  bool conclude() noexcept override {
+    status_ = waiter().granted ? ChannelStatus::ok : ChannelStatus::closed;
+    return true;
+  }
+
+  ChannelStatus status_ = ChannelStatus::would_wait;
+  Handler handler_;
+};
+
+}  // namespace weft::detail
