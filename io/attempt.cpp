@@ -22,6 +22,10 @@ sigset_t pipe_signal() noexcept {
 
 }  // namespace
 
+[[gnu::noinline]] CallResult open_pipe(std::array<int, 2>& ends) noexcept {
+  return result_of([&] { return ::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK); });
+}
+
 [[gnu::noinline]] NoPipeSignal::NoPipeSignal() noexcept {
   const sigset_t signals = pipe_signal();
   sigset_t pending;

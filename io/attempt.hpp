@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <system_error>
@@ -37,6 +38,9 @@ CallResult result_of(Call call) noexcept {
     if (error != EINTR) return {0, error};
   }
 }
+
+// A pipe whose ends do not wait: what is written to ends[1] is read from ends[0].
+[[nodiscard]] CallResult open_pipe(std::array<int, 2>& ends) noexcept;
 
 // For system calls that cannot be told to leave the signal out: without a reader the system sends
 // SIGPIPE besides the error. It goes to the thread that writes, so it can be kept back there, and

@@ -1,4 +1,3 @@
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -51,10 +50,6 @@ Ready ready_for(int descriptor, Ready what) noexcept {
       [=] { return ::epoll_wait(epoll, events.data(), static_cast<int>(events.size()), 0); });
   if (result.error == 0 && result.value == 0) result.error = EAGAIN;
   return result;
-}
-
-[[gnu::noinline]] CallResult open_pipe(std::array<int, 2>& ends) noexcept {
-  return result_of([&] { return ::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK); });
 }
 
 }  // namespace

@@ -29,10 +29,6 @@ constexpr std::size_t kPipeRoom = 64 * 1024;
   }));
 }
 
-[[gnu::noinline]] CallResult open_pipe_for_splice(std::array<int, 2>& ends) noexcept {
-  return io::result_of([&] { return ::pipe2(ends.data(), O_CLOEXEC | O_NONBLOCK); });
-}
-
 [[gnu::noinline]] CallResult read_from_pipe(int pipe, std::span<std::byte> buffer) noexcept {
   return io::result_of([=] { return ::read(pipe, buffer.data(), buffer.size()); });
 }
@@ -85,7 +81,7 @@ Spliced copy_by_splice(io::IoHandle& from, io::IoHandle& to, const detail::ByteS
   if (io::simulated_kernel() != nullptr) return {.is_done = false};
   std::array<int, 2> ends{};
   // Without descriptors for a pipe a buffer does as well.
-  if (open_pipe_for_splice(ends).error != 0) return {.is_done = false};
+  if (io::open_pipe(ends).error != 0) return {.is_done = false};
   const Descriptor out(ends[0]);
   const Descriptor in(ends[1]);
   for (std::uint64_t done = 0;;) {
