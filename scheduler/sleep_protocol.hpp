@@ -100,7 +100,10 @@ template <class Worker>
   watch.set_limit(told.nanoseconds(), sees_events);                     // D2
   detail::full_fence();                                                 // D3 [watch]
   const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
-  const bool awake = worker.wait_for_events(rises, sees_events || shared.watches_events());
+  const bool waits_in_source = sees_events || shared.watches_events();
+  // No reader has to see this: it only saves a wake for what the holder has just seen by itself.
+  watch.set_limit(rises.nanoseconds(), waits_in_source);
+  const bool awake = worker.wait_for_events(rises, waits_in_source);
   watch.end();
   return awake;
 }
