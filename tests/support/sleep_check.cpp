@@ -1,7 +1,11 @@
 #include "tests/support/sleep_check.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <string>
 #include <utility>
 #include <vector>
 #include <weft/deadline.hpp>
@@ -27,6 +31,7 @@ constexpr std::size_t kLooksBesideComputing = 50;
 constexpr std::int64_t kForgotten = 2'000'000'000;
 
 struct WorkerSight {
+  int thread = 0;
   bool asleep = false;  // For good: its thread is not on its way to sleep, or from there.
   bool in_source = false;
   bool computes = false;
@@ -48,6 +53,7 @@ struct SchedulerSight {
 
 WorkerSight look_at(const Scheduler& its, const Worker& worker) {
   WorkerSight sight;
+  sight.thread = worker.thread_number();
   const bool asleep = its.is_asleep(worker);
   sight.computes = !asleep && worker.recorder().running() != nullptr;
   sight.asleep = asleep && !base::is_runnable(worker.thread_number());
@@ -81,6 +87,19 @@ bool is_at_rest(const SchedulerSight& sight) {
 
 bool anybody_computes(const SchedulerSight& sight) {
   return std::ranges::any_of(sight.workers, &WorkerSight::computes);
+}
+
+// Whether a thread that is no worker of these, and not this one, has something to do: it may be on
+// its way from a change to the wake that the change calls for.
+bool another_thread_runs(const SchedulerSight& sight) {
+  std::error_code error;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    const int thread = std::stoi(task.path().filename());
+    if (thread == ::gettid() || !base::is_runnable(thread)) continue;
+    if (std::ranges::find(sight.workers, thread, &WorkerSight::thread) == sight.workers.end())
+      return true;
+  }
+  return false;
 }
 
 std::int64_t earliest_timer(const SchedulerSight& sight) {
@@ -143,7 +162,10 @@ std::string SleepCheck::look() {
   for (const SchedulerSight& each : before_->schedulers) {
     const std::size_t wanted = anybody_computes(each) ? kLooksBesideComputing : kLooks;
     if (equal_ < wanted || !is_at_rest(each)) continue;
-    if (const char* fault = fault_of(each)) return fault + describe(each);
+    const char* const fault = fault_of(each);
+    if (fault == nullptr) continue;
+    if (!another_thread_runs(each)) return fault + describe(each);
+    equal_ = 0;
   }
   return {};
 }
