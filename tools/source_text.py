@@ -10,7 +10,7 @@ import shutil
 import tempfile
 
 LAYERS = ("base", "fibers", "scheduler", "sync", "io", "runtime", "files", "net", "pool", "observe",
-          "http", "tls", "dns", "libs")
+          "libs")
 
 _TOKEN = re.compile(
     r"""(?P<comment>//[^\n]*|/\*.*?\*/)

@@ -11,9 +11,9 @@
 #include <weft/net/tcp_listener.hpp>
 #include <weft/tls/stream.hpp>
 
+#include "libs/tls/openssl.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/tls/certificates.hpp"
-#include "tls/openssl.hpp"
 
 namespace weft::test {
 

@@ -15,10 +15,10 @@
 #include <weft/this_fiber.hpp>
 #include <weft/tls/error.hpp>
 
+#include "libs/tls/context_state.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 #include "tests/tls/world.hpp"
-#include "tls/context_state.hpp"
 
 namespace weft::test {
 

@@ -1,0 +1,45 @@
+// The state that a Context and its streams share.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <variant>
+#include <weft/detail/thread_mutex.hpp>
+#include <weft/tls/context.hpp>
+
+#include "libs/tls/openssl.hpp"
+
+namespace weft::tls {
+
+class ContextState {
+ public:
+  explicit ContextState(ServerOptions options);
+  explicit ContextState(ClientOptions options);
+
+  std::error_code read_files();
+  [[nodiscard]] bool is_server() const noexcept { return options_.index() == 0; }
+  // Owned by the caller; null if out of memory.
+  [[nodiscard]] SslPtr make_ssl() const;
+
+  // A client's: the session that the server of this name gave last, if any.
+  void keep_session(const std::string& server_name, SessionPtr session);
+  [[nodiscard]] SessionPtr take_session(const std::string& server_name);
+
+ private:
+  [[nodiscard]] std::error_code set_up_server(SSL_CTX& context, const ServerOptions& options);
+  [[nodiscard]] std::error_code set_up_client(SSL_CTX& context, const ClientOptions& options);
+  void keep_ticket_keys(SSL_CTX& context) const WEFT_REQUIRES(mutex_);
+  static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size,
+                             const unsigned char* offered, unsigned int offered_size, void* self);
+  static int note_session(SSL* ssl, SSL_SESSION* session);
+
+  const std::variant<ServerOptions, ClientOptions> options_;
+  std::string alpn_;  // Each behind its size.
+  mutable detail::ThreadMutex mutex_;
+  ContextPtr context_ WEFT_GUARDED_BY(mutex_);
+  std::map<std::string, SessionPtr> sessions_ WEFT_GUARDED_BY(mutex_);
+};
+
+}  // namespace weft::tls

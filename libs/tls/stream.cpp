@@ -1,0 +1,395 @@
+#include <weft/tls/stream.hpp>
+
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <new>
+#include <utility>
+#include <weft/detail/guard.hpp>
+#include <weft/error.hpp>
+#include <weft/go.hpp>
+#include <weft/tls/error.hpp>
+
+#include "libs/tls/server_name.hpp"
+#include "libs/tls/stream_state.hpp"
+
+namespace weft::tls {
+
+namespace {
+
+// A handshake checks chains of certificates, with big numbers on the stack: some tens of KiB, which
+// a fiber of the usual size does not have for sure.
+constexpr std::size_t kHandshakeStack = 256 * 1024;
+
+// An idle connection keeps this much of each empty buffer.
+constexpr std::size_t kKept = 512;
+
+template <class Buffer>
+void release_if_large(Buffer& buffer) noexcept {
+  if (buffer.capacity() > kKept) Buffer().swap(buffer);
+}
+
+bool is_early_end(std::error_code error) noexcept {
+  return error == weft::Errc::timed_out || error == weft::Errc::cancelled;
+}
+
+}  // namespace
+
+StreamState::StreamState(net::TcpStream&& stream, std::shared_ptr<ContextState> context,
+                         std::string name)
+    : own_(std::move(stream)),
+      stream_(own_),
+      context_(std::move(context)),
+      server_name_(without_final_dot(std::move(name))) {}
+
+StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context,
+                         std::string name)
+    : stream_(stream),
+      context_(std::move(context)),
+      server_name_(without_final_dot(std::move(name))) {}
+
+// OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
+// that since 1.1, and many a peer just closes.
+StreamState::~StreamState() {
+  sender_stop_.request_stop();
+  sender_ = {};  // Joins it.
+  if (ssl_ != nullptr) SSL_set_shutdown(ssl_.get(), SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
+}
+
+std::error_code StreamState::prepare() {
+  ERR_clear_error();
+  ssl_ = context_->make_ssl();
+  BIO* const bio = ssl_ == nullptr ? nullptr : make_bio(wire_);
+  if (bio == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+  SSL_set_bio(ssl_.get(), bio, bio);
+  // The place of "app data".
+  if (SSL_set_ex_data(ssl_.get(), 0, this) != 1) return take_error();
+  if (context_->is_server()) {
+    SSL_set_accept_state(ssl_.get());
+    return {};
+  }
+  SSL_set_connect_state(ssl_.get());
+  if (const auto error = expect_server(*ssl_, server_name_)) return error;
+  if (const SessionPtr session = context_->take_session(server_name_)) {
+    (void)SSL_set_session(ssl_.get(), session.get());
+  }
+  return {};
+}
+
+// Calls OpenSSL once. Nothing in here switches, so the thread's queue of errors is ours.
+template <class Call>
+StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
+  const detail::Guard guard(ssl_mutex_);
+  // Clearing goes through all places of the queue, whether they are used or not.
+  if (ERR_peek_error() != 0) ERR_clear_error();
+  const int outcome = call();
+  if (outcome > 0) return Needs::nothing;
+  switch (SSL_get_error(ssl_.get(), outcome)) {
+    case SSL_ERROR_WANT_READ:
+    case SSL_ERROR_WANT_WRITE:
+      return Needs::bytes;
+    case SSL_ERROR_ZERO_RETURN:
+      return Needs::end;
+    default:
+      error = take_error(*ssl_);
+      if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
+      // We report the end of the stream, because we have seen it.
+      if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {
+        error = Errc::truncated;
+      }
+      failed_ = true;
+      return Needs::failure;
+  }
+}
+
+bool StreamState::has_unsent() const noexcept {
+  const detail::Guard guard(ssl_mutex_);
+  return !wire_.out.empty() || !sending_.empty();
+}
+
+// Writes what OpenSSL has put on the wire. The sender has the rest when a wait was ended.
+std::error_code StreamState::flush(const Until& until) {
+  // It looks again after each round: a caller that finds the mutex taken counts on its owner.
+  while (has_unsent()) {
+    if (!write_mutex_.try_lock_until(until)) return until.error();
+    const std::lock_guard writing(write_mutex_, std::adopt_lock);
+    const std::error_code error = send_unsent(until);
+    if (is_early_end(error)) start_sender();
+    if (error) return error;
+  }
+  return {};
+}
+
+// Runs with write_mutex_. Each hold of the other one books what was sent, and takes what is next.
+std::error_code StreamState::send_unsent(const Until& until) {
+  for (net::Result<std::size_t> sent;;) {
+    {
+      const detail::Guard guard(ssl_mutex_);
+      sending_.erase(0, sent.value);
+      if (sent.error) return sent.error;
+      if (sending_.empty())
+        sending_.swap(wire_.out);  // Both keep their memory, for the next record.
+      if (sending_.empty()) {
+        release_if_large(sending_);
+        release_if_large(wire_.out);
+        return {};
+      }
+    }
+    sent = stream_.write_all(std::as_bytes(std::span(sending_)), until);
+  }
+}
+
+// Runs with write_mutex_, which the sender takes first of all.
+void StreamState::start_sender() {
+  {
+    const detail::Guard guard(ssl_mutex_);
+    if (sender_runs_) return;
+  }
+  try {
+    sender_stop_ = std::stop_source();
+    // The former sender is at its end, and needs no mutex any more.
+    sender_ = weft::spawn({.name = "tls sender"},
+                          [this, stop = sender_stop_.get_token()] { run_sender(stop); });
+  } catch (const std::bad_alloc&) {
+    return;  // The rest goes out with the next call.
+  }
+  const detail::Guard guard(ssl_mutex_);
+  sender_runs_ = true;
+}
+
+// A caller that leaves something unsent while it runs counts on it.
+void StreamState::run_sender(const std::stop_token& stop) {
+  for (;;) {
+    std::error_code error;
+    {
+      const std::lock_guard writing(write_mutex_);
+      error = send_unsent(stop);
+    }
+    const detail::Guard guard(ssl_mutex_);
+    if (!error && !(wire_.out.empty() && sending_.empty())) continue;
+    sender_runs_ = false;
+    return;
+  }
+}
+
+// The caller that reads calls it.
+std::error_code StreamState::receive(const Until& until) {
+  std::array<char, 16 * 1024> bytes;
+  const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);
+  const detail::Guard guard(ssl_mutex_);
+  if (error == weft::Errc::end_of_stream) {
+    wire_.in_ended = true;
+    return {};
+  }
+  if (error) return error;
+  wire_.in.erase(wire_.in.begin(), wire_.in.begin() + static_cast<std::ptrdiff_t>(wire_.in_begin));
+  wire_.in_begin = 0;
+  try {
+    wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
+  } catch (const std::bad_alloc&) {
+    wire_.in_ended = true;  // Later bytes have a gap before them.
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+  return {};
+}
+
+std::error_code StreamState::handshake(const Until& until) {
+  for (;;) {
+    std::error_code failure;
+    const Needs needs = attempt([&] { return SSL_do_handshake(ssl_.get()); }, failure);
+    // An alert that says why goes out, too.
+    const std::error_code error = flush(until);
+    if (needs == Needs::failure) return failure;
+    if (error) return error;
+    if (needs == Needs::nothing) {
+      const detail::Guard guard(ssl_mutex_);
+      // Certificates are large, and requests are not.
+      if (wire_.unread() == 0) wire_.in = {};
+      wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
+      return {};
+    }
+    if (needs == Needs::end) return Errc::truncated;
+    if (const auto ended = receive(until)) return ended;
+  }
+}
+
+net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (buffer.empty()) return {};
+  for (bool must_receive = knows_of_nothing();; must_receive = false) {
+    if (!must_receive) {
+      std::error_code failure;
+      std::size_t count = 0;
+      const Needs needs = attempt(
+          [&] { return SSL_read_ex(ssl_.get(), buffer.data(), buffer.size(), &count); }, failure);
+      if (needs == Needs::nothing) return {.value = count};
+      if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
+      if (needs == Needs::failure) return {.error = failure};
+      // A reader does not wait until something is sent: the peer may first want to be read.
+      const std::error_code unsent = flush(Deadline::past());
+      if (unsent && !is_early_end(unsent)) return {.error = unsent};
+    }
+    if (const auto error = receive(until)) return {.error = error};
+  }
+}
+
+bool StreamState::has_read_ahead() const noexcept {
+  const detail::Guard guard(ssl_mutex_);
+  return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
+}
+
+// OpenSSL, asked now, would report that it needs bytes; it takes about as long as to decrypt some.
+// And nothing waits to be sent.
+bool StreamState::knows_of_nothing() const noexcept {
+  const detail::Guard guard(ssl_mutex_);
+  return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&
+         sending_.empty() && SSL_has_pending(ssl_.get()) == 0 && SSL_get_shutdown(ssl_.get()) == 0;
+}
+
+net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
+                                                 const Until& until) {
+  // The rest of an earlier call goes first; then this one puts on the wire only what it says it
+  // has.
+  if (const auto error = flush(until)) return {.error = error};
+  if (data.empty()) return {};
+  std::error_code failure;
+  std::size_t count = 0;
+  const auto part = data.first(std::min<std::size_t>(data.size(), 16 * 1024));
+  const Needs needs =
+      attempt([&] { return SSL_write_ex(ssl_.get(), part.data(), part.size(), &count); }, failure);
+  if (needs == Needs::failure) return {.error = failure};
+  if (needs != Needs::nothing) return {.error = std::make_error_code(std::errc::protocol_error)};
+  // Taken: it is ours to deliver now, so a wait that ends early is no reason to write it again.
+  const std::error_code error = flush(until);
+  if (error && !is_early_end(error)) return {.error = error};
+  return {.value = count};
+}
+
+std::error_code StreamState::shutdown(const Until& until) {
+  std::error_code failure;
+  const Needs needs = attempt(
+      [&] {
+        // Asked again, OpenSSL would look for the peer's, and fail on bytes that stand before it.
+        const bool is_sent = (SSL_get_shutdown(ssl_.get()) & SSL_SENT_SHUTDOWN) != 0;
+        return is_sent || SSL_shutdown(ssl_.get()) >= 0 ? 1 : -1;  // 0: the peer's is yet to come.
+      },
+      failure);
+  if (needs == Needs::failure) return failure;
+  return flush(until);
+}
+
+Stream::Stream() noexcept = default;
+Stream::Stream(Stream&& other) noexcept = default;
+Stream& Stream::operator=(Stream&& other) noexcept = default;
+Stream::~Stream() = default;
+Stream::Stream(std::unique_ptr<StreamState> state) noexcept : state_(std::move(state)) {}
+
+net::Result<Stream> Stream::accept(net::TcpStream stream, const Context& context,
+                                   const Until& until) {
+  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), std::string()),
+               until);
+}
+
+net::Result<Stream> Stream::connect(net::TcpStream stream, const Context& context,
+                                    const std::string& server_name, const Until& until) {
+  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), server_name),
+               until);
+}
+
+net::Result<Stream> Stream::accept_on(net::TcpStream& stream, const Context& context,
+                                      const Until& until) {
+  return begin(std::make_unique<StreamState>(stream, context.state(), std::string()), until);
+}
+
+net::Result<Stream> Stream::connect_on(net::TcpStream& stream, const Context& context,
+                                       const std::string& server_name, const Until& until) {
+  return begin(std::make_unique<StreamState>(stream, context.state(), server_name), until);
+}
+
+net::Result<Stream> Stream::begin(std::unique_ptr<StreamState> state, const Until& until) {
+  if (const auto error = state->prepare()) return {.error = error};
+  auto handshake = weft::spawn({.stack_size = kHandshakeStack, .name = "tls handshake"},
+                               [&] { return state->handshake(until); });
+  if (const auto error = handshake.join()) return {.error = error};
+  return {.value = Stream(std::move(state))};
+}
+
+net::Result<std::size_t> Stream::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->read_some(buffer, until);
+}
+
+bool Stream::has_read_ahead() const noexcept { return state_ && state_->has_read_ahead(); }
+
+net::Result<std::size_t> Stream::read_exactly(std::span<std::byte> buffer, const Until& until) {
+  std::size_t done = 0;
+  while (done < buffer.size()) {
+    const auto [count, error] = read_some(buffer.subspan(done), until);
+    if (error) return {.value = done, .error = error};
+    done += count;
+  }
+  return {.value = done};
+}
+
+net::Result<std::size_t> Stream::write_some(std::span<const std::byte> data, const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->write_some(data, until);
+}
+
+net::Result<std::size_t> Stream::write_all(std::span<const std::byte> data, const Until& until) {
+  std::size_t done = 0;
+  while (done < data.size()) {
+    const auto [count, error] = write_some(data.subspan(done), until);
+    if (error) return {.value = done, .error = error};
+    done += count;
+  }
+  // The kernel must have the last part, too, and not only we.
+  const auto [none, error] = write_some({}, until);
+  return {.value = done, .error = error};
+}
+
+void Stream::set_read_deadline(Deadline deadline) noexcept {
+  state_->tcp().set_read_deadline(deadline);
+}
+void Stream::set_write_deadline(Deadline deadline) noexcept {
+  state_->tcp().set_write_deadline(deadline);
+}
+
+std::error_code Stream::shutdown(const Until& until) {
+  if (state_ == nullptr) return weft::Errc::closed;
+  return state_->shutdown(until);
+}
+
+void Stream::close() noexcept {
+  if (state_ != nullptr) state_->tcp().close();
+}
+
+net::TcpStream& Stream::tcp() noexcept { return state_->tcp(); }
+
+std::string Stream::alpn() const {
+  const unsigned char* chosen = nullptr;
+  unsigned int size = 0;
+  SSL_get0_alpn_selected(state_->ssl(), &chosen, &size);
+  return {reinterpret_cast<const char*>(chosen), size};
+}
+
+std::string Stream::version() const { return SSL_get_version(state_->ssl()); }
+
+bool Stream::resumed() const noexcept { return SSL_session_reused(state_->ssl()) == 1; }
+
+std::string Stream::peer_subject() const {
+  X509* const certificate = SSL_get0_peer_certificate(state_->ssl());
+  if (certificate == nullptr) return {};
+  const BioPtr text(BIO_new(BIO_s_mem()));
+  if (text == nullptr ||
+      X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE) < 0) {
+    throw std::bad_alloc();
+  }
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(text.get(), &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+}  // namespace weft::tls
