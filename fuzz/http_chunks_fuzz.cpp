@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "libs/http/chunk_decoder.hpp"
+#include "libs/http/wire/chunk_decoder.hpp"
 
 namespace {
 

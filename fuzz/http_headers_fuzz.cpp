@@ -7,8 +7,8 @@
 #include <vector>
 #include <weft/http/header.hpp>
 
-#include "libs/http/accept_encoding.hpp"
-#include "libs/http/http_date.hpp"
+#include "libs/http/coding/accept_encoding.hpp"
+#include "libs/http/wire/http_date.hpp"
 
 namespace {
 

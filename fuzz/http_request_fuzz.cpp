@@ -6,8 +6,8 @@
 #include <string_view>
 #include <weft/http/request.hpp>
 
-#include "libs/http/head_lines.hpp"
-#include "libs/http/head_parser.hpp"
+#include "libs/http/wire/head_lines.hpp"
+#include "libs/http/wire/head_parser.hpp"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <weft/http/url.hpp>
 
-#include "libs/http/http_date.hpp"
+#include "libs/http/wire/http_date.hpp"
 
 namespace {
 

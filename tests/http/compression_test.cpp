@@ -11,7 +11,7 @@
 #include <weft/event.hpp>
 #include <weft/http/files.hpp>
 
-#include "libs/http/accept_encoding.hpp"
+#include "libs/http/coding/accept_encoding.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace weft::test {

@@ -7,7 +7,7 @@
 #include <weft/http/client.hpp>
 #include <weft/http/router.hpp>
 
-#include "libs/http/http_date.hpp"
+#include "libs/http/wire/http_date.hpp"
 #include "tests/support/http_test.hpp"
 
 namespace weft::test {

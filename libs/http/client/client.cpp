@@ -1,0 +1,302 @@
+// Which connection a request takes, and where redirects lead.
+#include <weft/http/client.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <weft/detail/guard.hpp>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+#include <weft/net/dial.hpp>
+
+#include "libs/http/client/client_core.hpp"
+#include "libs/http/client/reply_state.hpp"
+
+namespace weft::http {
+
+using detail::relaxed;
+
+namespace {
+
+ClientOptions checked(ClientOptions options) {
+  const auto require = [](bool holds, const char* what, std::int64_t value, const char* bound) {
+    if (holds) return;
+    throw std::invalid_argument(std::string("weft::http::ClientOptions: ")
+                                    .append(what)
+                                    .append(" = ")
+                                    .append(std::to_string(value))
+                                    .append(bound));
+  };
+  require(options.max_per_host >= 1, "max_per_host", 0, ", must be at least 1");
+  require(options.head_bytes >= 256, "head_bytes", static_cast<std::int64_t>(options.head_bytes),
+          ", must be at least 256");
+  require(options.headers >= 1, "headers", 0, ", must be at least 1");
+  require(options.continue_wait >= std::chrono::nanoseconds(0), "continue_wait",
+          options.continue_wait.count(), " ns, must be at least 0");
+  require(options.connect > std::chrono::nanoseconds(0), "connect", options.connect.count(),
+          " ns, must be above 0");
+  return options;
+}
+
+bool may_be_repeated(const Call& call) noexcept {
+  constexpr std::array<std::string_view, 6> kSafe = {"GET",    "HEAD",    "PUT",
+                                                     "DELETE", "OPTIONS", "TRACE"};
+  return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
+}
+
+// The server had closed the connection before it saw the request: nothing has been answered, and
+// what the stream or the layer reported is no matter of time.
+bool was_closed(std::error_code error) noexcept {
+  if (error.category() == error_category()) return error == Errc::unexpected_end;
+  return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
+}
+
+bool redirects(int status) noexcept {
+  return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
+}
+
+bool is_same_origin(const Url& left, const Url& right) noexcept {
+  return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
+}
+
+// Whether a header is only for the server that was asked.
+bool is_secret(std::string_view name) noexcept {
+  constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
+                                                       "cookie",           "cookie2",
+                                                       "www-authenticate", "proxy-authenticate"};
+  return std::any_of(kSecret.begin(), kSecret.end(),
+                     [name](std::string_view secret) { return equal_tokens(name, secret); });
+}
+
+// Prepares the call of the next place. False: it cannot be made there, and is unchanged.
+bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
+  const bool reads = call.method == "GET" || call.method == "HEAD";
+  const bool becomes_get =
+      status == 303 || ((status == 301 || status == 302) && call.method == "POST");
+  const bool keeps_body = !becomes_get && (!reads || status == 307 || status == 308);
+  if (keeps_body && call.body_source) return false;
+  if (!is_same_origin(from, to)) {
+    std::erase_if(call.headers, [](const auto& header) {
+      return is_secret(header.first) || equal_tokens(header.first, "host");
+    });
+  }
+  if (keeps_body) return true;
+  if (!reads) call.method = "GET";
+  call.body.clear();
+  call.body_source = nullptr;
+  std::erase_if(call.headers, [](const auto& header) {
+    return equal_tokens(header.first.substr(0, 8), "content-");
+  });
+  return true;
+}
+
+}  // namespace
+
+std::error_code ClientConnection::receive(std::size_t most, const Until& until) {
+  const std::span<char> room = input.make_room(most);
+  if (room.empty()) return Errc::head_too_large;
+  const auto [count, error] = read(std::as_writable_bytes(room), until);
+  if (error == weft::Errc::end_of_stream) return Errc::unexpected_end;
+  if (!error) input.filled(count);
+  return error;
+}
+
+Lease::~Lease() {
+  if (pool_ == nullptr) return;
+  connection_.reset();  // First: the slot's next owner may make one.
+  pool_->slots.release();
+}
+
+void Lease::keep() noexcept {
+  connection_->reused = true;
+  pool_->keep(std::move(connection_));
+}
+
+void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
+  Connections unwatched;  // Closed without the lock.
+  const detail::Guard guard(mutex_);
+  connection->idle_since = Deadline::now_nanoseconds();
+  try {
+    connections_.push_back(std::move(connection));
+  } catch (const std::bad_alloc&) {
+    return;  // It is closed.
+  }
+  unwatched = watch();
+}
+
+std::unique_ptr<ClientConnection> HostPool::take() {
+  Connections old;  // Closed without the lock.
+  const detail::Guard guard(mutex_);
+  old = take_old();
+  if (connections_.empty()) return nullptr;
+  auto connection = std::move(connections_.back());
+  connections_.pop_back();
+  return connection;
+}
+
+HostPool::Connections HostPool::take_old() {
+  const std::int64_t oldest = Deadline::now_nanoseconds() - idle_.count();
+  const auto young = std::find_if(connections_.begin(), connections_.end(),
+                                  [oldest](const auto& each) { return each->idle_since > oldest; });
+  Connections old(std::move_iterator(connections_.begin()), std::move_iterator(young));
+  connections_.erase(connections_.begin(), young);
+  return old;
+}
+
+// Has the connections swept when the first one becomes too old. Returns the connections if there is
+// no memory for that call, because no sweep would close them.
+HostPool::Connections HostPool::watch() noexcept {
+  if (is_watched_ || connections_.empty()) return {};
+  const std::int64_t since = connections_.front()->idle_since;
+  const std::int64_t most = Deadline::never().nanoseconds() - since;
+  const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
+  try {
+    // The call does not keep the pool alive: the end of the pool stops it.
+    sweep_ = call_at(due, [weak = weak_from_this()] {
+      if (const auto pool = weak.lock()) pool->sweep();
+    });
+  } catch (const std::exception&) {
+    return std::exchange(connections_, {});
+  }
+  is_watched_ = true;
+  return {};
+}
+
+// Runs in a fiber that no caller joins.
+void HostPool::sweep() noexcept {
+  Connections old;  // Closed without the lock, as are these.
+  Connections unwatched;
+  const detail::Guard guard(mutex_);
+  try {
+    old = take_old();
+  } catch (const std::bad_alloc&) {
+    old.swap(connections_);
+  }
+  is_watched_ = false;
+  unwatched = watch();
+}
+
+ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(options))) {}
+
+std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
+  constexpr std::size_t kMost = 1024;
+  const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
+  std::vector<std::shared_ptr<HostPool>> unused;  // Closed without the lock.
+  const detail::Guard guard(mutex_);
+  if (hosts_.size() >= kMost) {
+    std::erase_if(hosts_, [&](auto& host) {
+      if (host.second.use_count() > 1) return false;
+      unused.push_back(std::move(host.second));
+      return true;
+    });
+  }
+  auto& pool = hosts_[key];
+  if (pool == nullptr) pool = std::make_shared<HostPool>(options_.max_per_host, options_.idle);
+  return pool;
+}
+
+net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
+                                                                   const Until& until) {
+  const bool is_secure = url.scheme == "https";
+  if (is_secure && !options_.secure) return {.error = Errc::unsupported};
+  const Until limit = until.but_before(Deadline::after(options_.connect));
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, limit, options_.resolver);
+  if (unknown) return {.error = unknown};
+  auto [stream, unreachable] = net::dial(addresses, limit);
+  if (unreachable) return {.error = unreachable};
+  auto connection = std::make_unique<ClientConnection>();
+  connection->stream = std::move(stream);
+  if (is_secure) {
+    auto [layer, refused] =
+        options_.secure(connection->stream, url.host.substr(0, url.host.find('%')), limit);
+    if (refused) return {.error = refused};
+    connection->layer = std::move(layer);
+  }
+  connections_.fetch_add(1, relaxed);  // Relaxed here and below: only numbers.
+  return {.value = std::move(connection)};
+}
+
+net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& until) {
+  constexpr int kExpectationFailed = 417;
+  {
+    auto result = send_once(url, call, until);
+    if (result.error || result.value.status() != kExpectationFailed ||
+        !take_expectation_back(call)) {
+      return result;
+    }
+  }  // The refusal gives its place back, which the second call may need.
+  return send_once(url, call, until);
+}
+
+net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const Until& until) {
+  const std::string head = make_call_head(url, call);
+  if (head.empty()) return {.error = Errc::malformed_call};
+  auto pool = pool_of(url);
+  if (!pool->slots.try_acquire_until(until)) return {.error = until.error()};
+  Lease lease(pool);
+  for (;;) {
+    lease.set(pool->take());
+    if (lease && !lease->is_quiet()) continue;
+    if (!lease) {
+      auto [connection, error] = connect(url, until);
+      if (error) return {.error = error};
+      lease.set(std::move(connection));
+    }
+    const bool reused = lease->reused;
+    if (reused) reused_.fetch_add(1, relaxed);
+    auto result = send_by(lease, url, head, call, until);
+    if (!result.error || !reused || !was_closed(result.error) || !may_be_repeated(call)) {
+      return result;
+    }
+    retried_.fetch_add(1, relaxed);
+  }
+}
+
+// Nothing goes from https to http, nor to https without a layer for it.
+bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
+  return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
+}
+
+net::Result<Reply> ClientCore::send(Call call, const Until& until) {
+  auto [url, malformed] = Url::parse(call.url);
+  if (malformed) return {.error = malformed};
+  for (std::size_t count = 0;; ++count) {
+    auto result = send_to(url, call, until);
+    if (result.error || options_.max_redirects == 0 || !redirects(result.value.status()) ||
+        call.method == "CONNECT") {
+      return result;
+    }
+    const auto place = result.value.header("location");
+    if (!place) return result;
+    auto [next, wrong] = url.resolve(*place);
+    // What leads nowhere is an answer like others: its caller may make something of it.
+    if (wrong || !may_lead(url, next) ||
+        !prepare_redirect(result.value.status(), url, next, call)) {
+      return result;
+    }
+    if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
+    result.value.state().discard(until);  // And with the reply its slot is free.
+    url = std::move(next);
+  }
+}
+
+ClientStats ClientCore::stats() const noexcept {
+  return {.connections = connections_.load(relaxed),
+          .reused = reused_.load(relaxed),
+          .retried = retried_.load(relaxed)};
+}
+
+Client::Client(ClientOptions options) : core_(std::make_shared<ClientCore>(std::move(options))) {}
+Client::~Client() = default;
+
+net::Result<Reply> Client::send(const Call& call, const Until& until) {
+  return core_->send(call, until);
+}
+
+ClientStats Client::stats() const noexcept { return core_->stats(); }
+
+}  // namespace weft::http

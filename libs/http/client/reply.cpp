@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+#include <weft/detail/invariant.hpp>
+#include <weft/error.hpp>
+#include <weft/http/client.hpp>
+#include <weft/http/error.hpp>
+
+#include "libs/http/client/reply_state.hpp"
+#include "libs/http/wire/head_repair.hpp"
+
+namespace weft::http {
+
+Fault Reply::State::parse(std::string text) {
+  text_ = std::move(text);
+  std::size_t most = std::min(max_headers_, Limits::kMaxHeaders);
+  if (max_headers_ > most) {
+    const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
+    if (lines > most) {
+      most = std::min(max_headers_, lines);
+      head_.make_room(most);
+    }
+  }
+  const Fault fault = parse_response_head(text_, most, head_);
+  if (fault != Errc::malformed_length || !merge_lengths(text_)) return fault;
+  return parse_response_head(text_, most, head_);
+}
+
+void Reply::State::begin_body(Lease&& lease, std::string_view method) {
+  WEFT_INVARIANT(has_texts(), "Reply::State I1: the texts of head_ are in text_");
+  lease_.emplace(std::move(lease));
+  if (method == "CONNECT" && head_.status < 300) {
+    // What follows is the tunnel, whatever the headers say (RFC 9112, 6.3).
+    head_.framing = Framing::none;
+    head_.has_length = head_.keep_alive = false;
+  }
+  if (method == "HEAD" || head_.status == 204 || head_.status == 304) head_.framing = Framing::none;
+  if (head_.framing == Framing::chunked) {
+    decoder_.emplace(head_bytes_, max_headers_, ChunkDecoder::Folds::replaced);
+  }
+  left_ = head_.content_length;
+  if (head_.framing == Framing::none || (head_.framing == Framing::length && left_ == 0)) {
+    (void)end_body();
+  }
+}
+
+net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (error_) return {.error = error_};
+  if (over_) return {.error = weft::Errc::end_of_stream};
+  if (buffer.empty()) return {};
+  WEFT_INVARIANT(lease_.has_value(), "Reply::State I2: a body that goes on has its connection");
+  return decoder_ ? read_chunked(buffer, until) : read_plain(buffer, until);
+}
+
+// The connection goes back if the next answer can only be that to the next request.
+net::Result<std::size_t> Reply::State::end_body() {
+  over_ = true;
+  const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
+  if (stays && (*lease_)->input.rest().empty()) lease_->keep();
+  lease_.reset();
+  return {.error = weft::Errc::end_of_stream};
+}
+
+net::Result<std::size_t> Reply::State::fail(std::error_code error) {
+  if (error == weft::Errc::timed_out || error == weft::Errc::cancelled) return {.error = error};
+  error_ = error;
+  lease_.reset();
+  return {.error = error};
+}
+
+net::Result<std::size_t> Reply::State::read_plain(std::span<std::byte> buffer, const Until& until) {
+  ClientConnection& connection = **lease_;
+  const bool counted = head_.framing == Framing::length;
+  if (counted) {
+    buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left_)));
+  }
+  std::size_t count = std::min(buffer.size(), connection.input.rest().size());
+  if (count > 0) {
+    (void)connection.input.rest().copy(reinterpret_cast<char*>(buffer.data()), count);
+    connection.input.consume(count);
+  } else {
+    const auto received = connection.read(buffer, until);
+    if (received.error == weft::Errc::end_of_stream) {
+      return counted ? fail(Errc::unexpected_end) : end_body();
+    }
+    if (received.error) return fail(received.error);
+    count = received.value;
+  }
+  if (counted) left_ -= count;
+  if (counted && left_ == 0) (void)end_body();
+  return {.value = count};
+}
+
+net::Result<std::size_t> Reply::State::read_chunked(std::span<std::byte> buffer,
+                                                    const Until& until) {
+  ClientConnection& connection = **lease_;
+  for (;;) {
+    const ChunkDecoder::Step step = decoder_->next(connection.input.rest(), buffer.size());
+    (void)step.data.copy(reinterpret_cast<char*>(buffer.data()), step.data.size());
+    connection.input.consume(step.consumed);
+    switch (step.state) {
+      case ChunkDecoder::State::data:
+        return {.value = step.data.size()};
+      case ChunkDecoder::State::end:
+        return end_body();
+      case ChunkDecoder::State::refused:
+        return fail(step.error);
+      case ChunkDecoder::State::wants_more:
+        break;
+    }
+    if (const auto error = connection.receive(head_bytes_, until)) return fail(error);
+  }
+}
+
+net::Result<std::string> Reply::State::read_all(const Until& until) {
+  net::Result<std::string> all;
+  if (head_.framing == Framing::length) {
+    if (left_ > body_bytes_) return {.error = Errc::body_too_large};
+    all.value.reserve(static_cast<std::size_t>(left_));
+  }
+  std::array<char, 4096> part;
+  for (;;) {
+    const auto [count, error] = read_some(std::as_writable_bytes(std::span(part)), until);
+    if (error == weft::Errc::end_of_stream) return all;
+    if (error || all.value.size() + count > body_bytes_) {
+      all.error = error ? error : make_error_code(Errc::body_too_large);
+      return all;
+    }
+    all.value.append(part.data(), count);
+    // A server that always has more ends no wait.
+    if (!over_ && until.is_over()) {
+      all.error = until.error();
+      return all;
+    }
+  }
+}
+
+void Reply::State::discard(const Until& until) {
+  constexpr std::size_t kMost = 64 * 1024;
+  std::array<std::byte, 2048> dropped;
+  for (std::size_t total = 0; total < kMost && !over_;) {
+    const auto [count, error] = read_some(dropped, until);
+    if (error || until.is_over()) return;
+    total += count;
+  }
+}
+
+Reply::Reply() noexcept = default;
+Reply::Reply(Reply&& other) noexcept = default;
+Reply& Reply::operator=(Reply&& other) noexcept = default;
+Reply::~Reply() = default;
+Reply::Reply(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
+
+int Reply::status() const noexcept { return state_->head().status; }
+std::span<const Header> Reply::headers() const noexcept { return state_->head().headers(); }
+
+std::optional<std::string_view> Reply::header(std::string_view name) const noexcept {
+  for (const Header& header : headers()) {
+    if (equal_tokens(header.name, name)) return header.value;
+  }
+  return std::nullopt;
+}
+
+const Url& Reply::url() const noexcept { return state_->url(); }
+
+std::optional<std::uint64_t> Reply::content_length() const noexcept {
+  const Head& head = state_->head();
+  if (head.status == 204) return 0;
+  return head.has_length ? std::optional(head.content_length) : std::nullopt;
+}
+
+net::Result<std::size_t> Reply::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->read_some(buffer, until);
+}
+
+net::Result<std::string> Reply::read_all(const Until& until) {
+  if (state_ == nullptr) return {.error = weft::Errc::closed};
+  return state_->read_all(until);
+}
+
+std::span<const Header> Reply::trailers() const noexcept { return state_->trailers(); }
+
+}  // namespace weft::http

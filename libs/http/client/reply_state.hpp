@@ -1,0 +1,69 @@
+// An answer, as a client reads it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <weft/http/client.hpp>
+
+#include "libs/http/client/client_core.hpp"
+#include "libs/http/wire/chunk_decoder.hpp"
+#include "libs/http/wire/head_parser.hpp"
+
+namespace weft::http {
+
+// Invariants
+//   I1  The texts of head_ are in text_, which does not change once it has been parsed.
+//   I2  lease_ has a connection until the body is over, or has failed for good.
+class Reply::State {
+ public:
+  State(Url url, const ClientOptions& options) noexcept
+      : url_(std::move(url)),
+        head_bytes_(options.head_bytes),
+        max_headers_(options.headers),
+        body_bytes_(options.body_bytes) {}
+
+  // Takes the head apart.
+  [[nodiscard]] Fault parse(std::string text);
+  // After parse(), if not all of the request has been sent.
+  void keep_no_connection() noexcept { head_.keep_alive = false; }
+  // After parse(): the body is what comes by this connection next.
+  void begin_body(Lease&& lease, std::string_view method);
+
+  [[nodiscard]] const Head& head() const noexcept { return head_; }
+  [[nodiscard]] const Url& url() const noexcept { return url_; }
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::string> read_all(const Until& until);
+  // Reads what is left of an unwanted body, if that is little, so that the connection stays.
+  void discard(const Until& until);
+  [[nodiscard]] std::span<const Header> trailers() const noexcept {
+    return decoder_ ? decoder_->trailers() : std::span<const Header>();
+  }
+
+ private:
+  // Whether the last of the headers, which stands for all, is in text_.
+  [[nodiscard]] bool has_texts() const noexcept {
+    if (head_.headers().empty()) return true;
+    const std::string_view last = head_.headers().back().name;
+    return last.data() >= text_.data() && last.data() + last.size() <= text_.data() + text_.size();
+  }
+  net::Result<std::size_t> read_plain(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::size_t> read_chunked(std::span<std::byte> buffer, const Until& until);
+  net::Result<std::size_t> end_body();
+  net::Result<std::size_t> fail(std::error_code error);
+
+  const Url url_;
+  const std::size_t head_bytes_;
+  const std::size_t max_headers_;
+  const std::uint64_t body_bytes_;
+  std::string text_;
+  Head head_;
+  std::optional<Lease> lease_;
+  std::optional<ChunkDecoder> decoder_;
+  std::uint64_t left_ = 0;  // Bytes of a body of known length.
+  bool over_ = false;
+  std::error_code error_;
+};
+
+}  // namespace weft::http

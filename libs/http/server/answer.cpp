@@ -1,0 +1,223 @@
+// The writing half of an exchange.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <stdexcept>
+#include <string>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/exchange.hpp"
+#include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/head_rules.hpp"
+#include "libs/http/wire/printable.hpp"
+
+namespace weft::http {
+
+namespace {
+
+bool is_value(std::string_view value) noexcept {
+  return std::all_of(value.begin(), value.end(), [](char c) {
+    return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+  });
+}
+
+bool is_ours(std::string_view name) noexcept {
+  return equal_tokens(name, "transfer-encoding") || equal_tokens(name, "connection") ||
+         equal_tokens(name, "date");
+}
+
+}  // namespace
+
+void Exchange::set_status(int status) noexcept {
+  if (started() || status < 200 || status > 599) return;
+  status_ = status;
+  status_is_set_ = true;
+}
+
+void Exchange::add_header(std::string_view name, std::string_view value) {
+  if (!is_token(name) || !is_value(value) || is_ours(name)) {
+    throw std::invalid_argument("weft::http::Response::add_header: '" + printable(name) +
+                                "' must be a token with a value on one line, and none of the "
+                                "headers that the server writes itself");
+  }
+  if (started()) return;
+  if (equal_tokens(name, "content-length")) {
+    std::uint64_t length = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), length);
+    if (error != std::errc() || end != value.data() + value.size()) {
+      throw std::invalid_argument("weft::http::Response::add_header: Content-Length = '" +
+                                  printable(value) + "', must be a number of bytes");
+    }
+    promise_ = length;
+    return;  // Written with the head, once.
+  }
+  if (fields_.capacity() < 64) fields_.reserve(256);
+  fields_.append(name).append(": ").append(value).append("\r\n");
+}
+
+// True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
+bool Exchange::has_no_body() const noexcept {
+  return head_.method == "HEAD" || status_ == 204 || status_ == 205 || status_ == 304;
+}
+
+bool Exchange::will_stay() const noexcept {
+  return head_.keep_alive && !close_ && body_.may_be_discarded() &&
+         !connection_.server().stopping();
+}
+
+void Exchange::append_status_line() {
+  if (status_ == 200) {
+    output_.append("HTTP/1.1 200 OK\r\n");
+  } else {
+    output_.append("HTTP/1.1 ");
+    output_.append_number(static_cast<std::size_t>(status_));
+    output_.append(" ");
+    output_.append(reason_phrase(status_));
+    output_.append("\r\n");
+  }
+  output_.append_date();
+}
+
+// Appends the status before them.
+void Exchange::append_fields() {
+  if (status_ == 304) drop_content_type();
+  append_status_line();
+  output_.append(fields_);
+}
+
+void Exchange::append_connection_header() {
+  keeps_ = will_stay() && stage_ != Stage::until_close;
+  if (!keeps_) {
+    output_.append("Connection: close\r\n");
+  } else if (head_.minor_version == 0) {
+    output_.append("Connection: keep-alive\r\n");
+  }
+}
+
+std::error_code Exchange::send(std::string_view body) {
+  if (started() || talk_) return Errc::already_started;
+  if (promise_ && *promise_ != body.size() && !has_no_body()) return Errc::wrong_length;
+  if (status_ == 205) promise_ = 0;  // Its client waits for a body, and there is none.
+  stage_ = Stage::complete;
+  body_.note_answer();
+  std::string coded;
+  if (connection_.server().options().compression && wants_code(promise_.value_or(body.size()))) {
+    body = code_all(body, coded);
+  }
+  append_fields();
+  return send_rest(body);
+}
+
+// Sends the body, and the part of the head that describes it.
+std::error_code Exchange::send_rest(std::string_view body) {
+  // The size of a coded body that is not sent is unknown.
+  if (status_ != 204 && !(is_coded_ && has_no_body())) {
+    const bool promised = promise_ && has_no_body();
+    if (status_ != 304 || promised) {
+      output_.append("Content-Length: ");
+      output_.append_number(promised ? *promise_ : body.size());
+      output_.append("\r\n");
+    }
+  }
+  append_connection_header();
+  output_.append("\r\n");
+  if (!has_no_body()) {
+    output_.append(body);
+    written_ = coded_size_ = body.size();
+  }
+  return output_.flush();
+}
+
+// Begins an answer that is written part by part.
+void Exchange::begin_stream() {
+  if (status_ == 205) promise_ = 0;
+  body_.note_answer();
+  if (connection_.server().options().compression && wants_code(promise_)) {
+    if (!has_no_body()) gzip_ = Gzip::make(connection_.server().options().compression->level);
+    if (gzip_ != nullptr || has_no_body()) announce_code();
+  }
+  if ((promise_ && !is_coded_) || has_no_body()) {
+    stage_ = Stage::promised;
+  } else {
+    stage_ = head_.minor_version == 0 ? Stage::until_close : Stage::chunks;
+  }
+  append_fields();
+  if (promise_ && !is_coded_ && status_ != 204) {
+    output_.append("Content-Length: ");
+    output_.append_number(*promise_);
+    output_.append("\r\n");
+  }
+  if (stage_ == Stage::chunks) output_.append("Transfer-Encoding: chunked\r\n");
+  append_connection_header();
+  output_.append("\r\n");
+}
+
+std::error_code Exchange::write(std::string_view part) {
+  if (stage_ == Stage::complete || talk_) return Errc::already_started;
+  if (!started()) begin_stream();
+  if (part.empty()) return output_.flush();
+  if (has_no_body()) return output_.flush();
+  if (promise_ && part.size() > *promise_ - written_) return Errc::wrong_length;
+  written_ += part.size();
+  if (gzip_ != nullptr) return write_coded(part, Gzip::Then::flush);
+  append_part(part);
+  return output_.flush();
+}
+
+void Exchange::append_part(std::string_view part) {
+  if (stage_ == Stage::chunks) {
+    output_.append_number(part.size(), 16);
+    output_.append("\r\n");
+    output_.append(part);
+    output_.append("\r\n");
+  } else {
+    output_.append(part);
+  }
+}
+
+void Exchange::end_stream() {
+  const bool is_stream = stage_ != Stage::complete && !has_no_body();
+  if (is_stream && (broken_off_ || output_.error())) {
+    must_reset_ = stage_ == Stage::until_close;
+  } else if (is_stream && promise_ && written_ != *promise_) {
+    // The client still waits for the rest: it learns from the end that there is none.
+    close_ = true;
+  } else if (is_stream) {
+    if (gzip_ != nullptr) (void)write_coded({}, Gzip::Then::end);
+    if (stage_ == Stage::chunks) output_.append("0\r\n\r\n");
+  }
+  stage_ = Stage::complete;
+}
+
+// Allocates no memory: there may be none.
+void Exchange::send_error(int status, std::string_view more_headers) {
+  if (started()) return;
+  status_ = status;
+  promise_.reset();
+  talk_ = nullptr;
+  stage_ = Stage::complete;
+  body_.note_answer();
+  append_status_line();
+  output_.append("Content-Type: text/plain\r\n");
+  output_.append(more_headers);
+  std::array<char, 64> text;
+  const std::string_view reason = reason_phrase(status);
+  const std::size_t size = reason.copy(text.data(), text.size() - 1);
+  text.at(size) = '\n';
+  (void)send_rest({text.data(), size + 1});
+}
+
+std::error_code Exchange::upgrade(std::string_view protocol, Talk talk) {
+  if (started() || talk_) return Errc::already_started;
+  if (!head_.asks_for_upgrade || !body_.over() || !is_value(protocol) || !talk) {
+    return Errc::unsupported;
+  }
+  fields_.append("Upgrade: ").append(protocol).append("\r\n");
+  talk_answers_ = protocol.empty();
+  talk_ = std::move(talk);
+  return {};
+}
+
+}  // namespace weft::http

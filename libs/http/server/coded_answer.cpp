@@ -1,0 +1,105 @@
+// The side of an exchange that only compressed answers need.
+#include <algorithm>
+#include <string>
+
+#include "libs/http/coding/accept_encoding.hpp"
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/exchange.hpp"
+#include "libs/http/server/server_core.hpp"
+
+namespace weft::http {
+
+namespace {
+
+bool is_one_of(std::string_view type, const std::vector<std::string>& types) noexcept {
+  return std::any_of(types.begin(), types.end(), [type](std::string_view known) {
+    if (known.ends_with('/')) return equal_tokens(type.substr(0, known.size()), known);
+    if (known.starts_with('+') && type.size() > known.size()) {
+      return equal_tokens(type.substr(type.size() - known.size()), known);
+    }
+    return equal_tokens(type, known);
+  });
+}
+
+}  // namespace
+
+// The value of the first header of this name that the handler has set, a part of fields_; empty if
+// there is none.
+std::string_view Exchange::field(std::string_view name) const noexcept {
+  std::string_view rest = fields_;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find("\r\n");
+    const std::string_view line = rest.substr(0, end);
+    const std::size_t colon = line.find(':');
+    if (equal_tokens(line.substr(0, colon), name)) return line.substr(colon + 2);
+    rest.remove_prefix(end + 2);
+  }
+  return {};
+}
+
+// Whether this answer, of a size that is known or not, is to be compressed; if that depends on the
+// client, it adds Vary for caches. With 304 that is about the answer whose place it takes. A part
+// of a file is sent as it is, but all of it, under the same name, might not be.
+bool Exchange::wants_code(std::optional<std::uint64_t> size) {
+  const Compression& options = *connection_.server().options().compression;
+  const bool is_part = status_ == 206 || !field("content-range").empty();
+  if (status_ == 204 || status_ == 205 || (size && *size < options.min_bytes && !is_part))
+    return false;
+  if (!field("content-encoding").empty() || list_has(field("cache-control"), "no-transform")) {
+    return false;
+  }
+  std::string_view type = field("content-type");
+  type = type.substr(0, type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  if (type.empty() || !is_one_of(type, options.types)) return false;
+  fields_ += "Vary: Accept-Encoding\r\n";
+  return !is_part && accepts_gzip(head_.headers());
+}
+
+void Exchange::announce_code() {
+  is_coded_ = true;
+  if (status_ != 304) fields_ += "Content-Encoding: gzip\r\n";
+  // The same file has other bytes now: only their meaning is equal.
+  const std::string_view tag = field("etag");
+  if (tag.starts_with('"'))
+    fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
+}
+
+// A 304 has no Content-Type, which is about a body that the client has (RFC 9110, 15.4.5).
+void Exchange::drop_content_type() {
+  const std::string_view type = field("content-type");
+  if (type.empty()) return;
+  const std::size_t at = static_cast<std::size_t>(type.data() - fields_.data());
+  const std::size_t begin = at - std::string_view("content-type: ").size();
+  fields_.erase(begin, at + type.size() + 2 - begin);
+}
+
+// The bytes to send: `body`, or `coded`, which is then filled, if that is less.
+std::string_view Exchange::code_all(std::string_view body, std::string& coded) {
+  if (has_no_body()) {
+    announce_code();
+    return body;
+  }
+  const auto gzip = Gzip::make(connection_.server().options().compression->level);
+  if (gzip == nullptr) return body;
+  gzip->add(body, Gzip::Then::end, coded);
+  if (coded.size() >= body.size()) return body;
+  announce_code();
+  return coded;
+}
+
+std::error_code Exchange::write_coded(std::string_view part, Gzip::Then then) {
+  constexpr std::size_t kPiece = 64 * 1024;  // So that what has been coded is not all in memory.
+  std::string coded;
+  do {
+    const std::string_view piece = part.substr(0, kPiece);
+    part.remove_prefix(piece.size());
+    coded.clear();
+    gzip_->add(piece, part.empty() ? then : Gzip::Then::more, coded);
+    coded_size_ += coded.size();
+    if (!coded.empty()) append_part(coded);
+  } while (!part.empty() && !output_.error());
+  return output_.flush();
+}
+
+}  // namespace weft::http

@@ -1,0 +1,90 @@
+#include "libs/http/server/exchange.hpp"
+
+#include <chrono>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/head_rules.hpp"
+#include "libs/http/wire/input.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// Does not look at the clock where there is no limit.
+Deadline limit_of(std::chrono::nanoseconds request) noexcept {
+  return request == kNever ? Deadline::never() : Deadline::after(request);
+}
+
+}  // namespace
+
+Exchange::Exchange(Connection& connection, Input& input, Output& output, const Head& head) noexcept
+    : connection_(connection),
+      input_(input),
+      output_(output),
+      head_(head),
+      body_(connection, input, output, head),
+      limit_(limit_of(connection.server().limits().request)) {}
+
+net::Result<std::size_t> Exchange::read_some(std::span<std::byte> buffer) {
+  const auto result = body_.read_some(buffer);
+  if (body_.over()) watch_for_hang_up();
+  return result;
+}
+
+Context& Exchange::context() {
+  if (!context_) {
+    context_.emplace(&connection_.server().scope(), limit_);
+    if (body_.over()) watch_for_hang_up();
+  }
+  return *context_;
+}
+
+// Call it only once no fiber reads any more.
+void Exchange::watch_for_hang_up() {
+  if (!context_ || hang_up_) return;
+  if (has_hung_up(connection_.stream())) {
+    (void)context_->cancel();
+  } else {
+    hang_up_.emplace(connection_.stream(), *context_);
+  }
+}
+
+// Behind a body some clients send a line's end that belongs to nothing.
+bool Exchange::was_the_last() const noexcept {
+  return !head_.keep_alive && head_.framing == Framing::none && input_.rest().empty();
+}
+
+// The handler has returned without a word, and its context is over: that is no answer, though an
+// empty one would look like success.
+bool Exchange::was_given_up() const noexcept {
+  return !started() && !talk_ && !status_is_set_ && context_ && context_->is_over();
+}
+
+bool Exchange::finish() {
+  hang_up_.reset();
+  if (body_.error()) {
+    close_ = true;
+    if (!started()) send_error(status_of(body_.error()));
+  }
+  if (was_given_up()) send_error(503);
+  if (talk_) {
+    status_ = 101;
+    stage_ = Stage::complete;
+    if (!talk_answers_) {
+      append_status_line();
+      output_.append(fields_);
+      output_.append("Connection: Upgrade\r\n\r\n");
+    }
+    if (output_.flush()) talk_ = nullptr;
+    return false;
+  }
+  if (!started()) (void)send({});
+  if (!started()) send_error(500);  // A body has been promised, and there is none.
+  end_stream();
+  return !output_.flush() && keeps_ && !close_ && body_.discard();
+}
+
+}  // namespace weft::http

@@ -1,0 +1,115 @@
+#include "libs/http/server/hang_up.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/invariant.hpp>
+
+#include "io/kernel.hpp"
+#include "io/poller.hpp"
+
+namespace weft::http {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+
+namespace {
+
+// Whether TCP has seen the peer's end, whatever came before it.
+bool has_ended(int descriptor) noexcept {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  if (::getsockopt(descriptor, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return false;
+  return info.tcpi_state == TCP_CLOSE_WAIT || info.tcpi_state == TCP_CLOSE;
+}
+
+// Never inlined: a compiler may remember the address of errno over a switch.
+[[gnu::noinline]] bool is_gone(int descriptor) noexcept {
+  if (io::Kernel* kernel = io::simulated_kernel(descriptor)) [[unlikely]]
+    return kernel->is_gone(descriptor);
+  char byte = 0;
+  const ssize_t count = ::recv(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count > 0) return has_ended(descriptor);
+  return count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+}  // namespace
+
+bool has_hung_up(net::TcpStream& stream) noexcept {
+  const io::IoUse use(stream.socket().handle());
+  if (!use) return true;
+  return use->read().worth_trying() && is_gone(use->descriptor());
+}
+
+HangUpWatch::HangUpWatch(net::TcpStream& stream, Context& context)
+    : IoWatch{&HangUpWatch::note_edge}, stream_(stream), context_(context) {
+  fiber_ = detail::spawn_parked(detail::Task([this] { look(); }), detail::WaitReason::readable);
+  enter();
+}
+
+HangUpWatch::~HangUpWatch() {
+  lock_.lock();
+  WEFT_INVARIANT(!over_, "HangUpWatch I1: over_ is set once, and for good");
+  over_ = true;
+  lock_.unlock();
+  // Closed or not, the direction is there as long as the stream has its handle.
+  io::IoHandle* const handle = stream_.socket().handle();
+  if (handle != nullptr) handle->read().remove_watch(*this);
+  if (!told_.load(acquire)) detail::wake(fiber_);  // [told]
+  ended_.wait();
+  // The edge that told us may have been about bytes.
+  if (handle != nullptr) handle->read().set_drained(false);
+}
+
+// Call it while fiber_ waits.
+void HangUpWatch::enter() noexcept {
+  const io::IoUse use(stream_.socket().handle());
+  const detail::Waker fiber = fiber_;
+  // Held until the watch is in, so that a thread that sets over_ finds it there. Being notified
+  // takes no lock.
+  const detail::Guard guard(lock_);
+  const bool watches = use && !over_;
+  told_.store(!watches, relaxed);  // Relaxed: the lock, or the direction, publishes it.
+  if (watches) {
+    use->read().add_watch(*this);
+  } else {
+    detail::wake(fiber);
+  }
+}
+
+void HangUpWatch::publish(void* self) noexcept { static_cast<HangUpWatch*>(self)->enter(); }
+
+detail::Waker HangUpWatch::note_edge(IoWatch& watch) noexcept {
+  auto& self = static_cast<HangUpWatch&>(watch);
+  WEFT_INVARIANT(!self.told_.load(relaxed), "HangUpWatch I2: told_ is false while the watch is in");
+  self.told_.store(true, release);  // [told]
+  return self.fiber_;
+}
+
+// Runs in the fiber.
+void HangUpWatch::look() noexcept {
+  for (;;) {
+    lock_.lock();
+    const bool over = over_;
+    lock_.unlock();
+    if (over) break;
+    bool gone = true;
+    {
+      const io::IoUse use(stream_.socket().handle());
+      if (use) gone = is_gone(use->descriptor());
+    }
+    if (gone) {
+      (void)context_.cancel();
+      break;
+    }
+    fiber_ = detail::current();
+    detail::park({&HangUpWatch::publish, this}, detail::WaitReason::readable);
+  }
+  ended_.set();
+}
+
+}  // namespace weft::http

@@ -1,0 +1,105 @@
+#include "libs/http/server/output.hpp"
+
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <weft/detail/simulated.hpp>
+
+#include "libs/http/server/connection.hpp"
+
+namespace weft::http {
+
+namespace {
+
+constexpr std::size_t kDateSize = 37;
+
+// Of the calling thread; looked up anew each time, because fibers move.
+struct DateText {
+  std::time_t second = -1;
+  std::array<char, kDateSize + 1> text{};
+};
+
+// Written once a second for each thread. Never inlined: the address of a thread_local must not be
+// kept over a switch.
+[[gnu::noinline]] void copy_date(char* to) noexcept {
+  thread_local DateText date;
+  timespec now{};
+  if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]] {
+    now.tv_sec = static_cast<std::time_t>(simulation->wall_clock() / 1'000'000'000);
+  } else {
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  }
+  if (now.tv_sec != date.second) {
+    std::tm parts{};
+    ::gmtime_r(&now.tv_sec, &parts);
+    // In the C locale, which the format names do not depend on.
+    constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+    constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                       "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+    const char* const day = kDays[parts.tm_wday];
+    const char* const month = kMonths[parts.tm_mon];
+    char* at = date.text.data();
+    const auto put = [&at](std::string_view text) {
+      (void)text.copy(at, text.size());
+      at += text.size();
+    };
+    const auto put_two = [&at](int number) {
+      *at++ = static_cast<char>('0' + number / 10 % 10);
+      *at++ = static_cast<char>('0' + number % 10);
+    };
+    put("Date: ");
+    put(day);
+    put(", ");
+    put_two(parts.tm_mday);
+    put(" ");
+    put(month);
+    put(" ");
+    put_two((parts.tm_year + 1900) / 100);
+    put_two(parts.tm_year % 100);
+    put(" ");
+    put_two(parts.tm_hour);
+    put(":");
+    put_two(parts.tm_min);
+    put(":");
+    put_two(parts.tm_sec);
+    put(" GMT\r\n");
+    date.second = now.tv_sec;
+  }
+  std::memcpy(to, date.text.data(), kDateSize);
+}
+
+}  // namespace
+
+void Output::append(std::string_view text) {
+  if (error_) return;
+  if (text.size() > kSize - size_) {
+    if (flush()) return;
+    if (text.size() > kSize) {
+      error_ = connection_.write(text);
+      return;
+    }
+  }
+  (void)text.copy(buffer_.data() + size_, text.size());
+  size_ += text.size();
+}
+
+void Output::append_number(std::size_t number, int base) {
+  std::array<char, 24> digits;
+  const auto [end, error] = std::to_chars(digits.begin(), digits.end(), number, base);
+  (void)error;
+  append({digits.begin(), static_cast<std::size_t>(end - digits.begin())});
+}
+
+void Output::append_date() {
+  std::array<char, kDateSize> text;
+  copy_date(text.data());
+  append({text.data(), text.size()});
+}
+
+std::error_code Output::flush() {
+  if (!error_ && size_ > 0) error_ = connection_.write({buffer_.data(), size_});
+  size_ = 0;
+  return error_;
+}
+
+}  // namespace weft::http

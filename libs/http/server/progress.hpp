@@ -1,0 +1,95 @@
+// What a connection is doing with a request, for readers in other threads.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/spin_lock.hpp>
+
+#include "libs/http/wire/head_parser.hpp"
+
+namespace weft::http {
+
+// A part of a text, copied under a lock: no memory may be taken there.
+template <std::size_t kMost>
+class ShortText {
+ public:
+  void assign(std::string_view text) noexcept {
+    size_ = text.substr(0, kMost).copy(text_.data(), kMost);
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, kMost> text_;
+  std::size_t size_ = 0;
+};
+
+// One reading of a request.
+struct ProgressView {
+  std::int64_t began = 0;
+  std::uint64_t received = 0;
+  std::uint64_t sent = 0;
+  ShortText<16> method;
+  ShortText<256> target;
+};
+
+// The request of a connection, from its first byte to the end of its answer.
+// Only the fiber that serves the connection changes it, so that lock is hardly ever contended. That
+// fiber clears it before the head's texts change.
+class Progress {
+ public:
+  // The first bytes of a request have come at `now`, of Connection::coarse_now().
+  void begin(std::int64_t now, std::size_t received) noexcept {
+    const detail::SpinGuard guard(lock_);
+    began_ = now;
+    received_.store(received, detail::relaxed);
+    sent_.store(0, detail::relaxed);
+  }
+  // The head is complete.
+  void show(const Head& head) noexcept {
+    const detail::SpinGuard guard(lock_);
+    head_ = &head;
+  }
+  // The answer is over.
+  void clear() noexcept {
+    const detail::SpinGuard guard(lock_);
+    began_ = 0;
+    head_ = nullptr;
+  }
+  // Relaxed: only numbers, with one writer.
+  void count_received(std::size_t bytes) noexcept {
+    received_.store(received_.load(detail::relaxed) + bytes, detail::relaxed);
+  }
+  void count_sent(std::uint64_t bytes) noexcept {
+    sent_.store(sent_.load(detail::relaxed) + bytes, detail::relaxed);
+  }
+
+  // 0: nothing is asked. Any thread may call this and read().
+  [[nodiscard]] std::int64_t began() const noexcept {
+    const detail::SpinGuard guard(lock_);
+    return began_;
+  }
+  [[nodiscard]] ProgressView read() const noexcept {
+    ProgressView view;
+    const detail::SpinGuard guard(lock_);
+    view.began = began_;
+    view.received = received_.load(detail::relaxed);
+    view.sent = sent_.load(detail::relaxed);
+    if (head_ == nullptr) return view;
+    view.method.assign(head_->method);
+    view.target.assign(head_->target);
+    return view;
+  }
+
+ private:
+  mutable detail::SpinLock lock_;
+  std::int64_t began_ WEFT_GUARDED_BY(lock_) = 0;
+  const Head* head_ WEFT_GUARDED_BY(lock_) = nullptr;
+  detail::Atomic<std::uint64_t> received_{0};
+  detail::Atomic<std::uint64_t> sent_{0};
+};
+
+}  // namespace weft::http

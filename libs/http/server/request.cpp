@@ -1,0 +1,119 @@
+#include <weft/http/request.hpp>
+
+#include <array>
+#include <weft/error.hpp>
+
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/exchange.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// Returns the target without the scheme and the host of an absolute form.
+std::string_view origin_form(std::string_view target) noexcept {
+  if (target.starts_with('/') || target == "*") return target;
+  const std::size_t host = target.find("://");
+  if (host == std::string_view::npos) return target;
+  const std::size_t slash = target.find_first_of("/?", host + 3);
+  if (slash == std::string_view::npos) return "/";
+  return target.substr(slash);
+}
+
+}  // namespace
+
+std::string_view Request::method() const noexcept { return exchange_.head().method; }
+std::string_view Request::target() const noexcept { return exchange_.head().target; }
+
+std::string_view Request::path() const noexcept {
+  const std::string_view target = origin_form(exchange_.head().target);
+  const std::string_view path = target.substr(0, target.find('?'));
+  return path.empty() ? std::string_view("/") : path;
+}
+
+std::string_view Request::query() const noexcept {
+  const std::string_view target = origin_form(exchange_.head().target);
+  const std::size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view() : target.substr(mark + 1);
+}
+
+std::optional<std::string> Request::query_value(std::string_view name) const {
+  std::string_view rest = query();
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('&');
+    const std::string_view pair = rest.substr(0, end);
+    const std::size_t equals = pair.find('=');
+    if (decode_query(pair.substr(0, equals)) == name) {
+      return equals == std::string_view::npos ? std::string()
+                                              : decode_query(pair.substr(equals + 1));
+    }
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  return std::nullopt;
+}
+
+int Request::minor_version() const noexcept { return exchange_.head().minor_version; }
+
+std::span<const Header> Request::headers() const noexcept { return exchange_.head().headers(); }
+
+std::optional<std::string_view> Request::header(std::string_view name) const noexcept {
+  for (const Header& header : headers()) {
+    if (equal_tokens(header.name, name)) return header.value;
+  }
+  return std::nullopt;
+}
+
+std::string_view Request::host() const noexcept { return exchange_.head().host; }
+
+std::string Request::parameter(std::string_view name) const {
+  for (const auto& [known, value] : exchange_.parameters()) {
+    if (known == name) return decode_path(value);
+  }
+  return {};
+}
+
+std::string Request::rest_of_path() const {
+  const auto& parameters = exchange_.parameters();
+  return decode_path(parameters.empty() ? path().substr(1) : parameters.back().second);
+}
+
+void Request::add_parameter(std::string_view name, std::string_view value) {
+  exchange_.add_parameter(name, value);
+}
+
+std::optional<std::uint64_t> Request::content_length() const noexcept {
+  const Head& head = exchange_.head();
+  if (head.framing == Framing::chunked) return std::nullopt;
+  return head.content_length;
+}
+
+bool Request::has_body() const noexcept { return exchange_.head().framing != Framing::none; }
+
+net::Result<std::size_t> Request::read_some(std::span<std::byte> buffer) {
+  return exchange_.read_some(buffer);
+}
+
+net::Result<std::string> Request::read_all() {
+  net::Result<std::string> all;
+  if (const auto length = content_length()) all.value.reserve(static_cast<std::size_t>(*length));
+  std::array<char, 4096> part;
+  for (;;) {
+    const auto [count, error] = read_some(std::as_writable_bytes(std::span(part)));
+    if (error == weft::Errc::end_of_stream) return all;
+    if (error) {
+      all.error = error;
+      return all;
+    }
+    all.value.append(part.data(), count);
+  }
+}
+
+std::span<const Header> Request::trailers() const noexcept { return exchange_.body().trailers(); }
+
+Context& Request::context() { return exchange_.context(); }
+
+net::Result<net::Address> Request::peer_address() const noexcept {
+  return exchange_.connection().stream().peer_address();
+}
+
+}  // namespace weft::http

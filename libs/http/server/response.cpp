@@ -1,0 +1,110 @@
+#include <weft/http/response.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "libs/http/server/exchange.hpp"
+
+namespace weft::http {
+
+net::Result<std::size_t> Upgraded::read_some(std::span<std::byte> buffer, const Until& until) {
+  if (early.empty()) {
+    return layer != nullptr ? layer->read_some(buffer, until) : stream.read_some(buffer, until);
+  }
+  const std::size_t count = std::min(early.size(), buffer.size());
+  if (count > 0) std::memcpy(buffer.data(), early.data(), count);
+  early.remove_prefix(count);
+  return {.value = count};
+}
+
+net::Result<std::size_t> Upgraded::write_some(std::span<const std::byte> data, const Until& until) {
+  return layer != nullptr ? layer->write_all(data, until) : stream.write_some(data, until);
+}
+
+net::Result<std::size_t> Upgraded::write_all(std::span<const std::byte> data, const Until& until) {
+  return layer != nullptr ? layer->write_all(data, until) : stream.write_all(data, until);
+}
+
+void Upgraded::close() noexcept {
+  if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+  stream.close();
+}
+
+void Response::set_status(int status) noexcept { exchange_.set_status(status); }
+int Response::status() const noexcept { return exchange_.status(); }
+void Response::add_header(std::string_view name, std::string_view value) {
+  exchange_.add_header(name, value);
+}
+void Response::close_after() noexcept { exchange_.close_after(); }
+std::error_code Response::send(std::string_view body) { return exchange_.send(body); }
+std::error_code Response::write(std::string_view part) { return exchange_.write(part); }
+std::error_code Response::write(std::span<const std::byte> part) {
+  return exchange_.write({reinterpret_cast<const char*>(part.data()), part.size()});
+}
+std::error_code Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
+  return exchange_.write_file(descriptor, offset, size);
+}
+bool Response::started() const noexcept { return exchange_.started(); }
+std::error_code Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
+  if (!talk) return exchange_.upgrade(protocol, nullptr);
+  return exchange_.upgrade(protocol, [talk = std::move(talk)](const Upgraded& upgraded) {
+    talk(upgraded);
+    return net::Next::close;
+  });
+}
+std::error_code Response::converse(std::string_view protocol, Talk talk) {
+  return exchange_.upgrade(protocol, std::move(talk));
+}
+
+std::string_view reason_phrase(int status) noexcept {
+  switch (status) {
+    // clang-format off
+    case 100: return "Continue";
+    case 101: return "Switching Protocols";
+    case 200: return "OK";
+    case 201: return "Created";
+    case 202: return "Accepted";
+    case 203: return "Non-Authoritative Information";
+    case 204: return "No Content";
+    case 205: return "Reset Content";
+    case 206: return "Partial Content";
+    case 300: return "Multiple Choices";
+    case 301: return "Moved Permanently";
+    case 302: return "Found";
+    case 303: return "See Other";
+    case 304: return "Not Modified";
+    case 307: return "Temporary Redirect";
+    case 308: return "Permanent Redirect";
+    case 400: return "Bad Request";
+    case 401: return "Unauthorized";
+    case 403: return "Forbidden";
+    case 404: return "Not Found";
+    case 405: return "Method Not Allowed";
+    case 406: return "Not Acceptable";
+    case 408: return "Request Timeout";
+    case 409: return "Conflict";
+    case 410: return "Gone";
+    case 411: return "Length Required";
+    case 412: return "Precondition Failed";
+    case 413: return "Content Too Large";
+    case 414: return "URI Too Long";
+    case 415: return "Unsupported Media Type";
+    case 416: return "Range Not Satisfiable";
+    case 417: return "Expectation Failed";
+    case 422: return "Unprocessable Content";
+    case 426: return "Upgrade Required";
+    case 429: return "Too Many Requests";
+    case 431: return "Request Header Fields Too Large";
+    case 500: return "Internal Server Error";
+    case 501: return "Not Implemented";
+    case 502: return "Bad Gateway";
+    case 503: return "Service Unavailable";
+    case 504: return "Gateway Timeout";
+    case 505: return "HTTP Version Not Supported";
+    default: return "Unknown";
+      // clang-format on
+  }
+}
+
+}  // namespace weft::http

@@ -1,0 +1,320 @@
+#include <weft/http/server.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
+#include <initializer_list>
+#include <memory>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <weft/detail/guard.hpp>
+#include <weft/go.hpp>
+#include <weft/net/serve.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/http/coding/gzip.hpp"
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/printable.hpp"
+
+namespace weft::http {
+
+using detail::relaxed;
+
+namespace {
+
+// How long a client that connected before the stop may take to ask.
+constexpr std::chrono::milliseconds kPatience(500);
+// A longer list of requests would keep the registry locked for too long.
+constexpr std::size_t kMostShown = 256;
+
+void require(bool holds, const std::string& what) {
+  if (!holds) throw std::invalid_argument("weft::http::ServerOptions: " + what);
+}
+
+void require_at_least(std::size_t value, std::size_t least, const char* what) {
+  require(value >= least, std::string(what)
+                              .append(" = ")
+                              .append(std::to_string(value))
+                              .append(", must be at least " + std::to_string(least)));
+}
+
+ServerOptions checked(ServerOptions options) {
+  const Limits& limits = options.limits;
+  require_at_least(limits.head_bytes, 256, "limits.head_bytes");
+  require_at_least(limits.target_bytes, 1, "limits.target_bytes");
+  require(limits.headers >= 1 && limits.headers <= Limits::kMaxHeaders,
+          "limits.headers = " + std::to_string(limits.headers) + ", must be from 1 to " +
+              std::to_string(Limits::kMaxHeaders));
+  const std::initializer_list<std::pair<const char*, std::chrono::nanoseconds>> times = {
+      {"head", limits.head},
+      {"body", limits.body},
+      {"write", limits.write},
+      {"idle", limits.idle},
+      {"request", limits.request}};
+  for (const auto& [name, time] : times) {
+    require(time > std::chrono::nanoseconds(0), std::string("limits.") + name + " = " +
+                                                    std::to_string(time.count()) +
+                                                    " ns, must be above 0");
+  }
+  require_at_least(options.max_running, 1, "max_running");
+  require_at_least(options.max_connections, 1, "max_connections");
+  require(options.pool == nullptr || options.max_running == kUnlimited,
+          "max_running cannot be set with a pool, whose capacity it is");
+  if (options.compression) {
+    require(Gzip::is_built_in(),
+            "compression needs zlib, and weft-http was built without: -Dzlib=enabled");
+    require(options.compression->level >= 1 && options.compression->level <= 9,
+            "compression->level = " + std::to_string(options.compression->level) +
+                ", must be from 1 to 9");
+  }
+  return options;
+}
+
+std::unique_ptr<FiberPool> make_pool(const ServerOptions& options) {
+  if (options.max_running == kUnlimited) return nullptr;
+  return std::make_unique<FiberPool>(PoolOptions{.capacity = options.max_running,
+                                                 .queue_capacity = options.max_queued,
+                                                 .on_full = OnFull::reject,
+                                                 .name = "http handlers"});
+}
+
+std::uint64_t permits(std::size_t most) noexcept {
+  return most == kUnlimited ? std::uint64_t{1} << 62 : most;
+}
+
+// There is no descriptor for it except one that is needed elsewhere.
+void turn_away(net::ByteStream stream) noexcept {
+  constexpr std::string_view kAnswer =
+      "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\n"
+      "Connection: close\r\n\r\n";
+  (void)stream.write_some(std::as_bytes(std::span(kAnswer)), Deadline::past());
+}
+
+}  // namespace
+
+ServerCore::ServerCore(Handler handler, ServerOptions options)
+    : handler_(std::move(handler)),
+      options_(checked(std::move(options))),
+      own_pool_(make_pool(options_)),
+      pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
+      room_(permits(options_.max_connections)) {
+  require(static_cast<bool>(handler_), "the handler is empty");
+}
+
+// One call of serve(): accepts, and hands connections over.
+class ServerCore::Loop {
+ public:
+  explicit Loop(ServerCore& core) : core_(core), server_(make_options(core)) {
+    core_.helpers_.add();
+    const detail::Guard guard(core_.loops_lock_);
+    next_ = std::exchange(core_.loops_, this);
+  }
+  ~Loop() {
+    {
+      const detail::Guard guard(core_.loops_lock_);
+      Loop** link = &core_.loops_;
+      while (*link != this) link = &(*link)->next_;
+      *link = next_;
+      add_to(core_.ended_loops_);
+    }
+    core_.helpers_.done();
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  std::error_code run(std::span<net::TcpListener> listeners) {
+    return server_.run(listeners, [this](net::Connection& connection) {
+      core_.take_in(std::get<net::TcpStream>(connection.take()));
+      return net::Next::close;
+    });
+  }
+  void add_to(LoopStats& sum) const noexcept {
+    const net::ServeStats stats = server_.stats();
+    sum.pauses += stats.pauses;
+    sum.turned_away += stats.refused;
+  }
+  [[nodiscard]] const Loop* next() const noexcept { return next_; }
+
+ private:
+  static net::ServeOptions make_options(ServerCore& core) {
+    return {.on_refused = turn_away,
+            // The work to be done with a connection here is none for a fiber.
+            .run =
+                [](detail::Task&& task) {
+                  task.run();
+                  return std::error_code();
+                },
+            .stop = core.stop_.get_token()};
+  }
+
+  ServerCore& core_;
+  net::Server server_;
+  Loop* next_ = nullptr;  // Guarded by the core's loops_lock_.
+};
+
+std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
+  Loop loop(*this);
+  start_keeper();
+  return loop.run(listeners);
+}
+
+void ServerCore::take_in(net::TcpStream stream) {
+  const std::stop_token stop = stop_.get_token();
+  // A server that stops takes connected clients beyond the limit: the grace bounds how long, and no
+  // caller waits for room any more.
+  (void)room_.try_acquire_until(stop);
+  std::unique_ptr<Connection> connection;
+  try {
+    connection = std::make_unique<Connection>(std::move(stream), *this);
+  } catch (const std::bad_alloc&) {
+    room_.release();
+    return;
+  }
+  connections_.add();
+  others_.add();
+  registry_.add(*connection, options_.limits.idle);
+  Connection& served = *connection.release();
+  // With the first edge a fiber comes. A server that stops looks for connections that have none.
+  if (!served.wait_for_bytes()) end_connection(served);
+}
+
+void ServerCore::end_connection(Connection& connection) noexcept {
+  registry_.remove(connection);
+  if (!connection.is_excused()) others_.done();
+  delete &connection;
+  room_.release();
+  connections_.done();
+}
+
+void ServerCore::start_keeper() {
+  // Relaxed: one of several calls has to win, and that is all.
+  if (options_.limits.idle == kNever || keeper_started_.exchange(true, relaxed)) return;
+  helpers_.add();
+  try {
+    go([this] { keep(); });
+  } catch (...) {
+    keeper_started_.store(false, relaxed);  // The next call may have more luck.
+    helpers_.done();
+    throw;
+  }
+}
+
+// A fiber that looks for connections that have been idle for too long.
+void ServerCore::keep() noexcept {
+  std::int64_t next = 0;
+  while (!stopped_.wait_until(Deadline::at_nanoseconds(next))) {
+    // The coarse clock is behind the one that wakes us.
+    next = later(registry_.poke_idle(options_.limits.idle), std::chrono::milliseconds(5));
+  }
+  helpers_.done();
+}
+
+bool ServerCore::shutdown(Deadline grace) {
+  Connection* const own = registry_.find_caller(this_fiber::id());
+  if (own != nullptr && own->excuse()) others_.done();
+  // A handler waits for all connections but its own, and for none whose handler waits likewise.
+  WaitGroup& left = own != nullptr ? others_ : connections_;
+  stopping_.store(true, relaxed);  // Relaxed: the poke of each connection publishes it.
+  stop_.request_stop();
+  stopped_.set();
+  helpers_.wait();  // From now on no connection is added.
+  registry_.poke_all();
+  bool in_time = left.wait_until(std::min(grace, Deadline::after(kPatience)));
+  if (!in_time) {
+    (void)new_end_.request_stop();
+    registry_.poke_all();
+    in_time = left.wait_until(grace);
+  }
+  if (!in_time) {
+    (void)scope_.cancel();
+    registry_.close_all(own);
+    left.wait();
+  }
+  // The pool may be where the handler runs: another shutdown, the destructor's at last, ends it.
+  if (own_pool_ != nullptr && own == nullptr) {
+    own_pool_->close(Close::drain);
+    own_pool_->join();
+  }
+  return in_time;
+}
+
+void ServerCore::report(std::exception_ptr exception) const noexcept {
+  try {
+    if (options_.on_exception) {
+      options_.on_exception(exception);
+      return;
+    }
+    std::rethrow_exception(exception);
+  } catch (const std::exception& failure) {
+    // It may quote what a client has sent, and must not need memory.
+    std::array<char, 512> text{};
+    const std::string_view what(failure.what());
+    make_printable(std::span(text).first(what.copy(text.data(), text.size() - 1)));
+    std::fprintf(stderr, "weft::http: a handler has thrown: %s\n", text.data());
+  } catch (...) {
+    std::fprintf(stderr, "weft::http: a handler has thrown\n");
+  }
+}
+
+ServerStats ServerCore::stats() const noexcept {
+  LoopStats loops;
+  {
+    const detail::Guard guard(loops_lock_);
+    loops = ended_loops_;
+    for (const Loop* each = loops_; each != nullptr; each = each->next()) each->add_to(loops);
+  }
+  const Counts counts = registry_.counts();
+  return {.accepted = counts.added,
+          .connections = counts.present,
+          .requests = counts.requests,
+          .refused = refused_.load(relaxed),
+          .malformed = malformed_.load(relaxed),
+          .accept_pauses = loops.pauses,
+          .turned_away = loops.turned_away};
+}
+
+std::vector<RequestInProgress> ServerCore::longest_requests(std::size_t most) const {
+  std::vector<Busy> found(std::min(most, kMostShown));
+  found.resize(registry_.find_longest(found));
+  const std::int64_t now = Connection::coarse_now();
+  std::vector<RequestInProgress> requests;
+  for (const Busy& busy : found) {
+    const ProgressView& progress = busy.progress;
+    if (progress.began == 0) continue;  // It was answered while the others were looked at.
+    requests.push_back(
+        {.peer = busy.peer,
+         .fiber = busy.fiber,
+         .method = std::string(progress.method.view()),
+         .target = std::string(progress.target.view()),
+         .age = std::chrono::nanoseconds(std::max<std::int64_t>(0, now - progress.began)),
+         .received = progress.received,
+         .sent = progress.sent});
+  }
+  return requests;
+}
+
+Server::Server(Handler handler, ServerOptions options)
+    : core_(std::make_unique<ServerCore>(std::move(handler), std::move(options))) {}
+
+Server::~Server() { (void)shutdown(Deadline::past()); }
+
+std::error_code Server::serve(std::span<net::TcpListener> listeners) {
+  return core_->serve(listeners);
+}
+
+bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
+
+ServerStats Server::stats() const noexcept { return core_->stats(); }
+
+std::vector<RequestInProgress> Server::longest_requests(std::size_t most) const {
+  return core_->longest_requests(most);
+}
+
+}  // namespace weft::http

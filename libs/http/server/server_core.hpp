@@ -1,0 +1,90 @@
+// The state that the connections of a server share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <system_error>
+#include <weft/context.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
+#include <weft/event.hpp>
+#include <weft/http/server.hpp>
+#include <weft/pool.hpp>
+#include <weft/semaphore.hpp>
+#include <weft/wait_group.hpp>
+
+#include "libs/http/server/registry.hpp"
+
+namespace weft::http {
+
+class Connection;
+
+class ServerCore {
+ public:
+  ServerCore(Handler handler, ServerOptions options);
+
+  std::error_code serve(std::span<net::TcpListener> listeners);
+  bool shutdown(Deadline grace);
+  // The fiber that serves it, or accepted it, calls this. Deletes it.
+  void end_connection(Connection& connection) noexcept;
+
+  [[nodiscard]] const Limits& limits() const noexcept { return options_.limits; }
+  [[nodiscard]] const ServerOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
+  // Null: handlers run in the fibers of their connections.
+  [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
+  // Relaxed: each connection that must see it is poked after it has been set.
+  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
+  // A new connection is one on which nothing has been asked yet. These end a little later, because
+  // a client that has just connected may be about to ask.
+  [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
+    return new_end_.get_token();
+  }
+  // Requested when the server stops.
+  [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_.get_token(); }
+  // The scope of all requests.
+  [[nodiscard]] const Context& scope() const noexcept { return scope_; }
+  void report(std::exception_ptr exception) const noexcept;
+
+  // Relaxed: only numbers.
+  void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
+  void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
+  [[nodiscard]] ServerStats stats() const noexcept;
+  [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most) const;
+
+ private:
+  class Loop;
+  struct LoopStats {
+    std::uint64_t pauses = 0;
+    std::uint64_t turned_away = 0;
+  };
+
+  void take_in(net::TcpStream stream);
+  void start_keeper();
+  void keep() noexcept;
+
+  const Handler handler_;
+  const ServerOptions options_;
+  std::unique_ptr<FiberPool> own_pool_;
+  FiberPool* const pool_;
+  Registry registry_;
+  WaitGroup connections_;
+  WaitGroup others_;   // The same, without connections whose handlers are in shutdown().
+  WaitGroup helpers_;  // Accept loops and the keeper.
+  mutable detail::SpinLock loops_lock_;
+  Loop* loops_ WEFT_GUARDED_BY(loops_lock_) = nullptr;
+  LoopStats ended_loops_ WEFT_GUARDED_BY(loops_lock_);
+  Semaphore room_;
+  Context scope_;
+  std::stop_source stop_;
+  std::stop_source new_end_;
+  Event stopped_;
+  detail::Atomic<bool> stopping_{false};
+  detail::Atomic<bool> keeper_started_{false};
+  detail::Atomic<std::uint64_t> refused_{0};
+  detail::Atomic<std::uint64_t> malformed_{0};
+};
+
+}  // namespace weft::http

@@ -1,0 +1,278 @@
+#include "libs/http/server/session.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <string>
+#include <utility>
+#include <weft/error.hpp>
+#include <weft/event.hpp>
+#include <weft/http/error.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "libs/http/server/connection.hpp"
+#include "libs/http/server/exchange.hpp"
+#include "libs/http/server/output.hpp"
+#include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/head_lines.hpp"
+#include "libs/http/wire/head_parser.hpp"
+#include "libs/http/wire/head_rules.hpp"
+#include "libs/http/wire/input.hpp"
+
+namespace weft::http {
+
+namespace {
+
+// A connection's fiber waits for its handler in a pool.
+struct SlotWait {
+  Event done;
+  bool ran = false;
+};
+
+// Held by the task: set when it has ended, and also if the pool drops it.
+class TellOnEnd {
+ public:
+  explicit TellOnEnd(SlotWait& wait) noexcept : wait_(&wait) {}
+  TellOnEnd(TellOnEnd&& other) noexcept : wait_(std::exchange(other.wait_, nullptr)) {}
+  TellOnEnd& operator=(TellOnEnd&&) = delete;
+  ~TellOnEnd() {
+    if (wait_ != nullptr) wait_->done.set();
+  }
+
+ private:
+  SlotWait* wait_;
+};
+
+// The buffers lie on the stack of the fiber, which a connection has only while it is busy.
+class Session {
+ public:
+  explicit Session(Connection& connection) noexcept
+      : connection_(connection), server_(connection.server()), output_(connection) {}
+  ~Session() {
+    if (in_progress_) connection_.progress().clear();
+  }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  SessionEnd serve() {
+    for (;;) {
+      switch (read_head()) {
+        case Found::nothing:
+          return SessionEnd::idle;
+        case Found::end:
+          return SessionEnd::over;
+        case Found::refused:
+          connection_.linger();
+          return SessionEnd::over;
+        case Found::request:
+          break;
+      }
+      if (!answer()) return upgraded_ ? SessionEnd::upgraded : SessionEnd::over;
+      connection_.note_activity();
+      served_ = true;
+    }
+  }
+
+ private:
+  enum class Found : std::uint8_t { nothing, end, refused, request };
+
+  Found read_head();
+  Found read_first_bytes();
+  [[nodiscard]] Found nothing_asked() const noexcept;
+  Found take_head(std::string_view text);
+  Found refuse(std::error_code why);
+  bool answer();
+  void run_handler(Exchange& exchange);
+  void call_handler(Exchange& exchange) noexcept;
+  void begin_to_talk(Exchange& exchange) noexcept;
+  void report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept;
+
+  Connection& connection_;
+  ServerCore& server_;
+  bool served_ = false;
+  bool upgraded_ = false;
+  bool in_progress_ = false;
+  Input input_;
+  Output output_;
+  Head head_;
+};
+
+// Looks, and does not wait: for that no stack is needed.
+Session::Found Session::read_first_bytes() {
+  // Whatever comes from now on makes an edge, for which the connection waits without a stack.
+  if (served_ && !connection_.may_have_bytes()) return nothing_asked();
+  const auto [count, error] = connection_.read(input_.make_room(4096), Deadline::past());
+  if (!error) {
+    input_.filled(count);
+    return Found::request;
+  }
+  return error == weft::Errc::timed_out ? nothing_asked() : Found::end;
+}
+
+Session::Found Session::nothing_asked() const noexcept {
+  // A connection that has just been answered has not been idle for long.
+  const bool must_end = served_ ? server_.stopping() : connection_.must_end();
+  return must_end ? Found::end : Found::nothing;
+}
+
+Session::Found Session::read_head() {
+  const Limits& limits = server_.limits();
+  if (input_.rest().empty()) {
+    const Found found = read_first_bytes();
+    if (found != Found::request) return found;
+  }
+  in_progress_ = true;
+  connection_.progress().begin(Connection::coarse_now(), input_.rest().size());
+  head_.clear();
+  HeadLines lines;
+  Deadline deadline = Deadline::never();
+  for (;;) {
+    const std::string_view text = input_.rest();
+    const HeadLines::Verdict verdict = lines.look_at(text);
+    // A method and a version take less than the difference.
+    const bool in_target = lines.first_line_size() == 0;
+    const std::size_t line_size = in_target ? text.size() : lines.first_line_size();
+    if (line_size > limits.target_bytes + 64) return refuse(Errc::target_too_large);
+    switch (verdict) {
+      case HeadLines::Verdict::refused:
+        return refuse(Errc::malformed_line);
+      case HeadLines::Verdict::complete:
+        if (lines.size() > limits.head_bytes) return refuse(Errc::head_too_large);
+        return take_head(text.substr(lines.first_line(), lines.size() - lines.first_line()));
+      case HeadLines::Verdict::incomplete:
+        break;
+    }
+    if (text.size() >= limits.head_bytes) {
+      return refuse(in_target ? Errc::target_too_large : Errc::head_too_large);
+    }
+    const auto room = input_.make_room(limits.head_bytes);
+    auto received = connection_.read(room, Deadline::past());
+    // Behind a body some clients send a line's end that belongs to nothing, and asks for nothing.
+    if (received.error && input_.rest() == "\r\n") {
+      input_.consume(2);
+      return received.error == weft::Errc::timed_out ? nothing_asked() : Found::end;
+    }
+    if (received.error == weft::Errc::timed_out) {
+      if (deadline.is_never()) deadline = Deadline::after(limits.head);
+      received = connection_.read(room, deadline);
+    }
+    if (received.error == weft::Errc::timed_out) return refuse(received.error);
+    if (received.error == weft::Errc::end_of_stream) return refuse(Errc::truncated_head);
+    if (received.error) return Found::end;
+    input_.filled(received.value);
+  }
+}
+
+Session::Found Session::take_head(std::string_view text) {
+  const Limits& limits = server_.limits();
+  Fault fault = parse_request_head(text, limits.headers, head_);
+  if (!fault && head_.target.size() > limits.target_bytes) fault = Errc::target_too_large;
+  if (!fault && head_.framing == Framing::length && head_.content_length > limits.body_bytes) {
+    fault = Errc::body_too_large;
+  }
+  if (fault) return refuse(*fault);
+  input_.consume(static_cast<std::size_t>(text.data() + text.size() - input_.rest().data()));
+  return Found::request;
+}
+
+// The part of the head that has been understood is in head_. The connection is closed, because
+// where the next request begins is not known.
+Session::Found Session::refuse(std::error_code why) {
+  server_.count_malformed();
+  const Deadline began = Deadline::after(std::chrono::nanoseconds(0));
+  Exchange exchange(connection_, input_, output_, head_);
+  exchange.close_after();
+  exchange.send_error(status_of(why));
+  if (server_.options().on_access) report_access(exchange, began, why);
+  return output_.error() ? Found::end : Found::refused;
+}
+
+// True if the connection stays.
+bool Session::answer() {
+  connection_.count_request();
+  const bool measured = static_cast<bool>(server_.options().on_access);
+  const Deadline began = measured ? Deadline::after(std::chrono::nanoseconds(0)) : Deadline::past();
+  Exchange exchange(connection_, input_, output_, head_);
+  connection_.progress().show(head_);
+  run_handler(exchange);
+  const bool stays = exchange.finish();
+  connection_.progress().clear();
+  in_progress_ = false;
+  if (measured) report_access(exchange, began, exchange.body().error());
+  if (stays || exchange.talk()) exchange.body().give_back();
+  if (exchange.talk()) {
+    begin_to_talk(exchange);
+  } else if (exchange.must_reset()) {
+    connection_.reset();
+  } else if (!stays && !output_.error() && !exchange.was_the_last()) {
+    connection_.linger();
+  }
+  return stays;
+}
+
+void Session::run_handler(Exchange& exchange) {
+  FiberPool* const pool = server_.pool();
+  if (pool == nullptr) {
+    call_handler(exchange);
+    return;
+  }
+  SlotWait wait;
+  const std::error_code refused = pool->try_submit([&, told = TellOnEnd(wait)] {
+    if (exchange.is_late()) return;  // It has been queued for too long.
+    wait.ran = true;
+    const std::uint64_t waiting = connection_.caller();
+    connection_.set_caller(this_fiber::id());
+    call_handler(exchange);
+    connection_.set_caller(waiting);
+  });
+  if (!refused) wait.done.wait();
+  if (wait.ran) return;
+  server_.count_refused();
+  exchange.send_error(
+      503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
+}
+
+void Session::call_handler(Exchange& exchange) noexcept {
+  Request request(exchange);
+  Response response(exchange);
+  try {
+    server_.handler()(request, response);
+  } catch (...) {
+    server_.report(std::current_exception());
+    if (exchange.started()) exchange.break_off();
+    exchange.send_error(500);
+  }
+}
+
+void Session::begin_to_talk(Exchange& exchange) noexcept {
+  try {
+    connection_.upgrade(std::move(exchange.talk()), input_.rest());
+    upgraded_ = true;
+  } catch (...) {
+    server_.report(std::current_exception());
+  }
+}
+
+// `why` the request was not read to its end, if it was not.
+void Session::report_access(Exchange& exchange, Deadline began, std::error_code why) noexcept {
+  const Request request(exchange);
+  const std::chrono::nanoseconds took(Deadline::now_nanoseconds() - began.nanoseconds());
+  try {
+    server_.options().on_access({.request = request,
+                                 .status = output_.error() ? 0 : exchange.status(),
+                                 .bytes = exchange.bytes_sent(),
+                                 .duration = took,
+                                 .error = output_.error() ? output_.error() : why});
+  } catch (...) {
+    server_.report(std::current_exception());
+  }
+}
+
+}  // namespace
+
+SessionEnd serve_session(Connection& connection) {
+  Session session(connection);
+  return session.serve();
+}
+
+}  // namespace weft::http

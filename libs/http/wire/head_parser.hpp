@@ -1,0 +1,74 @@
+// The head of a message, taken apart.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <weft/http/header.hpp>
+#include <weft/http/limits.hpp>
+
+#include "libs/http/wire/head_rules.hpp"
+
+namespace weft::http {
+
+// Where a body's end is.
+enum class Framing : std::uint8_t { none, length, chunked, until_close };
+
+// All texts are in the buffer that was parsed. Not initialized as a whole: most requests have few
+// of the headers for which there is room.
+struct Head {
+  std::string_view method;  // A request's.
+  std::string_view target;  // A request's.
+  int status = 0;           // A response's.
+  int minor_version = 1;
+  std::size_t count = 0;
+  union {
+    std::array<Header, Limits::kMaxHeaders> own;
+  };
+  std::unique_ptr<Header[]> larger;  // Null: `own` is used.
+
+  // The meaning of the headers, see head_rules.hpp.
+  Framing framing = Framing::none;
+  std::uint64_t content_length = 0;
+  bool has_length = false;
+  bool keep_alive = true;
+  bool expects_continue = false;
+  bool asks_for_upgrade = false;
+  std::string_view host;
+
+  Head() noexcept {}
+  ~Head() {}  // NOLINT(modernize-use-equals-default): of the union, nothing is to be destroyed.
+  Head(const Head&) = delete;
+  Head& operator=(const Head&) = delete;
+
+  void clear() noexcept {
+    method = target = host = {};
+    status = 0;
+    minor_version = 1;
+    count = 0;
+    framing = Framing::none;
+    content_length = 0;
+    has_length = expects_continue = asks_for_upgrade = false;
+    keep_alive = true;
+  }
+  [[nodiscard]] Header* storage() noexcept { return larger ? larger.get() : own.data(); }
+  [[nodiscard]] std::span<const Header> headers() const noexcept {
+    return {larger ? larger.get() : own.data(), count};
+  }
+  // Call it before a head is parsed that may have more than Limits::kMaxHeaders.
+  void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
+};
+
+// Takes a whole request head apart, from its first line to its blank line, whose lines HeadLines
+// has found to be right. More than `max_headers`, for which there must be room, are
+// Errc::head_too_large.
+[[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
+                                       Head& head) noexcept;
+// The same for a response.
+[[nodiscard]] Fault parse_response_head(std::string_view text, std::size_t max_headers,
+                                        Head& head) noexcept;
+
+}  // namespace weft::http
