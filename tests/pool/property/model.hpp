@@ -10,9 +10,9 @@
 #include <vector>
 #include <weft/pool_options.hpp>
 
-#include "tests/pool/property_limit.hpp"
-#include "tests/pool/property_op.hpp"
-#include "tests/pool/property_queue.hpp"
+#include "tests/pool/property/limit.hpp"
+#include "tests/pool/property/op.hpp"
+#include "tests/pool/property/queue.hpp"
 
 namespace weft::test {
 

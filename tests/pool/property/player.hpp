@@ -16,7 +16,7 @@
 #include <weft/pool.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "tests/pool/property_model.hpp"
+#include "tests/pool/property/model.hpp"
 
 namespace weft::test {
 

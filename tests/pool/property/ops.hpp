@@ -9,7 +9,7 @@
 #include <vector>
 #include <weft/pool_options.hpp>
 
-#include "tests/pool/property_op.hpp"
+#include "tests/pool/property/op.hpp"
 #include "tests/support/random.hpp"
 
 namespace weft::test {

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/pool/property_op.hpp"
+#include "tests/pool/property/op.hpp"
 
 namespace weft::test {
 

@@ -14,9 +14,9 @@
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
 
-#include "tests/pool/property_model.hpp"
-#include "tests/pool/property_ops.hpp"
-#include "tests/pool/property_player.hpp"
+#include "tests/pool/property/model.hpp"
+#include "tests/pool/property/ops.hpp"
+#include "tests/pool/property/player.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/one_worker.hpp"
 #include "tests/support/random.hpp"

@@ -6,7 +6,7 @@
 #include <vector>
 #include <weft/detail/attributed_job.hpp>
 
-#include "tests/pool/property_limit.hpp"
+#include "tests/pool/property/limit.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
 
