@@ -58,7 +58,7 @@ int use_a_new_runtime() {
   return weft::run({.workers = 2}, [] { return weft::spawn([] { return 41; }).join() + 1; });
 }
 
-TEST_SUITE_BEGIN("regress/fork");
+TEST_SUITE_BEGIN("runtime/fork");
 
 TEST_CASE("the child of a fork may destroy a runtime of its parent, and have another") {
   const weft::test::TestGuard guard("child");

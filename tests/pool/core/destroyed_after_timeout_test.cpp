@@ -16,7 +16,7 @@ namespace {
 using namespace weft;
 using namespace std::chrono_literals;
 
-TEST_SUITE_BEGIN("regress/pool_destroyed_after_timeout");
+TEST_SUITE_BEGIN("pool/destroyed_after_timeout");
 
 FIBER_TEST_CASE("a pool may be destroyed while submitters give up") {
   const int rounds = 400 / test::kSlowdown;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_result_end");
+TEST_SUITE_BEGIN("pool/result_end");
 
 // Calls something when it ends.
 template <class Call>

@@ -20,7 +20,7 @@ using weft::test::kSlowdown;
 
 std::uint64_t spawned(const Runtime& runtime) { return runtime.stats().spawned; }
 
-TEST_SUITE_BEGIN("regress/current_runtime");
+TEST_SUITE_BEGIN("runtime/current_runtime");
 
 TEST_CASE("a plain thread spawns to the first runtime, however many follow") {
   const weft::test::TestGuard guard("first runtime");

@@ -12,7 +12,7 @@
 
 namespace {
 
-TEST_SUITE_BEGIN("regress/channel_end");
+TEST_SUITE_BEGIN("sync/channel_end");
 
 using Channel = weft::Channel<int>;
 

@@ -45,7 +45,7 @@ void check_gives_way(MakeCall make_call) {
   CHECK(ticks == 5);
 }
 
-TEST_SUITE_BEGIN("regress/give_way");
+TEST_SUITE_BEGIN("sync/give_way");
 
 FIBER_TEST_CASE("sends and receives that need not wait give way") {
   check_gives_way([] {

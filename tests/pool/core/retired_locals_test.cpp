@@ -15,7 +15,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_retired_locals");
+TEST_SUITE_BEGIN("pool/retired_locals");
 
 FIBER_TEST_CASE("a retired worker has no slot to give back") {
   static std::atomic<std::size_t> busy, live;

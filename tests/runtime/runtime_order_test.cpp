@@ -10,7 +10,7 @@ namespace {
 
 using weft::Runtime;
 
-TEST_SUITE_BEGIN("regress/runtime_order");
+TEST_SUITE_BEGIN("runtime/runtime_order");
 
 TEST_CASE("a newer runtime stays when an older one ends, and takes over") {
   const weft::test::TestGuard guard("older one ends");

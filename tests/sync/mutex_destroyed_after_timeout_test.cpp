@@ -32,7 +32,7 @@ void use(Shared* shared, weft::test::Random random) {
   if (is_last) delete shared;
 }
 
-TEST_SUITE_BEGIN("regress/mutex_destroyed_after_timeout");
+TEST_SUITE_BEGIN("sync/mutex_destroyed_after_timeout");
 
 THREAD_TEST_CASE("a mutex may be destroyed after the last unlock when waiters have given up") {
   const std::uint64_t rounds = 3'000 / kSlowdown;

@@ -13,7 +13,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_stops");
+TEST_SUITE_BEGIN("pool/stop_requests");
 
 void wait_for_stop(const std::stop_token& token) {
   Event never;

@@ -5,7 +5,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-TEST_SUITE_BEGIN("regress/channel_destroyed_after_close");
+TEST_SUITE_BEGIN("sync/channel_destroyed_after_close");
 
 using weft::Channel;
 

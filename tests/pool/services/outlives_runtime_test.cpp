@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_outlives_runtime");
+TEST_SUITE_BEGIN("pool/outlives_runtime");
 
 // By the test's deadline: a runtime that waited for an idle_timeout would not end before.
 void run_twice_with(FiberPool& pool) {

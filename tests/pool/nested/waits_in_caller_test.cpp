@@ -9,7 +9,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_waits_in_caller");
+TEST_SUITE_BEGIN("pool/waits_in_caller");
 
 void check_refused(FiberPool& pool) {
   CHECK_THROWS_AS(pool.wait_idle(), std::system_error);

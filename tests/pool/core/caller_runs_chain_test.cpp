@@ -11,7 +11,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_caller_runs_chain");
+TEST_SUITE_BEGIN("pool/caller_runs_chain");
 
 FIBER_TEST_CASE(
     "a chain of 2 000 tasks, each in the submit of the one before, has the stack it needs") {

@@ -12,7 +12,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_keys_nested");
+TEST_SUITE_BEGIN("pool/keys_nested");
 
 const int kTasks = 300 / weft::test::kSlowdown;
 

@@ -28,7 +28,7 @@ void block_until_innermost(int levels, weft::WaitGroup& all, std::atomic<bool>& 
   });
 }
 
-TEST_SUITE_BEGIN("regress/spare_queue");
+TEST_SUITE_BEGIN("scheduler/spare_queue");
 
 FIBER_TEST_CASE("what a blocked spare has queued is run by another") {
   std::atomic<bool> innermost_ran{false};

@@ -14,7 +14,7 @@ namespace {
 
 using namespace weft;
 
-TEST_SUITE_BEGIN("regress/pool_join");
+TEST_SUITE_BEGIN("pool/join");
 
 // Takes its time to end, once.
 class Cargo {
