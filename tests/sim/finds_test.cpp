@@ -17,7 +17,7 @@
 
 #include "tests/support/fiber_test.hpp"
 
-// Each case finds a fault of a former round when tools/put_back puts it into the source again.
+// Each case finds a fault of a former round when tools/lab/put_back puts it into the source again.
 TEST_SUITE_BEGIN("sim/finds");
 
 using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-// Part of each test program in the copy that tools/mutants/schemata.py makes: writes down which
+// Part of each test program in the copy that tools/lab/mutants/schemata.py makes: writes down which
 // places each case reaches, and how long it takes.
 #include <doctest/doctest.h>
 

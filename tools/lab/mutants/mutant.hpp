@@ -1,4 +1,4 @@
-// The header that tools/mutants/schemata.py puts into a copy of the source: each place does as
+// The header that tools/lab/mutants/schemata.py puts into a copy of the source: each place does as
 // before, unless it is the one that WEFT_MUTANT names.
 #pragma once
 #pragma GCC system_header  // The templates' comparisons cause warnings that the source does not.

@@ -1,4 +1,4 @@
-// Part of the library in the copy that tools/mutants/schemata.py makes.
+// Part of the library in the copy that tools/lab/mutants/schemata.py makes.
 #include "base/mutant.hpp"
 
 #include <fcntl.h>
