@@ -20,6 +20,11 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
+  // So long from now, as after(): a call that takes a Deadline takes a duration, too.
+  template <class Rep, class Period>
+  Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
+      : Deadline(after(duration)) {}
+
   // No limit at all: waiting ends when what is waited for is there.
   [[nodiscard]] static constexpr Deadline never() noexcept {
     return Deadline(std::numeric_limits<std::int64_t>::max());
