@@ -62,6 +62,7 @@
 #include <weft/shared_mutex.hpp>
 #include <weft/single_flight.hpp>
 #include <weft/spawn_options.hpp>
+#include <weft/stop_on_signal.hpp>
 #include <weft/submit_options.hpp>
 #include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>

@@ -5,10 +5,13 @@
 #include <chrono>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <weft/go.hpp>
 #include <weft/io.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "tests/support/deadlock.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -86,6 +89,26 @@ FIBER_TEST_CASE("a signal belongs to one set at a time, and has its own effect a
   ::sigaction(SIGUSR1, nullptr, &after);
   const bool same = after.sa_handler == before.sa_handler;
   CHECK(same);
+}
+
+FIBER_TEST_CASE("the first signal requests a stop, and the next has its own effect") {
+  const auto handler_of = [](int number) {
+    struct sigaction now {};
+    ::sigaction(number, nullptr, &now);
+    return now.sa_handler;
+  };
+  const auto before = handler_of(SIGUSR1);
+  StopOnSignal stop({SIGUSR1, SIGUSR2});
+  CHECK_THROWS_AS(StopOnSignal({SIGUSR2}), std::system_error);
+  await_parked(runtime, "readable");
+  CHECK(stop.signal() == 0);
+  CHECK_FALSE(stop.get_token().stop_requested());
+  send_signal(SIGUSR2);
+  CHECK_FALSE(this_fiber::sleep_until(Deadline::never(), stop.get_token()));
+  CHECK(stop.signal() == SIGUSR2);
+  const bool same = handler_of(SIGUSR1) == before;
+  CHECK(same);
+  { const StopOnSignal unused({SIGUSR1}); }
 }
 
 FIBER_TEST_CASE("a set begins without the signals that came for another one") {
