@@ -8,19 +8,18 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <weft/go.hpp>
-#include <weft/io.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/pool.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
+#include <weft/task_group.hpp>
 
 #include "command_line.hpp"
 
@@ -77,21 +76,17 @@ int serve(const Options& options, const weft::net::Address& address) {
   serving.on_refused = [](ByteStream stream) {
     weft::go([refused = std::move(stream)]() mutable { refuse(refused); });
   };
-  weft::net::Server server(std::move(serving));
-
-  std::stop_source ended;
-  const auto signal_or_limit = weft::spawn([&] {
-    const auto limit = std::chrono::duration_cast<std::chrono::nanoseconds>(
-        std::chrono::duration<double>(options.seconds));
-    const auto deadline = options.seconds > 0 ? Deadline::after(limit) : Deadline::never();
-    (void)weft::io::wait_signal({SIGINT, SIGTERM}, {deadline, ended.get_token()});
-    server.drain();
-  });
+  const weft::StopOnSignal stop;
+  serving.stop = stop.get_token();
   std::atomic<std::uint64_t> requests{0};
-  const auto failed =
-      server.run(std::span(&listener, 1),
-                 weft::net::to_handler([&](ByteStream& stream) { requests += echo(stream); }));
-  ended.request_stop();
+  weft::net::Server server([&](ByteStream& stream) { requests += echo(stream); },
+                           std::move(serving));
+  weft::TaskGroup limit;
+  if (options.seconds > 0) {
+    limit.spawn_after(std::chrono::duration<double>(options.seconds), [&] { server.stop(); });
+  }
+  const auto failed = server.serve(listener);
+  limit.cancel();
   if (failed) fmt::print(stderr, "cannot accept: {}\n", failed.message());
   const auto stats = server.stats();
   fmt::print("connections {}\nrequests {}\nrefusals {}\n", stats.accepted, requests.load(),

@@ -9,11 +9,13 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <weft/go.hpp>
+#include <system_error>
 #include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
+#include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "command_line.hpp"
@@ -73,12 +75,15 @@ int serve(const std::string& where, double seconds) {
   options.max_queued = 1000;  // One more is answered with 503.
   options.limits.body_bytes = 100 * 1024 * 1024;
   options.on_access = log_access;
+  options.grace = std::chrono::seconds(5);  // For requests that have come before the end.
+  const weft::StopOnSignal stop;            // Ctrl-C ends the server.
+  options.stop = stop.get_token();
   weft::http::Server server(router, options);
-  auto loop = weft::spawn([&, &listener = listener] { return server.serve(listener); });
-  weft::this_fiber::sleep_for(std::chrono::duration<double>(seconds));
-  // Requests that have come are answered, for five seconds at most.
-  (void)server.shutdown(weft::Deadline::after(std::chrono::seconds(5)));
-  return loop.join() ? 1 : 0;
+  weft::TaskGroup limit;
+  limit.spawn_after(std::chrono::duration<double>(seconds), [&server] { server.stop(); });
+  const std::error_code failed = server.serve(listener);
+  limit.cancel();
+  return failed ? 1 : 0;
 }
 
 }  // namespace

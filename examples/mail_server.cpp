@@ -3,14 +3,12 @@
 //   mail_server 127.0.0.1:2525 & curl smtp://127.0.0.1:2525 --mail-rcpt a@b.c -T letter
 #include <strings.h>
 
-#include <csignal>
 #include <iostream>
 #include <span>
 #include <string>
-#include <weft/go.hpp>
-#include <weft/io.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
 
 constexpr std::chrono::minutes kPatience(1);  // With a client that is silent, or does not read.
 constexpr std::size_t kLargest = 1'000'000;   // Letter, in bytes.
@@ -68,12 +66,11 @@ void talk(weft::net::ByteStream& stream) {
 
 int main(int argc, char** argv) {
   return weft::run([&] {
-    auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT});
+    const weft::StopOnSignal stop;
     const auto where = weft::net::Address::parse(argc > 1 ? argv[1] : "127.0.0.1:0").value;
     auto [listener, error] = weft::net::TcpListener::listen(where);
     if (error) return 1;
     std::cout << "listening on " << listener.local_address().value.to_string() << std::endl;
-    auto ending = weft::spawn([&, &open = listener] { (void)signals.value.wait(), open.close(); });
-    return weft::net::serve(listener, talk) ? 1 : 0;
+    return weft::net::serve(listener, {.stop = stop.get_token()}, talk) ? 1 : 0;
   });
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <iostream>
 #include <mutex>
@@ -14,12 +13,11 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include <weft/go.hpp>
-#include <weft/io.hpp>
 #include <weft/mutex.hpp>
 #include <weft/net/buffered.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
 
 namespace {
 using Clock = std::chrono::steady_clock;
@@ -238,13 +236,13 @@ void talk(weft::net::ByteStream& stream, Store& store) {
 
 int main(int argc, char** argv) {
   return weft::run([&] {
-    auto signals = weft::io::SignalSet::watch({SIGTERM, SIGINT});
+    const weft::StopOnSignal stop;
     const auto where = weft::net::Address::parse(argc > 1 ? argv[1] : "127.0.0.1:0");
     auto [listener, error] = weft::net::TcpListener::listen(where.value);
     if (error) return 1;
     std::cout << "listening on " << listener.local_address().value.to_string() << std::endl;
-    auto ending = weft::spawn([&, &open = listener] { (void)signals.value.wait(), open.close(); });
     Store store;
-    return weft::net::serve(listener, [&](weft::net::ByteStream& s) { talk(s, store); }) ? 1 : 0;
+    const auto serve = [&](weft::net::ByteStream& stream) { talk(stream, store); };
+    return weft::net::serve(listener, {.stop = stop.get_token()}, serve) ? 1 : 0;
   });
 }

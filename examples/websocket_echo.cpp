@@ -7,18 +7,16 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <weft/asio/http.hpp>
-#include <weft/go.hpp>
 #include <weft/http/router.hpp>
 #include <weft/http/server.hpp>
-#include <weft/io.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/runtime.hpp>
+#include <weft/stop_on_signal.hpp>
 
 #include "command_line.hpp"
 
@@ -77,18 +75,14 @@ int serve(const std::string& where) {
     std::fprintf(stderr, "websocket_echo: cannot listen on %s\n", where.c_str());
     return 1;
   }
-  auto [signals, refused] = weft::io::SignalSet::watch({SIGTERM, SIGINT});
-  if (refused) return 1;
+  const weft::StopOnSignal stop;
   std::printf("listening on %s\n", listener.local_address().value.to_string().c_str());
   std::fflush(stdout);
 
   weft::http::Router router;
   router.get("/", show_page).get("/echo", upgrade);
-  weft::http::Server server(router);
-  auto loop = weft::spawn([&, &listener = listener] { return server.serve(listener); });
-  (void)signals.wait();
-  (void)server.shutdown(weft::Deadline::after(std::chrono::seconds(5)));
-  return loop.join() ? 1 : 0;
+  weft::http::Server server(router, {.grace = std::chrono::seconds(5), .stop = stop.get_token()});
+  return server.serve(listener) ? 1 : 0;
 }
 
 }  // namespace

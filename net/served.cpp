@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 #include <weft/detail/guard.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "net/server_core.hpp"
 #include "net/transfer.hpp"
@@ -16,7 +17,7 @@ std::error_code Connection::wait_readable(const Until& until) {
   if (!use) return Errc::closed;
   io::IoDirection& direction = use->read();
   for (bool tries = direction.worth_trying();; tries = true) {
-    const bool ends = is_draining();
+    const bool ends = is_stopping();
     if ((tries || ends) && is_readable(use->descriptor())) {
       direction.set_drained(false);  // The wait may have used up the edge.
       return {};
@@ -43,14 +44,15 @@ void Server::Core::finish(Served& connection) noexcept {
         connection.next;
     if (connection.next != nullptr) connection.next->previous = connection.previous;
   }
+  if (!connection.is_excused) others_.done();
   delete &connection;
-  ended_.fetch_add(1, relaxed);
+  counts_.ended.fetch_add(1, relaxed);
   give_place();
   open_.done();  // The last access.
 }
 
 void Server::Core::refuse(Served& connection) noexcept {
-  refused_.fetch_add(1, relaxed);
+  counts_.refused.fetch_add(1, relaxed);
   Connection::AnyStream stream = connection.shown(draining_).take();
   give_away(std::visit([](auto& each) { return ByteStream(std::move(each)); }, stream));
   finish(connection);
@@ -70,7 +72,7 @@ void Server::Core::serve(Served& connection) {
   Finish finish{&connection};
   Connection shown = connection.shown(draining_);
   for (;;) {
-    if (handle(shown) == Next::close) return;
+    if (handle(connection, shown) == Next::close) return;
     const Idle idle = become_idle(connection);
     if (idle == Idle::over) return;
     if (idle == Idle::readable) continue;
@@ -80,13 +82,16 @@ void Server::Core::serve(Served& connection) {
 }
 
 // Calls the handler. What it throws concerns its connection alone, which is closed.
-Next Server::Core::handle(Connection& connection) noexcept {
+Next Server::Core::handle(Served& served, Connection& connection) noexcept {
+  served.fiber.store(this_fiber::id(), relaxed);
+  Next next = Next::close;
   try {
-    return handler_(connection);
+    next = handler_(connection);
   } catch (...) {
     report(std::current_exception());
-    return Next::close;
   }
+  served.fiber.store(0, relaxed);
+  return next;
 }
 
 // What on_exception throws itself is written to stderr, too.
@@ -147,7 +152,7 @@ void Server::Core::resume(Served& connection) {
       serve(connection);
     }
   } else if (found == Idle::over) {
-    if (expired) timed_out_.fetch_add(1, relaxed);
+    if (expired) counts_.timed_out.fetch_add(1, relaxed);
     finish(connection);
   }
 }

@@ -1,4 +1,5 @@
 // A server's listeners, and its end.
+#include <algorithm>
 #include <new>
 #include <optional>
 #include <weft/detail/guard.hpp>
@@ -52,16 +53,17 @@ void Server::Core::for_each(Visit visit) {
 }
 
 void Server::Core::begin(Connection::AnyStream&& stream) noexcept {
-  const std::uint64_t number = accepted_.fetch_add(1, relaxed);
+  const std::uint64_t number = counts_.accepted.fetch_add(1, relaxed);
   Shard& shard = shards_[number % shards_.size()];
   auto* connection = new (std::nothrow) Served(*this, std::move(stream), shard);
   if (connection == nullptr) {
-    refused_.fetch_add(1, relaxed);
-    ended_.fetch_add(1, relaxed);
+    counts_.refused.fetch_add(1, relaxed);
+    counts_.ended.fetch_add(1, relaxed);
     give_place();
     return;
   }
   open_.add();
+  others_.add();
   {
     const detail::Guard lock(shard.mutex);
     connection->next = shard.first;
@@ -91,7 +93,7 @@ void Server::Core::start(Served& connection) noexcept {
       const detail::Guard lock(failure_mutex_);
       if (!failure_) failure_ = std::current_exception();
     }
-    drain();
+    stop();
   }
   open_.done();  // The last access.
 }
@@ -126,7 +128,7 @@ std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept 
   Pauses pauses;
   ReserveDescriptor reserve;
   std::error_code failure;
-  while (!is_draining()) {
+  while (!is_stopping()) {
     auto [socket, error] = next_connection(listener, token);
     if (!error) {
       pauses.reset();
@@ -142,7 +144,7 @@ std::error_code Server::Core::accept_from(const AnyListener& listener) noexcept 
       wait_out(listener, error, pauses, reserve);
     } else {
       if (error != Errc::cancelled && error != Errc::closed) failure = error;
-      drain();
+      stop();
     }
   }
   begin_last(listener);
@@ -174,7 +176,7 @@ void Server::Core::begin_last(const AnyListener& listener) noexcept {
 
 void Server::Core::wait_out(const AnyListener& listener, std::error_code error, Pauses& pauses,
                             ReserveDescriptor& reserve) {
-  pauses_.fetch_add(1, relaxed);
+  counts_.pauses.fetch_add(1, relaxed);
   const bool lacks_descriptors =
       error == std::errc::too_many_files_open || error == std::errc::too_many_files_open_in_system;
   if (pauses.count() == kRefusalsToReport) report_refusals(error);
@@ -197,67 +199,91 @@ void Server::Core::refuse_waiting(const AnyListener& listener, ReserveDescriptor
 
 // Refuses a connection for which there is no place.
 void Server::Core::turn_away(Socket&& socket) noexcept {
-  accepted_.fetch_add(1, relaxed);
-  refused_.fetch_add(1, relaxed);
-  ended_.fetch_add(1, relaxed);
+  counts_.accepted.fetch_add(1, relaxed);
+  counts_.refused.fetch_add(1, relaxed);
+  counts_.ended.fetch_add(1, relaxed);
   give_away(ByteStream(std::move(socket)));
 }
 
-std::error_code Server::Core::run(std::span<const AnyListener> listeners, Handler handler) {
-  handler_ = std::move(handler);
+std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   std::optional<JoinHandle<void>> sweeper;
-  std::vector<JoinHandle<std::error_code>> accepting;
+  std::vector<std::error_code> errors(listeners.size());  // One for each listener.
   {
     // Runs also if a fiber cannot be started. The grace is counted here: accepting fibers may be
     // waiting for `run`.
     struct End {
       Core& core;
       std::span<const AnyListener> listeners;
-      std::vector<JoinHandle<std::error_code>>& accepting;
       ~End() {
-        core.drain();
-        core.end_connections(accepting);
+        core.stop();
+        core.end_connections();
         for (const AnyListener& listener : listeners) listener.close();  // Some may have no fiber.
       }
     };
-    const End end{*this, listeners, accepting};
-    accepting.reserve(listeners.size());
+    const End end{*this, listeners};
     if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
-    for (const AnyListener& listener : listeners) {
-      accepting.push_back(spawn([this, &listener] { return accept_from(listener); }));
+    for (std::size_t i = 0; i < listeners.size(); ++i) {
+      accepting_.go(
+          [this, &listener = listeners[i], &error = errors[i]] { error = accept_from(listener); });
     }
     if (!listeners.empty()) {
       (void)this_fiber::sleep_until(Deadline::never(), drain_.get_token());
     }
   }
   if (failure_) std::rethrow_exception(failure_);  // No fiber is left to set it.
-  std::error_code first;
-  for (auto& each : accepting) {
-    const std::error_code error = each.join();
-    if (!first) first = error;
-  }
-  return first;
+  const auto first = std::ranges::find_if(errors, [](std::error_code error) { return !!error; });
+  return first != errors.end() ? *first : std::error_code();
 }
 
-void Server::Core::end_connections(std::span<JoinHandle<std::error_code>> accepting) {
+bool Server::Core::wait_for_end(WaitGroup& connections, const Until& until) noexcept {
+  return accepting_.wait_until(until) && connections.wait_until(until);
+}
+
+// The grace is over.
+void Server::Core::close_all(const Served* except) noexcept {
+  if (!late_.request_stop()) return;
+  for_each([this, except](Served& each) {
+    if (&each == except) return;
+    counts_.closed_late.fetch_add(1, relaxed);
+    each.bytes().close();
+  });
+}
+
+void Server::Core::end_connections() noexcept {
   draining_.store(true, release);  // [draining]
   for_each([](Served& each) {
     const io::IoUse use(each.handle());
     if (use) (void)use->read().notify();
   });
-  const auto have_ended_by = [&](Deadline limit) {
-    for (auto& each : accepting) {
-      if (!each.wait_until(limit)) return false;
-    }
-    return open_.wait_until(limit);
-  };
-  if (have_ended_by(Deadline::after(options_.grace))) return;
-  (void)late_.request_stop();
-  for_each([this](Served& each) {
-    closed_late_.fetch_add(1, relaxed);
-    each.bytes().close();
+  const std::stop_token taken_over = taken_over_.get_token();
+  if (wait_for_end(open_, {Deadline::after(options_.grace), taken_over})) return;
+  if (!taken_over.stop_requested()) close_all(nullptr);
+  (void)wait_for_end(open_, {});
+}
+
+Served* Server::Core::find_caller() noexcept {
+  const std::uint64_t fiber = this_fiber::id();
+  Served* found = nullptr;
+  if (fiber == 0) return found;
+  for_each([&](Served& each) {
+    if (each.fiber.load(relaxed) == fiber) found = &each;
   });
-  (void)have_ended_by(Deadline::never());
+  return found;
+}
+
+bool Server::Core::shutdown(Deadline grace) {
+  Served* const own = find_caller();
+  if (own != nullptr && !std::exchange(own->is_excused, true)) others_.done();
+  // A handler waits for all connections but its own, and for none whose handler waits likewise.
+  WaitGroup& left = own != nullptr ? others_ : open_;
+  (void)taken_over_.request_stop();
+  stop();
+  if (wait_for_end(left, grace)) return true;
+  close_all(own);
+  // The caller may be a fiber that accepts, in which ServeOptions::run has called the handler.
+  if (own == nullptr) accepting_.wait();
+  left.wait();
+  return false;
 }
 
 // Ends connections that have been idle for too long.
@@ -279,24 +305,26 @@ void Server::Core::sweep() {
 
 ServeStats Server::Core::stats() const noexcept {
   ServeStats stats;
-  const std::uint64_t ended = ended_.load(relaxed);
-  stats.accepted = accepted_.load(relaxed);
-  stats.refused = refused_.load(relaxed);
+  const std::uint64_t ended = counts_.ended.load(relaxed);
+  stats.accepted = counts_.accepted.load(relaxed);
+  stats.refused = counts_.refused.load(relaxed);
   stats.open = stats.accepted > ended ? stats.accepted - ended : 0;
-  stats.pauses = pauses_.load(relaxed);
-  stats.timed_out = timed_out_.load(relaxed);
-  stats.closed_late = closed_late_.load(relaxed);
+  stats.pauses = counts_.pauses.load(relaxed);
+  stats.timed_out = counts_.timed_out.load(relaxed);
+  stats.closed_late = counts_.closed_late.load(relaxed);
   return stats;
 }
 
-Server::Server(ServeOptions options) : core_(std::make_unique<Core>(std::move(options))) {}
+Server::Server(Handler handler, ServeOptions options)
+    : core_(std::make_unique<Core>(std::move(handler), std::move(options))) {}
 Server::~Server() = default;
 
-std::error_code Server::run(std::span<const AnyListener> listeners, Handler handler) {
-  return core_->run(listeners, std::move(handler));
+std::error_code Server::serve(std::span<const AnyListener> listeners) {
+  return core_->serve(listeners);
 }
-void Server::drain() noexcept { core_->drain(); }
-bool Server::is_draining() const noexcept { return core_->is_draining(); }
+void Server::stop() noexcept { core_->stop(); }
+bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
+bool Server::is_stopping() const noexcept { return core_->is_stopping(); }
 ServeStats Server::stats() const noexcept { return core_->stats(); }
 
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,

@@ -33,14 +33,16 @@ struct Shard {
 // The inside of a server.
 class Server::Core {
  public:
-  explicit Core(ServeOptions options)
-      : options_(std::move(options)),
+  Core(Handler handler, ServeOptions options)
+      : handler_(std::move(handler)),
+        options_(std::move(options)),
         slots_(options_.max_connections),
-        stop_(options_.stop, [this] { drain(); }) {}
+        stop_(options_.stop, [this] { stop(); }) {}
 
-  std::error_code run(std::span<const AnyListener> listeners, Handler handler);
-  void drain() noexcept { (void)drain_.request_stop(); }
-  [[nodiscard]] bool is_draining() const noexcept { return drain_.stop_requested(); }
+  std::error_code serve(std::span<const AnyListener> listeners);
+  void stop() noexcept { (void)drain_.request_stop(); }
+  bool shutdown(Deadline grace);
+  [[nodiscard]] bool is_stopping() const noexcept { return drain_.stop_requested(); }
   [[nodiscard]] ServeStats stats() const noexcept;
 
   // The fiber of a connection calls the handler until the connection ends or is idle.
@@ -52,6 +54,15 @@ class Server::Core {
   void finish(Served& connection) noexcept;
 
  private:
+  // Relaxed, all of them: they are only counted.
+  struct Counts {
+    detail::Atomic<std::uint64_t> accepted{0};
+    detail::Atomic<std::uint64_t> refused{0};
+    detail::Atomic<std::uint64_t> ended{0};
+    detail::Atomic<std::uint64_t> pauses{0};
+    detail::Atomic<std::uint64_t> timed_out{0};
+    detail::Atomic<std::uint64_t> closed_late{0};
+  };
   enum class Idle : std::uint8_t { readable, parked, over };
 
   [[nodiscard]] std::error_code accept_from(const AnyListener& listener) noexcept;
@@ -66,31 +77,32 @@ class Server::Core {
   void give_away(ByteStream&& stream) noexcept;
   [[nodiscard]] bool take_place(const Until& until) noexcept;
   void give_place() noexcept;
-  [[nodiscard]] Next handle(Connection& connection) noexcept;
+  [[nodiscard]] Next handle(Served& served, Connection& connection) noexcept;
   void report(const std::exception_ptr& exception) const noexcept;
   [[nodiscard]] Idle become_idle(Served& connection);
   template <class Visit>
   void for_each(Visit visit);
-  void end_connections(std::span<JoinHandle<std::error_code>> accepting);
+  // The connection whose handler the caller is; null: none.
+  [[nodiscard]] Served* find_caller() noexcept;
+  [[nodiscard]] bool wait_for_end(WaitGroup& connections, const Until& until) noexcept;
+  void close_all(const Served* except) noexcept;
+  void end_connections() noexcept;
   void sweep();
 
+  const Handler handler_;
   const ServeOptions options_;
-  Handler handler_;
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
   std::stop_source drain_;
-  std::stop_source late_;  // The grace is over.
+  std::stop_source late_;        // The grace is over.
+  std::stop_source taken_over_;  // By shutdown(), whose deadline holds.
   Mutex failure_mutex_;
   std::exception_ptr failure_;  // The first one of ServeOptions::run; guarded until all has ended.
   Semaphore slots_;             // With max_connections only.
   std::array<Shard, 16> shards_;
+  WaitGroup accepting_;  // Fibers that accept.
   WaitGroup open_;
-  // Relaxed, all of them: they are only counted.
-  detail::Atomic<std::uint64_t> accepted_{0};
-  detail::Atomic<std::uint64_t> refused_{0};
-  detail::Atomic<std::uint64_t> ended_{0};
-  detail::Atomic<std::uint64_t> pauses_{0};
-  detail::Atomic<std::uint64_t> timed_out_{0};
-  detail::Atomic<std::uint64_t> closed_late_{0};
+  WaitGroup others_;  // The same, without connections whose handlers are in shutdown().
+  Counts counts_;
   std::stop_callback<std::function<void()>> stop_;  // Last: it may call at once.
 };
 
@@ -117,6 +129,10 @@ struct Served : detail::IoWatch {
   Served* next = nullptr;  // Guarded by the shard's mutex, as is the next one.
   Served* previous = nullptr;
   detail::Waker waker;
+  // Its handler is in shutdown(). Only the fiber that runs it reads and writes this.
+  bool is_excused = false;
+  // Relaxed: a fiber looks for itself. 0: no handler runs.
+  detail::Atomic<std::uint64_t> fiber{0};
   // Relaxed, both: the edge that follows is what counts. 0: not idle.
   detail::Atomic<std::int64_t> idle_since{0};
   detail::Atomic<bool> expired{false};

@@ -61,7 +61,15 @@ void serve_with(weft::net::ServeOptions options) {
   expect_none(refused);
   const auto [address, unknown] = listener.local_address();
   expect_none(unknown);
-  weft::net::Server server(std::move(options));
+  const auto answer = [](weft::net::Connection& connection) {
+    std::array<std::byte, 1> request;
+    if (connection.bytes().read_exactly(request, Deadline::after(20s)).error) {
+      return weft::net::Next::close;
+    }
+    const auto error = connection.bytes().write_all(request, Deadline::after(20s)).error;
+    return error ? weft::net::Next::close : weft::net::Next::idle;
+  };
+  weft::net::Server server(answer, std::move(options));
   std::error_code served;
   std::atomic<bool> has_ended{false};
   auto serving = weft::spawn([&server, &served, &has_ended, &listener = listener] {
@@ -74,14 +82,7 @@ void serve_with(weft::net::ServeOptions options) {
       }
     };
     const NoteEnd note_end{has_ended, listener};
-    served = server.run(std::span(&listener, 1), [](weft::net::Connection& connection) {
-      std::array<std::byte, 1> request;
-      if (connection.bytes().read_exactly(request, Deadline::after(20s)).error) {
-        return weft::net::Next::close;
-      }
-      const auto error = connection.bytes().write_all(request, Deadline::after(20s)).error;
-      return error ? weft::net::Next::close : weft::net::Next::idle;
-    });
+    served = server.serve(listener);
   });
   std::exception_ptr failed;
   try {
@@ -101,13 +102,13 @@ void serve_with(weft::net::ServeOptions options) {
     }
     demand(is_served || has_ended, "the next client is served");
   }
-  server.drain();
+  server.stop();
   try {
     serving.join();
   } catch (...) {
     failed = std::current_exception();
   }
-  demand(!served, "nothing but the drain ends a server that has begun");
+  demand(!served, "nothing but stop() ends a server that has begun");
   if (failed) std::rethrow_exception(failed);
 }
 void serve() { serve_with({}); }

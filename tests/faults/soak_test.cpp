@@ -61,13 +61,13 @@ class Service {
  public:
   Service() {
     echoing_ = weft::spawn([this] {
-      const std::error_code error = echo_.run(std::span(&echo_listener_, 1), &echo);
-      demand(!error, "nothing but the drain ends the echo server");
+      const std::error_code error = echo_.serve(echo_listener_);
+      demand(!error, "nothing but stop() ends the echo server");
     });
     answering_ = weft::spawn([this] { (void)http_.serve(http_listener_); });
   }
   ~Service() {
-    echo_.drain();
+    echo_.stop();
     http_.shutdown(Deadline::after(kLong));
     echoing_.join();
     answering_.join();
@@ -105,7 +105,7 @@ class Service {
   const weft::net::Address echo_address_ = echo_listener_.local_address().value;
   const std::string url_ =
       "http://127.0.0.1:" + std::to_string(http_listener_.local_address().value.port()) + "/";
-  weft::net::Server echo_{{.run = weft::net::in_pool(handlers_), .grace = 1s}};
+  weft::net::Server echo_{&echo, {.run = weft::net::in_pool(handlers_), .grace = 1s}};
   weft::http::Server http_{
       &answer,
       {.max_running = 4, .max_queued = 4, .on_exception = [](const std::exception_ptr&) {}}};

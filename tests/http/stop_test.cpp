@@ -1,6 +1,8 @@
 // Servers that stop while somebody has just come, or stays for long.
 #include <array>
 #include <atomic>
+#include <chrono>
+#include <stop_token>
 #include <vector>
 #include <weft/barrier.hpp>
 #include <weft/error.hpp>
@@ -202,6 +204,44 @@ FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
   send_text(stream, "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: quit\r\n\r\n");
   (void)receive_until(stream, "\r\n\r\n");
   CHECK(receive_all(stream) == "bye");
+}
+
+FIBER_TEST_CASE("stop() lets serve return when what was asked has been answered") {
+  Event begun;
+  Event go_on;
+  HttpServer server([&](http::Request&, http::Response& response) {
+    begun.set();
+    go_on.wait();
+    (void)response.send("hello");
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  server.server().stop();
+  CHECK_FALSE(server.has_ended());
+  go_on.set();
+  const Answer answer = receive_answer(stream);
+  CHECK(answer.body == "hello");
+  CHECK(answer.has("Connection: close"));
+  server.join();
+  CHECK(server.server().stats().connections == 0);
+}
+
+FIBER_TEST_CASE("a stop request of the options gives requests the grace, and no more") {
+  std::stop_source stop;
+  Event begun;
+  HttpServer server(
+      [&](http::Request& request, http::Response&) {
+        begun.set();
+        CHECK(wait_for_end(request.context()));
+      },
+      {.grace = std::chrono::milliseconds(1), .stop = stop.get_token()});
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  begun.wait();
+  (void)stop.request_stop();
+  CHECK(receive_all(stream).empty());
+  server.join();
 }
 
 TEST_SUITE_END();

@@ -112,7 +112,7 @@ FIBER_TEST_CASE("SIGTERM under load: every request that was read is answered") {
   REQUIRE(signals.error == std::error_code{});
   auto ending = spawn([&, &terminates = signals.value] {
     CHECK(terminates.wait().value == SIGTERM);
-    serving->drain();
+    serving->stop();
   });
   std::vector<JoinHandle<void>> clients;
   for (int i = 0; i < 20; ++i) {

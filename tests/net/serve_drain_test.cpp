@@ -2,6 +2,8 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <variant>
@@ -13,6 +15,7 @@
 
 #include "tests/net/serving.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/parked.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -73,7 +76,7 @@ FIBER_TEST_CASE(
     wait_for([&] { return has_arrived(streams.back()); });
   }
   begun.wait();
-  serving->drain();
+  serving->stop();
   goes_on.set();
   for (TcpStream& stream : streams) CHECK(read_text(stream, 3) == "ask");
   CHECK(serving.end() == std::error_code{});
@@ -114,12 +117,64 @@ FIBER_TEST_CASE("a stream that its handler has taken is not closed at the end of
   });
   TcpStream stream = serving.connect();
   taken.wait();
-  serving->drain();
+  serving->stop();
   wait_for([&] { return serving->stats().closed_late == 1; });
   goes_on.set();
   CHECK(serving.end() == std::error_code{});
   CHECK(!kept.write_all(bytes("still there")).error);
   CHECK(read_text(stream, 11) == "still there");
+}
+
+FIBER_TEST_CASE("shutdown waits for connections, and closes what is left at its deadline") {
+  Event begun;
+  Event goes_on;
+  Serving serving({.grace = 0s}, [&](Connection&) {
+    begun.set();
+    goes_on.wait();
+  });
+  TcpStream stream = serving.connect();
+  begun.wait();
+  auto stopped = spawn([&] { return serving->shutdown(Deadline::never()); });
+  await_parked(runtime, "wait group", 2);  // In serve(), too: the grace is shutdown's.
+  CHECK(serving->stats().closed_late == 0);
+  goes_on.set();
+  CHECK(stopped.join());
+  CHECK(has_ended(stream));
+
+  Serving other({.grace = 1h}, [](TcpStream& one) { read_on(one); });
+  TcpStream stays = other.connect();
+  wait_for([&] { return other->stats().open == 1; });
+  CHECK_FALSE(other->shutdown(1ms));
+  CHECK(has_ended(stays));
+  CHECK(other.end() == std::error_code{});
+}
+
+FIBER_TEST_CASE("shutdown in a handler waits neither for its own connection nor for its like") {
+  Server* server = nullptr;
+  Serving serving({.grace = 1h}, [&](Connection& connection) {
+    std::array<std::byte, 1> any;
+    if (connection.bytes().read_exactly(any).error) return;
+    CHECK(server->shutdown(Deadline::never()));
+    CHECK_FALSE(connection.bytes().write_all(bytes("bye")).error);
+  });
+  server = serving.operator->();
+  TcpStream first = serving.connect();
+  TcpStream second = serving.connect();
+  wait_for([&] { return serving->stats().open == 2; });
+  CHECK_FALSE(first.write_all(bytes("x")).error);
+  CHECK_FALSE(second.write_all(bytes("x")).error);
+  CHECK(read_text(first, 3) == "bye");
+  CHECK(read_text(second, 3) == "bye");
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().closed_late == 0);
+}
+
+FIBER_TEST_CASE("a handler that can only be moved serves") {
+  Serving serving({}, [text = std::make_unique<std::string>("moved")](TcpStream& stream) {
+    CHECK_FALSE(stream.write_all(bytes(*text)).error);
+  });
+  TcpStream stream = serving.connect();
+  CHECK(read_text(stream, 5) == "moved");
 }
 
 TEST_SUITE_END();

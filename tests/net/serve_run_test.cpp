@@ -178,16 +178,14 @@ FIBER_TEST_CASE("an exception of run ends the server, once its connections have 
     std::atomic<bool> fails{false};
     FiberPool pool({.capacity = 2});
     const auto in_the_pool = net::in_pool(pool);
-    Server server({.run =
-                       [&](detail::Task&& task) {
-                         if (fails) throw std::runtime_error("run");
-                         return in_the_pool(std::move(task));
-                       },
-                   .grace = 1ms});
+    const auto run = [&](detail::Task&& task) {
+      if (fails) throw std::runtime_error("run");
+      return in_the_pool(std::move(task));
+    };
+    Server server(answer_one, {.run = run, .grace = 1ms});
     TcpListener listener = listen_anywhere();
     const net::Address address = listener.local_address().value;
-    auto running =
-        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    auto running = spawn([&] { return server.serve(listener); });
     auto [stream, refused] = TcpStream::connect(address);
     CHECK(refused == std::error_code{});
     CHECK(ask(stream, "one") == "one");

@@ -65,16 +65,16 @@ FIBER_TEST_CASE("a stop request, or the close of its listener, ends serve") {
 }
 
 THREAD_TEST_CASE("a plain thread can serve") {
-  Server server;
+  Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
   auto client = spawn([&] {
     auto [stream, error] = TcpStream::connect(address);
     CHECK(error == std::error_code{});
     CHECK(ask(stream, "thread") == "thread");
-    server.drain();
+    server.stop();
   });
-  CHECK(server.run(std::span(&listener, 1), net::to_handler(answer_one)) == std::error_code{});
+  CHECK(server.serve(listener) == std::error_code{});
   client.join();
 }
 
@@ -96,7 +96,7 @@ FIBER_TEST_CASE("a drain ends idle connections at once, however they wait") {
       if (answer_one(connection) == Next::close) return Next::close;
       if (!keeps_fiber) return Next::idle;
       CHECK(connection.wait_readable() == Errc::cancelled);
-      CHECK(connection.is_draining());
+      CHECK(connection.is_stopping());
       return Next::close;
     });
     TcpStream first = serving.connect();
@@ -117,7 +117,7 @@ FIBER_TEST_CASE("between two requests a connection waits until a deadline or a s
     auto stopper = spawn([&] { (void)source.request_stop(); });
     CHECK(connection.wait_readable(source.get_token()) == Errc::cancelled);
     stopper.join();
-    CHECK(!connection.is_draining());
+    CHECK(!connection.is_stopping());
     blocking([&] {
       CHECK(connection.wait_readable(Deadline::after(1ms)) == Errc::timed_out);
       CHECK(connection.wait_readable(source.get_token()) == Errc::cancelled);
@@ -145,7 +145,7 @@ FIBER_TEST_CASE("a request that has come before the drain is answered") {
   CHECK(!late.write_all(bytes("late")).error);
   // A busy system brings bytes, and connections, later than it says.
   wait_for([&] { return has_arrived(stream) && has_arrived(late); });
-  serving->drain();
+  serving->stop();
   goes_on.set();
   CHECK(serving.end() == std::error_code{});
   CHECK(read_text(stream, 6) == "second");
@@ -232,19 +232,18 @@ FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
   TcpListener over_tcp = listen_anywhere();
   auto [over_unix, error] = net::UnixListener::listen(net::UnixAddress());
   REQUIRE(error == std::error_code{});
-  Server server({.grace = 1h});
+  const auto answer = [](Connection& connection) {
+    std::array<std::byte, 4> buffer;
+    if (connection.bytes().read_exactly(buffer).error) return Next::close;
+    if (connection.is_unix()) {
+      CHECK(connection.unix_stream().peer_credentials().value.process == ::getpid());
+    }
+    const std::string_view text = connection.is_unix() ? "unix" : "tcp!";
+    return connection.bytes().write_all(bytes(text)).error ? Next::close : Next::idle;
+  };
+  Server server(answer, {.grace = 1h});
   const std::array<net::AnyListener, 2> all{over_tcp, over_unix};
-  auto running = spawn([&] {
-    return server.run(all, [](Connection& connection) {
-      std::array<std::byte, 4> buffer;
-      if (connection.bytes().read_exactly(buffer).error) return Next::close;
-      if (connection.is_unix()) {
-        CHECK(connection.unix_stream().peer_credentials().value.process == ::getpid());
-      }
-      const std::string_view answer = connection.is_unix() ? "unix" : "tcp!";
-      return connection.bytes().write_all(bytes(answer)).error ? Next::close : Next::idle;
-    });
-  });
+  auto running = spawn([&] { return server.serve(all); });
   auto [client, refused] = TcpStream::connect(over_tcp.local_address().value);
   CHECK(refused == std::error_code{});
   auto [local, failed] = net::UnixStream::connect(over_unix.local_address().value);
@@ -255,7 +254,7 @@ FIBER_TEST_CASE("one server serves TCP and a Unix socket, and drains both") {
     CHECK(!local.write_all(bytes("ping")).error);
     CHECK(read_text(local, 4) == "unix");
   }
-  server.drain();
+  server.stop();
   CHECK(running.join() == std::error_code{});
   CHECK(server.stats().accepted == 2);
   CHECK(server.stats().closed_late == 0);
@@ -281,21 +280,20 @@ FIBER_TEST_CASE("listeners that share a port serve together") {
   auto [listeners, error] = net::listen_shared(net::Address::loopback_v4(0), 3);
   REQUIRE(error == std::error_code{});
   const net::Address address = listeners.front().local_address().value;
-  Server server;
-  auto running =
-      spawn([&server, &all = listeners] { return server.run(all, net::to_handler(answer_one)); });
+  Server server(answer_one);
+  auto running = spawn([&server, &all = listeners] { return server.serve(all); });
   for (int i = 0; i < 30; ++i) {
     auto [stream, refused] = TcpStream::connect(address);
     CHECK(refused == std::error_code{});
     CHECK(ask(stream, "any") == "any");
   }
-  server.drain();
+  server.stop();
   CHECK(running.join() == std::error_code{});
   CHECK(server.stats().accepted == 30);
 }
 
 FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server goes on") {
-  Server server;
+  Server server(answer_one);
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
   // Connected before the server begins, so that these have their descriptors.
@@ -308,8 +306,7 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   JoinHandle<std::error_code> running;
   {
     const DescriptorLimit limit(limit_that_leaves(64));
-    running =
-        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    running = spawn([&] { return server.serve(listener); });
     // Connections beyond the limit do not wait forever.
     while (server.stats().accepted < 100) this_fiber::sleep_for(1ms);
     CHECK(server.stats().pauses >= 3);
@@ -325,14 +322,15 @@ FIBER_TEST_CASE("a burst beyond the descriptors is waited out, and the server go
   auto [stream, error] = TcpStream::connect(address);
   CHECK(error == std::error_code{});
   CHECK(ask(stream, "alive") == "alive");
-  server.drain();
+  server.stop();
   CHECK(running.join() == std::error_code{});
 }
 
 FIBER_TEST_CASE("the reserve comes back from clients that a fiber refuses, each with an answer") {
-  Server server({.on_refused = [](net::ByteStream stream) {
+  const auto refuse = [](net::ByteStream stream) {
     go([stream = std::move(stream)]() mutable { (void)stream.write_all(bytes("busy")); });
-  }});
+  };
+  Server server(answer_one, {.on_refused = refuse});
   TcpListener listener = listen_anywhere();
   const net::Address address = listener.local_address().value;
   std::vector<TcpStream> clients;
@@ -344,15 +342,14 @@ FIBER_TEST_CASE("the reserve comes back from clients that a fiber refuses, each 
   JoinHandle<std::error_code> running;
   {
     const DescriptorLimit limit(limit_that_leaves(16));
-    running =
-        spawn([&] { return server.run(std::span(&listener, 1), net::to_handler(answer_one)); });
+    running = spawn([&] { return server.serve(listener); });
     wait_for([&] { return server.stats().accepted == 40; });
     CHECK(server.stats().refused == 40 - 15);
     for (std::size_t i = 15; i < 40; ++i) CHECK(read_text(clients[i], 4) == "busy");
     clients.clear();
     wait_for([&] { return server.stats().open == 0; });
   }
-  server.drain();
+  server.stop();
   CHECK(running.join() == std::error_code{});
 }
 

@@ -30,14 +30,12 @@ class Serving {
  public:
   template <class H>
   Serving(ServeOptions options, H handler)
-      : server_(std::move(options)), listener_(listen_anywhere()) {
+      : server_(std::move(handler), std::move(options)), listener_(listen_anywhere()) {
     address_ = listener_.local_address().value;
-    running_ = spawn([this, handler = net::to_handler(std::move(handler))]() mutable {
-      return server_.run(std::span(&listener_, 1), std::move(handler));
-    });
+    running_ = spawn([this] { return server_.serve(listener_); });
   }
   ~Serving() {
-    server_.drain();
+    server_.stop();
     if (running_.joinable()) CHECK(running_.join() == std::error_code{});
   }
   Serving(const Serving&) = delete;
@@ -49,9 +47,9 @@ class Serving {
     return std::move(stream);
   }
   [[nodiscard]] const net::Address& address() const noexcept { return address_; }
-  // Drains it, and waits for its end.
+  // Stops it, and waits for its end.
   std::error_code end() {
-    server_.drain();
+    server_.stop();
     return running_.join();
   }
 

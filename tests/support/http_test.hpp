@@ -41,6 +41,10 @@ class HttpServer {
     return in_time;
   }
 
+  // Waits until serve() has returned, which something else has to end.
+  void join() { CHECK_FALSE(loop_.join()); }
+  [[nodiscard]] bool has_ended() const { return loop_.done(); }
+
   [[nodiscard]] net::Address address() const { return address_; }
   [[nodiscard]] net::TcpStream connect() const {
     auto connected = net::TcpStream::connect(address());

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -67,6 +68,11 @@ struct ServerOptions {
   std::function<void(const Access&)> on_access = {};
   // Receives what a handler has thrown, before it is answered with 500. Empty: one line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
+  // How long requests may go on once the server is stopped by stop() or `stop`; then their contexts
+  // end, and their connections are closed.
+  std::chrono::nanoseconds grace = std::chrono::seconds(10);
+  // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
+  std::stop_token stop = {};
 };
 
 // One reading; each figure is exact when nothing happens.
@@ -107,13 +113,19 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Accepts connections, as net::Server does, until shutdown() or the close of a listener. It then
-  // takes clients that have connected, closes the listeners, and returns an empty code; or the
-  // error that will not pass by itself. It waits out a lack of descriptors or memory; a client that
-  // waits for long is answered with 503. Parks. May be called several times at once, in fibers of
-  // one runtime; listeners that share a port (net::listen_shared) accept independently.
+  // Accepts connections, as net::Server does, until stop(), shutdown(), a request of
+  // ServerOptions::stop, or the close of a listener. It then takes clients that have connected,
+  // closes the listeners, and returns an empty code; or the error that will not pass by itself.
+  // If stop() or that request was first, it returns when all connections have ended, as after
+  // shutdown() with ServerOptions::grace. It waits out a lack of descriptors or memory; a client
+  // that waits for long is answered with 503. Parks. May be called several times at once, in fibers
+  // of one runtime; listeners that share a port (net::listen_shared) accept independently.
   std::error_code serve(std::span<net::TcpListener> listeners);
   std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
+
+  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. Call it
+  // from any thread, any number of times, also before serve().
+  void stop() noexcept;
 
   // Accepts no connection any more; connections on which nothing is asked are closed, others as
   // soon as their request is answered. A client that has not asked at all yet has half a second to

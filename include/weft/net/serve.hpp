@@ -39,7 +39,7 @@ enum class Next : std::uint8_t {
 // One connection that a Server serves, as its handler sees it. Valid during the call. It is used by
 // the handler; calls park, throw and synchronize where they say so.
 // Order
-//   [draining]  the drain stores draining_ (release) -> is_draining loads it (acquire); the edge
+//   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the edge
 //               that the drain leaves in each connection brings it to one that waits.
 class Connection {
  public:
@@ -68,7 +68,7 @@ class Connection {
   // The handler may go on with it, give it to a fiber, and return. May park for a moment.
   [[nodiscard]] AnyStream take() noexcept;
   // The server is about to end: finish what has been begun, and return.
-  [[nodiscard]] bool is_draining() const noexcept {
+  [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
   // As ByteStream::wait_readable(), between two requests: a drain ends it with Errc::cancelled,
@@ -135,10 +135,10 @@ struct ServeOptions {
   // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
   // quarter of that time later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may go on once the server drains; then they are closed, and connections
+  // How long connections may go on once the server stops; then they are closed, and connections
   // that still wait for a place are refused.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // A request drains the server, as drain() does.
+  // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
 };
 
@@ -162,59 +162,79 @@ struct ServeStats {
   };
 }
 
-// Accepts connections and has a handler called for each. Lack of descriptors and memory, or a
-// firewall that lets none in, is waited out with pauses that grow from 1 ms to 1 s. While there are
-// no descriptors, one that is held in reserve is used to refuse waiting clients.
-// An exception that leaves a handler goes to ServeOptions::on_exception, and its connection is
-// closed; the server goes on. Call it from fibers and plain threads. Calls park, throw and
-// synchronize where they say so.
+// A handler of any form that a Server takes: it gets the stream (a ByteStream&, TcpStream& or
+// UnixStream&), or a Connection& if it has to see the server's end, and may return a Next then.
+template <class H>
+concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
+    std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
+
+// Accepts connections and has a handler called for each; for several at once. Lack of descriptors
+// and memory, or a firewall that lets none in, is waited out with pauses that grow from 1 ms to
+// 1 s. While there are no descriptors, one that is held in reserve is used to refuse waiting
+// clients. An exception that leaves a handler goes to ServeOptions::on_exception, and its
+// connection is closed; the server goes on. Call it from fibers and plain threads. Calls park,
+// throw and synchronize where they say so.
 class Server {
  public:
   using Handler = std::function<Next(Connection&)>;
   class Core;  // Private to the server.
 
-  // Serves nothing yet; run() does.
-  explicit Server(ServeOptions options = {});
-  // run() must have returned.
+  // Serves nothing yet; serve() does. Throws std::bad_alloc.
+  explicit Server(Handler handler, ServeOptions options = {});
+  // Takes a handler of any form, also one that can only be moved.
+  template <ConnectionHandler H>
+  requires(!std::same_as<H, Handler>) explicit Server(H handler, ServeOptions options = {})
+      : Server(to_handler(std::move(handler)), std::move(options)) {}
+  // serve() must have returned.
   ~Server();
-  // Not of a const one, which g++ would make of the braces in Server({}).
-  Server(Server&) = delete;
+  Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until drain(), a stop request, or the close of a listener. It then accepts what has
-  // connected already, closes the listeners, lets idle connections end, and gives the others the
-  // grace, in which waiting ones get a place as others end. Finally it closes what is left, and
-  // returns when every handler has. Call it once. Several listeners that share a port
-  // (ListenOptions::reuse_port) accept independently of each other, each in a fiber.
+  // Serves until stop(), shutdown(), a request of ServeOptions::stop, or the close of a listener.
+  // It then accepts what has connected already, closes the listeners, lets idle connections end,
+  // and gives the others the grace, in which waiting ones get a place as others end. Finally it
+  // closes what is left, and returns when every handler has. Call it once. Several listeners that
+  // share a port (ListenOptions::reuse_port) accept independently of each other, each in a fiber.
   // From fibers and plain threads; parks. Errors: what ended a listener except a close. Throws as
   // spawn(), and what ServeOptions::run says; every handler has returned then, too.
-  std::error_code run(std::span<const AnyListener> listeners, Handler handler);
-  std::error_code run(std::span<TcpListener> listeners, Handler handler) {
-    return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
-  }
-  // The same for Unix listeners.
-  std::error_code run(std::span<UnixListener> listeners, Handler handler) {
-    return run(std::vector<AnyListener>(listeners.begin(), listeners.end()), std::move(handler));
-  }
-  // Returns at once. Call it from any thread, any number of times, also before run().
-  void drain() noexcept;
-  // Whether it drains: by drain(), or the request of the options. Never parks.
-  [[nodiscard]] bool is_draining() const noexcept;
+  std::error_code serve(std::span<const AnyListener> listeners);
+  std::error_code serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
+  std::error_code serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
+  std::error_code serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
+  // Begins the end of serve(), which has ServeOptions::grace for it, and returns at once. Call it
+  // from any thread, any number of times, also before serve().
+  void stop() noexcept;
+  // Begins the end of serve(), as stop() does, and parks until its connections have ended. At the
+  // deadline, which holds instead of ServeOptions::grace, it closes what is left, and waits for
+  // their handlers to return. True if the deadline was not needed. Fibers and plain threads may
+  // call it, more than once. Called by a handler it does not wait for that handler's connection,
+  // nor for others whose handlers are in shutdown().
+  bool shutdown(Deadline grace);
+  // Whether its end has begun. Never parks.
+  [[nodiscard]] bool is_stopping() const noexcept;
   // Each number may be stale when they return. From anywhere; never parks.
   [[nodiscard]] ServeStats stats() const noexcept;
 
  private:
+  template <class H>
+  [[nodiscard]] static Handler to_handler(H handler);
+  template <class L>
+  std::error_code serve_each(std::span<L> listeners) {
+    return serve(std::vector<AnyListener>(listeners.begin(), listeners.end()));
+  }
+
   std::unique_ptr<Core> core_;
 };
 
-// Turns a handler of any form that serve() takes into a Server's. Call it from anywhere; neither
-// parks nor synchronizes. Throws what moving `handler` throws.
 template <class H>
-[[nodiscard]] Server::Handler to_handler(H handler) {
-  if constexpr (std::is_invocable_r_v<Next, H&, Connection&>) {
-    return Server::Handler(std::move(handler));
+Server::Handler Server::to_handler(H handler) {
+  if constexpr (!std::copy_constructible<H>) {
+    return to_handler([shared = std::make_shared<H>(std::move(handler))]<class S>(
+        S & stream) requires std::invocable<H&, S&> { return (*shared)(stream); });
+  } else if constexpr (std::is_invocable_r_v<Next, H&, Connection&>) {
+    return Handler(std::move(handler));
   } else {
-    return Server::Handler([handler = std::move(handler)](Connection& connection) mutable {
+    return Handler([handler = std::move(handler)](Connection& connection) mutable {
       if constexpr (std::invocable<H&, Connection&>) {
         handler(connection);
       } else if constexpr (std::invocable<H&, ByteStream&>) {
@@ -232,19 +252,17 @@ template <class H>
 template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
-// A Server in one call: `handler` takes the stream (a ByteStream&, TcpStream&, UnixStream&), or a
-// Connection& if it needs to see the drain, and may return a Next then. It is called for several
-// connections at once. Ends, and returns, as Server::run(); the drain begins with
-// ServeOptions::stop or listener.close().
-template <Listener L, class H>
+// A Server in one call, which ends and returns as Server::serve(): with a request of
+// ServeOptions::stop, or listener.close().
+template <Listener L, ConnectionHandler H>
 std::error_code serve(std::span<L> listeners, ServeOptions options, H handler) {
-  return Server(std::move(options)).run(listeners, to_handler(std::move(handler)));
+  return Server(std::move(handler), std::move(options)).serve(listeners);
 }
-template <Listener L, class H>
+template <Listener L, ConnectionHandler H>
 std::error_code serve(L& listener, ServeOptions options, H handler) {
   return serve(std::span(&listener, 1), std::move(options), std::move(handler));
 }
-template <Listener L, class H>
+template <Listener L, ConnectionHandler H>
 std::error_code serve(L& listener, H handler) {
   return serve(listener, ServeOptions{}, std::move(handler));
 }

@@ -104,14 +104,21 @@ ServerCore::ServerCore(Handler handler, ServerOptions options)
       options_(checked(std::move(options))),
       own_pool_(make_pool(options_)),
       pool_(options_.pool != nullptr ? options_.pool : own_pool_.get()),
-      room_(permits(options_.max_connections)) {
+      room_(permits(options_.max_connections)),
+      asked_to_stop_(options_.stop, [this] { stop(); }) {
   require(static_cast<bool>(handler_), "the handler is empty");
 }
 
 // One call of serve(): accepts, and hands connections over.
 class ServerCore::Loop {
  public:
-  explicit Loop(ServerCore& core) : core_(core), server_(make_options(core)) {
+  explicit Loop(ServerCore& core)
+      : core_(core),
+        server_(
+            [this](net::Connection& connection) {
+              core_.take_in(std::get<net::TcpStream>(connection.take()));
+            },
+            make_options(core)) {
     core_.helpers_.add();
     const detail::Guard guard(core_.loops_lock_);
     next_ = std::exchange(core_.loops_, this);
@@ -129,12 +136,7 @@ class ServerCore::Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  std::error_code run(std::span<net::TcpListener> listeners) {
-    return server_.run(listeners, [this](net::Connection& connection) {
-      core_.take_in(std::get<net::TcpStream>(connection.take()));
-      return net::Next::close;
-    });
-  }
+  std::error_code run(std::span<net::TcpListener> listeners) { return server_.serve(listeners); }
   void add_to(LoopStats& sum) const noexcept {
     const net::ServeStats stats = server_.stats();
     sum.pauses += stats.pauses;
@@ -160,9 +162,20 @@ class ServerCore::Loop {
 };
 
 std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
-  Loop loop(*this);
-  start_keeper();
-  return loop.run(listeners);
+  std::error_code error;
+  {
+    Loop loop(*this);
+    start_keeper();
+    error = loop.run(listeners);
+  }
+  // Relaxed: the fiber that stop() has woken has seen more than this.
+  if (ends_by_itself_.load(relaxed)) (void)shutdown(Deadline::after(options_.grace));
+  return error;
+}
+
+void ServerCore::stop() noexcept {
+  ends_by_itself_.store(true, relaxed);
+  (void)stop_.request_stop();
 }
 
 void ServerCore::take_in(net::TcpStream stream) {
@@ -221,7 +234,6 @@ bool ServerCore::shutdown(Deadline grace) {
   if (own != nullptr && own->excuse()) others_.done();
   // A handler waits for all connections but its own, and for none whose handler waits likewise.
   WaitGroup& left = own != nullptr ? others_ : connections_;
-  stopping_.store(true, relaxed);  // Relaxed: the poke of each connection publishes it.
   stop_.request_stop();
   stopped_.set();
   helpers_.wait();  // From now on no connection is added.
@@ -274,8 +286,8 @@ ServerStats ServerCore::stats() const noexcept {
   return {.accepted = counts.added,
           .connections = counts.present,
           .requests = counts.requests,
-          .refused = refused_.load(relaxed),
-          .malformed = malformed_.load(relaxed),
+          .refused = refusals_.refused.load(relaxed),
+          .malformed = refusals_.malformed.load(relaxed),
           .accept_pauses = loops.pauses,
           .turned_away = loops.turned_away};
 }
@@ -308,6 +320,8 @@ Server::~Server() { (void)shutdown(Deadline::past()); }
 std::error_code Server::serve(std::span<net::TcpListener> listeners) {
   return core_->serve(listeners);
 }
+
+void Server::stop() noexcept { core_->stop(); }
 
 bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
 

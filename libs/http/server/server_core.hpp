@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -23,9 +24,16 @@ class Connection;
 
 class ServerCore {
  public:
+  // Relaxed: they are only counted.
+  struct Refusals {
+    detail::Atomic<std::uint64_t> refused{0};
+    detail::Atomic<std::uint64_t> malformed{0};
+  };
+
   ServerCore(Handler handler, ServerOptions options);
 
   std::error_code serve(std::span<net::TcpListener> listeners);
+  void stop() noexcept;
   bool shutdown(Deadline grace);
   // The fiber that serves it, or accepted it, calls this. Deletes it.
   void end_connection(Connection& connection) noexcept;
@@ -35,8 +43,8 @@ class ServerCore {
   [[nodiscard]] const Handler& handler() const noexcept { return handler_; }
   // Null: handlers run in the fibers of their connections.
   [[nodiscard]] FiberPool* pool() const noexcept { return pool_; }
-  // Relaxed: each connection that must see it is poked after it has been set.
-  [[nodiscard]] bool stopping() const noexcept { return stopping_.load(detail::relaxed); }
+  // Each connection that must see it is poked later.
+  [[nodiscard]] bool stopping() const noexcept { return stop_.stop_requested(); }
   // A new connection is one on which nothing has been asked yet. These end a little later, because
   // a client that has just connected may be about to ask.
   [[nodiscard]] std::stop_token end_of_new_connections() const noexcept {
@@ -48,9 +56,7 @@ class ServerCore {
   [[nodiscard]] const Context& scope() const noexcept { return scope_; }
   void report(std::exception_ptr exception) const noexcept;
 
-  // Relaxed: only numbers.
-  void count_refused() noexcept { refused_.fetch_add(1, detail::relaxed); }
-  void count_malformed() noexcept { malformed_.fetch_add(1, detail::relaxed); }
+  [[nodiscard]] Refusals& refusals() noexcept { return refusals_; }
   [[nodiscard]] ServerStats stats() const noexcept;
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most) const;
 
@@ -81,10 +87,10 @@ class ServerCore {
   std::stop_source stop_;
   std::stop_source new_end_;
   Event stopped_;
-  detail::Atomic<bool> stopping_{false};
   detail::Atomic<bool> keeper_started_{false};
-  detail::Atomic<std::uint64_t> refused_{0};
-  detail::Atomic<std::uint64_t> malformed_{0};
+  detail::Atomic<bool> ends_by_itself_{false};  // stop() was called: serve() shuts down.
+  Refusals refusals_;
+  std::stop_callback<std::function<void()>> asked_to_stop_;  // Last: it may call at once.
 };
 
 }  // namespace weft::http
