@@ -14,6 +14,7 @@
 #include <weft/detail/thread_mutex.hpp>
 
 #include "base/parker.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -36,7 +37,7 @@ namespace weft::scheduler {
 //       holder.
 class BlockingPool {
  public:
-  static constexpr std::chrono::nanoseconds kIdleTime = std::chrono::seconds(10);
+  static constexpr std::chrono::nanoseconds kIdleTime{tuning::kHelperIdleTime};
 
   // At most `most` threads, and at least one; `name` is in theirs.
   explicit BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time = kIdleTime,

@@ -10,6 +10,7 @@
 
 #include "fibers/backtrace.hpp"
 #include "scheduler/parked_threads.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -71,13 +72,18 @@ class DeadlockWatch {
 // When a worker on watch looks next.
 class WatchPauses {
  public:
-  void restart() noexcept { schedule(kFirst); }
-  void lengthen() noexcept { schedule(pause_ * 2 < kLongest ? pause_ * 2 : kLongest); }
+  void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }
+  void lengthen() noexcept {
+    schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
+                                                        : tuning::kLongestDeadlockPause);
+  }
   // Puts the look off until the clock ends a wait: until then there is nothing to look for.
   void put_off(Deadline until) noexcept {
-    const Deadline last = Deadline::at_nanoseconds(Deadline::never().nanoseconds() - kFirst);
+    const Deadline last =
+        Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);
     if (next_ < until) {
-      next_ = Deadline::at_nanoseconds(std::min(until, last).nanoseconds() + kFirst);
+      next_ = Deadline::at_nanoseconds(std::min(until, last).nanoseconds() +
+                                       tuning::kFirstDeadlockPause);
     }
   }
   // No look follows until restart().
@@ -85,15 +91,12 @@ class WatchPauses {
   [[nodiscard]] Deadline next() const noexcept { return next_; }
 
  private:
-  static constexpr std::int64_t kFirst = 100'000'000;
-  static constexpr std::int64_t kLongest = 60'000'000'000;
-
   void schedule(std::int64_t pause) noexcept {
     pause_ = pause;
     next_ = Deadline::at_nanoseconds(Deadline::now_nanoseconds() + pause);
   }
 
-  std::int64_t pause_ = kFirst;
+  std::int64_t pause_ = tuning::kFirstDeadlockPause;
   Deadline next_ = Deadline::never();
 };
 

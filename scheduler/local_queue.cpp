@@ -4,6 +4,7 @@
 #include <weft/detail/invariant.hpp>
 
 #include "base/membarrier.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -93,8 +94,7 @@ void LocalQueue::adopt(Fiber* chain) noexcept {
 // The ring is empty, so it has room: a chain is half of it at most. So few waiting fibers come that
 // what is fetched of their stacks is in the innermost cache when they run.
 Fiber* LocalQueue::refill() noexcept {
-  constexpr std::size_t kFetched = 16;
-  Chain waiting = waiting_.take(kFetched);
+  Chain waiting = waiting_.take(tuning::kFetched);
   Fiber* unstarted = waiting.is_empty() ? unstarted_.take_newest() : nullptr;
   while (Fiber* fiber = waiting.take_first()) {
     fibers::prefetch_frames(fiber->stack.load(relaxed));
@@ -109,10 +109,9 @@ Fiber* LocalQueue::refill() noexcept {
 }
 
 void LocalQueue::reach_oldest() noexcept {
-  constexpr std::size_t kChainsPerFiber = 512 / (RunQueue::kCapacity / 2);
-  constexpr std::size_t kMostReached = 8;
+  constexpr std::size_t kChainsPerFiber = tuning::kNewFibersPerReached / (RunQueue::kCapacity / 2);
   const std::size_t wanted = 1 + unstarted_.size_hint() / kChainsPerFiber;
-  for (std::size_t left = std::min(wanted, kMostReached); left > 0; --left) {
+  for (std::size_t left = std::min(wanted, tuning::kMostReached); left > 0; --left) {
     Fiber* fiber = unstarted_.take_oldest_fiber();
     if (fiber == nullptr) return;
     push_last(*fiber);

@@ -11,6 +11,7 @@
 #include "fibers/thread_calls.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -20,18 +21,6 @@ using detail::full_fence;
 using detail::relaxed;
 using detail::release;
 using detail::seq_cst;
-
-namespace {
-
-// Nanoseconds.
-constexpr std::int64_t kShortestPeriod = 1'000'000;
-constexpr std::int64_t kLongestPeriod = 10'000'000;
-// How long the period stays short after a fiber was seen that runs for long.
-constexpr std::int64_t kAlert = 200'000'000;
-// How long all workers must have slept before the monitor does.
-constexpr std::int64_t kRest = 500'000'000;
-
-}  // namespace
 
 Monitor::Monitor(Scheduler& scheduler, const MonitorOptions& options)
     : scheduler_(scheduler),
@@ -60,7 +49,7 @@ void Monitor::stop() noexcept {
 }
 
 void Monitor::run() noexcept {
-  std::int64_t period = kShortestPeriod;
+  std::int64_t period = tuning::kShortestSamplePeriod;
   std::int64_t last_sample = Deadline::now_nanoseconds();
   std::int64_t last_long_run = last_sample;
   std::int64_t last_awake = last_sample;
@@ -74,11 +63,13 @@ void Monitor::run() noexcept {
     (void)scheduler_.decay_some(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
-    period = now - last_long_run < kAlert ? kShortestPeriod : std::min(period * 2, kLongestPeriod);
-    if (now - last_awake < kRest) continue;
+    period = now - last_long_run < tuning::kAlert
+                 ? tuning::kShortestSamplePeriod
+                 : std::min(period * 2, tuning::kLongestSamplePeriod);
+    if (now - last_awake < tuning::kMonitorRest) continue;
     sleep();
     last_sample = last_awake = Deadline::now_nanoseconds();
-    period = kShortestPeriod;
+    period = tuning::kShortestSamplePeriod;
   }
 }
 

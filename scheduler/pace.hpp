@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "scheduler/tuning.hpp"
+
 namespace weft::scheduler {
 
 // Decides when a worker looks around, when it calls another worker for help, and whether its fibers
@@ -18,19 +20,10 @@ namespace weft::scheduler {
 // twice as long each time, until it has measured that fibers do wait.
 class Pace {
  public:
-  // After this many decisions at most a worker looks at what it would otherwise never get to: the
-  // shared queue, its oldest new fibers, timers and descriptors. A prime, so that it does not fall
-  // into step with a program's own period.
-  static constexpr std::uint32_t kMostDecisions = 61;
-  // Looks should be no further apart than this,
-  static constexpr std::int64_t kLookPeriod = 200'000;
-  // or, while a worker sleeps that could help, than this, for which a fiber may wait while a
-  // processor is idle.
-  static constexpr std::int64_t kPatience = 50'000;
-
   // Without a monitor no thread repairs what a worker puts off: then all runs count as long.
   // A simulation has every decision followed by a look: `most_decisions` is 1 there.
-  Pace(std::int64_t now, bool is_monitored, std::uint32_t most_decisions = kMostDecisions) noexcept
+  Pace(std::int64_t now, bool is_monitored,
+       std::uint32_t most_decisions = tuning::kMostDecisions) noexcept
       : most_decisions_(most_decisions),
         last_look_(now),
         expects_long_runs_until_(is_monitored ? 0 : kForever) {}
@@ -89,7 +82,7 @@ class Pace {
 
   // A fiber has run for long, or been blocked: others may follow.
   void note_long_run(std::int64_t now) noexcept {
-    expects_long_runs_until_ = std::max(expects_long_runs_until_, now + kMemory);
+    expects_long_runs_until_ = std::max(expects_long_runs_until_, now + tuning::kLongRunMemory);
     note_waiting();
   }
   [[nodiscard]] bool expects_long_runs(std::int64_t now) const noexcept {
@@ -98,7 +91,7 @@ class Pace {
 
   // Whether `queued` fibers, queued at once, will take longer than one of them should wait.
   [[nodiscard]] bool expects_wait(std::size_t queued) const noexcept {
-    return last_.exceeds(kPatience, static_cast<std::int64_t>(queued)) ||
+    return last_.exceeds(tuning::kPatience, static_cast<std::int64_t>(queued)) ||
            (queued != 0 && expects_long_runs(last_look_));
   }
 
@@ -106,23 +99,19 @@ class Pace {
   [[nodiscard]] bool may_call() const noexcept { return may_call_; }
   void note_call(std::int64_t now) noexcept {
     // No bet where one run takes longer than the next one should wait.
-    may_call_ = last_.exceeds(kPatience, 1) || expects_long_runs(now);
+    may_call_ = last_.exceeds(tuning::kPatience, 1) || expects_long_runs(now);
     if (may_call_) return;
     next_call_ = now + pause_;
-    pause_ = std::min(pause_ * 2, kLongestPause);
+    pause_ = std::min(pause_ * 2, tuning::kLongestCallPause);
   }
   // Fibers do wait for long.
   void note_waiting() noexcept {
-    pause_ = kShortestPause;
+    pause_ = tuning::kShortestCallPause;
     may_call_ = true;
   }
 
  private:
-  // How long a long run is remembered.
-  static constexpr std::int64_t kMemory = 100'000'000;
   static constexpr std::int64_t kForever = std::numeric_limits<std::int64_t>::max();
-  static constexpr std::int64_t kShortestPause = 100'000;
-  static constexpr std::int64_t kLongestPause = 4'000'000;
 
   void let_call(std::int64_t now) noexcept {
     if (now >= next_call_) may_call_ = true;
@@ -137,7 +126,7 @@ class Pace {
   std::uint64_t switches_ = 0;
   std::int64_t expects_long_runs_until_;
   std::int64_t next_call_ = 0;
-  std::int64_t pause_ = kShortestPause;
+  std::int64_t pause_ = tuning::kShortestCallPause;
 };
 
 }  // namespace weft::scheduler

@@ -6,6 +6,7 @@
 
 #include "base/thread.hpp"
 #include "scheduler/pace.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -18,26 +19,21 @@ class RunLengths {
   // What a look has found. True if the runs have been long indeed.
   [[nodiscard]] bool are_long(const Pace::Progress& progress) noexcept {
     ++looks_;
-    if (!progress.average(kLong)) [[likely]]
+    if (!progress.average(tuning::kLongRun)) [[likely]]
       return false;
-    if (progress.average(kCertain)) {
+    if (progress.average(tuning::kCertainlyLongRun)) {
       const std::uint64_t preemptions = base::count_preemptions();
       return std::exchange(preemptions_, preemptions) == preemptions;
     }
-    if (suspicions_++ % kAskEvery != 0) return false;
+    if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
     // Shorter ones may have been computed or spent in a stop: what do looks take of a processor?
     const std::int64_t used = base::thread_processor_time();
     const std::int64_t each =
         (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));
-    return each >= kLong / 2;
+    return each >= tuning::kLongRun / 2;
   }
 
  private:
-  // Below this it does not pay to have another worker watch meanwhile.
-  static constexpr std::int64_t kLong = 200'000;
-  static constexpr std::int64_t kCertain = 1'000'000;
-  static constexpr unsigned kAskEvery = 8;
-
   std::uint64_t preemptions_ = 0;
   std::int64_t used_ = 0;
   std::uint64_t looks_ = 0;

@@ -2,6 +2,8 @@
 
 #include <weft/deadline.hpp>
 
+#include "scheduler/tuning.hpp"
+
 namespace weft::scheduler {
 
 using detail::acq_rel;
@@ -10,11 +12,11 @@ using detail::relaxed;
 using detail::release;
 
 void Sampler::begin(std::int64_t now) noexcept {
-  next_ = now + kPause;
+  next_ = now + tuning::kSamplePause;
   if (phase_ == Phase::armed || phase_ == Phase::running) return;
   if (phase_ == Phase::waiting) {
     const bool is_pending = source_->fiber_.load(relaxed) == followed_;
-    if (is_pending && now - source_->ready_since_.load(relaxed) < kPatience) return;
+    if (is_pending && now - source_->ready_since_.load(relaxed) < tuning::kSamplePatience) return;
     if (source_ == this) fiber_.store(nullptr, relaxed);
   }
   // A thief may still be after the last one.
@@ -44,7 +46,7 @@ void Sampler::arrive() noexcept {
 void Sampler::finish() noexcept {
   const std::int64_t now = Deadline::now_nanoseconds();
   runs_.record(now - running_since_);
-  next_ = now + kPause;
+  next_ = now + tuning::kSamplePause;
   phase_ = Phase::off;
 }
 

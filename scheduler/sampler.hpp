@@ -55,11 +55,6 @@ class Durations {
 //             ready. The winner sets it back (acq_rel), and then only its owner goes on.
 class Sampler {
  public:
-  // Nanoseconds from the end of one sample to the next.
-  static constexpr std::int64_t kPause = 1'000'000;
-  // A fiber that has not run after this long is followed no more, if there are others to follow.
-  static constexpr std::int64_t kPatience = 10'000'000'000;
-
   [[nodiscard]] bool is_due(std::int64_t now) const noexcept { return now >= next_; }
   // Whether it needs to see what becomes ready, and what runs.
   [[nodiscard]] bool is_armed() const noexcept { return phase_ == Phase::armed; }

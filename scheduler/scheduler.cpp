@@ -19,6 +19,7 @@
 #include "scheduler/exit_watch.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -313,7 +314,7 @@ Deadline Scheduler::earliest_timer_of_awake() const noexcept {
   for (const auto& worker : workers()) {
     const Deadline next = worker->next_timer_hint();
     if (next.is_never() || is_asleep(*worker)) continue;
-    earliest = std::min(earliest, next.nanoseconds() + Worker::kOverdue);
+    earliest = std::min(earliest, next.nanoseconds() + tuning::kOverdue);
   }
   return Deadline::at_nanoseconds(earliest);
 }

@@ -194,7 +194,6 @@ class Scheduler {
   enum class Then : std::uint8_t { acts, waits_on };
 
   bool wait_idle(Deadline deadline, Then then) noexcept;
-  static constexpr std::int64_t kDecayPeriod = 500'000'000;
 
   void start_worker();
   void stop() noexcept;

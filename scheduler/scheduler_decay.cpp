@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -19,24 +20,17 @@ bool Scheduler::has_surplus_hint() const noexcept {
   return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
 }
 
-// A fraction of a millisecond's worth, of both.
-constexpr unsigned kStackChains = 8;
-constexpr unsigned kFiberChains = 16;
-// The most at once of what has to be given back in time: 4096 stacks, some milliseconds.
-constexpr std::int64_t kMostStackChains = 128;
-constexpr std::int64_t kMostFiberChains = 256;
-
 bool Scheduler::trim_some() noexcept {
-  const bool more_stacks = stacks_.trim(kStackChains);
-  const bool more_fibers = fibers_.trim(kFiberChains);
+  const bool more_stacks = stacks_.trim(tuning::kTrimmedStackChains);
+  const bool more_fibers = fibers_.trim(tuning::kTrimmedFiberChains);
   return more_stacks || more_fibers;
 }
 
 bool Scheduler::decay_some(std::int64_t now) noexcept {
   // One at a time: the others have better to do.
   if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
-  const std::int64_t since = std::min(now - std::exchange(last_decay_, now), kDecayPeriod);
-  if (now - decay_period_began_ >= kDecayPeriod) {
+  const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
+  if (now - decay_period_began_ >= tuning::kDecayPeriod) {
     decay_period_began_ = now;
     stacks_.begin_decay_period();
     fibers_.begin_decay_period();
@@ -45,10 +39,13 @@ bool Scheduler::decay_some(std::int64_t now) noexcept {
   }
   // Releases the due entries in proportion to the elapsed fraction of the period.
   const auto share = [since](std::int64_t due, unsigned least, std::int64_t most) {
-    return static_cast<unsigned>(std::clamp<std::int64_t>(due * since / kDecayPeriod, least, most));
+    return static_cast<unsigned>(
+        std::clamp<std::int64_t>(due * since / tuning::kDecayPeriod, least, most));
   };
-  const bool more_stacks = stacks_.decay(share(stacks_due_, kStackChains, kMostStackChains));
-  const bool more_fibers = fibers_.decay(share(fibers_due_, kFiberChains, kMostFiberChains));
+  const bool more_stacks =
+      stacks_.decay(share(stacks_due_, tuning::kTrimmedStackChains, tuning::kMostStackChains));
+  const bool more_fibers =
+      fibers_.decay(share(fibers_due_, tuning::kTrimmedFiberChains, tuning::kMostFiberChains));
   decaying_.store(false, release);  // [decay]
   return more_stacks || more_fibers;
 }

@@ -7,6 +7,7 @@
 #include "base/memory_limits.hpp"
 #include "scheduler/exit_watch.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -14,19 +15,11 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::FiberState;
 
-namespace {
-
-constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kPatience = 5 * kSecond;
-constexpr std::int64_t kBetweenLines = 10 * kSecond;
-
-}  // namespace
-
 void StackShortage::put_aside(Fiber& fiber, std::int64_t now) noexcept {
   become_parked(fiber, detail::WaitReason::stack);
   const unsigned size_class = fiber.stack_class();
   const bool is_first = waiting_.fetch_add(1, relaxed) == 0;
-  if (is_first) next_request_.store(now + kPause, relaxed);
+  if (is_first) next_request_.store(now + tuning::kStackRequestPause, relaxed);
   if (fiber.is_pinned()) {
     pinned_[size_class].fetch_add(1, relaxed);
   } else {
@@ -49,7 +42,8 @@ void StackShortage::note_pinned_served(unsigned size_class) noexcept {
 // Each worker that sleeps gets up, and leaves its free stacks to the others before it sleeps again.
 void StackShortage::raise_alarm(std::int64_t now) noexcept {
   std::int64_t last = alarm_.load(relaxed);
-  if (now - last < kAlarmPeriod || !alarm_.compare_exchange_strong(last, now, relaxed, relaxed)) {
+  if (now - last < tuning::kStackAlarmPeriod ||
+      !alarm_.compare_exchange_strong(last, now, relaxed, relaxed)) {
     return;
   }
   for (const auto& worker : scheduler_.workers()) worker->unpark();
@@ -57,7 +51,8 @@ void StackShortage::raise_alarm(std::int64_t now) noexcept {
 
 bool StackShortage::begin_request(std::int64_t now) noexcept {
   std::int64_t due = next_request_.load(relaxed);
-  return now >= due && next_request_.compare_exchange_strong(due, now + kPause, relaxed, relaxed);
+  return now >= due && next_request_.compare_exchange_strong(due, now + tuning::kStackRequestPause,
+                                                             relaxed, relaxed);
 }
 
 void StackShortage::report(std::int64_t now) noexcept {
@@ -71,13 +66,13 @@ void StackShortage::look(std::int64_t now) noexcept {
   for (const auto& worker : scheduler_.workers())
     switches += worker->recorder().counters().switches.get();
   // A shortage after a second without one is a new one.
-  if (switches != switches_ || now - last_report_ > kSecond) {
+  if (switches != switches_ || now - last_report_ > tuning::kShortageEnds) {
     switches_ = switches;
     still_since_ = now;
   }
   last_report_ = now;
   if (now >= next_line_) write_line(now);
-  if (now - still_since_ < kPatience || others_may_end()) return;
+  if (now - still_since_ < tuning::kShortagePatience || others_may_end()) return;
   still_since_ = now;
   const auto& handler = scheduler_.options().on_deadlock;
   if (!handler) return;
@@ -86,7 +81,7 @@ void StackShortage::look(std::int64_t now) noexcept {
 }
 
 void StackShortage::write_line(std::int64_t now) noexcept {
-  next_line_ = now + kBetweenLines;
+  next_line_ = now + tuning::kShortageLinePeriod;
   unsigned size_class = 0;
   while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
   fibers::StackSpace& space = scheduler_.stacks().space();

@@ -9,6 +9,7 @@
 
 #include "fibers/stack.hpp"
 #include "scheduler/ready_list.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -25,9 +26,6 @@ class Scheduler;
 // throughout: the lists have locks; a stale count costs a pause of 10 ms.
 class StackShortage {
  public:
-  // Nanoseconds from one request to the system to the next.
-  static constexpr std::int64_t kPause = 10'000'000;
-
   explicit StackShortage(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
@@ -55,7 +53,7 @@ class StackShortage {
   }
   // Whether a worker that goes to sleep leaves its free stacks to the others.
   [[nodiscard]] bool is_recent(std::int64_t now) const noexcept {
-    return now - alarm_.load(detail::relaxed) < 2 * kAlarmPeriod;
+    return now - alarm_.load(detail::relaxed) < 2 * tuning::kStackAlarmPeriod;
   }
   // True for one worker after each pause: it asks the system, and reports.
   [[nodiscard]] bool begin_request(std::int64_t now) noexcept;
@@ -63,8 +61,6 @@ class StackShortage {
   void report(std::int64_t now) noexcept;
 
  private:
-  static constexpr std::int64_t kAlarmPeriod = 100'000'000;
-
   void raise_alarm(std::int64_t now) noexcept;
   [[nodiscard]] bool others_may_end() noexcept;
   void look(std::int64_t now) noexcept WEFT_REQUIRES(mutex_);
@@ -74,7 +70,8 @@ class StackShortage {
   detail::Atomic<std::size_t> waiting_{0};
   std::array<ReadyList, fibers::kStackSizes> lists_;
   std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};
-  detail::Atomic<std::int64_t> alarm_{-2 * kAlarmPeriod};  // When all workers were notified last.
+  detail::Atomic<std::int64_t> alarm_{
+      -2 * tuning::kStackAlarmPeriod};  // When all workers were notified last.
   detail::Atomic<std::int64_t> next_request_{0};
   detail::ThreadMutex mutex_;  // A worker that finds it taken leaves the report to another.
   std::int64_t next_line_ WEFT_GUARDED_BY(mutex_) = 0;

@@ -13,6 +13,7 @@
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -69,7 +70,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
       default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
       recorder_(scheduler.number(), index, scheduler.options().simulation),
       pace_(scheduler.now(), scheduler.options().monitor.enabled,
-            scheduler.options().simulation != nullptr ? 1 : Pace::kMostDecisions),
+            scheduler.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
       random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),

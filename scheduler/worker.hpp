@@ -21,6 +21,7 @@
 #include "scheduler/recorder.hpp"
 #include "scheduler/run_lengths.hpp"
 #include "scheduler/timers.hpp"
+#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
@@ -34,10 +35,6 @@ class Scheduler;
 // Owner: all members belong to the worker's thread unless they say otherwise.
 class Worker {
  public:
-  // Nanoseconds. An idle worker runs a timer that its owner has not looked at for this long; a busy
-  // one takes it from a stuck worker only, and from others later: see visit().
-  static constexpr std::int64_t kOverdue = 200'000;
-
   Worker(Scheduler& scheduler, unsigned index);
   ~Worker() = default;
   Worker(const Worker&) = delete;
@@ -147,10 +144,6 @@ class Worker {
   static void run_fibers(void* stack);
 
  private:
-  // While all usable processors have a worker that is awake, fibers wait this long before one more
-  // is woken.
-  static constexpr std::int64_t kPatienceWhenCrowded = 1'000'000;
-
   // A worker's memory of another, to tell work that waits from work that is being done.
   struct Look {
     std::int64_t time = 0;
@@ -259,7 +252,7 @@ class Worker {
 
   alignas(base::kCacheLine) detail::Turn turn_;
   // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
-  detail::Atomic<std::uint32_t> decisions_left_{Pace::kMostDecisions};
+  detail::Atomic<std::uint32_t> decisions_left_{tuning::kMostDecisions};
   const unsigned index_;
   Scheduler& scheduler_;
   const std::uint8_t default_size_class_;

@@ -13,6 +13,7 @@
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 extern "C" {
@@ -47,20 +48,6 @@ using fibers::Stack;
 #endif
 
 namespace weft::scheduler {
-
-namespace {
-
-// Nanoseconds.
-// How long a worker sleeps before it gives the memory of unused stacks and records back.
-constexpr std::int64_t kTrimDelay = 100'000'000;
-// How long a worker sleeps while another one is awake, in a runtime without a monitor.
-constexpr std::int64_t kUnmonitored = 1'000'000;
-// The oldest new fibers get a turn this often.
-constexpr std::int64_t kReachPeriod = 200'000;
-// A busy worker looks at the descriptors no more often than this.
-constexpr std::int64_t kPollInterval = 20'000;
-
-}  // namespace
 
 void Worker::run() noexcept {
   recorder_.begins_life(machine_now());
@@ -125,12 +112,12 @@ void Worker::look_around() noexcept {
   (void)take_injected();
   if (scheduler_.stack_shortage().anyone_waits()) [[unlikely]]
     (void)serve_aside();
-  if (now - last_reach_ >= kReachPeriod) {
+  if (now - last_reach_ >= tuning::kReachPeriod) {
     last_reach_ = now;
     queue_.reach_oldest();
   }
   run_own_timers(now);
-  if (now - last_poll_ > kPollInterval) poll(now);
+  if (now - last_poll_ > tuning::kPollInterval) poll(now);
   visit_others(now);
 }
 
@@ -140,13 +127,13 @@ void Worker::look_at_pace(std::int64_t now) noexcept {
   const Pace::Progress progress = pace_.look(now, recorder_.counters().switches.get());
   if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
   if (!scheduler_.idle().anyone_asleep()) {
-    decisions_left_.store(pace_.allot(progress, Pace::kLookPeriod), relaxed);
+    decisions_left_.store(pace_.allot(progress, tuning::kLookPeriod), relaxed);
     return;
   }
-  decisions_left_.store(pace_.allot(progress, Pace::kPatience), relaxed);
+  decisions_left_.store(pace_.allot(progress, tuning::kPatience), relaxed);
   const bool crowded = scheduler_.is_crowded();
   if (!crowded) mind_watch_while_awake();
-  const std::int64_t patience = crowded ? kPatienceWhenCrowded : Pace::kPatience;
+  const std::int64_t patience = crowded ? tuning::kPatienceWhenCrowded : tuning::kPatience;
   if (!pace_.finds_waiting(patience, queue_.size_hint())) return;
   pace_.note_waiting();
   wake_one(scheduler_);
@@ -255,9 +242,10 @@ Deadline Worker::sleep_limit() noexcept {
   }
   const std::int64_t now = machine_now();
   if (scheduler_.has_surplus_hint()) {
-    limit = std::min(limit, Deadline::at_nanoseconds(now + kTrimDelay));
+    limit = std::min(limit, Deadline::at_nanoseconds(now + tuning::kTrimDelay));
   }
-  if (must_look_itself()) limit = std::min(limit, Deadline::at_nanoseconds(now + kUnmonitored));
+  if (must_look_itself())
+    limit = std::min(limit, Deadline::at_nanoseconds(now + tuning::kUnmonitored));
   return prepare_aside_for_sleep(limit, now);
 }
 

@@ -7,6 +7,7 @@
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -15,28 +16,6 @@ namespace shake = base::shake;
 using fibers::Fiber;
 
 namespace {
-
-// Nanoseconds. A searcher looks this long before it sleeps: several times what a wake-up of a
-// sleeping thread costs.
-constexpr std::int64_t kSearchTime = 30'000;
-// Two looks at a victim must be this far apart to tell waiting work from work in progress.
-constexpr std::int64_t kBetweenLooks = 5'000;
-// Work that its owner will have reached within this time is left to it: moving it costs more.
-constexpr std::int64_t kWorthStealing = 20'000;
-// A look at a victim this long ago shows nothing about its pace now.
-constexpr std::int64_t kLookIsOld = 1'000'000;
-// A worker that has work looks at others no more often than this, at this many of them,
-constexpr std::int64_t kVisitPeriod = 200'000;
-constexpr std::uint32_t kVisited = 4;
-// takes over none that have their turn within this time, and at most this many.
-constexpr std::int64_t kWorthVisiting = 50'000;
-constexpr std::int64_t kMostRelieved = 1024;
-// A fiber that has used this much of a processor since it was seen to run for long still computes.
-constexpr std::int64_t kComputes = 100'000;
-// A visitor runs a timer that its owner has not got to for this long.
-constexpr std::int64_t kLongOverdue = 2'000'000;
-// It takes 5 us to ask the kernel what a thread waits for, so that is done no more often.
-constexpr std::int64_t kAskPeriod = 2'000'000;
 
 void spin_between_looks() noexcept {
   for (int i = 0; i < 16; ++i) detail::pause_cpu();
@@ -68,13 +47,13 @@ std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noe
     if (const std::size_t stolen = queue_.steal_next(victim.queue_)) return stolen;
   }
   const std::int64_t elapsed = now - look.time;
-  if (elapsed < kBetweenLooks) return 0;
+  if (elapsed < tuning::kBetweenLooks) return 0;
   const Look before = std::exchange(look, look_at(victim, now));
-  if (elapsed > kLookIsOld) return 0;
+  if (elapsed > tuning::kLookIsOld) return 0;
   const std::uint32_t size = victim.queue_.ring_size_hint();
   const std::uint32_t run = look.head - before.head;
   // At the pace just seen the victim needs size * elapsed / run for what it has.
-  if (size > 0 && static_cast<std::int64_t>(run) * kWorthStealing <=
+  if (size > 0 && static_cast<std::int64_t>(run) * tuning::kWorthStealing <=
                       static_cast<std::int64_t>(size) * elapsed) {
     if (const std::size_t stolen = queue_.steal_ring(victim.queue_)) return stolen;
   }
@@ -87,12 +66,12 @@ std::size_t Worker::steal_from(Worker& victim, Look& look, std::int64_t now) noe
 // wait longer at another worker than here. With many workers each visits some of the others, so
 // that some worker visits each.
 void Worker::visit_others(std::int64_t now) noexcept {
-  if (now - last_visit_ < kVisitPeriod) return;
+  if (now - last_visit_ < tuning::kVisitPeriod) return;
   last_visit_ = now;
   const auto workers = scheduler_.workers();
   const auto count = static_cast<std::uint32_t>(workers.size());
   std::uint32_t next = random_.below(count);
-  for (std::uint32_t i = 0; i < std::min(count, kVisited); ++i) {
+  for (std::uint32_t i = 0; i < std::min(count, tuning::kVisited); ++i) {
     Worker& other = *workers[next];
     if (&other != this) visit(other, looks_[next], now);
     next = next + 1 == count ? 0 : next + 1;
@@ -103,12 +82,12 @@ void Worker::visit_others(std::int64_t now) noexcept {
 // for its owner: the queue here is done by the next look, or that fiber computes or is blocked. A
 // thread that merely waits for a processor will be given its share of them by the kernel.
 bool Worker::is_stuck(const Worker& other, Look& look, std::int64_t now) const noexcept {
-  if (now - look.time < kVisitPeriod) return false;
+  if (now - look.time < tuning::kVisitPeriod) return false;
   if (queue_.size_hint() < pace_.allotted()) return true;
   const std::int64_t used = other.processor_time();
   if (look.processor_time == 0) look.processor_time = used;
-  if (used - look.processor_time >= kComputes) return true;
-  if (now - std::max(look.time, look.asked) < kAskPeriod) return false;
+  if (used - look.processor_time >= tuning::kComputes) return true;
+  if (now - std::max(look.time, look.asked) < tuning::kAskPeriod) return false;
   look.asked = now;
   return !base::is_runnable(other.thread_number());
 }
@@ -121,9 +100,9 @@ void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
       static_cast<std::int64_t>(other.recorder_.counters().switches.get() - before.switches);
   if (run != 0) look = look_at(other, now);
   const bool has_fibers = other.queue_.is_open() && !other.queue_.empty_hint();
-  if (!has_fibers && !other.timers_.due_hint(now - kOverdue)) return;
+  if (!has_fibers && !other.timers_.due_hint(now - tuning::kOverdue)) return;
   const bool stuck = run == 0 && is_stuck(other, look, now);
-  const std::int64_t overdue = stuck ? kOverdue : kLongOverdue;
+  const std::int64_t overdue = stuck ? tuning::kOverdue : tuning::kLongOverdue;
   if (other.timers_.due_hint(now - overdue)) (void)run_timers(other.timers_, now);
   if (!has_fibers) return;
   const auto mine = static_cast<std::int64_t>(queue_.size_hint());
@@ -131,7 +110,7 @@ void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
   if (stuck) {
     (void)queue_.steal_next(other.queue_);
     relieve(other, (theirs + 1) / 2);
-  } else if (theirs * (now - before.time) >= run * kWorthVisiting &&
+  } else if (theirs * (now - before.time) >= run * tuning::kWorthVisiting &&
              !queue_.waits_longer_than(other.queue_)) {
     relieve(other, (theirs - mine) / 2);
   }
@@ -140,7 +119,7 @@ void Worker::visit(Worker& other, Look& look, std::int64_t now) noexcept {
 // Takes `wanted` fibers, as far as that is no more than can be taken at a time.
 void Worker::relieve(Worker& victim, std::int64_t wanted) noexcept {
   if (wanted <= 0) return;
-  wanted = std::min(wanted, kMostRelieved);
+  wanted = std::min(wanted, tuning::kMostRelieved);
   auto taken = static_cast<std::int64_t>(
       queue_.steal_oldest(victim.queue_, static_cast<std::size_t>(wanted)));
   // Its owner will soon get to the fibers in the ring, unless it is stuck or has nothing else.
@@ -180,7 +159,7 @@ bool Worker::is_search_worthwhile() const noexcept {
 // anything to watch, that is the better place. Then it looks twice, to see the pace of workers that
 // have work.
 std::int64_t Worker::search_time() const noexcept {
-  return scheduler_.events().watches_anything() ? kBetweenLooks : kSearchTime;
+  return scheduler_.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {

@@ -3,6 +3,7 @@
 
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -106,7 +107,7 @@ Deadline Worker::prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexc
     stacks_.empty();
   if (!shortage.anyone_waits()) return limit;
   const bool asks = scheduler_.deadlock_watch().is_on_watch(index_) || !pinned_aside_.is_empty();
-  return asks ? std::min(limit, Deadline::at_nanoseconds(now + StackShortage::kPause)) : limit;
+  return asks ? std::min(limit, Deadline::at_nanoseconds(now + tuning::kStackRequestPause)) : limit;
 }
 
 }  // namespace weft::scheduler

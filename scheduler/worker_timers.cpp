@@ -5,6 +5,7 @@
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::scheduler {
@@ -27,7 +28,8 @@ void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
 void Worker::mind_watch_while_awake() noexcept {
   if (!scheduler_.idle().anyone_asleep()) return;
   const Deadline next = next_timer_hint();
-  mind_watch(scheduler_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + kOverdue);
+  mind_watch(scheduler_,
+             next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
 }
 
 // Wakes as many fibers of a chain whose sleep is over as a ring holds, so that others need not wait
@@ -74,7 +76,7 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
 // By how much timers of that worker have to be overdue before this one sees to them: one that is
 // awake sees to its own, unless it computes for long.
 std::int64_t Worker::grace_of(const Worker& other) const noexcept {
-  return &other != this && !scheduler_.idle().is_asleep(other.index_) ? kOverdue : 0;
+  return &other != this && !scheduler_.idle().is_asleep(other.index_) ? tuning::kOverdue : 0;
 }
 
 bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcept {

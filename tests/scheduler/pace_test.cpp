@@ -4,9 +4,12 @@
 
 #include <cstdint>
 
+#include "scheduler/tuning.hpp"
+
 namespace {
 
 using weft::scheduler::Pace;
+namespace tuning = weft::scheduler::tuning;
 
 constexpr std::int64_t kMicrosecond = 1'000;
 constexpr std::int64_t kMillisecond = 1'000'000;
@@ -30,7 +33,7 @@ TEST_CASE("a worker allots itself the decisions that it makes in a period") {
   Runner runner;
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   CHECK(runner.pace.allot(runner.run(1, kMillisecond), 50 * kMicrosecond) == 1);
-  CHECK(runner.pace.allot(runner.run(61, 100), 50 * kMicrosecond) == Pace::kMostDecisions);
+  CHECK(runner.pace.allot(runner.run(61, 100), 50 * kMicrosecond) == tuning::kMostDecisions);
 }
 
 TEST_CASE("idle time does not count, and the pace after it is open") {
@@ -38,7 +41,7 @@ TEST_CASE("idle time does not count, and the pace after it is open") {
   CHECK(runner.pace.allot(runner.run(10, 10 * kMicrosecond), 50 * kMicrosecond) == 5);
   runner.now += 1000 * kMillisecond;
   runner.pace.resume(runner.now, runner.switches);
-  CHECK(runner.pace.allotted() == Pace::kMostDecisions);
+  CHECK(runner.pace.allotted() == tuning::kMostDecisions);
   const Pace::Progress progress = runner.run(10, 10 * kMicrosecond);
   CHECK(progress.elapsed == 100 * kMicrosecond);
   CHECK(progress.runs == 10);

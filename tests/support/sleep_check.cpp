@@ -14,6 +14,7 @@
 #include "scheduler/event_source.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
 namespace weft::test {
@@ -106,7 +107,8 @@ std::int64_t earliest_timer(const SchedulerSight& sight) {
   std::int64_t earliest = Deadline::never().nanoseconds();
   for (const WorkerSight& worker : sight.workers) {
     if (worker.timer == Deadline::never().nanoseconds()) continue;
-    earliest = std::min(earliest, worker.timer + (worker.computes ? Worker::kOverdue : 0));
+    earliest =
+        std::min(earliest, worker.timer + (worker.computes ? scheduler::tuning::kOverdue : 0));
   }
   return earliest;
 }
