@@ -186,6 +186,12 @@ std::size_t LocalQueue::steal_next(LocalQueue& victim) noexcept {
   return 1;
 }
 
+std::size_t LocalQueue::relieve(LocalQueue& victim, std::size_t most) noexcept {
+  std::size_t taken = steal_oldest(victim, most);
+  if (taken == 0) taken = steal_chain(victim);
+  return taken != 0 ? taken : steal_ring(victim, most);
+}
+
 bool LocalQueue::try_open() noexcept {
   if (is_open()) return true;
   ring_.share();                                                            // [inside]

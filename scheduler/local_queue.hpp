@@ -127,6 +127,9 @@ class LocalQueue {
   // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
   // have waited here for a shorter time.
   std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
+  // Takes up to `most` of the victim's waiting fibers. If none wait it takes a chain of new ones;
+  // else some of the ring, which the owner will soon get to unless it is stuck or has nothing else.
+  std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
   // Whether a waiting fiber here has waited longer than all that wait at the other queue: fibers
   // taken from there would overtake it.
   [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {

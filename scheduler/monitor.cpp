@@ -113,12 +113,12 @@ void Monitor::look_at(Worker& worker, Sight& sight, std::int64_t now, std::int64
 
 // Judges a worker that runs the same fiber as at the sample before.
 void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
-  const std::int64_t used = worker.processor_time();
+  const std::int64_t used = worker.thread().processor_time();
   const std::int64_t before = std::exchange(sight.processor_time, used);
   const std::int64_t lasted = now - sight.since;
   if (lasted < options_.stall.count() || before == 0) return;
   // A thread that computes has its share of a processor; or has none, and would use it.
-  sight.is_blocked = (used - before) * 8 < elapsed && !base::is_runnable(worker.thread_number());
+  sight.is_blocked = (used - before) * 8 < elapsed && !worker.thread().is_runnable();
   if (!std::exchange(sight.is_stuck, true)) {
     // Relaxed: statistics, and the monitor is the only writer.
     (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
@@ -133,7 +133,7 @@ void Monitor::judge(Worker& worker, Sight& sight, std::int64_t now, std::int64_t
 
 fibers::Backtrace Stall::calls() const noexcept {
   const fibers::Backtrace found =
-      fibers::calls_of_thread(stuck->scheduler().stacks().space(), stuck->thread_number());
+      fibers::calls_of_thread(stuck->scheduler().stacks().space(), stuck->thread().number());
   const bool has_gone_on = stuck->recorder().counters().switches.get() != switches;
   return has_gone_on ? fibers::Backtrace() : found;
 }

@@ -73,8 +73,7 @@ Worker::Worker(Scheduler& scheduler, unsigned index)
             scheduler.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
       stacks_(scheduler.stacks()),
       fibers_(scheduler.fibers()),
-      random_((index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL),
-      looks_(scheduler.most_workers()) {
+      thief_(scheduler.most_workers(), (index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL) {
   WEFT_CHECK(!detail::is_simulated(),
              "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
   // A simulation decides at each decision.

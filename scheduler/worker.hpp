@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <utility>
-#include <vector>
 #include <weft/detail/task.hpp>
 #include <weft/detail/waist.hpp>
 
 #include "base/cache_line.hpp"
 #include "base/parker.hpp"
-#include "base/random.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
 #include "fibers/switch.hpp"
@@ -20,6 +18,8 @@
 #include "scheduler/pace.hpp"
 #include "scheduler/recorder.hpp"
 #include "scheduler/run_lengths.hpp"
+#include "scheduler/thief.hpp"
+#include "scheduler/thread_facts.hpp"
 #include "scheduler/timers.hpp"
 #include "scheduler/tuning.hpp"
 
@@ -109,10 +109,7 @@ class Worker {
   void ask_to_look() noexcept { decisions_left_.store(1, detail::relaxed); }
   // Lets thieves take what is queued here. False if the monitor has to try again.
   [[nodiscard]] bool try_open_queue() noexcept { return queue_.try_open(); }
-  // Processor time that the worker's thread has used, in nanoseconds; 0 before it runs.
-  [[nodiscard]] std::int64_t processor_time() const noexcept;
-  // The kernel's number of its thread; 0 before it runs.
-  [[nodiscard]] int thread_number() const noexcept { return thread_number_.load(detail::relaxed); }
+  [[nodiscard]] const WorkerThread& thread() const noexcept { return facts_; }
   // Whether it sleeps in the event source.
   [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
   // A spare begins to work; whether it rests.
@@ -144,18 +141,6 @@ class Worker {
   static void run_fibers(void* stack);
 
  private:
-  // A worker's memory of another, to tell work that waits from work that is being done.
-  struct Look {
-    std::int64_t time = 0;
-    std::uint32_t head = 0;
-    std::uint64_t switches = 0;
-    const fibers::Fiber* next = nullptr;
-    // Once it has seemed to be stuck: the processor time of its thread then, and when the kernel
-    // was last asked what that waits for.
-    std::int64_t processor_time = 0;
-    std::int64_t asked = 0;
-  };
-
   // worker.cpp: from fiber to fiber.
   // Always inlined, as each fiber's start and end comes here.
   [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
@@ -229,12 +214,9 @@ class Worker {
 
   // worker_search.cpp: among the other workers.
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
-  [[nodiscard]] std::size_t steal_from(Worker& victim, Look& look, std::int64_t now) noexcept;
+  [[nodiscard]] std::size_t steal_from(Worker& victim, std::int64_t now) noexcept;
   void visit_others(std::int64_t now) noexcept;
-  void visit(Worker& other, Look& look, std::int64_t now) noexcept;
-  [[nodiscard]] bool is_stuck(const Worker& other, Look& look, std::int64_t now) const noexcept;
-  void relieve(Worker& victim, std::int64_t wanted) noexcept;
-  [[nodiscard]] Look look_at(const Worker& victim, std::int64_t now) const noexcept;
+  void visit(Worker& other, std::int64_t now) noexcept;
 
   // Other threads read and write these too.
   LocalQueue queue_;
@@ -246,9 +228,7 @@ class Worker {
   //   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the
   //              workers that are asleep, loads (acquire): what it has left to others is visible.
   detail::Atomic<bool> resting_{false};
-  // Relaxed: numbers.
-  detail::Atomic<int> processor_clock_{0};
-  detail::Atomic<int> thread_number_{0};
+  WorkerThread facts_;
 
   alignas(base::kCacheLine) detail::Turn turn_;
   // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
@@ -269,15 +249,13 @@ class Worker {
   Pace pace_;
   RunLengths run_lengths_;
   std::int64_t last_poll_ = 0;
-  std::int64_t last_visit_ = 0;
   std::int64_t last_reach_ = 0;  // When the oldest new fibers had a turn.
   WatchPauses watch_pauses_;
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;
   BlockCache blocks_;
-  base::Random random_;
-  std::vector<Look> looks_;
+  Thief thief_;
 };
 
 }  // namespace weft::scheduler

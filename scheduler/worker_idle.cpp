@@ -1,10 +1,6 @@
 // Between fibers: what a worker does on its idle stack.
-#include <pthread.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
-#include <ctime>
 #include <utility>
 
 #include "base/thread.hpp"
@@ -51,14 +47,10 @@ namespace weft::scheduler {
 
 void Worker::run() noexcept {
   recorder_.begins_life(machine_now());
-  thread_number_.store(::gettid(), relaxed);
+  facts_.adopt();
   weft_current_worker = this;
   weft_current_turn = &turn_;
   thread_ = fibers::ThreadState::of_this_thread();
-  clockid_t clock = 0;
-  if (::pthread_getcpuclockid(::pthread_self(), &clock) == 0) {
-    processor_clock_.store(clock, relaxed);
-  }
   idle_stack_.sanitizer.adopt_thread();
   char name[16];
   (void)std::snprintf(name, sizeof name, "weft-%u", index_);
@@ -71,13 +63,6 @@ void Worker::run() noexcept {
   thread_.between.destroy();
   weft_current_turn = &never_over;
   weft_current_worker = nullptr;
-}
-
-std::int64_t Worker::processor_time() const noexcept {
-  const clockid_t clock = processor_clock_.load(relaxed);
-  timespec used{};
-  if (clock == 0 || ::clock_gettime(clock, &used) != 0) return 0;
-  return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
 void Worker::enter(Fiber& fiber) noexcept {

@@ -54,10 +54,10 @@ struct SchedulerSight {
 
 WorkerSight look_at(const Scheduler& its, const Worker& worker) {
   WorkerSight sight;
-  sight.thread = worker.thread_number();
+  sight.thread = worker.thread().number();
   const bool asleep = its.is_asleep(worker);
   sight.computes = !asleep && worker.recorder().running() != nullptr;
-  sight.asleep = asleep && !base::is_runnable(worker.thread_number());
+  sight.asleep = asleep && !worker.thread().is_runnable();
   sight.in_source = worker.waits_for_events_hint();
   sight.sleeps = worker.recorder().counters().sleeps.get();
   sight.switches = worker.recorder().counters().switches.get();
