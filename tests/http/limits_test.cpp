@@ -1,6 +1,7 @@
 // Slow clients, full servers, and servers that stop.
 #include <algorithm>
 #include <atomic>
+#include <weft/clock.hpp>
 #include <weft/event.hpp>
 #include <weft/http/server.hpp>
 #include <weft/net/serve.hpp>
@@ -9,6 +10,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 namespace weft::test {
 
@@ -22,19 +24,21 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/limits");
 
-FIBER_TEST_CASE("a head that does not end is answered with 408") {
+SIM_TEST_CASE("a head that does not end is answered with 408") {
   http::ServerOptions options;
-  options.limits.head = 20ms;
+  options.limits.head = 1min;
   const HttpServer server(say_hello, options);
   net::TcpStream stream = server.connect();
   send_text(stream, "GET / HTTP/1.1\r\nHos");
   std::string text = receive_all(stream);
   CHECK(take_answer(text).status == 408);
+  CHECK(world.now() >= 1min);
+  CHECK(world.now() < 2min);
 }
 
-FIBER_TEST_CASE("a body that does not end is answered with 408") {
+SIM_TEST_CASE("a body that does not end is answered with 408") {
   http::ServerOptions options;
-  options.limits.body = 20ms;
+  options.limits.body = 1min;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {
         const auto [body, error] = request.read_all();
@@ -51,9 +55,9 @@ FIBER_TEST_CASE("a body that does not end is answered with 408") {
   }
 }
 
-FIBER_TEST_CASE("a client that does not read its answer is given up") {
+SIM_TEST_CASE("a client that does not read its answer is given up") {
   http::ServerOptions options;
-  options.limits.write = 20ms;
+  options.limits.write = 1min;
   std::error_code error;
   Event ended;
   const HttpServer server(
@@ -69,19 +73,20 @@ FIBER_TEST_CASE("a client that does not read its answer is given up") {
   CHECK(error == Errc::timed_out);
 }
 
-FIBER_TEST_CASE("a connection without requests is finally closed") {
+SIM_TEST_CASE("a connection without requests is finally closed") {
   http::ServerOptions options;
-  options.limits.idle = 30ms;
+  options.limits.idle = 24h;
   const HttpServer server(say_hello, options);
   net::TcpStream silent = server.connect();
-  net::TcpStream stream;
-  // A client that is too slow itself, as the machine is busy, comes again.
-  for (bool served = false; !served;) {
-    stream = server.connect();
-    send_text(stream, kGet);
-    served = receive_answer(stream).status == 200;
+  net::TcpStream stream = server.connect();
+  for (int i = 0; i < 3; ++i) {
+    world.run_for(23h);
+    CHECK(ask_once(stream, kGet).status == 200);
   }
+  const auto last = Clock::now();
   CHECK(receive_all(stream).empty());
+  CHECK(Clock::now() - last >= 24h);
+  CHECK(Clock::now() - last <= 49h);
   CHECK(receive_all(silent).empty());
 }
 
@@ -286,9 +291,9 @@ FIBER_TEST_CASE("a context that was asked for does no harm to a connection that 
   for (int i = 0; i < 20; ++i) CHECK(receive_answer(stream).status == 200);
 }
 
-FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
+SIM_TEST_CASE("a request's context ends when its deadline has passed") {
   http::ServerOptions options;
-  options.limits.request = 10ms;
+  options.limits.request = 1h;
   const HttpServer server(
       [](http::Request& request, http::Response& response) {
         CHECK(wait_for_end(request.context()) == Errc::timed_out);
@@ -302,7 +307,7 @@ FIBER_TEST_CASE("a request's context ends when its deadline has passed") {
   CHECK(receive_answer(stream).status == 504);
 }
 
-FIBER_TEST_CASE("a server that stops answers what has been asked, and closes what is idle") {
+SIM_TEST_CASE("a server that stops answers what has been asked, and closes what is idle") {
   Event begun;
   Event go_on;
   HttpServer server([&](http::Request&, http::Response& response) {

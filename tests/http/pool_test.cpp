@@ -7,6 +7,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 namespace weft::test {
 
@@ -34,9 +35,8 @@ FIBER_TEST_CASE("a refusal says whether the connection stays") {
   CHECK(receive_all(stream).empty());
 }
 
-FIBER_TEST_CASE(
-    "a request that has been queued for too long is refused with a time to come again") {
-  constexpr auto kLimit = 50ms;
+SIM_TEST_CASE("a request that has been queued for too long is refused with a time to come again") {
+  constexpr auto kLimit = 1min;
   FiberPool pool({.capacity = 1, .queue_capacity = 10});
   http::ServerOptions options;
   options.pool = &pool;
@@ -55,11 +55,9 @@ FIBER_TEST_CASE(
         (void)response.send({});
       },
       options);
-  // On a busy machine this one, too, may come too late, and asks again.
   auto first = spawn([&] {
     net::TcpStream stream = server.connect();
-    while (ask_once(stream, kGet).status == 503) {
-    }
+    CHECK(ask_once(stream, kGet).status == 200);
   });
   begun.wait();
   net::TcpStream stream = server.connect();
@@ -74,8 +72,8 @@ FIBER_TEST_CASE(
   CHECK(second == 0);
 }
 
-FIBER_TEST_CASE("a request's time runs from the end of its head") {
-  constexpr auto kLimit = 20ms;
+SIM_TEST_CASE("a request's time runs from the end of its head") {
+  constexpr auto kLimit = 1min;
   http::ServerOptions options;
   options.limits.request = kLimit;
   const HttpServer server(

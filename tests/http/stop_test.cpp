@@ -13,6 +13,7 @@
 
 #include "tests/support/http_test.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/sim_test.hpp"
 
 namespace weft::test {
 
@@ -24,7 +25,7 @@ void say_hello(http::Request&, http::Response& response) { (void)response.send("
 
 TEST_SUITE_BEGIN("http/stop");
 
-FIBER_TEST_CASE("a client that waits beyond max_connections is served by a server that stops") {
+SIM_TEST_CASE("a client that waits beyond max_connections is served by a server that stops") {
   http::ServerOptions options;
   options.max_connections = 1;
   Event begun;
@@ -58,28 +59,26 @@ FIBER_TEST_CASE("a client that waits beyond max_connections is served by a serve
   CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("a client that has connected just before the stop may still ask") {
-  // A client that is too slow itself, as the machine is busy, comes again.
-  bool served = false;
-  for (int round = 0; round < 10 && !served; ++round) {
-    HttpServer server(say_hello);
-    net::TcpStream fresh = server.connect();
-    while (server.server().stats().accepted < 1) this_fiber::yield();
-    net::TcpStream idle = server.connect();
-    send_text(idle, kGet);
-    (void)receive_until(idle, "hello");
-    auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
-    CHECK(receive_all(idle).empty());  // The stop has got about.
-    send_text(fresh, kGet);
-    std::string text = receive_all(fresh);
-    const Answer answer = take_answer(text);
-    served = answer.body == "hello" && answer.has("Connection: close");
-    CHECK(stopped.join());
-  }
-  CHECK(served);
+SIM_TEST_CASE("a client that has connected just before the stop may still ask") {
+  HttpServer server(say_hello);
+  net::TcpStream fresh = server.connect();
+  while (server.server().stats().accepted < 1) this_fiber::yield();
+  net::TcpStream idle = server.connect();
+  CHECK(ask_once(idle, kGet).body == "hello");
+  auto stopped = spawn([&] { return server.server().shutdown(Deadline::never()); });
+  CHECK(receive_all(idle).empty());  // The stop has got about.
+  send_text(fresh, kGet);
+  std::string text = receive_all(fresh);
+  const Answer answer = take_answer(text);
+  CHECK(answer.body == "hello");
+  CHECK(answer.has("Connection: close"));
+  CHECK(stopped.join());
 }
 
-FIBER_TEST_CASE("a client that never asks does not hold up a stop for long") {
+// In real time, which the other cases about the patience of a stop do not show; half a second of
+// it.
+FIBER_TEST_CASE_WITH("a client that never asks does not hold up a stop for long",
+                     {.workers = {2}}) {
   HttpServer server(say_hello);
   net::TcpStream silent = server.connect();
   while (server.server().stats().accepted < 1) this_fiber::yield();
@@ -87,7 +86,7 @@ FIBER_TEST_CASE("a client that never asks does not hold up a stop for long") {
   CHECK(receive_all(silent).empty());
 }
 
-FIBER_TEST_CASE("a handshake that does not end does not hold up a stop") {
+SIM_TEST_CASE("a handshake that does not end does not hold up a stop") {
   Event begun;
   http::ServerOptions options;
   options.limits.head = kNever;
