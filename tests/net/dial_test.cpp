@@ -6,12 +6,13 @@
 #include <string>
 #include <string_view>
 #include <vector>
+#include <weft/clock.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 
 #include "tests/net/loopback.hpp"
 #include "tests/support/fiber_test.hpp"
-#include "tests/support/parked.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -122,18 +123,21 @@ FIBER_TEST_CASE("dial connects to the first address that answers") {
   CHECK(net::dial(std::span(addresses).first(0)).error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("an address that does not answer delays the next one only by the pause") {
+SIM_TEST_CASE("an address that does not answer delays the next one only by the pause") {
   TcpListener listener = listen_anywhere();
   const FullListener full;
   const std::vector<Address> addresses{full.address(), listener.local_address().value};
-  auto [stream, error] = net::dial(addresses, {}, {.attempt_delay = 5ms});
+  const auto began = Clock::now();
+  auto [stream, error] = net::dial(addresses, {}, {.attempt_delay = 5s});
   CHECK(error == std::error_code{});
   CHECK(stream.peer_address().value == listener.local_address().value);
+  CHECK(Clock::now() - began >= 5s);
+  CHECK(Clock::now() - began < 6s);
   const std::vector<Address> hangs(2, full.address());
-  CHECK(net::dial(hangs, Deadline::after(20ms), {.attempt_delay = 1ms}).error == Errc::timed_out);
+  CHECK(net::dial(hangs, Deadline::after(20s), {.attempt_delay = 1s}).error == Errc::timed_out);
   std::stop_source stop;
   auto caller = spawn([&] { return net::dial(hangs, stop.get_token()).error; });
-  await_parked(1);
+  sim::settle();
   (void)stop.request_stop();
   CHECK(caller.join() == Errc::cancelled);
 }
@@ -146,12 +150,12 @@ FIBER_TEST_CASE("a name and a port are dialled") {
   CHECK(net::dial("127.0.0.1").error == std::errc::invalid_argument);
 }
 
-FIBER_TEST_CASE("addresses that come late are tried along with the others") {
+SIM_TEST_CASE("addresses that come late are tried along with the others") {
   TcpListener listener = listen_anywhere();
   const Address alive = listener.local_address().value;
   const FullListener full;
   const auto dial = [](LateResolver& resolver, const Until& until = {}) {
-    return net::dial("late.test:1", until, {.attempt_delay = 1ms, .resolver = &resolver});
+    return net::dial("late.test:1", until, {.attempt_delay = 1s, .resolver = &resolver});
   };
   LateResolver resolver(full.address(), alive);
   auto dialled = spawn([&] { return dial(resolver); });
@@ -164,7 +168,7 @@ FIBER_TEST_CASE("addresses that come late are tried along with the others") {
   CHECK_FALSE(dial(never).error);
   CHECK(never.ended == Errc::cancelled);
   LateResolver refused(Address::loopback_v4(closed_port()), alive);
-  CHECK(dial(refused, Deadline::after(2ms)).error == Errc::timed_out);
+  CHECK(dial(refused, Deadline::after(2min)).error == Errc::timed_out);
   refused.allowed.set();
   CHECK_FALSE(dial(refused).error);
   LateResolver broken(full.address(), Address::loopback_v4(0));
@@ -189,11 +193,11 @@ THREAD_TEST_CASE("a plain thread resolves and dials, and limits end that") {
   CHECK(net::dial(hangs, stop.get_token()).error == Errc::cancelled);
 }
 
-FIBER_TEST_CASE("connecting to a listener that is full ends by a stop") {
+SIM_TEST_CASE("connecting to a listener that is full ends by a stop") {
   const FullListener full;
   std::stop_source stop;
   auto caller = spawn([&] { return TcpStream::connect(full.address(), stop.get_token()).error; });
-  await_parked(1);
+  sim::settle();
   (void)stop.request_stop();
   CHECK(caller.join() == Errc::cancelled);
 }

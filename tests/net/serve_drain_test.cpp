@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 #include <vector>
+#include <weft/clock.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/net/serve.hpp>
@@ -16,6 +17,7 @@
 #include "tests/net/serving.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -34,19 +36,22 @@ void read_on(TcpStream& stream) {
 
 }  // namespace
 
-FIBER_TEST_CASE("the grace ends a server whose pool has no room for the next connection") {
+SIM_TEST_CASE("the grace ends a server whose pool has no room for the next connection") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
-  Serving serving({.run = net::in_pool(pool), .grace = 20ms}, read_on);
+  Serving serving({.run = net::in_pool(pool), .grace = 1h}, read_on);
   std::vector<TcpStream> streams;
   for (int i = 0; i < 3; ++i) streams.push_back(serving.connect());
   wait_for([&] { return serving->stats().accepted == 2; });  // One served, one waits for the pool.
+  const auto drained = Clock::now();
   CHECK(serving.end() == std::error_code{});
+  CHECK(Clock::now() - drained >= 1h);
+  CHECK(Clock::now() - drained < 1h + 1s);
   CHECK(serving->stats().open == 0);
   CHECK(serving->stats().closed_late == 2);
   for (TcpStream& stream : streams) CHECK(has_ended(stream));
 }
 
-FIBER_TEST_CASE("a drain reaches idle connections while another one waits for the pool") {
+SIM_TEST_CASE("a drain reaches idle connections while another one waits for the pool") {
   FiberPool pool({.capacity = 1, .on_full = OnFull::block});
   Serving serving({.run = net::in_pool(pool), .grace = 1h}, [](Connection& connection) {
     CHECK(connection.wait_readable() == Errc::cancelled);
@@ -56,6 +61,7 @@ FIBER_TEST_CASE("a drain reaches idle connections while another one waits for th
   const TcpStream second = serving.connect();
   wait_for([&] { return serving->stats().accepted == 2; });
   CHECK(serving.end() == std::error_code{});
+  CHECK(world.now() < 1min);
   CHECK(serving->stats().closed_late == 0);
 }
 
@@ -84,13 +90,13 @@ FIBER_TEST_CASE(
   CHECK(serving->stats().refused == 0);
 }
 
-FIBER_TEST_CASE("a client without a place at the end of the grace is refused") {
+SIM_TEST_CASE("a client without a place at the end of the grace is refused") {
   Event begun;
   Serving serving(
       {.max_connections = 1,
        .on_refused =
            [](net::ByteStream stream) { (void)stream.write_all(bytes("late"), Deadline::past()); },
-       .grace = 20ms},
+       .grace = 1h},
       [&](TcpStream& stream) {
         begun.set();
         read_on(stream);

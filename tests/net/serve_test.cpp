@@ -17,6 +17,7 @@
 #include "tests/net/serving.hpp"
 #include "tests/support/descriptor_limit.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -152,9 +153,9 @@ FIBER_TEST_CASE("a request that has come before the drain is answered") {
   CHECK(read_text(late, 4) == "late");
 }
 
-FIBER_TEST_CASE("a connection that goes on for longer than the grace is closed") {
+SIM_TEST_CASE("a connection that goes on for longer than the grace is closed") {
   Event begun;
-  Serving serving({.grace = 20ms}, [&](TcpStream& stream) {
+  Serving serving({.grace = 1min}, [&](TcpStream& stream) {
     begun.set();
     std::array<std::byte, 8> buffer;
     CHECK(stream.read_some(buffer).error == Errc::closed);
@@ -162,14 +163,28 @@ FIBER_TEST_CASE("a connection that goes on for longer than the grace is closed")
   const TcpStream stream = serving.connect();
   begun.wait();
   CHECK(serving.end() == std::error_code{});
+  CHECK(world.now() >= 1min);
+  CHECK(world.now() < 2min);
   CHECK(serving->stats().closed_late == 1);
 }
 
-FIBER_TEST_CASE("connections that are idle for too long are closed, the others go on") {
-  Serving serving({.idle_timeout = 20ms}, answer_one);
+SIM_TEST_CASE("connections that are idle for too long are closed, the others go on") {
+  Serving serving({.idle_timeout = 1h}, answer_one);
   TcpStream idle = serving.connect();
+  TcpStream busy = serving.connect();
   CHECK(ask(idle, "once") == "once");
-  CHECK(has_ended(idle));
+  auto ended = spawn([&] {
+    CHECK(has_ended(idle));
+    return world.now();
+  });
+  for (int i = 0; i < 12; ++i) {
+    CHECK(ask(busy, "often") == "often");
+    world.run_for(10min);
+  }
+  CHECK(ask(busy, "still") == "still");
+  const auto idle_until = ended.join();
+  CHECK(idle_until >= 1h);
+  CHECK(idle_until < 2h);
   CHECK(serving->stats().timed_out == 1);
 }
 

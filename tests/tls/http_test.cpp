@@ -12,6 +12,7 @@
 #include <weft/tls/error.hpp>
 
 #include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
 #include "tests/tls/certificates.hpp"
 
 namespace weft::test {
@@ -83,10 +84,10 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between")
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-FIBER_TEST_CASE("a client that does not speak TLS is refused, and holds no other up") {
+SIM_TEST_CASE("a client that does not speak TLS is refused, and holds no other up") {
   const Secrets secrets;
   http::ServerOptions options = secrets.options();
-  options.limits.head = 20ms;
+  options.limits.head = 1min;
   HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
                     options);
   net::TcpStream plain = server.connect();
@@ -149,7 +150,7 @@ FIBER_TEST_CASE(
   CHECK(receive_until(stream, "answer").ends_with("answer"));
 }
 
-FIBER_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
+SIM_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
   const Secrets secrets;
   Event begun;
   Event go_on;
