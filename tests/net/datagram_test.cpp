@@ -16,6 +16,7 @@
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -195,20 +196,19 @@ FIBER_TEST_CASE("a Unix datagram waits for a full receiver, until a limit ends t
   CHECK(patient.join() == std::error_code{});
 }
 
-FIBER_TEST_CASE("a Unix datagram that a stop ends says so, however near a pause's end it comes") {
+SIM_TEST_CASE("a Unix datagram that a stop ends says so, however near a pause's end it comes") {
   auto receiver = bound<UnixAddress>();
   const UnixAddress there = receiver.local_address().value;
   auto [sender, error] = UnixDatagramSocket::open(there);
   CHECK(error == std::error_code{});
   while (!sender.send_to(bytes("fill"), there, Deadline::past())) {
   }
-  Random random;
-  for (unsigned i = 0; i < 150 / kSlowdown; ++i) {
+  for (int i = 0; i < 50; ++i) {
     std::stop_source source;
     auto waits = spawn([&from = sender, &there, token = source.get_token()] {
       return from.send_to(bytes("late"), there, token);
     });
-    this_fiber::sleep_for(std::chrono::microseconds(900 + random.below(400)));
+    this_fiber::sleep_for(std::chrono::microseconds(900 + sim::random(400)));
     (void)source.request_stop();
     CHECK(waits.join() == Errc::cancelled);
   }

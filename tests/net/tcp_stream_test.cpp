@@ -274,7 +274,8 @@ static std::uint64_t receive_all(TcpStream& stream, std::size_t size) {
   }
 }
 
-FIBER_TEST_CASE("64 MiB come through small buffers unharmed, both ways at once") {
+FIBER_TEST_CASE_WITH("64 MiB come through small buffers unharmed, both ways at once",
+                     {.workers = {1, 8}}) {
   const std::size_t bytes = (std::size_t{64} << 20) / (kSlowdown * kSlowdown);
   auto [client, server] = connected_pair();
   // Smaller ones than these make the kernel itself stall, for 200 ms at a time.

@@ -53,7 +53,7 @@ void run_sim_test(const char* sentence, SimBody body, const SimSetup& setup) {
     try {
       (void)sim::explore(options, [body](sim::World& world) { body(world); });
     } catch (const sim::Failure& failure) {
-      FAIL_CHECK("with Options::workers = ", workers, ", ", failure.what());
+      FAIL_CHECK("with Options::workers = ", workers, ", ", std::string(failure.what()));
       return;
     }
   }

@@ -12,6 +12,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/sim_test.hpp"
 #include "tests/sync/callers.hpp"
 
 TEST_SUITE_BEGIN("sync/context");
@@ -78,17 +79,19 @@ FIBER_TEST_CASE("a child ends with its parent, and a parent goes on without its 
   CHECK(sibling.token().stop_requested());
 }
 
-FIBER_TEST_CASE("the deadline ends waits, the tokens and the scope") {
-  Context context(Deadline::after(2ms));
+SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
+  Context context(Deadline::after(1h));
   weft::Semaphore permits(0);
   CHECK_FALSE(permits.try_acquire_until(context));
   CHECK(context.is_over());
   CHECK(context.error() == Errc::timed_out);
   CHECK(context.error() == std::errc::timed_out);
 
-  Context other(Deadline::after(2ms));
+  Context other(Deadline::after(1h));
   const std::stop_token token = other.token();
-  CHECK_FALSE(weft::this_fiber::sleep_for(1h, token));
+  CHECK_FALSE(weft::this_fiber::sleep_for(24h, token));
+  CHECK(world.now() >= 2h);
+  CHECK(world.now() < 2h + 1s);
   CHECK(token.stop_requested());
   CHECK(other.error() == Errc::timed_out);
 }
@@ -140,7 +143,7 @@ FIBER_TEST_CASE("a stop callback runs in the call that cancels") {
   CHECK(called == 1);
 }
 
-FIBER_TEST_CASE("a fiber has the context of the innermost scope, until that ends") {
+SIM_TEST_CASE("a fiber has the context of the innermost scope, until that ends") {
   CHECK(weft::this_fiber::context() == nullptr);
   CHECK(weft::this_fiber::until().is_never());
   Context outer;
@@ -156,7 +159,7 @@ FIBER_TEST_CASE("a fiber has the context of the innermost scope, until that ends
     {
       const weft::this_fiber::NoCancel in_any_case;
       CHECK(weft::this_fiber::context() == nullptr);
-      CHECK(weft::this_fiber::sleep_for(1ms, weft::this_fiber::until()));
+      CHECK(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
     }
     CHECK_FALSE(weft::this_fiber::sleep_for(1h, weft::this_fiber::until()));
   }
@@ -181,10 +184,10 @@ FIBER_TEST_CASE("scopes and fiber-local values that begin inside each other end 
   }).join();
 }
 
-FIBER_TEST_CASE("work with a timeout ends at it, or at that of the work around it") {
+SIM_TEST_CASE("work with a timeout ends at it, or at that of the work around it") {
   CHECK(weft::with_timeout(1h, [] { return 5; }) == 5);
   Channel<int> never;
-  const ChannelStatus status = weft::with_timeout(2ms, [&](Context& context) {
+  const ChannelStatus status = weft::with_timeout(1min, [&](Context& context) {
     std::optional<int> value;
     const ChannelStatus inner = weft::with_timeout(1h, [&] {
       CHECK(weft::this_fiber::until().deadline() == context.deadline());
@@ -257,13 +260,13 @@ FIBER_TEST_CASE("children that come and go while their parent is cancelled all l
   }
 }
 
-FIBER_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadline") {
+SIM_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadline") {
   // Each takes some of the canceller's stack, and much more of it under a sanitizer.
   const int count = weft::test::kSanitized ? 20 : 100;
   for (const bool by_deadline : {false, true}) {
     std::vector<std::unique_ptr<Context>> layers;
     layers.push_back(
-        std::make_unique<Context>(by_deadline ? Deadline::after(2ms) : Deadline::never()));
+        std::make_unique<Context>(by_deadline ? Deadline::after(10min) : Deadline::never()));
     for (int i = 0; i < count; ++i) {
       layers.push_back(std::make_unique<Context>(
           layers.back().get(), i % 3 == 0 ? Deadline::after(1h) : Deadline::never()));
@@ -271,7 +274,7 @@ FIBER_TEST_CASE("a hundred layers end with the outermost, by cancel or by deadli
     auto waiting =
         weft::spawn([&] { return weft::this_fiber::sleep_for(1h, layers.back()->until()); });
     if (!by_deadline) {
-      await_parked(runtime, "sleep", 1);
+      weft::sim::settle();
       layers.front()->cancel();
     }
     CHECK_FALSE(waiting.join());

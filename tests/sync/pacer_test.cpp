@@ -14,6 +14,7 @@
 #include <weft/wait_group.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/sim_test.hpp"
 #include "tests/sync/callers.hpp"
 
 using namespace std::chrono_literals;
@@ -23,7 +24,6 @@ using weft::FiberPool;
 using weft::Pacer;
 using weft::WaitGroup;
 using weft::test::await_parked;
-using weft::test::parked_fibers;
 
 namespace {
 using Clock = Deadline::Clock;
@@ -31,45 +31,46 @@ using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/pacer");
 
-FIBER_TEST_CASE("starts are apart by the spacing, and the first one comes at once") {
-  const auto begin = Clock::now();
-  Pacer pacer(2ms);
+SIM_TEST_CASE("starts are apart by the spacing, and the first one comes at once") {
+  const auto begin = world.now();
+  Pacer pacer(2min);
   CHECK(pacer.next_until(Deadline::past()));
   CHECK_FALSE(Pacer(1h).is_paused());
-  std::vector<Clock::time_point> starts;
+  std::vector<std::chrono::nanoseconds> starts;
   weft::Mutex mutex;
   WaitGroup callers;
   for (int i = 0; i < 5; ++i) {
     callers.go([&] {
       pacer.next();
       const std::lock_guard guard(mutex);
-      starts.push_back(Clock::now());
+      starts.push_back(world.now());
     });
   }
   callers.wait();
   for (std::size_t i = 0; i < starts.size(); ++i) {
-    CHECK(starts[i] - begin >= static_cast<int>(i + 1) * 2ms);
+    CHECK(starts[i] - begin >= static_cast<int>(i + 1) * 2min);
+    CHECK(starts[i] - begin < static_cast<int>(i + 1) * 2min + 1s);
   }
 }
 
-FIBER_TEST_CASE("a limit ends the wait for a turn, which the next one has then") {
+SIM_TEST_CASE("a limit ends the wait for a turn, which the next one has then") {
   Pacer pacer(1h);
   pacer.next();
   CHECK_FALSE(pacer.next_until(Deadline::past()));
-  CHECK_FALSE(pacer.next_for(1ms));
+  CHECK_FALSE(pacer.next_for(59min));
   Context context;
   std::vector<weft::JoinHandle<bool>> waiting;
   for (int i = 0; i < 3; ++i) {
     waiting.push_back(weft::spawn([&] { return pacer.next_until(context); }));
   }
-  await_parked(runtime, "semaphore", 2);
+  weft::sim::settle();
   context.cancel();
   for (auto& caller : waiting) CHECK_FALSE(caller.join());
   CHECK_FALSE(pacer.next_until(context));
 }
 
-FIBER_TEST_CASE("a paused pacer lets no caller through, also none that has slept enough") {
-  Pacer pacer(1ms);
+SIM_TEST_CASE("a paused pacer lets no caller through, also none that has slept enough") {
+  Pacer pacer(1min);
   pacer.pause();
   CHECK(pacer.is_paused());
   CHECK_FALSE(pacer.next_until(Deadline::past()));
@@ -78,31 +79,27 @@ FIBER_TEST_CASE("a paused pacer lets no caller through, also none that has slept
     pacer.next();
     ++through;
   });
-  await_parked(runtime, "event", 1);
-  CHECK_FALSE(pacer.next_for(3ms));
+  weft::sim::settle();
+  CHECK_FALSE(pacer.next_for(24h));
   CHECK(through == 0);
   pacer.resume();
   CHECK_FALSE(pacer.is_paused());
   waiting.join();
   CHECK(through == 1);
-  // Paused while somebody sleeps: a caller that wakes up waits on. On a busy machine the sleep may
-  // be over before the pause begins; then there is another one.
-  Pacer slow(5ms);
-  for (bool has_waited_on = false; !has_waited_on;) {
-    slow.next();
-    auto sleeper = weft::spawn([&] { return slow.next_for(20ms); });
-    while (!sleeper.done() && parked_fibers(runtime, "sleep") == 0) weft::this_fiber::yield();
-    slow.pause();
-    has_waited_on = !sleeper.join();
-    slow.resume();
-  }
+  // Paused while a caller sleeps: the caller wakes up, and waits on.
+  Pacer slow(5min);
+  slow.next();
+  auto sleeper = weft::spawn([&] { return slow.next_for(20min); });
+  weft::sim::settle();
+  slow.pause();
+  CHECK_FALSE(sleeper.join());
+  slow.resume();
   slow.next();
 }
 
-FIBER_TEST_CASE(
-    "paced tasks of several pools start one after the other, and return their results") {
-  const auto begin = Clock::now();
-  Pacer pacer(1ms);
+SIM_TEST_CASE("paced tasks of several pools start one after the other, and return their results") {
+  const auto begin = world.now();
+  Pacer pacer(1h);
   FiberPool first({.capacity = 4}), second({.capacity = 4});
   std::vector<weft::PoolTask<std::string>> tasks;
   for (int i = 0; i < 3; ++i) {
@@ -111,7 +108,8 @@ FIBER_TEST_CASE(
     }
   }
   for (std::size_t i = 0; i < tasks.size(); ++i) CHECK(tasks[i].get() == std::to_string(i / 2));
-  CHECK(Clock::now() - begin >= 5ms);
+  CHECK(world.now() - begin >= 5h);
+  CHECK(world.now() - begin < 5h + 1s);
 }
 
 FIBER_TEST_CASE("a spacing must be above 0") {

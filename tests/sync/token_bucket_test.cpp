@@ -10,6 +10,7 @@
 #include <weft/mutex.hpp>
 
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/sim_test.hpp"
 #include "tests/sync/callers.hpp"
 
 namespace {
@@ -17,14 +18,14 @@ namespace {
 using namespace std::chrono_literals;
 using weft::Deadline;
 using weft::TokenBucket;
-using weft::test::await_parked;
+namespace sim = weft::sim;
 using weft::test::run_mixed;
 
 using Clock = Deadline::Clock;
 
 TEST_SUITE_BEGIN("sync/token_bucket");
 
-FIBER_TEST_CASE("a full bucket lets a burst through, and then what the rate allows") {
+SIM_TEST_CASE("a full bucket lets a burst through, and then what the rate allows") {
   TokenBucket rare({.tokens = 1, .per = 1h, .burst = 3});
   CHECK(rare.available_hint() == 3);
   CHECK(rare.try_take(2));
@@ -32,15 +33,32 @@ FIBER_TEST_CASE("a full bucket lets a burst through, and then what the rate allo
   CHECK(rare.available_hint() == 0);
   CHECK_FALSE(rare.try_take());
   CHECK(rare.try_take(0));
-  const auto begin = Clock::now();
-  TokenBucket quick({.tokens = 2, .per = 1ms, .burst = 4});
+  const auto begin = world.now();
+  TokenBucket quick({.tokens = 2, .per = 1s, .burst = 4});
   for (int i = 0; i < 4; ++i) quick.take(3);
   // 12 tokens, of which 4 were there.
-  CHECK(Clock::now() - begin >= 4ms);
+  CHECK(world.now() - begin >= 4s);
+  CHECK(world.now() - begin < 4s + 10ms);
 }
 
-FIBER_TEST_CASE("callers that wait are served in order, and not overtaken by smaller demands") {
-  TokenBucket bucket({.tokens = 1, .per = 1ms, .burst = 20});
+SIM_TEST_CASE("a bucket that is used for a week lets through what its rate allows") {
+  TokenBucket bucket({.tokens = 1000, .per = 24h, .burst = 50});
+  int taken = 0;
+  while (bucket.take_until(Deadline::after(7 * 24h - world.now()))) {
+    ++taken;
+    // Callers come in bursts, with pauses in which the bucket fills, but never above its rim.
+    if (sim::chance(0.01)) world.run_for(std::chrono::minutes(sim::random(60)));
+  }
+  CHECK(taken <= 7 * 1000 + 50);
+  CHECK(taken >= 6 * 1000);
+  world.run_for(300 * 24h);
+  CHECK(bucket.available_hint() == 50);
+  CHECK(bucket.try_take(50));
+  CHECK_FALSE(bucket.try_take());
+}
+
+SIM_TEST_CASE("callers that wait are served in order, and not overtaken by smaller demands") {
+  TokenBucket bucket({.tokens = 1, .per = 1min, .burst = 20});
   bucket.take(20);
   std::vector<int> order;
   weft::Mutex mutex;
@@ -52,7 +70,7 @@ FIBER_TEST_CASE("callers that wait are served in order, and not overtaken by sma
     bucket.take(20);
     note(1);
   });
-  await_parked(runtime, "sleep", 1);
+  sim::settle();
   auto second = weft::spawn([&] {
     bucket.take(3);
     note(2);
@@ -67,18 +85,18 @@ FIBER_TEST_CASE("callers that wait are served in order, and not overtaken by sma
   CHECK(order == std::vector<int>{1, 2, 3});
 }
 
-FIBER_TEST_CASE("limits end a wait for tokens, which the next caller gets") {
+SIM_TEST_CASE("limits end a wait for tokens, which the next caller gets") {
   TokenBucket bucket({.tokens = 1, .per = 1h, .burst = 10});
   bucket.take(8);
   CHECK_FALSE(bucket.take_until(Deadline::past(), 3));
-  CHECK_FALSE(bucket.take_for(100us, 3));
+  CHECK_FALSE(bucket.take_for(1min, 3));
   std::stop_source stop;
   auto first = weft::spawn([&] { return bucket.take_until(stop.get_token(), 3); });
-  await_parked(runtime, "sleep", 1);
+  sim::settle();
   auto second = weft::spawn([&] { return bucket.take_until({}, 2); });
-  await_parked(runtime, "semaphore", 1);
+  sim::settle();
   CHECK_FALSE(bucket.try_take());
-  CHECK_FALSE(bucket.take_for(100us));
+  CHECK_FALSE(bucket.take_for(1min));
   stop.request_stop();
   CHECK_FALSE(first.join());
   CHECK(second.join());

@@ -3,12 +3,14 @@
 #include <chrono>
 #include <cmath>
 #include <vector>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/histogram.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -16,8 +18,6 @@ using namespace std::chrono_literals;
 using std::chrono::nanoseconds;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // Of sorted durations: the one that a percentile may not be below.
 nanoseconds exact(const std::vector<nanoseconds>& sorted, double percent) {
@@ -80,20 +80,20 @@ TEST_CASE("the shortest and the longest durations have their places") {
   CHECK(histogram.count() == 66);
 }
 
-FIBER_TEST_CASE("a pool measures how long its tasks wait and run") {
-  weft::test::Event release;
-  const auto begin = Clock::now();
+SIM_TEST_CASE("a pool measures how long its tasks wait and run") {
+  weft::Event release;
+  const auto begin = world.now();
   FiberPool pool({.capacity = 1, .queue_capacity = 10, .timings = true});
   CHECK(pool.timings().run_time.count() == 0);
   CHECK(pool.timings().total == 0ns);
   CHECK(pool.submit([&] { release.wait(); }));
   for (int i = 0; i < 3; ++i) CHECK(pool.submit([] {}));
-  const auto submitted = Clock::now();
-  this_fiber::sleep_for(20ms);
-  const auto released = Clock::now();
+  const auto submitted = world.now();
+  this_fiber::sleep_for(20h);
+  const auto released = world.now();
   release.set();
   pool.wait_idle();
-  const auto whole = Clock::now() - begin;
+  const auto whole = world.now() - begin;
   const PoolTimings timings = pool.timings();
   CHECK(timings.queue_wait.count() == 4);
   CHECK(timings.run_time.count() == 4);
@@ -106,15 +106,16 @@ FIBER_TEST_CASE("a pool measures how long its tasks wait and run") {
   CHECK(timings.average == timings.total / 4);
 }
 
-FIBER_TEST_CASE("the wait of a task begins with the call that was parked for room") {
-  weft::test::Event release;
+SIM_TEST_CASE("the wait of a task begins with the call that was parked for room") {
+  weft::Event release;
   FiberPool pool({.capacity = 1, .timings = true});
   CHECK(pool.submit([&] { release.wait(); }));
   auto blocked = spawn([&] { CHECK(pool.submit([] {})); });
-  wait_until_true([&] { return pool.stats().blocked == 1; });
-  const auto parked = Clock::now();
-  this_fiber::sleep_for(10ms);
-  const auto released = Clock::now();
+  sim::settle();
+  CHECK(pool.stats().blocked == 1);
+  const auto parked = world.now();
+  this_fiber::sleep_for(10h);
+  const auto released = world.now();
   release.set();
   blocked.join();
   pool.wait_idle();

@@ -3,10 +3,12 @@
 #include <atomic>
 #include <stdexcept>
 #include <vector>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
@@ -75,25 +77,26 @@ FIBER_TEST_CASE(
   CHECK(concurrency.most() <= 10);
 }
 
-FIBER_TEST_CASE("the limit falls with the load, to min_workers") {
+SIM_TEST_CASE("the limit falls with the load, to min_workers") {
   for (const std::size_t kept : {0u, 3u}) {
-    weft::test::Event release;
-    weft::test::Event again;
+    weft::Event release;
+    weft::Event again;
     FiberPool pool(
         {.capacity = 8,
-         .grow = GrowPolicy::load_factor({.up = 1, .down = 0.5, .step = 3, .interval = 1ms}),
+         .grow = GrowPolicy::load_factor({.up = 1, .down = 0.5, .step = 3, .interval = 1min}),
          .min_workers = kept,
          .queue_capacity = 100,
          .idle_timeout = kNever});
     for (int i = 0; i < 50; ++i) CHECK(pool.submit([&] { release.wait(); }));
-    wait_until_true([&] { return pool.stats().busy == 8; });
+    CHECK(world.run_until([&] { return pool.stats().busy == 8; }, 10min, 1s));
     release.set();
     pool.wait_idle();
-    wait_until_true([&] { return pool.stats().live == std::max<std::size_t>(kept, 1); });
+    world.run_for(1h);
+    CHECK(pool.stats().live == std::max<std::size_t>(kept, 1));
     CHECK(pool.stats().completed == 50);
     // It grows again.
     for (int i = 0; i < 50; ++i) CHECK(pool.submit([&] { again.wait(); }));
-    wait_until_true([&] { return pool.stats().busy == 8; });
+    CHECK(world.run_until([&] { return pool.stats().busy == 8; }, 10min, 1s));
     again.set();
   }
 }
@@ -120,13 +123,13 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (auto& caller : callers) caller.join();
 }
 
-FIBER_TEST_CASE("tasks that wait for later ones finally get their workers") {
+SIM_TEST_CASE("tasks that wait for later ones finally get their workers") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
-    std::vector<weft::test::Event> done(5);
+    std::vector<weft::Event> done(5);
     FiberPool pool(
         {.capacity = 5,
-         .grow = GrowPolicy::load_factor({.up = 1000, .down = 1, .interval = closed ? 1h : 1ms}),
+         .grow = GrowPolicy::load_factor({.up = 1000, .down = 1, .interval = closed ? 24h : 1h}),
          .queue_capacity = 10});
     // Each waits for the one behind it.
     for (std::size_t i = 0; i < 5; ++i) {

@@ -7,20 +7,20 @@
 #include <string_view>
 #include <system_error>
 #include <vector>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/metrics.hpp>
 #include <weft/wait_group.hpp>
 
 #include "tests/pool/pool_test.hpp"
 #include "tests/support/fiber_test.hpp"
+#include "tests/support/sim_test.hpp"
 
 using namespace weft;
 using namespace weft::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // The workers of all pools that are parked for want of a task.
 std::uint64_t parked_workers() {
@@ -33,13 +33,14 @@ std::uint64_t parked_workers() {
 // Lets other fibers run until no worker of the only pool is on its way: a caller that learns of a
 // task's end may be ahead of the worker, which is counted as idle before it parks.
 void wait_until_idle(const FiberPool& pool) {
+  if (sim::is_simulated()) return sim::settle();
   wait_until_true([&] { return parked_workers() == pool.stats().idle; });
 }
 
 // Has `count` workers live and idle, and returns their fibers in the order in which they went
 // idle.
 std::vector<std::uint64_t> warm_up(FiberPool& pool, std::size_t count) {
-  std::vector<Event> go_on(count);
+  std::vector<weft::Event> go_on(count);
   std::vector<std::uint64_t> fibers(count);
   WaitGroup all_here;
   all_here.add(count);
@@ -95,55 +96,35 @@ FIBER_TEST_CASE(
   CHECK(pool.run([] { return this_fiber::id(); }) == last);
 }
 
-FIBER_TEST_CASE("idle workers are retired, not before the timeout, and min_workers stay") {
-  const auto timeout = 20ms * static_cast<int>(kSlowdown);
-  FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = timeout});
-  const auto begin = Clock::now();
+SIM_TEST_CASE("idle workers are retired, not before the timeout, and min_workers stay") {
+  FiberPool pool({.capacity = 6, .min_workers = 2, .idle_timeout = 24h});
   (void)warm_up(pool, 6);
-  const PoolStats early = pool.stats();
-  if (Clock::now() - begin < timeout) CHECK(early.live == 6);
-  wait_until_true([&] {
-    this_fiber::sleep_for(1ms);
-    return pool.stats().live == 2;
-  });
-  CHECK(Clock::now() - begin >= timeout);
-  this_fiber::sleep_for(3 * timeout);
+  world.run_for(24h - 1s);
+  CHECK(pool.stats().live == 6);
+  world.run_for(24h + 2s);
+  CHECK(pool.stats().live == 2);
+  world.run_for(24h * 30);
   CHECK(pool.stats().live == 2);
   CHECK(pool.stats().retired == 4);
 }
 
-FIBER_TEST_CASE("a worker that is used keeps its place while the others are retired") {
-  // A worker that the machine keeps from being used for so long may be retired: then the timeout
-  // was too short to tell.
-  bool in_time = false;
-  for (auto timeout = 10ms * static_cast<int>(kSlowdown); !in_time; timeout *= 2) {
-    FiberPool pool({.capacity = 4, .idle_timeout = timeout});
-    auto last_use = Clock::now();
-    const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
-    std::set<std::uint64_t> users;
-    in_time = true;
-    // The hottest is used all the time, so it is the one that stays.
-    wait_until_true([&] {
-      const auto before = Clock::now();
-      users.insert(pool.run([] { return this_fiber::id(); }));
-      if (Clock::now() - last_use >= timeout) in_time = false;
-      last_use = before;
-      this_fiber::sleep_for(timeout / 10);
-      return pool.stats().live <= 1;
-    });
-    if (!in_time) continue;
-    CHECK(users == std::set{fibers.back()});
-    CHECK(pool.stats().started == 4);
+SIM_TEST_CASE("a worker that is used keeps its place while the others are retired") {
+  FiberPool pool({.capacity = 4, .idle_timeout = 10min});
+  const std::vector<std::uint64_t> fibers = warm_up(pool, 4);
+  // The hottest is used all the time, so it is the one that stays.
+  for (int i = 0; i < 40; ++i) {
+    CHECK(pool.run([] { return this_fiber::id(); }) == fibers.back());
+    world.run_for(1min);
   }
+  CHECK(pool.stats().live == 1);
+  CHECK(pool.stats().started == 4);
 }
 
-FIBER_TEST_CASE_WITH("workers that have been idle longest are retired first", {.workers = {1}}) {
-  FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 5ms});
+SIM_TEST_CASE("workers that have been idle longest are retired first") {
+  FiberPool pool({.capacity = 4, .min_workers = 2, .idle_timeout = 1h});
   const auto fibers = warm_up(pool, 4);
-  wait_until_true([&] {
-    this_fiber::sleep_for(1ms);
-    return pool.stats().live == 2;
-  });
+  world.run_for(3h);
+  CHECK(pool.stats().live == 2);
   Mutex mutex;
   std::set<std::uint64_t> left;
   WaitGroup both_here;
