@@ -123,6 +123,30 @@ FIBER_TEST_CASE("surplus workers leave after their task when the load falls") {
   for (auto& caller : callers) caller.join();
 }
 
+SIM_TEST_CASE("a pool follows the load of a day, up in the morning and down at night") {
+  FiberPool pool(
+      {.capacity = 20,
+       .grow = GrowPolicy::load_factor({.up = 2, .down = 1, .step = 2, .interval = 1min}),
+       .queue_capacity = kUnlimited,
+       .idle_timeout = 10min});
+  // A task each 4 s by day, of 32 s; one in 10 minutes by night.
+  const auto run_for = [&](std::chrono::hours time, std::chrono::seconds pause) {
+    for (const auto end = world.now() + time; world.now() < end; world.run_for(pause)) {
+      CHECK(pool.submit([] { this_fiber::sleep_for(32s); }));
+    }
+  };
+  for (int day = 0; day < 2; ++day) {
+    run_for(2h, 4s);
+    CHECK(pool.stats().live >= 4);
+    CHECK(pool.stats().live <= 12);
+    CHECK(pool.stats().queued <= 40);
+    run_for(22h, 10min);
+    CHECK(pool.stats().live <= 2);
+  }
+  pool.wait_idle();
+  CHECK(balanced(pool.stats()));
+}
+
 SIM_TEST_CASE("tasks that wait for later ones finally get their workers") {
   for (const bool closed : {false, true}) {
     std::atomic<int> ran{0};
