@@ -81,13 +81,6 @@ TEST_CASE("run reports what main has thrown while another fiber lives") {
   CHECK(count_of("an exception ends the scope of a Runtime", reader.end()) == 1);
 }
 
-TEST_CASE("run reports the fibers that it waits for after 5 s") {
-  weft::Event reported;
-  StderrReader reader({"has waited for 5 s", "refresher"}, reported);
-  weft::run([&] { weft::go({.name = "refresher"}, [&] { reported.wait(); }); });
-  CHECK(count_of("has waited for 5 s", reader.end()) == 1);
-}
-
 TEST_CASE("run reports nothing when main throws and no other fiber lives") {
   weft::Event never;
   StderrReader reader({"weft"}, never);
@@ -97,13 +90,15 @@ TEST_CASE("run reports nothing when main throws and no other fiber lives") {
 
 // What the fibers below wait for comes with the last report: without one they would hang.
 TEST_CASE(
-    "the destructor of a pool, of a group, and of a handle in an exception report a long wait") {
+    "run, and the destructor of a pool, of a group, and of a handle in an exception report "
+    "a wait of 5 s") {
   weft::Event reported;
   constexpr std::array kWorkers{1U, 2U, 3U, 8U};
   StderrReader reader(
       {"the destructor of FiberPool 'emails' (tasks: 1 run, 0 are queued), by fiber",
        "the destructor of FiberPool 'a thread's' (tasks: 1 run, 0 are queued), by a plain",
-       "the destructor of a TaskGroup, by fiber", "run by an exception, by fiber"},
+       "the destructor of a TaskGroup, by fiber", "run by an exception, by fiber",
+       "the end of a Runtime has waited for 5 s", "'refresher'"},
       reported, kWorkers.size());
   const auto be_at_end = [&](unsigned workers) {
     weft::Runtime runtime({.workers = workers});
@@ -129,9 +124,14 @@ TEST_CASE(
   };
   {
     std::vector<std::jthread> threads;
-    for (const unsigned workers : kWorkers) threads.emplace_back(be_at_end, workers);
+    for (const unsigned workers : kWorkers) {
+      threads.emplace_back(be_at_end, workers);
+      threads.emplace_back(
+          [&] { weft::run([&] { weft::go({.name = "refresher"}, [&] { reported.wait(); }); }); });
+    }
   }
   const std::string text = reader.end();
+  CHECK(count_of("the end of a Runtime has waited", text) == kWorkers.size());
   CHECK(count_of("run by an exception", text) == kWorkers.size());
   CHECK(count_of("the destructor of", text) == 4 * kWorkers.size());
   CHECK(count_of("'the_reader' is parked: event", text) >= kWorkers.size());

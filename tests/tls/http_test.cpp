@@ -84,7 +84,8 @@ FIBER_TEST_CASE("requests go over TLS, on a connection that is idle in between")
   CHECK(stream.read_some(std::span(&byte, 1)).error == Errc::end_of_stream);
 }
 
-SIM_TEST_CASE("a client that does not speak TLS is refused, and holds no other up") {
+SIM_TEST_CASE_WITH("a client that does not speak TLS is refused, and holds no other up",
+                   {.workers = {0}}) {
   const Secrets secrets;
   http::ServerOptions options = secrets.options();
   options.limits.head = 1min;
@@ -150,7 +151,9 @@ FIBER_TEST_CASE(
   CHECK(receive_until(stream, "answer").ends_with("answer"));
 }
 
-SIM_TEST_CASE("a server of TLS that stops closes what is idle, and answers what has been asked") {
+SIM_TEST_CASE_WITH(
+    "a server of TLS that stops closes what is idle, and answers what has been asked",
+    {.workers = {0}}) {
   const Secrets secrets;
   Event begun;
   Event go_on;

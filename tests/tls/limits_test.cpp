@@ -15,6 +15,7 @@
 
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
+#include "tests/support/sim_test.hpp"
 #include "tests/tls/world.hpp"
 
 namespace weft::test {
@@ -77,15 +78,16 @@ void end_waits(const World& world) {
 
 TEST_SUITE_BEGIN("tls/limits");
 
-FIBER_TEST_CASE("a good-bye waits behind bytes until a limit, and goes out all the same") {
-  const World world;
-  auto [client, server] = shake_hands_narrowly(world);
+SIM_TEST_CASE_WITH("a good-bye waits behind bytes until a limit, and goes out all the same",
+                   {.workers = {0}}) {
+  const World secrets;
+  auto [client, server] = shake_hands_narrowly(secrets);
   tls::Stream& stream = client.value;
   const std::size_t taken = fill(stream);
-  CHECK(stream.shutdown(Deadline::after(5ms)) == Errc::timed_out);
+  CHECK(stream.shutdown(Deadline::after(1min)) == Errc::timed_out);
   std::stop_source source;
   auto stopped = spawn([&] { return stream.shutdown(source.get_token()); });
-  await_parked(2);  // The fiber that sends is the other one.
+  sim::settle();
   (void)source.request_stop();
   CHECK(stopped.join() == Errc::cancelled);
   auto patient = spawn([&] { return stream.shutdown(); });
