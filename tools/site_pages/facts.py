@@ -7,11 +7,12 @@ of the header. A `noexcept` says what is thrown. `A plain value` says all but wh
 page of the reference explains it, see EXPLAINED.
 """
 
+import os
 import pathlib
 import re
 import tempfile
 
-from . import reference
+from . import reference, tags
 
 EXPLAINED = """What each text says, or that of its class or header:
 
@@ -24,6 +25,7 @@ EXPLAINED = """What each text says, or that of its class or header:
 - **What it synchronizes with.** Calls that are not said to synchronize do not.
 """
 
+STRICT = "WEFT_STRICT_TAGS" in os.environ
 FACTS = {
     "who may call it": r"plain value|\b[Ff]rom (fibers|a fiber|any coroutine|plain threads|a plain thread|anywhere|anybody|any"
                        r" thread|whoever|wherever)|\bfibers and (from )?plain threads|[Aa]ny fiber or plain thread|"
@@ -65,10 +67,13 @@ class Texts:
             if item.kind == "class":
                 self.classes.setdefault(item.name, item)
 
-    def header(self, name):
+    def header_lines(self, name):
         if name not in self.headers:
-            self.headers[name] = " ".join(reference.opening(self.include, name))
+            self.headers[name] = reference.opening(self.include, name)
         return self.headers[name]
+
+    def header(self, name):
+        return " ".join(self.header_lines(name))
 
     def own(self, item, siblings, depth=0):
         text = " ".join(item.text)
@@ -102,15 +107,43 @@ class Texts:
         return text
 
 
-def missing(items, include):
-    """Functions that leave something out."""
-    texts, problems = Texts(items, include), []
+def untagged(item, around, known):
+    """What the tags of a function, of its classes and of its header leave out. Those around it come
+    from the outside to the inside: the innermost counts."""
+    found = {}
+    for text in (*around, tags.of(item.text)):
+        found.update(text)
+    context, lacks = found.get("Context", ""), []
+    if not context:
+        lacks.append("Context")
+    elif not re.search(r"plain value|\bparks?\b|\bblocks?\b|^as ", context):
+        lacks.append("whether it parks")
+    lacks += [f"what {name} is" for name in re.findall(r"^as `?((?:\w+::)*~?\w+)", context)
+              if name.removeprefix("weft::") not in known]
+    throws_nothing = all("noexcept" in signature or signature.startswith("~")
+                         for signature in item.signatures)
+    if not (throws_nothing or "Throws" in found or "plain value" in context):
+        lacks.append("Throws")
+    return lacks
 
-    def look(siblings, around):
+
+def missing(items, include):
+    """Functions that leave something out, and tags in another order than all have."""
+    texts, problems = Texts(items, include), []
+    known = set(texts.functions) | set(texts.classes)
+
+    def look(siblings, around, tagged):
         for item in siblings:
+            if not tags.in_order(item.text):
+                problems.append(f"{item.header}: the tags of {item.qualified} are out of order")
+            inside = tagged or [tags.of(texts.header_lines(item.header))]
             if item.kind == "class":
-                look(item.members, f"{around} {texts.around(item)}")
-            if item.kind != "function":
+                look(item.members, f"{around} {texts.around(item)}", [*inside, tags.of(item.text)])
+            if item.kind != "function" or not untagged(item, inside, known):
+                continue
+            if STRICT:
+                problems.append(f"{item.header}: {item.qualified}() has no "
+                                f"{', '.join(untagged(item, inside, known))}")
                 continue
             own, others = texts.own(item, siblings), f"{around} {texts.header(item.header)}"
             throws_nothing = all("noexcept" in signature or signature.startswith("~")
@@ -121,7 +154,7 @@ def missing(items, include):
             if lacks:
                 problems.append(f"{item.header}: {item.qualified}() does not say {', '.join(lacks)}")
 
-    look(items, "")
+    look(items, "", [])
     return problems
 
 
@@ -154,6 +187,16 @@ class Queue {
  public:
   // Behind the others.
   void put() noexcept;
+};
+// A queue with tags.
+// Context: fibers and plain threads; wait() parks.
+class Tagged {
+ public:
+  // Waits.
+  // Throws: std::bad_alloc.
+  void wait();
+  // Wakes.
+  void wake() noexcept;
 };
 // A Told with more: the same holds.
 class Derived {

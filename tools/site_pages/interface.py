@@ -2,10 +2,8 @@
 
 import re
 
-from . import reference
+from . import reference, tags
 
-# Where a comment goes on to what only readers of the source need.
-INSIDE = re.compile(r"^(Invariants\b|Order$|Order\b.*:|  I1\b)")
 # Sentences that are looked for get a paragraph of their own.
 LOOKED_FOR = re.compile(r"^(Throws|Synchronizes|From fibers|Requires|Always:|Fairness:)")
 NAME = re.compile(r"`[^`]*`|\b(?:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|[A-Za-z]\w*_\w*|[A-Z]\w*[a-z]\w*|\w+(?=\(\)))"
@@ -90,7 +88,7 @@ def paragraphs(lines):
         example.clear()
 
     for line in [*lines, ""]:
-        begins_inside = not inside and INSIDE.match(line)
+        begins_inside = not inside and tags.INSIDE.match(line)
         indented = line.startswith("  ") and not (inside or begins_inside or listed)
         if example and (indented or not line.strip()):
             example.append(line[2:].rstrip())
@@ -100,8 +98,8 @@ def paragraphs(lines):
             example.append(line[2:].rstrip())
             continue
         listed = line.startswith("- ") or (listed and line.startswith("  "))
-        if not line.strip() or begins_inside or LOOKED_FOR.match(line) or line.startswith("- ") or \
-                example or (inside and re.match(r"\s*(I\d|\[|Order)", line)):
+        if not line.strip() or begins_inside or LOOKED_FOR.match(line) or tags.TAG.match(line) or \
+                line.startswith("- ") or example or (inside and re.match(r"\s*(I\d|\[|Order)", line)):
             yield from done()
         if begins_inside:
             inside = True
@@ -129,6 +127,9 @@ def description(lines, links, scope, here, parameters=()):
             prefix = "    "
         elif isinstance(paragraph, list):
             out += [*(prefix + line for line in example_of(paragraph)), ""]
+        elif tags.TAG.match(paragraph) and not prefix:
+            name, _, text = paragraph.partition(": ")
+            out += [name, f":   {links.marked(text, scope, here, parameters)}", ""]
         elif paragraph.startswith("- "):
             out += [f"{prefix}- {links.marked(paragraph[2:], scope, here, parameters)}", ""]
         else:
