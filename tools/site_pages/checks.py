@@ -52,10 +52,20 @@ def links(site):
 
 
 def comments(items):
-    """Public functions without a comment of their own; overloads that follow each other share one."""
-    return [f"{item.header}: {item.qualified}() has no comment: who may call it, does it park, what "
-            "does it return" for item in reference.all_items(items)
-            if item.kind == "function" and not any(line.strip() for line in item.text)]
+    """Public functions without a comment of their own; overloads that follow each other share one, and
+    so do f_until() and f_for()."""
+    problems = []
+
+    def look(siblings):
+        for item in siblings:
+            look(item.members)
+            if item.kind == "function" and not any(line.strip() for line in item.text) and \
+                    not reference.limited(item, siblings):
+                problems.append(f"{item.header}: {item.qualified}() has no comment: what it does, and "
+                                "its tags (CONTRIBUTING.md)")
+
+    look(items)
+    return problems
 
 
 def functions(items, site):

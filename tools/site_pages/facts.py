@@ -139,6 +139,9 @@ def missing(items, include):
             inside = tagged or [tags.of(texts.header_lines(item.header))]
             if item.kind == "class":
                 look(item.members, f"{around} {texts.around(item)}", [*inside, tags.of(item.text)])
+            other = reference.limited(item, siblings)
+            if other:
+                inside = [*inside, tags.of(other.text)]
             if item.kind != "function" or not untagged(item, inside, known):
                 continue
             if STRICT:

@@ -145,15 +145,8 @@ def comment(item, links, here):
 
 def siblings_text(item, siblings):
     """What an uncommented function shares with one beside it."""
-    if item.text or item.kind != "function":
-        return []
-    for ending, said in (("_for", "for so long at most"),):
-        base = item.name.removesuffix(ending)
-        if base != item.name:
-            for other in (f"{base}_until", base):
-                if any(s.name == other and s.text for s in siblings):
-                    return [f"As `{other}()`, {said}.", ""]
-    return []
+    other = reference.limited(item, siblings)
+    return [f"Does the same as `{other.name}()`, for at most `duration`.", ""] if other else []
 
 
 def function_or_type(item, level, links, here, siblings):

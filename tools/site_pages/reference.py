@@ -196,6 +196,16 @@ def opening(include, header):
     return [line for part in parts for line in ["", *part]][1:]
 
 
+def limited(item, siblings):
+    """What a function without a comment limits to a duration: for f_for(), the f_until() or f() beside
+    it. Its comment holds for both."""
+    base = item.name.removesuffix("_for")
+    if item.text or item.kind != "function" or base == item.name:
+        return None
+    named = [s for name in (f"{base}_until", base) for s in siblings if s.name == name and s.text]
+    return named[0] if named else None
+
+
 def all_items(items):
     for item in items:
         yield item
