@@ -53,20 +53,22 @@ struct NoCompletion {
 
 }  // namespace detail
 
-// std::barrier for fibers and plain threads: a number of callers go through phases, none of which
-// begins before all have arrived at the end of the one before. The completion function runs once
-// per phase, in the last to arrive, before any caller is released; it may park, but not use the
-// barrier.
-// Each arrival synchronizes with the completion function, and that with the return of each wait. It
-// may be destroyed once every wait has returned; where all callers meet by arrive_and_wait(), as
-// soon as the first of them has returned from the last phase. Calls park where they say so.
+// A std::barrier: a fixed number of callers passes through phases. A phase ends when all callers
+// have arrived. The last arriver then runs the completion function, before any caller is released.
+// The completion function may park, but must not use the barrier.
+// Context: fibers and plain threads; waits and arrive_and_wait() park. A last arrival parks if the
+// completion function does.
+// Ordering: each arrival synchronizes with the completion function, and its end with each wait's
+// return.
+// Lifetime: it may be destroyed once every wait has returned. If all callers use arrive_and_wait(),
+// the first return from the last phase suffices.
 template <class CompletionFunction = detail::NoCompletion>
 class Barrier {
   static_assert(std::is_nothrow_invocable_v<CompletionFunction&>,
                 "the completion function must be noexcept, as for std::barrier");
 
  public:
-  // Records that a caller has arrived, and at the end of which phase.
+  // The phase at whose end a caller has arrived.
   class arrival_token {
    public:
     arrival_token(arrival_token&&) noexcept = default;
@@ -78,41 +80,40 @@ class Barrier {
     std::uint64_t phase_;
   };
 
-  // The most callers that a phase may have.
+  // Returns the largest number of callers.
   [[nodiscard]] static constexpr std::ptrdiff_t max() noexcept {
     return std::numeric_limits<std::ptrdiff_t>::max();
   }
-  // `expected` callers, not a negative number. Throws what moving `completion` throws.
+  // Expects `expected` callers, which is not negative.
+  // Throws: what moving `completion` throws.
   explicit Barrier(std::ptrdiff_t expected, CompletionFunction completion = CompletionFunction())
       : core_(expected), completion_(std::move(completion)) {}
   Barrier(const Barrier&) = delete;
   Barrier& operator=(const Barrier&) = delete;
 
-  // Arrives for `count` callers, without waiting. The last to arrive runs the completion function;
-  // apart from what that does, never parks. More arrivals than are expected end the process with a
-  // report.
+  // Arrives for `count` callers without waiting. The last arriver runs the completion function.
+  // More arrivals than expected end the process with a report.
   [[nodiscard]] arrival_token arrive(std::ptrdiff_t count = 1) noexcept {
     const detail::BarrierCore::Arrival arrival = core_.arrive(count, 0);
     if (arrival.is_last) complete();
     return arrival_token(arrival.phase);
   }
-  // Parks until the phase in which `token` was made is over.
+  // Parks until the phase of `token` is over.
   void wait(arrival_token&& token) noexcept { (void)core_.wait_until(token.phase_, {}); }
-  // The same; false when `until` ended the wait. The arrival counts all the same.
+  // Waits as wait() does; returns false if `until` ended the wait. The arrival remains counted.
   [[nodiscard]] bool wait_until(const arrival_token& token, const Until& until) noexcept {
     return core_.wait_until(token.phase_, until);
   }
-  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(const arrival_token& token,
                               std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(token, Deadline::after(duration));
   }
-  // Parks until all have arrived.
+  // Arrives and parks until all callers have arrived.
   void arrive_and_wait() noexcept {
     if (core_.arrive_and_wait()) complete();
   }
-  // Arrives for one caller that will not take part in the phases to come. Parks as arrive() does.
+  // Arrives for a caller that takes no part in later phases.
   void arrive_and_drop() noexcept {
     if (core_.arrive(1, 1).is_last) complete();
   }

@@ -11,27 +11,28 @@
 
 namespace weft {
 
-// std::condition_variable_any for fibers and plain threads: `Lock` is anything with lock() and
-// unlock(), such as std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. First come, first
-// notified; no spurious wake-ups, though the condition may have been changed again before the lock
-// is reacquired. It may be destroyed once all waiters have been notified.
-// Nothing of its own is locked while the user's unlock() and lock() run: they may take their time,
-// park, and use this condition variable.
-// A notify synchronizes with nothing by itself: the lock orders the condition. Waits throw what the
-// lock and the condition throw.
+// A std::condition_variable_any. `Lock` is any type with lock() and unlock(), such as
+// std::unique_lock<Mutex> or a SharedMutex's std::shared_lock. There are no spurious wakeups,
+// though the condition may have changed again before the lock is reacquired. No lock of the
+// condition variable is held while the user's lock() and unlock() run. They may park and use it.
+// Context: fibers and plain threads; the waits park, a notify does not.
+// Throws: what the lock and the condition throw.
+// Ordering: a notify does not synchronize; the lock orders the condition.
+// Lifetime: it may be destroyed once all waiters have been notified.
+// Fairness: FIFO.
 class ConditionVariable {
  public:
   ConditionVariable() noexcept = default;
   ConditionVariable(const ConditionVariable&) = delete;
   ConditionVariable& operator=(const ConditionVariable&) = delete;
 
-  // Never park. From fibers and plain threads, with the lock held or not.
+  // Wakes the longest waiter. The caller may hold the lock or not.
   void notify_one() noexcept;
-  // Lets all go on that wait now. Never parks.
+  // Wakes all present waiters.
   void notify_all() noexcept;
 
-  // Unlocks, parks until notified, locks again. `lock` must be locked. A notify counts from the
-  // moment at which its unlock() is called. If that throws, the wait has not taken place.
+  // Unlocks `lock`, parks until notified, and locks it again. `lock` must be locked. A notify
+  // counts from the call of its unlock() on. If that throws, the wait has not taken place.
   template <class Lock>
   void wait(Lock& lock) {
     (void)wait_until(lock, Until());
@@ -40,13 +41,13 @@ class ConditionVariable {
   void wait(Lock& lock, Predicate condition) {
     while (!condition()) wait(lock);
   }
-  // As std::condition_variable_any: the condition's value, which is false only if a stop was
-  // requested.
+  // Waits until `condition` holds or a stop is requested, and returns the value of `condition`.
   template <class Lock, class Predicate>
   bool wait(Lock& lock, const std::stop_token& token, Predicate condition) {
     return wait_until(lock, Until(token), std::move(condition));
   }
-  // std::cv_status::timeout when `until` ended the wait; the lock is locked either way.
+  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait; the lock is
+  // locked either way.
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());
@@ -64,7 +65,6 @@ class ConditionVariable {
     }
     return true;
   }
-  // Waits as wait_until() does, for at most `duration`.
   template <class Lock, class Rep, class Period>
   std::cv_status wait_for(Lock& lock, std::chrono::duration<Rep, Period> duration) {
     return wait_until(lock, Deadline::after(duration));

@@ -1,15 +1,16 @@
-// Something that has happened, or not yet.
+// An event that callers wait for.
 #pragma once
 
 #include <weft/detail/waiter.hpp>
 
 namespace weft {
 
-// A manual-reset event for fibers and plain threads: open while it is set. Callers that wait when
-// it is set go on, even if it is reset before they run.
-// set() synchronizes with the return of each wait that it ends, or that finds it set.
-// It may be destroyed once every wait has returned; the set() that ended it may be still on its way
-// out. (That is why a wait takes the lock, also when the event is set.)
+// A manual-reset event. Callers that wait when it is set continue, even if it is reset before they
+// run. A wait takes the lock even if the event is set, which permits early destruction.
+// Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
+// Ordering: set() synchronizes with the return of each wait that it ends or that finds it set.
+// Lifetime: it may be destroyed once every wait has returned; the set() that ended it need not have
+// returned.
 // Order
 //   [set]  set stores set_ (release) -> is_set_hint loads it (acquire).
 class Event {
@@ -18,20 +19,19 @@ class Event {
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // Wakes all who wait. Setting what is set does nothing. Never parks.
+  // Wakes all waiters. Has no effect if the event is set already.
   void set() noexcept;
-  // Callers that come from now on wait. Never parks.
+  // Makes later waits park.
   void reset() noexcept;
   // Parks until the event is set.
   void wait() noexcept { (void)wait_until({}); }
-  // Returns false when `until` ended the wait.
+  // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
-  // May be stale when it returns; if true, what came before the set() is visible. Never parks.
+  // Returns whether it is set, which may be stale. If true, all that preceded set() is visible.
   [[nodiscard]] bool is_set_hint() const noexcept { return set_.load(detail::acquire); }  // [set]
 
  private:

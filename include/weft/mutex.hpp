@@ -6,11 +6,14 @@
 
 namespace weft {
 
-// A mutex that parks the fiber instead of blocking the thread. Meets TimedLockable, so
-// std::unique_lock and std::scoped_lock work. Not recursive. Any fiber or plain thread may call;
-// a fiber may unlock on another thread than it locked on.
-// Fairness: a running caller may overtake a waiter once; a waiter that was overtaken is handed the
-// mutex next. unlock() synchronizes with the next lock().
+// A mutex that parks the fiber instead of blocking the thread. It meets TimedLockable, so
+// std::unique_lock and std::scoped_lock work. It is not recursive. A fiber may unlock on another
+// thread than it locked on.
+// Context: fibers and plain threads; lock(), try_lock_until() and try_lock_for() park.
+// Ordering: unlock() synchronizes with the next lock().
+// Lifetime: the caller that has locked and unlocked it last may destroy it.
+// Fairness: a running caller may overtake a waiter once; the next unlock() hands that waiter the
+// mutex.
 // Invariants
 //   I1  The mutex has no owner exactly while state_ is 0 or has kOpen set. While it has one, state_
 //       is kLocked, perhaps with kWaiters, or, in an unlock(), kWaiters alone.
@@ -30,7 +33,7 @@ class WEFT_LOCK("mutex") Mutex {
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
 
-  // Parks until the mutex is the caller's.
+  // Parks until the caller owns the mutex.
   void lock() noexcept WEFT_ACQUIRES() {
     detail::give_way_if_due();
     std::uint32_t expected = 0;
@@ -39,19 +42,18 @@ class WEFT_LOCK("mutex") Mutex {
       lock_contended();
     }
   }
-  // Never parks.
+  // Locks the mutex if it is free; returns false otherwise.
   [[nodiscard]] bool try_lock() noexcept
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // It is what a lock is made of.
-  // Returns false when `until` ended the wait.
+  // Waits as lock() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept
       WEFT_TRY_ACQUIRES(true) WEFT_NOT_ANALYZED;  // So is this.
-  // Waits as try_lock_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept
       WEFT_TRY_ACQUIRES(true) {
     return try_lock_until(Deadline::after(duration));
   }
-  // By the owner only; unlocking a mutex that is not locked ends the process with a report.
+  // Gives the mutex up; only its owner may. Unlocking a free mutex ends the process with a report.
   void unlock() noexcept WEFT_RELEASES() {
     // Written so that compilers use the flags of the subtraction: it is faster than an exchange.
     if (state_.fetch_sub(kLocked, detail::release) - kLocked != 0) [[unlikely]] {  // [mutex]

@@ -1,4 +1,4 @@
-// The first caller does something, once.
+// Runs a function once, for the first caller.
 #pragma once
 
 #include <concepts>
@@ -10,13 +10,13 @@
 
 namespace weft {
 
-// std::once_flag for fibers and plain threads. The first caller runs its function; callers that
-// come meanwhile park until it is over. If it throws, its caller gets the exception and the one
-// that has waited longest runs its own. Waits cannot be ended early: what was begun is finished. A
-// call from within the function, on the same Once, deadlocks.
-// The end of the function synchronizes with the return of every call().
-// It may be destroyed once every call() has returned.
-// Invariant: running_ is set while somebody runs its function, or was told to.
+// A std::once_flag. The first caller runs its function; concurrent callers park until it has
+// finished. If it throws, its caller receives the exception, and the longest waiter runs its own
+// function. No wait can be ended early. A call on the same Once from within the function deadlocks.
+// Context: fibers and plain threads; call() parks, done_hint() does not.
+// Ordering: the end of the function synchronizes with the return of every call().
+// Lifetime: it may be destroyed once every call() has returned.
+// Invariant: running_ is set while a caller runs its function, or has been chosen to.
 // Order
 //   [done]  finish stores done_ (release) -> done_hint loads it (acquire).
 class Once {
@@ -25,8 +25,8 @@ class Once {
   Once(const Once&) = delete;
   Once& operator=(const Once&) = delete;
 
-  // Runs function(arguments...), unless a call() before has done so without throwing. Parks while
-  // the function of another caller runs.
+  // Runs function(arguments...), unless an earlier call() has finished without an exception.
+  // Throws: what the function throws.
   template <class F, class... Arguments>
   requires std::invocable<F, Arguments...>
   void call(F&& function, Arguments&&... arguments) {
@@ -35,7 +35,7 @@ class Once {
     std::invoke(std::forward<F>(function), std::forward<Arguments>(arguments)...);
     std::exchange(attempt.once, nullptr)->finish();
   }
-  // Returns whether it has been done; what it did is visible then. Never parks.
+  // Returns whether the function has finished; if true, its effects are visible.
   [[nodiscard]] bool done_hint() const noexcept { return done_.load(detail::acquire); }  // [done]
 
  private:
@@ -57,30 +57,34 @@ class Once {
   detail::WaitList waiters_ WEFT_GUARDED_BY(lock_);
 };
 
-// std::call_once for a Once: as Once::call().
+// Does the same as `once`.call(), in the form of std::call_once.
+// Context: as Once::call().
+// Throws: what the function throws.
 template <class F, class... Arguments>
 requires std::invocable<F, Arguments...>
 void call_once(Once& once, F&& function, Arguments&&... arguments) {
   once.call(std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
-// A value that is made when it is first asked for, once:
+// A value that its first use creates, once:
 //
 //   weft::OnceValue settings([] { return read_settings(); });
 //   settings->port;
 //
-// From fibers and plain threads; parks while somebody else makes it. An exception that making it
-// throws goes to the caller, and the next one tries again. May be destroyed once no call is under
-// way. Making it synchronizes with what returns the value.
+// If creating it throws, that caller receives the exception, and the next caller tries again.
+// Context: fibers and plain threads; a call parks while another caller creates the value.
+// Throws: what creating the value throws.
+// Ordering: creating the value synchronizes with each return of it.
+// Lifetime: it may be destroyed once every call has returned.
 template <std::invocable F>
 class OnceValue {
  public:
   using Value = std::decay_t<std::invoke_result_t<F&>>;
 
-  // Calls nothing yet.
+  // Keeps `make` for the first use.
+  // Throws: what moving `make` throws.
   explicit OnceValue(F make) : make_(std::move(make)) {}
-  // The value; the first call makes it, and others park meanwhile. Throws what making it throws.
-  // Making it synchronizes with each return.
+  // Returns the value; the first call creates it.
   [[nodiscard]] const Value& get() {
     once_.call([this] { value_.emplace(make_()); });
     return *value_;

@@ -9,42 +9,42 @@
 
 namespace weft {
 
-// A weighted counting semaphore for fibers and plain threads. Waiters are served first come, first
-// served; no caller overtakes a waiter, not even with a smaller demand. So a demand that is larger
-// than all permits holds up all waiters after it, until there are more permits or it gives up.
-// release() synchronizes with the return of the acquire() that it lets through. It may be destroyed
-// once every acquire has returned and no caller will begin a release; the one that let the last
-// acquire through may be still on its way out.
+// A weighted counting semaphore. A demand that exceeds all permits blocks every later waiter until
+// permits are added or the demand is withdrawn.
+// Context: fibers and plain threads; acquire(), try_acquire_until() and try_acquire_for() park.
+// Ordering: release() synchronizes with the return of the acquire() that it lets through.
+// Lifetime: it may be destroyed once every acquire has returned and no release will begin. The last
+// release need not have returned.
+// Fairness: FIFO; no caller overtakes a waiter, not even with a smaller demand.
 class Semaphore {
  public:
-  // The most permits there can be.
+  // The largest number of permits.
   static constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-  // With `permits` permits, all of them free. More than kMost count as kMost. Never parks.
+  // Has `permits` free permits, at most kMost.
   explicit Semaphore(std::uint64_t permits) noexcept : size_(clamp(permits)), available_(size_) {}
   Semaphore(const Semaphore&) = delete;
   Semaphore& operator=(const Semaphore&) = delete;
 
-  // Parks until `count` permits are the caller's.
+  // Parks until the caller has `count` permits.
   void acquire(std::uint64_t count = 1) noexcept { (void)try_acquire_until({}, count); }
-  // Never parks. False also when somebody waits.
+  // Takes `count` permits at once. Returns false if they are not free, or if a caller waits.
   [[nodiscard]] bool try_acquire(std::uint64_t count = 1) noexcept;
-  // Returns false when `until` ended the wait; no permit has been taken then.
+  // Waits as acquire() does. Returns false if `until` ended the wait; no permit is taken then.
   [[nodiscard]] bool try_acquire_until(const Until& until, std::uint64_t count = 1) noexcept;
-  // Waits as try_acquire_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_acquire_for(std::chrono::duration<Rep, Period> duration,
                                      std::uint64_t count = 1) noexcept {
     return try_acquire_until(Deadline::after(duration), count);
   }
-  // Never parks. By anybody: more may be released than were acquired, which is how a semaphore that
-  // begins with 0 signals. No more than kMost are ever free.
+  // Frees `count` permits. More may be released than were acquired, so a semaphore of 0 can signal.
+  // At most kMost permits are ever free.
   void release(std::uint64_t count = 1) noexcept;
-  // Makes it a semaphore of `permits` permits: the difference to its former number of permits is
-  // added to the free permits, or taken from them. If that leaves less than none, permits that come
-  // back make up for it before anybody gets one. Never parks.
+  // Changes the number of permits to `permits`; the difference is added to the free permits or
+  // taken from them. If the result is negative, returned permits cover the debt before a caller
+  // gets one.
   void resize(std::uint64_t permits) noexcept;
-  // Permits that are free now; may be stale when it returns. Never parks.
+  // Returns the number of free permits, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:

@@ -7,15 +7,16 @@
 
 namespace weft {
 
-// std::shared_timed_mutex for fibers and plain threads: owned by one writer or by any number of
-// readers. std::unique_lock, std::shared_lock and std::scoped_lock work, and a ConditionVariable
-// takes either lock. Not recursive: a reader that locks again deadlocks if a writer has come in
-// between. An owner may unlock it on another thread than it locked on.
-// Fairness: first come, first served. A caller, also a reader, waits after all earlier waiters; the
-// mutex is handed over, so no caller overtakes; readers next to each other are let in together.
-// An unlock synchronizes with the lock of each owner that it excluded.
-// A caller may destroy it when each other lock call has returned and each other owner has called
-// its unlock, which may be still on its way out. Calls park where they say so.
+// A std::shared_timed_mutex owned by one writer or by any number of readers. std::unique_lock,
+// std::shared_lock and std::scoped_lock work, and a ConditionVariable takes either lock. It is not
+// recursive: a reader that locks again deadlocks if a writer has come in between. An owner may
+// unlock on another thread than it locked on.
+// Context: fibers and plain threads; lock(), lock_shared() and the _until and _for calls park.
+// Ordering: an unlock synchronizes with the lock of each owner that it excluded.
+// Lifetime: it may be destroyed once all other lock calls have returned and all other owners have
+// called unlock, which need not have returned.
+// Fairness: FIFO, for readers too. The mutex is handed over, so no caller overtakes a waiter;
+// neighbouring readers in the queue enter together.
 // Invariants
 //   I1  state_ = kWriter or a number of kReaders, by its owners, + kWaiters.
 //   I2  kWaiters is set whenever the list is not empty, and only while somebody owns the mutex. It
@@ -33,42 +34,41 @@ class SharedMutex {
   SharedMutex(const SharedMutex&) = delete;
   SharedMutex& operator=(const SharedMutex&) = delete;
 
-  // Parks until the mutex is the caller's alone.
+  // Parks until the caller is the only owner.
   void lock() noexcept {
     detail::give_way_if_due();
     if (!try_lock()) [[unlikely]]
       (void)lock_contended(kWriter, {});
   }
-  // Never parks.
+  // Locks for writing if the mutex is free; returns false otherwise.
   [[nodiscard]] bool try_lock() noexcept {
     std::uint32_t expected = 0;
     return state_.compare_exchange_strong(expected, kWriter, detail::acquire,  // [shared]
                                           detail::relaxed);
   }
-  // Returns false when `until` ended the wait. A writer that gives up lets in the readers behind
-  // it.
+  // Waits as lock() does; returns false if `until` ended the wait. Readers that waited only for
+  // this writer then enter.
   [[nodiscard]] bool try_lock_until(const Until& until) noexcept {
     detail::give_way_if_due();
     return try_lock() || lock_contended(kWriter, until);
   }
-  // Waits as try_lock_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_until(Deadline::after(duration));
   }
-  // By the writer only; unlocking what no writer has locked ends the process with a report.
+  // Gives the mutex up; only the writer may. Without a writer the process ends with a report.
   void unlock() noexcept {
     if (!leave(kWriter)) [[unlikely]]
       unlock_contended(kWriter);
   }
 
-  // Parks until the mutex is the caller's, and perhaps other readers'.
+  // Parks until the caller is a reader, perhaps one of several.
   void lock_shared() noexcept {
     detail::give_way_if_due();
     if (!try_lock_shared()) [[unlikely]]
       (void)lock_contended(kReader, {});
   }
-  // Never parks. False also when somebody waits.
+  // Locks for reading at once. Returns false if there is a writer or a waiter.
   [[nodiscard]] bool try_lock_shared() noexcept {
     std::uint32_t state = state_.load(detail::relaxed);
     while ((state & (kWriter | kWaiters)) == 0) {
@@ -79,17 +79,16 @@ class SharedMutex {
     }
     return false;
   }
-  // Returns false when `until` ended the wait.
+  // Waits as lock_shared() does; returns false if `until` ended the wait.
   [[nodiscard]] bool try_lock_shared_until(const Until& until) noexcept {
     detail::give_way_if_due();
     return try_lock_shared() || lock_contended(kReader, until);
   }
-  // Does the same as try_lock_shared_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] bool try_lock_shared_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return try_lock_shared_until(Deadline::after(duration));
   }
-  // By a reader only; with no reader there the process ends with a report.
+  // Gives the mutex up; only a reader may. Without a reader the process ends with a report.
   void unlock_shared() noexcept {
     if (!leave(kReader)) [[unlikely]]
       unlock_contended(kReader);

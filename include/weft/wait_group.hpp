@@ -9,10 +9,11 @@
 
 namespace weft {
 
-// Go's sync.WaitGroup. add() before the work is spawned, done() at its end, wait() for all; or just
-// go() and wait().
-// It may be destroyed as soon as wait() has returned, and used again then.
-// done() synchronizes with the return of the wait() that it ends.
+// Counts unfinished work, as Go's sync.WaitGroup. Use go() and wait(), or call add() before each
+// spawn and done() at the end of the work.
+// Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
+// Ordering: done() synchronizes with the return of the wait() that it ends.
+// Lifetime: it may be destroyed, or used again, as soon as wait() has returned.
 // Invariants
 //   I1  word_ = 2 * count + (1 if a waiter may be in the list).
 //   I2  The waiter bit is set and cleared under waiters_lock_ only.
@@ -27,36 +28,34 @@ class WaitGroup {
   WaitGroup(const WaitGroup&) = delete;
   WaitGroup& operator=(const WaitGroup&) = delete;
 
-  // Counts more that will be done(). From fibers and plain threads; never parks.
-  // Relaxed: the spawn that follows publishes it to the fiber that will call done().
+  // Adds `count` to the number of done() calls to wait for. Relaxed: the spawn that follows
+  // publishes it to the fiber that calls done().
   void add(std::uint64_t count = 1) noexcept { word_.fetch_add(2 * count, detail::relaxed); }
 
-  // Counts one down. From fibers and plain threads; never parks. More calls than were added end the
-  // process with a report.
+  // Counts one down. More calls than were added end the process with a report.
   void done() noexcept {
     const std::uint64_t before = word_.fetch_sub(2, detail::acq_rel);  // [count]
     if (before - 2 <= 1 || before < 2) [[unlikely]]
       reached_zero(before);
   }
 
-  // Starts a detached fiber that counts from now until `callable`, and all it holds, is gone. As
-  // weft::go(), also in what it throws and in what becomes of exceptions; the count is what it was
-  // if nothing was started.
+  // Starts a detached fiber that counts until `callable` and its captures have been destroyed.
+  // Exceptions of `callable` are treated as by weft::go().
+  // Throws: as weft::go(); the count is then unchanged.
   template <std::invocable F>
   void go(F&& callable) {
     detail::spawn(detail::Task(Counted<std::decay_t<F>>{Count(*this), std::forward<F>(callable)}));
   }
 
-  // Parks until the count is 0. Call it from fibers and plain threads. Fibers of this group's go()
-  // that have not started may run on the caller's stack meanwhile, as for JoinHandle::join().
+  // Parks until the count is 0. Fibers of this group's go() that have not started may run on the
+  // caller's stack meanwhile, as in JoinHandle::join().
   void wait() noexcept {
     while (count_hint() != 0 && detail::run_in_place(this, detail::WaitReason::wait_group)) {
     }
     (void)wait_until({});
   }
-  // Does the same as wait(), but false when `until` ended the wait.
+  // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept;
-  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
