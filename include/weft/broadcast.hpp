@@ -1,4 +1,4 @@
-// Values that each subscriber sees.
+// Values that each subscriber receives.
 #pragma once
 
 #include <concepts>
@@ -20,9 +20,9 @@ namespace weft {
 template <class T>
 class Subscription;
 
-// One to many: each Subscription sees each value that was sent since it was made, in the order of
-// the sends. The last `capacity` values are kept. A subscription that falls behind by more does
-// what its OnLag says: it misses values, it ends, or the senders wait for it.
+// A queue whose subscribers each receive all values, in the order of the sends. The last `capacity`
+// values are kept. If a Subscription falls further back, its OnLag decides: it misses values, it
+// ends, or senders wait for it.
 //
 //   Broadcast<Price> prices(64);
 //   go([seen = prices.subscribe()]() mutable {
@@ -30,61 +30,62 @@ class Subscription;
 //   });
 //   prices.send(price);
 //
-// A send copies nothing for each subscription and wakes only receivers that wait, of which there
-// may be thousands. Each receive copies the value. A T whose copies may throw, or of more than 64
-// bytes, is kept in shared memory: std::shared_ptr<const Big> as T spares its copies, too. Any
-// number of senders, fibers and plain threads, first come, first served. close() works as that of a
-// Channel. Synchronizes: a send with each receive of its value, close() with a receive that reports
-// the end, and the receive that makes room with the send that waited for it. It must outlive its
-// subscriptions, and may be destroyed once every call has returned. Calls park and throw where they
-// say so.
+// A send copies nothing per subscription and wakes only waiting receivers; each receive copies the
+// value. A T of more than 64 bytes, or whose copies may throw, is kept in shared memory. A
+// std::shared_ptr<const Big> as T avoids these copies, too. close() works as that of a Channel.
+// Context: fibers and plain threads; send(), send_until() and send_for() park.
+// Throws: sends throw std::bad_alloc for a T in shared memory.
+// Ordering: a send synchronizes with each receive of its value, and close() with a receive that
+// reports the end. A receive that makes room synchronizes with the send that waited for it.
+// Lifetime: it must outlive its subscriptions and all calls.
+// Fairness: FIFO, for senders.
 template <class T>
 class Broadcast {
   static_assert(std::is_copy_constructible_v<T>, "each subscriber is given a copy");
 
  public:
-  // Keeps `capacity` values. Throws std::invalid_argument for 0, and std::bad_alloc.
+  // Keeps `capacity` values.
+  // Throws: std::invalid_argument for 0, std::bad_alloc.
   explicit Broadcast(std::size_t capacity)
       : core_(capacity, values_), value_(std::make_unique<Value[]>(capacity)) {}
   Broadcast(const Broadcast&) = delete;
   Broadcast& operator=(const Broadcast&) = delete;
 
-  // Sees what is sent from now on. The broadcast must outlive it. Never parks.
+  // Makes a subscription that receives later values. The broadcast must outlive it.
   [[nodiscard]] Subscription<T> subscribe(OnLag on_lag = OnLag::drop_oldest) noexcept {
     return Subscription<T>(core_, on_lag);
   }
 
-  // Parks while a subscription with OnLag::hold_senders has not received the oldest value. False if
-  // the broadcast is closed. Throws std::bad_alloc for a T in shared memory.
+  // Sends to all subscriptions. Parks while one with OnLag::hold_senders has not received the
+  // oldest value. Returns false if the broadcast is closed.
   bool send(T value) { return send_until(std::move(value), {}) == ChannelStatus::ok; }
-  // Does as send(), but `until` may end the wait. The value is gone in any case.
+  // Waits as send() does, but `until` may end the wait. The value is moved from in any case.
   [[nodiscard]] ChannelStatus send_until(T value, const Until& until) {
     Value kept = detail::make_shared_value<T>(std::move(value));
     return core_.send(std::addressof(kept), until);
   }
-  // Does as send_until(), for `duration` at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T value, std::chrono::duration<Rep, Period> duration) {
     return send_until(std::move(value), Deadline::after(duration));
   }
-  // Never parks: would_wait where send() would. Throws as send().
+  // Sends without waiting; returns would_wait if send() would park.
   [[nodiscard]] ChannelStatus try_send(T value) {
     Value kept = detail::make_shared_value<T>(std::move(value));
     return core_.try_send(std::addressof(kept));
   }
 
-  // No more sends; each subscription can still receive what it has not seen. Wakes all that wait.
-  // Never parks. Closing twice is allowed; true for the call that closed it.
+  // Ends sending and wakes all waiters; subscriptions still receive what they have not seen.
+  // Returns true for the call that closed it, false for later ones.
   bool close() noexcept { return core_.close(); }
 
-  // As the constructor was told. Never parks.
+  // Returns the constructor's capacity.
   [[nodiscard]] std::size_t capacity() const noexcept { return core_.capacity(); }
-  // How many subscriptions there are; may be stale when it returns. Never parks.
+  // Returns the number of subscriptions, which may be stale.
   [[nodiscard]] std::size_t subscriptions_hint() noexcept { return core_.subscriptions_hint(); }
-  // Whether close() has been called; once true, it stays so. Never parks.
+  // Returns whether close() has been called; once true, it stays true.
   [[nodiscard]] bool is_closed_hint() noexcept { return core_.is_closed_hint(); }
 
-  // For a select.
+  // Returns the core, for a select.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return core_; }
 
  private:
@@ -108,59 +109,59 @@ class Broadcast {
   const std::unique_ptr<Value[]> value_;  // The place of each value is of its index.
 };
 
-// What one subscriber has yet to see of a Broadcast. Its calls are made by one caller at a time, a
-// fiber or a plain thread. Receives synchronize with the sends of their values, and park and throw
-// where they say so.
+// The values of a Broadcast that one subscriber has not yet seen.
+// Context: fibers and plain threads, one caller at a time; receive() and its _until and _for forms
+// park.
+// Throws: receives throw what copying T throws; the value then counts as seen.
+// Ordering: a receive synchronizes as Broadcast says.
 template <class T>
 class [[nodiscard]] Subscription {
  public:
-  // While no call of `other` is under way; what is moved from can only be destroyed or assigned to.
-  // Never parks.
+  // Takes over `other`, which must not be in a call; it can then only be destroyed or assigned to.
   Subscription(Subscription&& other) noexcept
       : core_(std::exchange(other.core_, nullptr)), reader_(other.reader_) {}
-  // Does as the destructor first, then as the constructor. Never parks.
+  // Ends this subscription, then takes over `other`.
   Subscription& operator=(Subscription&& other) noexcept {
     Subscription old(std::move(*this));
     core_ = std::exchange(other.core_, nullptr);
     reader_ = other.reader_;
     return *this;
   }
-  // Lets senders go on that waited for it. Never parks.
+  // Ends the subscription; senders that waited for it continue.
   ~Subscription() {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }
 
-  // Parks until there is a value that it has not seen. Empty when the broadcast is closed and
-  // drained, or is_disconnected(). Throws what copying T throws; the value counts as seen then.
+  // Parks until there is an unseen value. Returns nothing if the broadcast is closed and drained,
+  // or is_disconnected().
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
     (void)receive_until(value, {});
     return value;
   }
-  // Does as receive(), but `until` may end the wait. `value` is set exactly when the result is ok.
+  // Waits as receive() does, but `until` may end the wait. `value` is set only if the result is ok.
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value, const Until& until) {
     return take(value, [&](void* out) noexcept { return core_->receive(reader_, out, until); });
   }
-  // Does as receive_until(), for `duration` at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Never parks. Throws as receive().
+  // Receives without waiting.
   [[nodiscard]] ChannelStatus try_receive(std::optional<T>& value) {
     return take(value, [&](void* out) noexcept { return core_->try_receive(reader_, out); });
   }
 
-  // How many values it has missed because it fell behind. The number grows in the receive that
-  // skips the values, so it is right when the next value is there. Never parks.
+  // Returns how many values it has missed by falling behind. A receive that skips values updates
+  // the number before it returns.
   [[nodiscard]] std::uint64_t missed() const noexcept { return reader_.missed; }
-  // Whether a receive has found that it fell behind, with OnLag::disconnect. Never parks.
+  // Returns whether a receive has found that it fell behind, with OnLag::disconnect.
   [[nodiscard]] bool is_disconnected() const noexcept { return reader_.is_disconnected; }
 
-  // For a select. Never parks.
+  // Returns the core, for a select.
   [[nodiscard]] detail::BroadcastCore& core() noexcept { return *core_; }
-  // For a select. Never parks.
+  // Returns the position in the core, for a select.
   [[nodiscard]] detail::BroadcastReader& reader() noexcept { return reader_; }
 
  private:
@@ -233,17 +234,18 @@ class BroadcastCase final : public StatusCase<Handler> {
 
 }  // namespace detail
 
-// Cases of a select(), which alone parks and synchronizes. Made by the caller of the select(),
-// which is the only caller of the subscription meanwhile. The handler takes a std::optional<T>:
-// empty when nothing will come any more, which makes the case ready from then on. Throws what
-// moving `handler` throws.
+// A select case that receives. Only the select() may use the subscription meanwhile. The handler
+// takes a std::optional<T>; it is empty, and the case ready from then on, if no value can come.
+// Context: the caller of the select(), which alone parks and synchronizes.
+// Throws: what moving `handler` throws.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {
   return detail::SubscriptionCase<T, Handler>(subscription, std::move(handler));
 }
-// A case that sends `value`, which is gone in any case. Made by the caller of the select(), which
-// alone parks and synchronizes. The handler takes nothing, or a ChannelStatus: ok, or closed if the
-// broadcast is. Throws as send(), and what moving `handler` throws.
+// A select case that sends `value`, which is moved from in any case. The handler takes nothing, or
+// a ChannelStatus: ok or closed.
+// Context: the caller of the select(), which alone parks and synchronizes.
+// Throws: as Broadcast::send(), and what moving `handler` throws.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Broadcast<T>& broadcast, std::type_identity_t<T> value,
                            Handler handler = {}) {

@@ -1,4 +1,4 @@
-// Typed queues between fibers.
+// Typed queues between callers.
 #pragma once
 
 #include <algorithm>
@@ -27,13 +27,15 @@ template <class T, class Handler>
 class SendCase;
 }  // namespace detail
 
-// A FIFO of T with `capacity` places; 0 makes it unbuffered: a send then meets a receive.
-// Any number of senders and receivers, fibers and plain threads, served first come, first served.
-// A value goes straight from a sender to a waiting receiver.
-// close() works as in Go, except that sending on a closed channel is a returned status.
-// Synchronizes: a send with the receive of its value; on an unbuffered channel also the receive
-// with the return of the send; close() with a receive that reports closed. Calls park and throw
-// where they say so.
+// A FIFO of T with `capacity` places; a send to an unbuffered channel, of 0 places, waits for a
+// receive. It has any number of senders and receivers. A value goes straight from a sender to a
+// waiting receiver. close() works as in Go, except that a send on a closed channel returns a
+// status.
+// Context: fibers and plain threads; sends and receives park, except try_send() and try_receive().
+// Throws: nothing, except from the constructor and receive_batch().
+// Ordering: a send synchronizes with the receive of its value, and close() with a receive that
+// reports closed. On an unbuffered channel the receive synchronizes with the return of the send.
+// Fairness: FIFO, for senders and for receivers.
 // Invariants, under lock_. A select may wait as both: it is not to meet itself.
 //   I1  Receivers wait only while the buffer is empty and no other caller waits to send.
 //   I2  Senders wait only while the buffer is full and no other caller waits to receive.
@@ -44,8 +46,8 @@ class Channel {
                 "a channel moves values between stacks, which must not fail half way");
 
  public:
-  // Holds at most `capacity` values; with 0, each send waits for its receiver. Throws
-  // std::invalid_argument above the largest capacity, std::bad_alloc.
+  // Holds at most `capacity` values; with 0, each send waits for its receiver.
+  // Throws: std::invalid_argument for a capacity above the largest, std::bad_alloc.
   explicit Channel(std::size_t capacity = 0) : capacity_(capacity) {
     if (capacity > kMaxCapacity) {
       WEFT_THROW(std::invalid_argument("weft::Channel: capacity = " + std::to_string(capacity) +
@@ -56,13 +58,13 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Requires that no caller uses it any more. Values still inside are destroyed.
+  // Destroys the values inside. No caller may use the channel any more.
   ~Channel() {
     while (count_ > 0) drop_front();
   }
 
-  // Parks until there is a place or a receiver. Returns false if the channel is closed: `value` is
-  // gone.
+  // Parks until there is a place or a receiver. Returns false if the channel is closed; `value` is
+  // then destroyed.
   bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
@@ -84,18 +86,17 @@ class Channel {
     detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
     return self.granted;
   }
-  // Does the same as send(), but `until` may end the wait. `value` is moved from only when the
-  // result is ok.
+  // Waits as send() does, but `until` may end the wait. `value` is moved from only if the result is
+  // ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
     lock_.lock();
     return send_or_wait(value, until);
   }
-  // Does the same as send_until(), for so long at most.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
     return send_until(value, Deadline::after(duration));
   }
-  // Never parks. `value` is moved from only when the result is ok.
+  // Sends without waiting. `value` is moved from only if the result is ok.
   [[nodiscard]] ChannelStatus try_send(T& value) WEFT_NOT_ANALYZED {
     lock_.lock();
     const ChannelStatus status = send_now(value);
@@ -103,7 +104,7 @@ class Channel {
     return status;
   }
 
-  // Parks until there is a value. Empty when the channel is closed and drained.
+  // Parks until there is a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {
     // Read before the lock, which all loads behind it wait for.
     const bool turn_is_over = detail::is_turn_over();
@@ -122,23 +123,21 @@ class Channel {
     if (!late) return std::nullopt;
     return std::optional<T>(std::in_place, std::move(*late));
   }
-  // Does the same as receive(), but `until` may end the wait. `value` is set exactly when the
-  // result is ok.
+  // Waits as receive() does, but `until` may end the wait. `value` is set only if the result is ok.
   [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value,
                                             const Until& until) WEFT_NOT_ANALYZED {
     value.reset();
     lock_.lock();
     return receive_or_wait(value, until);
   }
-  // Waits as receive_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus receive_for(std::optional<T>& value,
                                           std::chrono::duration<Rep, Period> duration) {
     return receive_until(value, Deadline::after(duration));
   }
-  // Parks until there is a value, then appends the available values to `values`, at most `most` of
-  // them. Returns how many: 0 when the channel is closed and drained, `until` ended the wait, or
-  // `most` is 0. May throw std::bad_alloc, before anything has been received.
+  // Parks until there is a value, then appends up to `most` available values to `values`. Returns
+  // their number: 0 if the channel is closed and drained, `until` ended the wait, or `most` is 0.
+  // Throws: std::bad_alloc, before it receives a value.
   [[nodiscard]] std::size_t receive_batch(std::vector<T>& values, std::size_t most,
                                           const Until& until = {}) {
     if (most == 0) return 0;
@@ -153,12 +152,12 @@ class Channel {
 
   // Receives in a range-based for loop, until the channel is closed and drained.
   using Iterator = detail::ChannelIterator<T>;
-  // Receives; parks as receive() does. Each loop takes values away from all others.
+  // Receives the first value of a loop; parks. Concurrent loops share the values.
   [[nodiscard]] Iterator begin() { return Iterator(*this); }
   // The end that an iterator is equal to once the channel is closed and drained.
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
 
-  // Never parks.
+  // Receives without waiting. `value` is set only if the result is ok.
   [[nodiscard]] ChannelStatus try_receive(std::optional<T>& value) WEFT_NOT_ANALYZED {
     value.reset();
     lock_.lock();
@@ -167,9 +166,9 @@ class Channel {
     return status;
   }
 
-  // No more sends; values inside can still be received. Wakes all that wait. Never parks. Closing
-  // twice is allowed; true for the call that closed it. A caller that learns of it by a send or a
-  // receive may destroy the channel at once, if no other caller uses it.
+  // Ends sending and wakes all waiters; values inside can still be received. Returns true for the
+  // call that closed the channel, false for later ones. A caller that learns of the end by a send
+  // or receive may destroy the channel at once, if no other caller uses it.
   bool close() noexcept {
     lock_.lock();
     const bool closed_now = !std::exchange(closed_, true);
@@ -187,16 +186,16 @@ class Channel {
     return closed_now;
   }
 
-  // As the constructor was told. Never parks.
+  // Returns the constructor's capacity.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-  // Values inside; may be stale when it returns. Never parks.
+  // Returns the number of values inside, which may be stale.
   [[nodiscard]] std::size_t size_hint() noexcept {
     lock_.lock();
     const std::size_t count = count_;
     lock_.unlock();
     return count;
   }
-  // Returns whether close() has been called; once true, it stays true. Never parks.
+  // Returns whether close() has been called; once true, it stays true.
   [[nodiscard]] bool is_closed_hint() noexcept {
     lock_.lock();
     const bool closed = closed_;

@@ -1,4 +1,4 @@
-// Closes a channel when the last of its senders is done.
+// Closes a channel when its last sender has finished.
 #pragma once
 
 #include <memory>
@@ -6,9 +6,8 @@
 
 namespace weft {
 
-// Closes its channel at the end of the scope, however that is left; with copies, at the end of the
-// last one. So each of several producers holds a copy, and the receivers see the end after all
-// have ended:
+// Closes its channel at the end of its scope; if there are copies, the last of them does. Each of
+// several producers holds a copy, so receivers see the end after all producers have finished:
 //
 //   Channel<int> jobs;
 //   {
@@ -16,18 +15,18 @@ namespace weft {
 //     for (int i = 0; i < 4; ++i) group.spawn([&jobs, closer] { produce(jobs); });
 //   }
 //
-// The channel must outlive all copies. Copies may be used by different callers at the same time,
-// fibers and plain threads; one copy by one caller at a time. The destructor never parks, and
-// synchronizes as Channel::close().
+// Context: fibers and plain threads; each copy by one caller at a time. No call parks.
+// Ordering: the close synchronizes as Channel::close().
+// Lifetime: the channel must outlive all copies.
 template <class T>
 class ChannelCloser {
  public:
-  // Never parks. Throws std::bad_alloc; the channel is closed then.
+  // Refers to `channel`.
+  // Throws: std::bad_alloc; the channel is then closed.
   explicit ChannelCloser(Channel<T>& channel)
       : channel_(&channel, [](Channel<T>* closed) noexcept { closed->close(); }) {}
 
-  // Gives this copy up before the end of its scope: closes the channel if there is no other one.
-  // Never parks.
+  // Gives this copy up early; the last copy closes the channel.
   void release() noexcept { channel_.reset(); }
 
  private:

@@ -1,11 +1,11 @@
-// What a send or a receive has come to.
+// The result of a send or a receive.
 #pragma once
 
 #include <cstdint>
 
 namespace weft {
 
-// The result of the calls of a Channel and of a Broadcast that may be without success.
+// The result of calls of a Channel or a Broadcast that may fail.
 enum class ChannelStatus : std::uint8_t {
   ok,          // The value was sent or received.
   closed,      // Closed; when receiving, also drained.

@@ -1,4 +1,4 @@
-// A point in monotonic time up to which a caller is ready to wait.
+// A moment of monotonic time that limits a wait.
 #pragma once
 
 #include <chrono>
@@ -9,62 +9,64 @@
 
 namespace weft {
 
-// A duration without an end.
+// An unlimited duration.
 inline constexpr std::chrono::nanoseconds kNever = std::chrono::nanoseconds::max();
 
-// Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock); changes of the wall clock do not
-// move it; in a simulation (weft/sim.hpp) they are the simulation's. A moment that 64 bits do not
-// hold, 292 years from the clock's beginning, is never() or past(), whatever its clock, period and
-// type; a duration that is not a number counts as 0. A plain value: no call parks or throws.
+// Nanoseconds of CLOCK_MONOTONIC (std::chrono::steady_clock), which changes of the wall clock do
+// not affect. In a simulation (weft/sim.hpp) they are nanoseconds of its clock. A moment that 64
+// bits cannot hold, 292 years from the clock's epoch, becomes never() or past(). A duration that is
+// not a number counts as 0.
+// Context: plain value; no call parks or throws.
 class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // So long from now, as after(): a call that takes a Deadline takes a duration, too.
+  // Converts a duration from now, as after(): calls that take a Deadline take durations, too.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> duration) noexcept  // NOLINT: on purpose.
       : Deadline(after(duration)) {}
 
-  // No limit at all: waiting ends when what is waited for is there.
+  // Returns no limit: only the awaited event ends the wait.
   [[nodiscard]] static constexpr Deadline never() noexcept {
     return Deadline(std::numeric_limits<std::int64_t>::max());
   }
-  // Already past: waiting until then only looks.
+  // Returns a moment in the past: a wait until then only polls.
   [[nodiscard]] static constexpr Deadline past() noexcept { return Deadline(0); }
-  // Moments before the clock's beginning count as past().
+  // Returns the moment `monotonic`; past() if it is negative.
   [[nodiscard]] static constexpr Deadline at_nanoseconds(std::int64_t monotonic) noexcept {
     return Deadline(monotonic < 0 ? 0 : monotonic);
   }
-  // So long from now. Reads the clock.
+  // Returns the moment `duration` from now. Reads the clock.
   template <class Rep, class Period>
   [[nodiscard]] static Deadline after(std::chrono::duration<Rep, Period> duration) noexcept {
     return after_nanoseconds(detail::saturated_nanoseconds(duration).count());
   }
-  // A moment of the same clock. In a simulation steady_clock is another clock: weft::Clock is the
-  // simulation's.
+  // Returns a moment of the same clock. In a simulation steady_clock is another clock; use
+  // weft::Clock.
   template <class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<Clock, Duration> time) noexcept {
     if (detail::is_simulated()) [[unlikely]]
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Other clocks are read once, now: a later step of that clock does not move the deadline.
+  // Returns a moment of another clock, which is read once, now. Later steps of that clock do not
+  // move the deadline.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);
   }
 
-  // The time by the clock. From anywhere; never parks.
+  // Returns the present time of the clock.
   [[nodiscard]] static std::int64_t now_nanoseconds() noexcept {
     if (const detail::Simulated* simulation = detail::simulated()) [[unlikely]]
       return simulation->now();
     return std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
   }
-  // Since the clock's beginning; the largest number for never().
+  // Returns nanoseconds since the clock's epoch; the largest number for never().
   [[nodiscard]] constexpr std::int64_t nanoseconds() const noexcept { return nanoseconds_; }
-  // Returns whether it never comes.
+  // Returns whether it is never().
   [[nodiscard]] constexpr bool is_never() const noexcept { return *this == never(); }
-  // Returns whether it is over. Reads the clock, except for past() and never().
+  // Returns whether it has passed. Reads the clock, except for past() and never().
   [[nodiscard]] bool passed() const noexcept {
     // past() is known to be over without a look at the clock.
     return !is_never() && (nanoseconds_ == 0 || nanoseconds_ <= now_nanoseconds());

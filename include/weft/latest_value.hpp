@@ -1,4 +1,4 @@
-// The value that holds now, and waits for the next one.
+// A current value, and waits for its replacement.
 #pragma once
 
 #include <concepts>
@@ -46,9 +46,9 @@ class VersionCore {
 
 }  // namespace detail
 
-// A value of which only the latest counts, such as a configuration or a state; tokio's watch. A
-// caller that waits learns that the value has been replaced, and sees the newest one: it may miss
-// values in between, and never gets an older one after a newer one.
+// A value whose latest version alone counts, such as a configuration or a state; tokio's watch. A
+// waiter learns of a replacement and receives the newest value. It may miss values in between, but
+// never receives an older one after a newer one.
 //
 //   LatestValue<Settings> settings(read_settings());
 //   go([&] {
@@ -57,59 +57,61 @@ class VersionCore {
 //   });
 //   settings.set(read_settings());
 //
-// All calls from fibers and plain threads, any number of callers at once. A set() wakes only
-// callers that wait, and callers that only read never wait for each other's copies. A T whose
-// copies may throw, or of more than 64 bytes, is kept in shared memory. Synchronizes: a set() with
-// each call that returns its value or a later one. It may be destroyed once every call has
-// returned. Calls park and throw where they say so.
+// A set() wakes only waiters; readers do not wait for each other's copies. A T of more than 64
+// bytes, or whose copies may throw, is kept in shared memory.
+// Context: fibers and plain threads; calls named wait park.
+// Throws: what copying T throws, from calls that return a T; std::bad_alloc for a T in shared
+// memory.
+// Ordering: a set() synchronizes with each call that returns its value or a later one.
+// Lifetime: it may be destroyed once every call has returned.
 template <class T>
 class LatestValue {
   static_assert(std::is_copy_constructible_v<T>, "each caller is given a copy");
 
  public:
-  // Throws std::bad_alloc for a T in shared memory.
+  // Holds `value`.
   explicit LatestValue(T value) : value_(detail::make_shared_value<T>(std::move(value))) {}
   LatestValue(const LatestValue&) = delete;
   LatestValue& operator=(const LatestValue&) = delete;
 
-  // Replaces the value. Wakes all that wait for another one. Never parks. Throws as the
-  // constructor.
+  // Replaces the value and wakes all waiters for a change.
   void set(T value) {
     Value kept = detail::make_shared_value<T>(std::move(value));
     replace(kept);
   }
-  // The value. Never parks. Throws what copying T throws, as all calls do that return a T.
+  // Returns the value.
   [[nodiscard]] T get() {
     std::uint64_t seen = 0;
     return get(seen);
   }
-  // The same; `seen` is set to the number of the value, for wait_changed(). Numbers begin with 1,
-  // and grow with each set().
+  // Returns the value and sets `seen` to its number, for wait_changed(). The first value has number
+  // 1; each set() increments the number.
   [[nodiscard]] T get(std::uint64_t& seen) {
     Value kept;
     copy(kept, seen);
     return *kept;
   }
 
-  // Parks while the value has the number `seen`; returns the newest value, and sets `seen` to its
-  // number. With 0 it returns at once.
+  // Parks while the number of the value is `seen`. Returns the newest value and sets `seen` to its
+  // number. If `seen` is 0, it returns at once.
   [[nodiscard]] T wait_changed(std::uint64_t& seen) {
     (void)core_.wait_until(seen, {});
     return get(seen);
   }
-  // Does as wait_changed(), but `until` may end the wait: returns nothing then, and leaves `seen`.
+  // Waits as wait_changed() does. If `until` ended the wait, it returns nothing and leaves `seen`.
   [[nodiscard]] std::optional<T> wait_changed_until(std::uint64_t& seen, const Until& until) {
     if (!core_.wait_until(seen, until)) return std::nullopt;
     return get(seen);
   }
 
-  // Parks until `condition` is true of the value, which it returns. The condition is called with
-  // copies, first with the present one, without a lock; what it throws comes out.
+  // Parks until `condition` holds for the value, and returns that value. The condition is called
+  // with copies, first of the present value, without a lock.
+  // Throws: also what `condition` throws.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] T wait(Condition condition) {
     return *wait_until({}, std::move(condition));
   }
-  // Does as wait(), but `until` may end the wait: returns nothing then.
+  // Waits as wait() does; returns nothing if `until` ended the wait.
   template <std::predicate<const T&> Condition>
   [[nodiscard]] std::optional<T> wait_until(const Until& until, Condition condition) {
     std::uint64_t seen = 0;
@@ -120,14 +122,13 @@ class LatestValue {
     }
     return std::nullopt;
   }
-  // Does as wait_until(), for `duration` at most.
   template <class Rep, class Period, std::predicate<const T&> Condition>
   [[nodiscard]] std::optional<T> wait_for(std::chrono::duration<Rep, Period> duration,
                                           Condition condition) {
     return wait_until(Deadline::after(duration), std::move(condition));
   }
 
-  // For a select. Never parks.
+  // Returns the core, for a select.
   [[nodiscard]] detail::VersionCore& core() noexcept { return core_; }
 
  private:
@@ -181,9 +182,10 @@ class ChangeCase final : public SelectCase {
 
 }  // namespace detail
 
-// A case of a select(): the value has another number than `seen`. The handler takes a T, the newest
-// value; `seen` is set to its number before. Made by the caller of the select(), which alone parks
-// and synchronizes; throws what moving `handler` throws, and the select() what copying T throws.
+// A select case that is ready if the number of the value is not `seen`. The handler takes a T, the
+// newest value; `seen` is set to its number before.
+// Context: the caller of the select(), which alone parks and synchronizes.
+// Throws: what moving `handler` throws; the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {
   return detail::ChangeCase<T, Handler>(value, seen, std::move(handler));

@@ -1,5 +1,7 @@
-// Waiting for the first of several things. Cases are made by the caller of select(), which alone
-// parks and synchronizes; making one throws what moving its handler throws.
+// Waiting for the first of several operations.
+// Context: fibers and plain threads; select() and select_among() park, making a case does not.
+// Throws: what moving the handler throws.
+// Ordering: select() synchronizes as the chosen operation does.
 #pragma once
 
 #include <array>
@@ -167,12 +169,12 @@ struct SelectPlan {
 
 }  // namespace detail
 
-// The cases. Each is made in the call of select(), and its handler is called by select() if it was
-// chosen, after all is unlocked; it may do anything. A null channel's case is never ready, as a nil
-// channel's in Go: so a case can be switched off.
+// The cases of a select(). Each is made in the call of select(), which calls the handler of the
+// chosen case. All locks are released by then, so the handler may do anything. A case with a null
+// channel is never ready, as with a nil channel in Go, so a case can be switched off.
 
-// Receives from `channel`. The handler takes a std::optional<T>: empty when the channel is closed
-// and drained, which makes the case ready forever.
+// Receives from `channel`. The handler takes a std::optional<T>, which is empty if the channel is
+// closed and drained. The case is then ready forever.
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Channel<T>* channel, Handler handler) {
   return detail::ReceiveCase<T, Handler>(channel, std::move(handler));
@@ -186,8 +188,8 @@ template <class T>
   return detail::ReceiveCase<T, detail::Assign<T>>(&channel, {&out});
 }
 
-// Sends `value`, which is gone only if the case was chosen and the channel open. The handler takes
-// nothing, or a ChannelStatus: ok, or closed if the channel is.
+// Sends `value`, which is moved from only if the case is chosen and the channel is open. The
+// handler takes nothing, or a ChannelStatus: ok or closed.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Channel<T>* channel, std::type_identity_t<T> value,
                            Handler handler = {}) {
@@ -199,19 +201,21 @@ template <class T, class Handler = detail::Nothing>
   return detail::SendCase<T, Handler>(&channel, std::move(value), std::move(handler));
 }
 
-// Ready once the fiber has finished; join() will not park then. Never, for an empty handle.
+// Is ready once the fiber has finished, so that join() does not park. It is never ready for an
+// empty handle.
 template <class T, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(JoinHandle<T>& handle, Handler handler = {}) {
   return detail::JoinCase<Handler>(handle.core(), std::move(handler));
 }
 
-// Ready once a stop has been requested.
+// Is ready once a stop has been requested.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_stop(std::stop_token token, Handler handler = {}) {
   return detail::StopCase<Handler>(std::move(token), std::move(handler));
 }
 
-// Chosen when no other case has been ready until then. Of several, the earliest counts.
+// Is chosen at the deadline if no other case has been ready. If there are several, the earliest
+// counts.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));
@@ -220,18 +224,17 @@ template <class Rep, class Period, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(std::chrono::duration<Rep, Period> duration, Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::after(duration), std::move(handler));
 }
-// Chosen when no case is ready now: select() does not park then. Go's default.
+// Is chosen if no case is ready now, so select() does not park. It is Go's default.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto otherwise(Handler handler = {}) {
   return detail::SelectLimit<Handler>(Deadline::past(), std::move(handler));
 }
 
-// Parks until one of the cases can be done, does it, calls its handler, and returns its position
-// among the arguments. If several can be done, one of them is chosen at random, each with the same
-// probability. The others are left as if they had not been there. With no case that can ever be
-// done it parks forever. Call it from fibers and plain threads; allocates nothing for up to 8
-// cases. Synchronizes as the operation that was chosen does. Throws what its handler throws, and
-// std::bad_alloc when there are more than 8 cases.
+// Parks until one of the cases can be performed, performs it and calls its handler. The choice
+// among several ready cases is random and uniform; the other cases have no effect. If no case can
+// ever be ready, it parks forever. Up to 8 cases need no allocation.
+// Returns: the position of the chosen case among the arguments.
+// Throws: what the handler throws, and std::bad_alloc for more than 8 cases.
 //
 //   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),
 //          on_send(results, result),
@@ -252,12 +255,13 @@ std::size_t select(Cases&&... cases) {
   return result;
 }
 
-// The same for a number of cases that is known only at run time. Returns the position in `cases`,
-// or kNoCase when `until` ended the wait.
+// A case by reference, for select_among().
 using SelectCase = detail::SelectCase;
 inline constexpr std::size_t kNoCase = detail::kNoCase;
-// Does the same as select(): parks until one case is ready, and calls its handler. Throws what that
-// throws. A case belongs to one select at a time.
+// Does the same as select() for a number of cases that is known only at run time. A case belongs to
+// one select at a time.
+// Returns: the position in `cases`, or kNoCase if `until` ended the wait.
+// Throws: as select().
 inline std::size_t select_among(std::span<SelectCase* const> cases, const Until& until = {}) {
   const std::size_t chosen = detail::select_one(cases, until);
   if (chosen != kNoCase) cases[chosen]->handle();

@@ -1,4 +1,4 @@
-// How long a caller is ready to wait.
+// Ends waits early.
 #pragma once
 
 #include <chrono>
@@ -9,9 +9,8 @@
 
 namespace weft {
 
-// An early end for a wait: a moment, a stop request, both, or nothing. Every call of
-// the library that may park has a form that takes one, except blocking(), Once::call(), await()
-// and await_future(), which nothing can end early:
+// An early end for a wait: a moment, a stop request, both, or nothing. Every call that may park has
+// a form that takes one, except blocking(), Once::call(), await() and await_future():
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);
@@ -19,17 +18,17 @@ namespace weft {
 //
 //   task.wait_until(50ms);
 //
-// A call that need not wait succeeds, whatever its Until says: a stop request, like a deadline
-// that has passed, ends waits and nothing else. It is never used up: it ends each later wait too,
-// and a duration counts from when the Until is made.
-// A type for parameters: it holds a stop_token that is moved in, as source.get_token() is, and
-// refers to any other, which must live as long as the call. A plain value.
+// An Until ends only waits: a call that need not wait succeeds, even after a stop request or a
+// passed deadline. It ends each later wait, too. A duration counts from the construction of the
+// Until. Use it for parameters. It holds a stop_token that is moved in, such as source.get_token().
+// It refers to any other token, which must live as long as the call.
+// Context: plain value.
 class Until {
  public:
-  // Nothing ends the wait but what is waited for.
+  // Never ends the wait early.
   Until() noexcept = default;
-  // A deadline, a moment, a duration from now, a stop token, or both: what comes first ends the
-  // wait.
+  // Ends the wait at a deadline, a moment, a duration from now or a stop request, whichever is
+  // first.
   Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.
   template <class Clock, class Duration>
   Until(std::chrono::time_point<Clock, Duration> time) noexcept  // NOLINT: as above.
@@ -44,35 +43,35 @@ class Until {
   Until(Deadline deadline, std::stop_token&& token) noexcept
       : deadline_(deadline), held_(std::move(token)) {}
 
-  // never() if only a stop request, or nothing, can end the wait.
+  // Returns the deadline; never() if there is none.
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
-  // Null: no stop request is looked for.
+  // Returns the stop token, or null if there is none.
   [[nodiscard]] const std::stop_token* token() const noexcept {
     if (token_ != nullptr) return token_;
     return held_.stop_possible() ? &held_ : nullptr;
   }
-  // The same, but until `other` at the latest.
+  // Returns a copy that ends at `other` at the latest.
   [[nodiscard]] Until but_before(Deadline other) const noexcept {
     Until earlier = *this;
     if (other < deadline_) earlier.deadline_ = other;
     return earlier;
   }
 
-  // Returns whether the token, if there is one, asks for the end by now. Never parks.
+  // Returns whether a stop has been requested by the token, if there is one.
   [[nodiscard]] bool stop_requested() const noexcept {
     return token_ != nullptr ? token_->stop_requested() : held_.stop_requested();
   }
-  // Returns whether there is a token that may still ask for the end.
+  // Returns whether there is a token that may still request a stop.
   [[nodiscard]] bool can_be_stopped() const noexcept {
     return token_ != nullptr ? token_->stop_possible() : held_.stop_possible();
   }
-  // Nothing can end the wait early.
+  // Returns whether it can never end a wait.
   [[nodiscard]] bool is_never() const noexcept { return deadline_.is_never() && !can_be_stopped(); }
-  // Why a wait that it has ended was ended. As of a Context: a deadline that has passed was first.
+  // Returns why it ended a wait. If the deadline has passed, that counts as first, as in a Context.
   [[nodiscard]] Errc error() const noexcept {
     return deadline_.passed() ? Errc::timed_out : Errc::cancelled;
   }
-  // The deadline has passed, or stop has been requested.
+  // Returns whether the deadline has passed or a stop has been requested.
   [[nodiscard]] bool is_over() const noexcept { return stop_requested() || deadline_.passed(); }
 
  private:
