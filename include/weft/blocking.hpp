@@ -31,20 +31,19 @@ struct BlockingCallOf : BlockingCall {
 
 }  // namespace detail
 
-// Runs `callable` on a helper thread while the calling fiber is parked and its worker runs others;
-// returns its result or throws its exception. For whatever would keep the worker: files, name
-// resolution, locks of other libraries, a database client, a long computation. On a plain thread it
-// runs in place. The helper is a plain thread: `callable` may use all of weft, and blocks then.
+// Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
+// it for calls that block a worker: files, name resolution, locks of other libraries, a long
+// computation. A plain thread runs it in place. The helper is a plain thread, so `callable` may use
+// all of weft.
 //
-// Helpers belong to the runtime: they are started when needed, up to
-// RuntimeOptions::max_blocking_threads, reused, and end after 10 s without work. At the limit calls
-// wait for their turn; so calls must not wait for calls that come later. Nothing can end a call
-// early: it refers to the caller's stack.
-// Throws also std::system_error if there is no helper and the system refuses a thread.
-// Synchronizes: what comes before the call with `callable`, and its end with the return.
-// A round trip takes 10 to 30 us (bench/blocking_bench, on a busy virtual machine with 2
-// processors), nearly all of it the system's waking of two threads: not for what is shorter. Call
-// it from fibers and plain threads.
+// The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
+// after 10 s without work. At the limit calls wait, so a call must not wait for later ones. A call
+// cannot be ended early, since it refers to the caller's stack. A round trip takes 10 to 30 us,
+// mostly for waking two threads (bench/blocking_bench, a busy virtual machine with 2 processors).
+// Context: fibers and plain threads; parks a fiber.
+// Throws: what `callable` throws; std::system_error if there is no helper and the system refuses a
+// thread.
+// Ordering: the call synchronizes with the start of `callable`, and its end with the return.
 template <std::invocable F>
 auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   if (!this_fiber::is_fiber()) return callable();
@@ -53,10 +52,11 @@ auto blocking(F&& callable) -> std::invoke_result_t<F&> {
   return call.state.take();
 }
 
-// As future.get(), but parks the calling fiber. Returns or throws what the future has, and throws
-// what blocking() does. A future that is not ready keeps a helper thread waiting, see blocking();
-// one that is costs nothing. Call it from fibers and plain threads. Synchronizes as future.get()
-// does.
+// Waits for `future` as get() does, but parks the calling fiber. A future that is not ready
+// occupies a helper thread of blocking().
+// Context: fibers and plain threads; parks a fiber.
+// Throws: the exception of the future, and as blocking().
+// Ordering: as future.get().
 template <class T>
 T await_future(std::future<T> future) {
   if (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {

@@ -1,4 +1,4 @@
-// Bounded sets of threads for calls that block.
+// Bounded sets of threads for blocking calls.
 #pragma once
 
 #include <chrono>
@@ -80,14 +80,14 @@ struct GroupCallOf final : GroupCall {
 struct BlockingGroupOptions {
   std::string name = "group";   // Its threads have the first characters of it as their names.
   std::size_t max_threads = 4;  // At least 1.
-  // Calls that may wait for a thread; the group refuses more with Errc::full. A caller that gives
-  // up before its call has begun makes room.
+  // The number of calls that may wait for a thread; the group refuses more with Errc::full. A
+  // caller that gives up a waiting call frees its place.
   std::size_t max_waiting = 256;
-  // A thread without work ends after this long.
+  // The time after which an idle thread ends.
   std::chrono::nanoseconds idle_time = std::chrono::seconds(10);
 };
 
-// Each figure may be stale when it is returned.
+// Figures that may be stale.
 struct BlockingGroupStats {
   std::size_t threads = 0;
   std::size_t running = 0;  // Threads are making these calls, including calls that were given up.
@@ -97,30 +97,30 @@ struct BlockingGroupStats {
   std::uint64_t refused = 0;   // Errc::full.
 };
 
-// Threads of their own for one kind of call that blocks: name resolution, files, a database. Unlike
-// the threads of blocking(), which all share, they can all hang without taking others' with them,
-// and the wait for them can end early. Needs no Runtime: plain threads may use it, too. Call it
-// from fibers and plain threads, any number at a time; calls park, throw and synchronize where they
-// say so.
+// Threads for one kind of blocking call: name resolution, files, a database. If they all hang, the
+// threads of blocking() and of other groups are not affected. A wait for them can end early. Plain
+// threads may use it without a Runtime.
+// Context: fibers and plain threads; run() and the destructor park.
 class BlockingGroup {
  public:
-  // Starts no thread yet; the first calls do.
+  // Starts no thread; the first calls do.
+  // Throws: std::bad_alloc.
   explicit BlockingGroup(BlockingGroupOptions options = {});
-  // Waits for the calls that have begun, including calls that were given up; no caller may be
-  // waiting. Parks a fiber meanwhile: a thread of blocking() waits, or, if there is none to be had,
-  // its worker.
+  // Waits for all calls that have begun, even abandoned ones; no caller may be waiting. A thread of
+  // blocking() waits for a fiber; if there is none, the fiber blocks its worker.
   ~BlockingGroup();
   // Not of a const one, which g++ would make of the braces in BlockingGroup({}).
   BlockingGroup(BlockingGroup&) = delete;
   BlockingGroup& operator=(const BlockingGroup&) = delete;
 
-  // Makes the call on a thread of the group, parks meanwhile, and returns its result or throws its
-  // exception. It is moved to the heap, as it may go on when the wait is over: it must own all that
-  // it uses. Ended by `until` before it has begun, it is destroyed at once; later, its result is
-  // dropped.
-  // Call it from fibers and plain threads. Errors: Errc::timed_out, cancelled; Errc::full; the
-  // system's, if it has no thread. Throws std::bad_alloc.
-  // Synchronizes: what comes before with the call, and its end with a return without error.
+  // Runs `callable` on a thread of the group and returns its result. It must own all that it uses,
+  // because it is moved to the heap and may outlast the wait. If `until` ends the wait before the
+  // call begins, the call is destroyed; later, its result is dropped.
+  // Returns: the result or an error: Errc::timed_out, cancelled, full, or the system's if it
+  // refuses a thread.
+  // Throws: what `callable` throws, std::bad_alloc.
+  // Ordering: run() synchronizes with the start of the call, and its end with a return without
+  // error.
   template <std::invocable F>
   auto run(F callable, const Until& until = {}) -> Result<typename detail::GroupCallOf<F>::Stored> {
     Result<typename detail::GroupCallOf<F>::Stored> result;
@@ -133,14 +133,14 @@ class BlockingGroup {
     return result;
   }
 
-  // Each number may be stale when they return. From anywhere; never parks.
+  // Returns figures that may be stale.
   [[nodiscard]] BlockingGroupStats stats() const noexcept;
-  // As its options say. From anywhere, as long as the group lives.
+  // Returns the name in the options.
   [[nodiscard]] const std::string& name() const noexcept;
 
-  // For the calls: a thread makes one now.
+  // Marks a call as begun by its thread; for the calls.
   static void begin(detail::GroupCall& call) noexcept;
-  // Ends a call that has been made: the caller that waits for it goes on. For the calls.
+  // Ends a call, whose caller then continues; for the calls.
   static void finish(detail::GroupCall& call) noexcept;
 
  private:

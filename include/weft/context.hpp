@@ -43,7 +43,7 @@ class CancelState {
 
 }  // namespace detail
 
-// Identifies a value that contexts carry, by its address: make it static.
+// The address of a key identifies a value that contexts carry: make keys static.
 template <class T>
 class ContextKey {
  public:
@@ -52,66 +52,72 @@ class ContextKey {
   ContextKey& operator=(const ContextKey&) = delete;
 };
 
-// Go's context.Context: a scope of work that ends when it is cancelled, when its deadline passes,
-// or when its parent ends; whichever comes first. Waits observe it as an Until:
+// Go's context.Context: a scope of work that ends at its cancellation, at its deadline, or with its
+// parent. Waits observe it as an Until:
 //
 //   Context request(Deadline::after(100ms));
 //   if (channel.receive_until(value, request) != ChannelStatus::ok) return request.error();
 //
-// Cancelling is sticky: every later wait in the scope ends too. It is cooperative: nothing that
-// runs is interrupted. A context lives in a scope, longer than its children and the calls that
-// observe it. All calls from fibers and plain threads, at the same time too, except set(). Calls
-// park, throw and synchronize where they say so.
+// Cancelling is permanent: every later wait in the scope ends, too. It is cooperative: running code
+// is not interrupted. A context must outlive its children and the calls that observe it.
+// Context: fibers and plain threads, several at once except for set(); no call parks.
+// Throws: std::bad_alloc.
+// Ordering: cancel() synchronizes with the return of every wait that it ends.
 class Context {
  public:
-  // A scope of its own, without a parent.
+  // Begins a scope without a parent.
   Context() : Context(nullptr, Deadline::never()) {}
   explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
-  // A child, if `parent` is not null: cancelled when the parent is, and its deadline is no later.
+  // Begins a child of `parent`, unless that is null. It ends with the parent, at `deadline` at the
+  // latest.
   explicit Context(const Context* parent, Deadline deadline = Deadline::never());
-  // Cancels, so that whatever still has a token() of this scope ends.
+  // Cancels the scope, so each wait with its token() ends.
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Ends the scope, and the scopes of the children. Returns true for the call that did it. Runs the
-  // callbacks that have been registered with token(). Never parks. Children below children are
-  // reached one call within another, at some hundred bytes of the caller's stack each.
-  // Synchronizes with the return of every wait that it ends.
+  // Ends the scope and its children's, and runs the callbacks registered with token(). Returns true
+  // for the call that ended it. Nested children are reached by nested calls, at some hundred bytes
+  // of the caller's stack each.
   bool cancel() noexcept { return state_->cancel(Errc::cancelled, nullptr); }
-  // The same, with a reason that cause() returns.
+  // Does the same with a reason, which cause() returns.
   bool cancel(std::exception_ptr cause) noexcept {
     return state_->cancel(Errc::cancelled, std::move(cause));
   }
 
   // Returns whether the scope has ended.
   [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
-  // Empty while the scope goes on; Errc::cancelled or Errc::timed_out after.
+  // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
   [[nodiscard]] std::error_code error() const noexcept;
-  // The argument of cancel(), here or in a parent; null if there was none, or while it goes on.
+  // Returns the argument of cancel(), here or in a parent; null if there was none or the scope has
+  // not ended.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
-  // Throws cause(), or std::system_error with error(), if the scope has ended.
+  // Throws if the scope has ended.
+  // Throws: cause(), or std::system_error with error() if that is null.
   void throw_if_over() const;
 
-  // The parent's and the own one, whichever is earlier.
+  // Returns the earlier of the parent's deadline and its own.
   [[nodiscard]] Deadline deadline() const noexcept { return deadline_; }
-  // For the library's waits.
+  // Returns the limit for waits of the library.
   [[nodiscard]] Until until() const noexcept { return {deadline_, token_}; }
-  // The same, so that a context is passed wherever a wait takes a limit.
+  // Converts to the limit of a wait.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // For everything else that takes a stop_token. With a deadline the first call sets a clock that
-  // requests the stop then. Throws what call_at() throws, for example Errc::no_runtime.
+  // Returns a token for other users of stop tokens. If there is a deadline, the first call sets a
+  // timer.
+  // Throws: as call_at(), for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const;
 
-  // Returns whether this is `other`, or a descendant of it.
+  // Returns whether this is `other` or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children see too. By the scope's owner, before others know the context.
+  // Attaches a value, which children see, too. Only the scope's owner may call, before it shares
+  // the context.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     values_.emplace_back(&key, std::make_shared<const T>(std::move(value)));
   }
-  // The value set last, here or else in the nearest parent that has one; null if there is none.
+  // Returns the value that was set last, here or in the nearest parent with one; null if there is
+  // none.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(find(&key));
@@ -136,16 +142,16 @@ class Context {
   mutable DelayedCall clock_;  // The thread that has set the flag sets it, once.
 };
 
-// Makes `context` the calling fiber's own while this object lives, which is in one scope of that
-// fiber. They nest. A fiber begins without one; tasks of a TaskGroup begin with the group's.
-// Costs a few nanoseconds and no memory. On plain threads, too. Neither parks nor synchronizes.
+// Makes `context` the calling fiber's own while it lives. Scopes nest. A fiber begins without a
+// context; tasks of a TaskGroup begin with the group's. It costs a few nanoseconds and no memory.
+// Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class ContextScope : private detail::LocalScope {
  public:
-  // By the fiber, or plain thread, whose context it becomes. Never parks. `context` must outlive
-  // it. With its end the context of before is the caller's again; by the one that made it.
+  // Makes `context`, which must outlive it, the caller's; the end of the scope restores the
+  // previous one.
   explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
 
-  // Returns the caller's innermost context, or null. Call it from anywhere.
+  // Returns the caller's innermost context, or null.
   [[nodiscard]] static const Context* current() noexcept;
 
  protected:
@@ -157,32 +163,33 @@ class ContextScope : private detail::LocalScope {
 
 namespace this_fiber {
 
-// The context that the caller works in; null if there is none. From anywhere; neither parks nor
-// synchronizes.
+// Returns the caller's context, or null.
+// Context: fibers and plain threads; does not park.
 [[nodiscard]] inline const Context* context() noexcept { return ContextScope::current(); }
 
-// The same as a limit for waits: `channel.receive_until(value, this_fiber::until())`. From
-// anywhere; neither parks nor synchronizes.
+// Returns the caller's context as a limit for waits: `channel.receive_until(value,
+// this_fiber::until())`.
+// Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept {
   const Context* context = ContextScope::current();
   return context == nullptr ? Until() : context->until();
 }
 
-// While it lives, the caller has no context: what has to be done in any case, such as putting
-// things in order, is not cut short. By the caller itself; neither parks nor synchronizes.
+// While it lives, the caller has no context, so that a clean-up is not cut short.
+// Context: as ContextScope.
 class NoCancel : private ContextScope {
  public:
-  // Does the same as ContextScope, without a context. Never parks.
+  // Does the same as ContextScope, without a context.
   NoCancel() noexcept : ContextScope(nullptr) {}
 };
 
 }  // namespace this_fiber
 
-// Calls `work`, with or without a Context&, in a child of the caller's context that ends at the
-// deadline, and returns what it returns. The scope is over when it returns. From fibers and plain
-// threads; parks only as `work` does. Throws std::bad_alloc, and what `work` throws: a wait that
-// the deadline ends says so in its own way. Synchronizes as Context::cancel() with the waits that
-// it ends.
+// Calls `work`, with or without a Context&, in a child of the caller's context that ends at
+// `deadline`, and returns its result. The scope ends with the call.
+// Context: fibers and plain threads; parks only if `work` does.
+// Throws: std::bad_alloc, and what `work` throws.
+// Ordering: as Context::cancel().
 template <class F>
 decltype(auto) with_deadline(Deadline deadline, F&& work) {
   Context context(this_fiber::context(), deadline);
@@ -193,7 +200,8 @@ decltype(auto) with_deadline(Deadline deadline, F&& work) {
     return std::invoke(work);
   }
 }
-// Does the same as with_deadline() with a deadline `duration` from now.
+// Does the same as with_deadline(), with a deadline `duration` from now.
+// Context, Throws: as with_deadline().
 template <class Rep, class Period, class F>
 decltype(auto) with_timeout(std::chrono::duration<Rep, Period> duration, F&& work) {
   return with_deadline(Deadline::after(duration), work);

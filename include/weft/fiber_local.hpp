@@ -1,4 +1,4 @@
-// Variables of which each fiber has its own.
+// Variables with one value per fiber.
 #pragma once
 
 #include <concepts>
@@ -11,37 +11,36 @@
 
 namespace weft {
 
-// A thread_local for fibers: a fiber moves between threads and must not use theirs. A plain
-// thread has a value of its own, too. All calls from fibers and plain threads; they park and throw
-// where they say so.
+// A thread_local for fibers, which move between threads. A plain thread has a value, too.
 //
 //   weft::FiberLocal<int> depth;                                          // 0 in each fiber.
 //   weft::FiberLocal<Buffer> scratch([] { return Buffer(64 * 1024); });
 //   ++*depth;
 //
-// A value is made when its fiber first uses it, and destroyed when that ends: after its callable,
-// in the reverse order of their making, and before a join() of the fiber returns. (WaitGroup::go()
-// counts down before.) Its destructor may park and use other FiberLocals, and must not throw. A
-// thread's values go with its thread_locals. A fiber of a pool keeps its values from task to task.
-// The FiberLocal may be destroyed first: values that exist die with their fibers all the same.
-// A look costs a few nanoseconds, and a little more for each value that the fiber has made later.
-// Calls synchronize with nothing.
+// A fiber's first use creates the value. It is destroyed after the fiber's callable, in the reverse
+// order of creation, before a join() returns. WaitGroup::go() counts down before. A destructor may
+// park and use other FiberLocals, but must not throw. A thread's values end with its thread_locals.
+// A fiber of a pool keeps its values from task to task. A use costs a few nanoseconds, and more for
+// each value that the fiber created later.
+// Context: fibers and plain threads; no call parks, unless the creation of the value does.
+// Throws: what the creation of the value throws, and std::bad_alloc.
+// Lifetime: it may be destroyed before its values, which live as long as their fibers.
 template <class T>
 class FiberLocal {
  public:
-  // Values begin as T().
+  // Creates each value as T().
   FiberLocal() requires std::default_initializable<T> : FiberLocal([] { return T(); }) {}
-  // Values begin as what `make` returns: it is called on the fiber that first uses its value, so by
-  // several at a time. It may park and use other FiberLocals, but not this one. An exception that
-  // `make` throws comes out of the use, and the next use calls it again.
+  // Creates each value by `make`, on the fiber that uses it first; several fibers may do so at
+  // once. `make` may park and use other FiberLocals, but not this one. If it throws, the next use
+  // calls it again.
   template <class F>
   requires std::is_invocable_r_v<T, F&>
   explicit FiberLocal(F make) : make_(std::move(make)) {}
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // The caller's value, valid until its fiber or thread ends. Other fibers may be given a
-  // reference. The first call makes it: throws what that throws, and std::bad_alloc.
+  // Returns the caller's value, which is valid until its fiber or thread ends. Other fibers may use
+  // the reference.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();

@@ -13,17 +13,15 @@
 
 namespace weft {
 
-// Starts a detached fiber that runs `callable` once. From fibers and plain threads; never parks.
-// From a plain thread it goes to the process's current Runtime.
-// An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the process
-// with the fiber's stack intact, as for std::thread.
-// A callable of up to 32 bytes is kept in the fiber's record; one of up to 64 in a block that the
-// worker has at hand, as a rule; a larger one is allocated.
-// Throws std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
-// and what copying the callable throws; nothing has been started then.
-// `callable` is not looked at before it is called: an empty std::function, say, is not refused, and
-// its std::bad_function_call leaves the fiber as any other exception.
-// Synchronizes: the call comes before the start of `callable`.
+// Starts a detached fiber that runs `callable` once. A plain thread spawns to the process's current
+// Runtime. An exception that leaves `callable` goes to RuntimeOptions::on_exception, or ends the
+// process with the fiber's stack intact. A callable of up to 32 bytes is stored in the fiber's
+// record, one of up to 64 bytes in a block that is usually cached; a larger one is allocated.
+// `callable` is not checked: an empty std::function fails in the fiber.
+// Context: fibers and plain threads; does not park.
+// Throws: std::system_error (Errc::no_runtime, too_many_fibers, invalid_stack_size), std::bad_alloc
+// and what copying `callable` throws. No fiber has then been started.
+// Ordering: the call synchronizes with the start of `callable`.
 template <std::invocable F>
 void go(F&& callable) {
   detail::spawn(detail::Task(std::forward<F>(callable)));
@@ -33,18 +31,20 @@ void go(const SpawnOptions& options, F&& callable) {
   detail::spawn(detail::Task(std::forward<F>(callable)), options);
 }
 
-// Waits for one fiber and takes its result. Move-only; used by one caller at a time, fiber or plain
-// thread. Calls park, throw and synchronize where they say so. The end of the fiber synchronizes
-// with the return of join(), and with waits that return true.
-// Destroying or overwriting a handle that was neither joined nor detached joins first, so that
-// what the fiber refers to stays alive; its result or exception is then dropped.
+// Waits for one fiber and takes its result. The destructor and an assignment join a fiber that was
+// neither joined nor detached, so data that it refers to stays alive. Its result or exception is
+// dropped.
+// Context: fibers and plain threads, one caller at a time; join(), the waits, the destructor and an
+// assignment park.
+// Ordering: the end of the fiber synchronizes with the return of join(), and of waits that return
+// true.
 template <class T>
 class JoinHandle {
  public:
   JoinHandle() noexcept = default;
-  // `other` is empty then. No other call may be using either handle.
+  // Takes the fiber of `other`, which is then empty. Neither handle may be in another call.
   JoinHandle(JoinHandle&& other) noexcept : state_(std::exchange(other.state_, nullptr)) {}
-  // Joins what this handle had, as the destructor does; `other` is empty then.
+  // Joins the present fiber, then takes that of `other`, which is then empty.
   JoinHandle& operator=(JoinHandle&& other) noexcept {
     if (this != &other) {
       finish();
@@ -52,39 +52,38 @@ class JoinHandle {
     }
     return *this;
   }
-  // Joins, and so parks, unless join() or detach() was called; drops the result. When an exception
-  // is on its way, and the wait lasts for 5 s, a report on stderr names the fiber.
+  // Joins and drops the result, unless join() or detach() was called. If it is called by an
+  // exception and waits for 5 s, a report on stderr names the fiber.
   ~JoinHandle() { finish(); }
 
-  // False after join() or detach(), and for a handle made empty.
+  // Returns whether there is a fiber to join; false after join() or detach().
   [[nodiscard]] bool joinable() const noexcept { return state_ != nullptr; }
-  // True once the fiber has finished; joining will then not park. Never parks.
+  // Returns whether the fiber has finished; joining does not park then.
   [[nodiscard]] bool done() const noexcept { return state_ != nullptr && state_->done(); }
 
   // Parks until the fiber has finished; returns its result or throws its exception. Requires
-  // joinable(). Call it from fibers and plain threads. The end of the fiber synchronizes with the
-  // return. If it was spawned lately on the caller's worker and has not started, it runs right
-  // here, on the caller's stack, which costs no switch: fork and join is nearly as fast as a call.
-  // It is a fiber of its own nevertheless, with its own id, name and locals.
+  // joinable(). A fiber that was spawned recently on the caller's worker, and has not started, runs
+  // on the caller's stack without a switch. A fork and join is then nearly as fast as a call. The
+  // fiber still has its own id, name and locals.
+  // Throws: what `callable` has thrown.
   T join() {
     state_->join_shared();
     const Release release{std::exchange(state_, nullptr)};
     return release.state->take();
   }
 
-  // Parks until the fiber has finished; false when `until` ended the wait. Requires joinable().
+  // Waits as join() does, without taking the result; returns false if `until` ended the wait.
+  // Requires joinable().
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
-  // Waits as wait_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return wait_until(Deadline::after(duration));
   }
 
-  // For a select; null for an empty handle.
+  // Returns the core, for a select; null for an empty handle.
   [[nodiscard]] detail::JoinCore* core() const noexcept { return state_; }
 
-  // Lets the fiber go on alone; its result, or its exception, is dropped. Does nothing for an empty
-  // handle. Never parks.
+  // Gives up the fiber, whose result or exception is dropped. Has no effect on an empty handle.
   void detach() noexcept { const Release release{std::exchange(state_, nullptr)}; }
 
  private:
@@ -119,8 +118,9 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber that can be joined. As go(), but an exception that leaves `callable` is kept for
-// join().
+// Starts a fiber that can be joined. Does the same as go(), except that join() throws an exception
+// that leaves `callable`.
+// Context, Throws, Ordering: as go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)
     -> JoinHandle<std::invoke_result_t<std::decay_t<F>&>> {

@@ -1,4 +1,5 @@
-// The birth and death of what runs fibers.
+// Creates and ends the threads that run fibers.
+// Context: fibers and plain threads; calls do not park.
 #pragma once
 
 #include <chrono>
@@ -18,7 +19,8 @@
 
 namespace weft {
 
-// A fiber that has kept its worker for long, so that what waits behind it has to be run by others.
+// A fiber that has not given its worker up for a long time, so other workers must run the fibers
+// queued there.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // In a system call that weft does not know.
@@ -27,76 +29,75 @@ struct StallReport {
   Kind kind;
   unsigned worker;  // Which of the runtime's workers.
   std::chrono::nanoseconds lasted;
-  // The fiber: its name, what it runs, where it was spawned; and a line for each of `calls`.
+  // The fiber's name, callable and place of spawn, and a line for each of `calls`.
   std::string_view text;
-  // The calls that the fiber is in, innermost first, as addresses that they return to. Up to 24;
-  // valid until the handler returns. Empty where they cannot be had, as under a sanitizer, if
-  // RuntimeOptions::stall_calls is false, and if the fiber has gone on meanwhile.
+  // Return addresses of the fiber's calls, innermost first. At most 24; valid until the handler
+  // returns. Empty under a sanitizer, without RuntimeOptions::stall_calls, or if the fiber has
+  // continued.
   std::span<const void* const> calls = {};
 };
 
 struct RuntimeOptions {
-  // Worker threads. 0: the variable WEFT_WORKERS if set, else one per usable processor (affinity
-  // mask and cgroup quota respected). At most 1024; more throws std::invalid_argument.
+  // Worker threads, at most 1024. 0: the value of WEFT_WORKERS, otherwise one per usable processor
+  // (affinity mask and cgroup quota respected). The constructor throws std::invalid_argument for
+  // more.
   unsigned workers = 0;
-  // Bytes of stack of a fiber that asks for none; as SpawnOptions::stack_size. 0 means 64 KiB.
+  // Bytes of stack of a fiber without SpawnOptions::stack_size. 0 means 64 KiB.
   std::size_t stack_size = 0;
-  // The most fibers that may exist at once; spawning beyond throws Errc::too_many_fibers.
-  // Counted in blocks of a few hundred, so the limit is met to within workers x 1024.
+  // The largest number of fibers at once; a spawn beyond it throws Errc::too_many_fibers. The count
+  // is accurate to workers x 1024.
   std::size_t max_fibers = std::size_t{1} << 26;
-  // What happens to spawns when the system gives no more stacks. False: all are accepted, and the
-  // new fibers wait for stacks. True: spawning throws Errc::too_many_fibers as long as a fiber
-  // waits for a stack. A worker finds out when it starts a fiber, and up to workers x 1024 spawns
-  // may be accepted after that; fibers that have been accepted wait.
+  // Whether spawns fail while the system provides no more stacks. False: they succeed, and the new
+  // fibers wait for stacks. True: they throw Errc::too_many_fibers while a fiber waits for a stack.
+  // A worker notices this only when it starts a fiber, so up to workers x 1024 spawns may still
+  // succeed; accepted fibers wait.
   bool refuse_without_stacks = false;
-  // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate)
-  // with the throwing stack intact.
+  // Receives exceptions that leave detached fibers. Empty: the process ends (std::terminate) with
+  // the throwing stack intact.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // Report stack overflows of fibers: installs a SIGSEGV and SIGBUS handler, which keeps the
-  // library loaded after dlclose(). All faults go on to the handler that was there before, an
-  // overflow after its report; a handler that is installed later has to call this one.
+  // Reports stack overflows of fibers by a SIGSEGV and SIGBUS handler, which keeps the library
+  // loaded after dlclose(). Faults go on to the previous handler, an overflow after its report. A
+  // handler that is installed later must call this one.
   bool report_overflow = true;
-  // Called when fibers are left but none can ever run again: each waits for another, no time is
-  // waited for, no descriptor, and every plain thread of the process, if there is one, waits in
-  // this library too, without a deadline. `report` says what each fiber waits for, and where.
-  // Never a false alarm; found after 0.1 s at the earliest. Empty: the report goes to stderr and
-  // the process is aborted.
-  // It is called on a worker, outside of fibers, once for each deadlock. It may spawn, wake (close
-  // a channel, say) and end the process; it must not throw, nor wait for anything in weft: that
-  // ends the process with a sentence. weft::blocking runs in place there, and yielding does
-  // nothing.
+  // Receives a report of a deadlock: fibers are left, but none can ever run again. Each waits for
+  // another, and none for time or a descriptor. Every plain thread, if there is one, waits in this
+  // library without a deadline. `report` lists each fiber's wait. There are no false alarms; it
+  // takes 0.1 s at least. Empty: the report goes to stderr and the process aborts. It runs on a
+  // worker, outside of fibers, once for each deadlock. It may spawn, wake (by closing a channel,
+  // say) and end the process. It must not throw or wait in weft, which ends the process.
+  // weft::blocking runs in place there, and yields have no effect.
   std::function<void(std::string_view report)> on_deadlock = {};
-  // A signal that makes the process write all fibers, as dump_fibers() does, to stderr, and go on:
-  // SIGQUIT, say, which a terminal sends for Ctrl-\. 0: none. Its handler is replaced while the
-  // runtime lives. Throws std::invalid_argument for a signal that cannot be handled, for signals
-  // that report a fault of the program (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT),
-  // which must not go on, and for another one than that of a runtime which lives.
+  // A signal on which the process writes all fibers to stderr, as dump_fibers() does, and
+  // continues. An example is SIGQUIT, which a terminal sends for Ctrl-\. 0: none. The runtime
+  // replaces the handler while it lives. The constructor throws std::invalid_argument for a signal
+  // that cannot be handled or that reports a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP,
+  // SIGSYS, SIGABRT). It also does if a living runtime has another signal.
   int dump_signal = 0;
-  // The most threads that make the calls of weft::blocking at once; more calls wait. At least 1.
+  // The largest number of threads for calls of weft::blocking; more calls wait. At least 1.
   std::size_t max_blocking_threads = 512;
-  // A thread that watches the workers while any of them is awake. Without it a fiber that computes
-  // or blocks for long keeps what is queued behind it waiting, unless other workers are idle, and
-  // the options below have no effect.
+  // Whether a thread watches the workers while one is awake. Without it a fiber that computes or
+  // blocks for long delays the fibers queued on its worker, unless other workers are idle. The
+  // options below then have no effect.
   bool monitor = true;
-  // A fiber that never has to wait lets others go first after so long, in its next call of weft. At
-  // least 1 ms, which is also how exact it is.
+  // The time after which a fiber that never waits yields, in its next call of weft. At least 1 ms,
+  // which is also its accuracy.
   std::chrono::nanoseconds turn = std::chrono::milliseconds(1);
-  // A fiber that has run for so long without a switch is a stall: others take over what is queued
-  // on its worker. At least 1 ms.
+  // A fiber that runs for this long without a switch is a stall: other workers take over the queue
+  // of its worker. At least 1 ms.
   std::chrono::nanoseconds stall = std::chrono::milliseconds(10);
-  // The most worker threads beyond `workers` that stand in for stalled ones. At most 1024.
+  // The largest number of spare workers, which replace stalled ones. At most 1024.
   unsigned max_spare_workers = 16;
-  // Called once for each stall, on the monitor's thread: it must not block, and a plain thread's
-  // calls of weft are all it may make. If it is empty, a stall of 0.1 s or more is reported on
-  // stderr, at most one a second.
+  // Called on the monitor's thread, once for each stall. It must not block, and may call weft only
+  // as a plain thread may. Empty: a stall of 0.1 s or more is reported on stderr, at most one a
+  // second.
   std::function<void(const StallReport&)> on_stall = {};
-  // Find the calls that a stalled fiber is in. A thread that waits in a system call does not notice
-  // it. A thread that computes is interrupted for a moment, by a SIGURG that its own processor time
-  // brings about; there is none where the program handles SIGURG itself.
+  // Whether to find the calls of a stalled fiber. A thread in a system call is not disturbed. A
+  // computing thread is interrupted by a SIGURG of its processor time, unless the program handles
+  // SIGURG.
   bool stall_calls = true;
 };
 
-// Sums over all workers; each figure is exact when nothing runs, and close otherwise.
+// Sums over all workers; exact when no fiber runs, otherwise approximate.
 struct RuntimeStats {
   unsigned workers = 0;
   std::uint64_t spawned = 0;           // Fibers ever spawned.
@@ -124,36 +125,38 @@ namespace runtime {
 class DumpSignal;
 }
 
-// Owns worker threads and everything that fibers need. Plain threads spawn to the process's first
-// runtime, unless they have a RuntimeScope; when that one ends, to the oldest that is left. So a
-// library that makes a runtime for a while changes nothing for the program around it.
-// In the child of a fork there are no workers: a Runtime that was there before must not be used,
-// and its destructor does nothing. A new one works. Calls park, throw and synchronize where they
-// say so.
+// Owns the worker threads and all that fibers need. A plain thread spawns to the process's first
+// runtime, unless it has a RuntimeScope; when that runtime ends, to the oldest left. A library's
+// temporary runtime therefore does not affect the program. A child of fork() must not use a Runtime
+// of its parent, whose destructor has no effect there. It may make a new one.
 class Runtime {
  public:
-  // Starts the workers. Call it from a plain thread. Throws std::invalid_argument naming the
-  // option, or std::system_error when the system refuses a thread or memory.
+  // Starts the workers.
+  // Context: plain threads; does not park.
+  // Throws: std::invalid_argument that names the option, or std::system_error if the system refuses
+  // a thread or memory.
   explicit Runtime(const RuntimeOptions& options = {});
-  // Parks the calling plain thread until every fiber has ended, then stops the workers.
-  // Must not be called from a fiber of this runtime. After 5 s of waiting it lists the fibers that
-  // are left on stderr, once; after 0.1 s if an exception unwinds the caller, with what it says if
-  // run() has thrown it. Only where a fiber has called exit(), which destroys what is static,
-  // nothing is waited for and nothing stopped: the process ends.
+  // Blocks until every fiber has ended, then stops the workers. It lists the remaining fibers on
+  // stderr once, after 5 s; after 0.1 s if an exception unwinds the caller. The list contains the
+  // exception's text if run() has thrown it. If a fiber has called exit(), it neither waits nor
+  // stops workers: the process ends.
+  // Context: plain threads; blocks the thread.
   ~Runtime();
   // Not of a const one, which g++ would make of the braces in Runtime({}).
   Runtime(Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // Does the same as weft::go, but always to this runtime. Call it from fibers and plain threads.
+  // Does the same as weft::go() on this runtime.
+  // Throws, Ordering: as weft::go().
   template <std::invocable F>
   void go(F&& callable) {
     spawn_here(detail::Task(std::forward<F>(callable)), SpawnOptions{});
   }
 
-  // Runs `main` as a fiber, waits for it, and returns its result or throws its exception; also what
-  // go() throws. From a plain thread, which is blocked meanwhile. The end of `main` synchronizes
-  // with the return.
+  // Runs `main` as a fiber, waits for it, and returns its result.
+  // Context: plain threads; blocks the thread.
+  // Throws: the exception of `main`, and as go().
+  // Ordering: the end of `main` synchronizes with the return.
   template <std::invocable F>
   auto run(F&& main) -> std::invoke_result_t<F&> {
     using Result = std::invoke_result_t<F&>;
@@ -172,46 +175,44 @@ class Runtime {
     }
   }
 
-  // Waits until every fiber has ended, or until `deadline`. Returns false when some are left; they
-  // are then listed on stderr with their states. Call it from a plain thread. Fibers may still be
-  // spawned later.
+  // Waits until every fiber has ended. Fibers may still be spawned later. Returns false if
+  // `deadline` passed first; the remaining fibers are then listed on stderr.
+  // Context: plain threads; blocks the thread.
+  // Throws: std::bad_alloc, for the list.
   [[nodiscard]] bool wait_idle_until(Deadline deadline);
-  // Waits as wait_idle_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_idle_for(std::chrono::duration<Rep, Period> duration) {
     return wait_idle_until(Deadline::after(duration));
   }
 
-  // Asks all to end: the token below says so from now on, and ends the waits that were given it.
-  // Call it from fibers and plain threads. Never parks, but stop callbacks run in the call.
+  // Requests the stop of all fibers: it ends waits that have stop_token(), and runs stop callbacks.
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
-  // The token with which fibers wait that should end with the runtime:
-  // `channel.receive_until(value, token)`. From anywhere; never parks.
+  // Returns the token for waits that end with the runtime: `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
-  // Calls request_stop(), then wait_idle_until(): returns false when fibers have survived, which
-  // are then listed on stderr. Call it from a plain thread. The workers go on until the destructor.
+  // Calls request_stop(), then wait_idle_until(), and returns its result. The workers run until the
+  // destructor.
+  // Context: plain threads; blocks the thread.
+  // Throws: std::bad_alloc, for the list.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
     request_stop();
     return wait_idle_until(deadline);
   }
-  // Waits as shut_down_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool shut_down_for(std::chrono::duration<Rep, Period> duration) {
     return shut_down_until(Deadline::after(duration));
   }
 
-  // Returns RuntimeOptions::workers, or what that was counted to be. Call it from anywhere.
+  // Returns the number of workers.
   [[nodiscard]] unsigned workers() const noexcept;
-  // Counters and gauges, each of which may be stale when they return. Call it from fibers and plain
-  // threads; it walks the workers, and never parks.
+  // Returns counters and gauges, which may be stale. It visits each worker.
   [[nodiscard]] RuntimeStats stats() const noexcept;
-  // Writes one line per living fiber, a few hundred at most: id, name, state, what it waits for,
-  // the type of its callable, and where it was spawned. docs/diagnosis.md explains them. Call it
-  // from fibers and plain threads. Does not park, but takes a lock that spawns need now and then,
-  // so keep it off hot paths. Throws std::bad_alloc, std::system_error.
+  // Writes a line for each living fiber, a few hundred at most: id, name, state, wait, callable and
+  // place of spawn; see docs/diagnosis.md. It takes a lock that spawns sometimes need, so keep it
+  // off hot paths.
+  // Throws: std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
-  // Gives memory of unused stacks and records back to the system now, rather than after a while
-  // of idleness. From fibers and plain threads; never parks.
+  // Returns the memory of unused stacks and records to the system at once, rather than after a
+  // period of idleness.
   void trim() noexcept;
 
  private:
@@ -230,14 +231,14 @@ class Runtime {
   friend class RuntimeScope;
 };
 
-// While one lives, what its plain thread spawns by weft::go and weft::spawn goes to `runtime`,
-// which must not end before it. Scopes may be nested, and end in the reverse order. A fiber spawns
-// to its own runtime anyway: made by a fiber, a scope does nothing. It synchronizes with nothing.
+// While it lives, spawns of its plain thread go to `runtime`, which must outlive it. Scopes may be
+// nested. A fiber spawns to its own runtime: a scope made by a fiber has no effect.
+// Context: one plain thread, which also destroys it; no call parks.
 class RuntimeScope {
  public:
-  // By a plain thread, which remains in it until the destructor. Never parks.
+  // Selects `runtime` for the calling thread.
   explicit RuntimeScope(Runtime& runtime) noexcept;
-  // The setting of before holds again. By the thread that made it. Never parks.
+  // Restores the previous runtime.
   ~RuntimeScope();
   RuntimeScope(const RuntimeScope&) = delete;
   RuntimeScope& operator=(const RuntimeScope&) = delete;
@@ -247,13 +248,15 @@ class RuntimeScope {
   scheduler::Scheduler* before_ = nullptr;
 };
 
-// Does the same as Runtime::dump, for all runtimes of the process. Writes nothing when there is
-// none.
+// Does the same as Runtime::dump() for all runtimes of the process.
+// Throws: as Runtime::dump().
 void dump_fibers(std::ostream& out);
 
-// Runs `main` as a fiber of a new Runtime, waits for it and for all other fibers, and returns its
-// result or throws its exception. While it waits for fibers, it reports as ~Runtime() does. From a
-// plain thread, which is blocked meanwhile. Synchronizes as Runtime::run().
+// Runs `main` as a fiber of a new Runtime and waits for it and all other fibers, with the reports
+// of ~Runtime(). Returns the result of `main`.
+// Context: plain threads; blocks the thread.
+// Throws: as Runtime() and Runtime::run().
+// Ordering: as Runtime::run().
 template <std::invocable F>
 auto run(F&& main) -> std::invoke_result_t<F&> {
   Runtime runtime;
