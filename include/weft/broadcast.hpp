@@ -236,15 +236,14 @@ class BroadcastCase final : public StatusCase<Handler> {
 
 // A select case that receives. Only the select() may use the subscription meanwhile. The handler
 // takes a std::optional<T>; it is empty, and the case ready from then on, if no value can come.
-// Context: the caller of the select(), which alone parks and synchronizes.
-// Throws: what moving `handler` throws.
+// Context, Throws: as on_stop().
 template <class T, std::invocable<std::optional<T>> Handler>
 [[nodiscard]] auto on_receive(Subscription<T>& subscription, Handler handler) {
   return detail::SubscriptionCase<T, Handler>(subscription, std::move(handler));
 }
 // A select case that sends `value`, which is moved from in any case. The handler takes nothing, or
 // a ChannelStatus: ok or closed.
-// Context: the caller of the select(), which alone parks and synchronizes.
+// Context: as on_stop().
 // Throws: as Broadcast::send(), and what moving `handler` throws.
 template <class T, class Handler = detail::Nothing>
 [[nodiscard]] auto on_send(Broadcast<T>& broadcast, std::type_identity_t<T> value,

@@ -1,27 +1,23 @@
-// All fibers of a process, for programs to read. For people: dump_fibers() in runtime.hpp. The
-// calls synchronize with nothing.
+// All fibers of a process, for programs to read. Users read dump_fibers() of runtime.hpp.
+// Context: fibers and plain threads; blocks the thread.
 #pragma once
 
 #include <iosfwd>
 
 namespace weft::dump {
 
-// One JSON object with each living fiber: its id, name and state, what it waits for, the type of
-// its callable, where it was spawned. Never cut, but a dump is no photograph: what runs meanwhile
-// may be shown as it was a moment ago. Call it from fibers and plain threads. Blocks the thread,
-// for about a microsecond a fiber, and takes a lock that spawns need now and then.
-// Throws std::bad_alloc, std::system_error, and what the stream throws.
+// Writes a JSON object with each living fiber: id, name, state, wait, callable and place of spawn.
+// It is complete, but no snapshot: a running fiber may be shown in an earlier state. It takes about
+// a microsecond a fiber, and a lock that spawns sometimes need.
+// Throws: std::bad_alloc, std::system_error, and what the stream throws.
 void write_json(std::ostream& out);
 
-// The calls that parked fibers are in, one line for each stack, outermost first, with `;` in
-// between, and how many fibers are in it: what flamegraph.pl and speedscope read. The last element
-// is what they wait for. Functions that the program does not export are `module+0xoffset`, which
-// tools/symbolize replaces by names.
-// A photograph: taken in a child of a fork(), while this process goes on. It takes what a fork
-// takes, about a millisecond for each 100 MB in use, and no fiber's code runs in the child.
-// Under a sanitizer there are no calls, only what fibers wait for. Call it from fibers and plain
-// threads. Blocks the thread. Throws as write_json(), and std::system_error when the system refuses
-// the fork.
+// Writes the calls of parked fibers as flamegraph.pl and speedscope read them. Each line has one
+// stack, outermost call first, separated by `;`, and its number of fibers. The last element is the
+// wait. A function that the program does not export is `module+0xoffset`, which tools/symbolize
+// replaces. It is a snapshot, taken in a child of fork(), in which no fiber runs. The fork takes
+// about a millisecond for each 100 MB in use. Under a sanitizer the lines have only the waits.
+// Throws: as write_json(), and std::system_error if the system refuses the fork.
 void write_folded(std::ostream& out);
 
 }  // namespace weft::dump

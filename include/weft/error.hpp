@@ -1,5 +1,5 @@
-// The errors of the library, as std::error_code values. All calls from anywhere; they neither park,
-// throw nor synchronize.
+// The errors of the library, as std::error_code values.
+// Context: plain value.
 #pragma once
 
 #include <system_error>
@@ -22,10 +22,10 @@ enum class Errc {
   signal_in_use,       // Another SignalSet or wait_signal() has the signal.
 };
 
-// Of Errc; its name is "weft". Lives as long as the process.
+// Returns the category of Errc, named "weft". It lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
 
-// An Errc as a std::error_code: so they compare, `result.error == Errc::closed`.
+// Converts an Errc, so that codes compare: `result.error == Errc::closed`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

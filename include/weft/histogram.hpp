@@ -1,4 +1,4 @@
-// How many durations there were, and how long they were.
+// Numbers of durations by length.
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace weft {
 
-// Counts durations in buckets: each duration of 0 to 15 ns has its own bucket; above, each power of
-// two is divided into 8. So it has a fixed size of 4 KB, recording allocates nothing, and what a
-// percentile says is off by less than 12.5 %.
-// Not thread-safe: a plain value.
+// Counts durations in buckets. Each duration of 0 to 15 ns has its own bucket; above, each power of
+// two has 8. Its size is 4 KB, recording does not allocate, and a percentile's error is below 12.5
+// %.
+// Context: plain value.
 class Histogram {
  public:
   using Nanoseconds = std::chrono::nanoseconds;
 
-  // Durations below 0 count as 0.
+  // Counts `duration`; a negative one counts as 0.
   void record(Nanoseconds duration) noexcept {
     const auto value = static_cast<std::uint64_t>(std::max<Nanoseconds::rep>(0, duration.count()));
     ++buckets_[bucket_of(value)];
@@ -27,7 +27,7 @@ class Histogram {
     min_ = std::min(min_, value);
     max_ = std::max(max_, value);
   }
-  // Counts what `other` has counted, too.
+  // Adds the counts of `other`.
   void merge(const Histogram& other) noexcept {
     for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
     count_ += other.count_;
@@ -36,21 +36,20 @@ class Histogram {
     max_ = std::max(max_, other.max_);
   }
 
-  // Returns how many there are.
+  // Returns the number of durations.
   [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  // The result is exact, as the mean is; 0 if there is none.
+  // Returns the exact minimum; 0 if there is none.
   [[nodiscard]] Nanoseconds min() const noexcept { return duration(count_ == 0 ? 0 : min_); }
-  // Exact; 0 if there is none.
+  // Returns the exact maximum; 0 if there is none.
   [[nodiscard]] Nanoseconds max() const noexcept { return duration(max_); }
-  // Returns the sum of all durations; it only grows.
+  // Returns the exact sum, which only grows.
   [[nodiscard]] Nanoseconds sum() const noexcept { return duration(sum_); }
-  // The sum of all by their number; 0 if there is none.
+  // Returns the exact mean; 0 if there is none.
   [[nodiscard]] Nanoseconds mean() const noexcept {
     return duration(count_ == 0 ? 0 : sum_ / count_);
   }
-  // Returns the duration that `percent` of all do not exceed, or up to 12.5 % more: 50 for the
-  // median, 100 for max(). 0 if there is none. Percentages below 0 and above 100 count as 0 and
-  // 100.
+  // Returns a duration that `percent` of all do not exceed: 50 for the median, 100 for max(). It is
+  // at most 12.5 % too large; 0 if there is none. `percent` is clamped to 0 to 100.
   [[nodiscard]] Nanoseconds percentile(double percent) const noexcept {
     const double rank = std::clamp(percent, 0.0, 100.0) / 100 * static_cast<double>(count_);
     std::uint64_t passed = 0;

@@ -184,8 +184,7 @@ class ChangeCase final : public SelectCase {
 
 // A select case that is ready if the number of the value is not `seen`. The handler takes a T, the
 // newest value; `seen` is set to its number before.
-// Context: the caller of the select(), which alone parks and synchronizes.
-// Throws: what moving `handler` throws; the select() throws what copying T throws.
+// Context, Throws: as on_stop(); the select() throws what copying T throws.
 template <class T, std::invocable<T> Handler>
 [[nodiscard]] auto on_change(LatestValue<T>& value, std::uint64_t& seen, Handler handler) {
   return detail::ChangeCase<T, Handler>(value, seen, std::move(handler));

@@ -1,4 +1,4 @@
-// A page on which a program shows what its fibers, workers and pools do.
+// A page that shows the fibers, workers and pools of a program.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 
-// For a browser, for weft-top, for Prometheus and for curl. It reads, and changes nothing.
+// It serves browsers, weft-top, Prometheus and curl, and only reads.
 //
 //   auto listening = TcpListener::listen(Address::loopback_v4(weft::live::kPort));
 //   weft::go([&] { (void)weft::live::serve(listening.value); });
 //
-// On a server of weft-http: http::mount_live_page() in <weft/http/live_page.hpp>. The calls
-// synchronize with nothing.
+// A server of weft-http mounts it by http::mount_live_page() in <weft/http/live_page.hpp>.
+// Throws: std::bad_alloc.
 namespace weft::live {
 
-// weft-top connects to this port by default.
+// The default port of weft-top.
 inline constexpr std::uint16_t kPort = 6470;
 
 struct Answer {
@@ -26,37 +26,39 @@ struct Answer {
   std::string body;
 };
 
-// The answer to a request for `path`, without a query:
+// Answers a request for `path`, without a query:
 //   /            the page, which asks for data.json every second
 //   /data.json   metrics, and fibers grouped by where they were spawned and what they wait for
 //   /metrics     for Prometheus
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
-// else 404; and 503 with the reason where the system refuses a reading what it takes, a thread or a
-// fork, say. Call it from fibers and plain threads. Blocks the thread for the time that a reading
-// takes. Throws std::bad_alloc.
+// Other paths get 404. If the system refuses a resource such as a thread or a fork, it is 503 with
+// the reason.
+// Context: fibers and plain threads; blocks the thread for the time of a reading.
 [[nodiscard]] Answer answer(std::string_view path);
 
-// The clients that are answered. Others get 403: a page says much about a program.
+// The clients that are answered. Other clients get 403, since the page reveals much about a
+// program.
 enum class Readers {
   this_machine,  // By its loopback address; and names that others may point to it are refused.
   everybody,
 };
-// Returns whether a client is answered: `peer` is its address, and `host` what its request asked
-// for, a Host header; empty if there was none. Of names only localhost is one of this machine. From
-// anywhere; never parks. Throws std::bad_alloc.
+// Returns whether a client with the address `peer` is answered. `host` is the request's Host
+// header, or empty. The only name of this machine is localhost.
+// Context: fibers and plain threads; does not park.
 [[nodiscard]] bool may_read(Readers readers, const net::Address& peer, std::string_view host);
 
 struct Options {
   Readers readers = Readers::this_machine;
   std::stop_token stop = {};
 };
-// Answers on connections of `listener`, 64 at a time, one request each; what a request needs is
-// read for one after the other. A client has 5 s to ask. A reading that the system refuses, or that
-// finds no memory, is answered with 503 and the reason. From fibers and plain threads; parks until
-// the listener is closed or options.stop asks for the end. Throws std::bad_alloc. Errors: as
-// net::Server::run().
+// Answers on connections of `listener`, 64 at a time, with one request each. Readings are taken one
+// after the other. A client has 5 s for its request. If a reading fails for lack of memory or a
+// resource, the answer is 503 with the reason.
+// Context: fibers and plain threads; parks until the listener is closed or options.stop is
+// requested.
+// Returns: the errors of net::Server::run().
 std::error_code serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

@@ -1,4 +1,6 @@
-// Loops whose steps run at the same time.
+// Loops with concurrent steps.
+// Context: fibers and plain threads, which need a Runtime; calls park.
+// Ordering: the call synchronizes with each step, and each step with the return.
 #pragma once
 
 #include <algorithm>
@@ -23,11 +25,11 @@
 namespace weft {
 
 struct ParallelOptions {
-  // The most steps that are under way at once. 0: as many as the runtime has workers, which suits
-  // steps that compute, while steps that wait want more; in a pool, as many as its capacity.
+  // The largest number of concurrent steps. 0: the runtime's number of workers, which suits steps
+  // that compute, or a pool's capacity. Steps that wait want more.
   std::size_t concurrency = 0;
-  // Elements that a fiber takes at a time, one after the other. 0: an eighth of a fiber's fair
-  // share, so that the last ones to finish are not far behind, and 1 if `concurrency` is given.
+  // The number of elements that a fiber takes at a time. 0: an eighth of a fiber's fair share, so
+  // that the fibers finish together; 1 if `concurrency` is given.
   std::size_t grain = 0;
 };
 
@@ -123,36 +125,36 @@ concept IndexedRange = std::ranges::random_access_range<Range> && std::ranges::s
 
 }  // namespace detail
 
-// Calls `step(element)` for each element, several at the same time, and parks until all have
-// returned. `range` must allow access by index; elements are taken in order. The first exception is
-// thrown here; elements that have not begun are left out then. They are, too, when the caller's own
-// context ends (see context.hpp): then its cause is thrown, or std::system_error with its error.
-// Call it from fibers and plain threads (which need a Runtime). Throws also what go() throws. A
-// task of a pool may call it, and steps may wait for that pool: its slot is free for others while
-// any of them does. A step counts as a part of the task, so it cannot wait for that task's end.
-// Synchronizes: the call with each step, and each step with the return.
+// Calls `step(element)` for each element, several at once, and parks until all calls have returned.
+// `range` needs access by index; elements are taken in order. After an exception, and after the end
+// of the caller's context (context.hpp), no new step begins. A task of a pool may call it, and
+// steps may wait for that pool: the task's slot is free meanwhile. A step counts as part of the
+// task, so it cannot wait for that task's end.
+// Throws: the first exception of a step, the cause of the context's end or std::system_error with
+// its error, and as go().
 template <detail::IndexedRange Range, class Step>
 void for_each(Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({}, range, step, options);
 }
-// The same, by tasks of `pool`. The first is submitted as on_full says, and throws
-// std::system_error with the pool's code if it is refused; if others are, there are fewer. A task
-// of the pool gives its slot back while it waits for the loop.
+// Does the same by tasks of `pool`. The first task is submitted as on_full tells; if later ones are
+// refused, there are fewer. A calling task of the pool frees its slot while it waits.
+// Throws: also std::system_error with the pool's code if the first task is refused.
 template <detail::IndexedRange Range, class Step>
 void for_each(FiberPool& pool, Range&& range, Step step, const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool)}, range, step, options);
 }
-// The same, and each task of the loop has `submit_options`. Its stop request, or one of the pool,
-// leaves out what has not begun, as the end of the caller's context does; tasks that their deadline
-// drops leave their elements to others, and std::system_error is thrown if there are none. Throws
-// std::invalid_argument for a timeout.
+// Does the same by tasks with `submit_options`. Their stop request, or one of the pool, has the
+// effect of the end of the caller's context. Tasks dropped at their deadline leave their elements
+// to other tasks.
+// Throws: also std::system_error if no task is left, and std::invalid_argument for a timeout.
 template <detail::IndexedRange Range, class Step>
 void for_each(FiberPool& pool, const SubmitOptions& submit_options, Range&& range, Step step,
               const ParallelOptions& options = {}) {
   detail::call_for_each({detail::group_pool(pool), &submit_options}, range, step, options);
 }
 
-// The same as for_each(), with the results of all calls, in the order of the elements.
+// Does the same as for_each(), and returns the results of all calls in the order of the elements.
+// Throws: as for_each().
 template <detail::IndexedRange Range, class Step>
 [[nodiscard]] auto transform(Range&& range, Step step, const ParallelOptions& options = {}) {
   return detail::results_of({}, range, step, options);

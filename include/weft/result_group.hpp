@@ -18,14 +18,14 @@
 
 namespace weft {
 
-// A TaskGroup whose tasks return an R each; join() returns them in the order of the spawns.
+// A TaskGroup whose tasks each return an R; join() returns them in the order of the spawns.
+// Context, Throws, Ordering: as TaskGroup.
 template <class R>
 class ResultGroup {
   static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");
 
  public:
-  // As TaskGroup's: with the caller's context above it, or `parent`, or none if that is null; or on
-  // a pool, which must outlive the group.
+  // Makes the group as TaskGroup's constructors do.
   explicit ResultGroup(const TaskGroupOptions& options = {}) : group_(options) {}
   explicit ResultGroup(const Context* parent, const TaskGroupOptions& options = {})
       : group_(parent, options) {}
@@ -43,8 +43,8 @@ class ResultGroup {
     group_.spawn(options, with_place(std::forward<F>(task)));
   }
 
-  // Parks until every task has ended; returns the results, or throws the first exception. The
-  // results of tasks that ended well are dropped then. The group is empty afterwards.
+  // Parks until every task has ended. Returns the results and leaves the group empty.
+  // Throws: the first exception of a task; the results are then dropped.
   [[nodiscard]] std::vector<R> join() {
     const Clear clear{places_};
     group_.join();
@@ -57,13 +57,12 @@ class ResultGroup {
     return results;
   }
 
-  // Parks until every task has ended; join() will not park then. Returns false when `until` ended
-  // the wait.
+  // Waits for every task, so that join() does not park; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return group_.wait_until(until); }
 
   // Does the same as TaskGroup::context().
   [[nodiscard]] Context& context() noexcept { return group_.context(); }
-  // Tells all tasks to stop; join() still waits for them. Never parks.
+  // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { group_.cancel(); }
 
  private:

@@ -32,51 +32,52 @@
 
 namespace weft {
 
-// The fate of a group's other tasks when one has thrown.
+// What happens to the other tasks of a group when one throws.
 enum class OnError : std::uint8_t {
   cancel_rest,  // The group's context is cancelled; the first exception is kept.
   run_rest,     // They go on; all exceptions are kept, the first one even without memory.
 };
 
 struct TaskGroupOptions {
-  // The most tasks that run at once. At least 1.
+  // The largest number of tasks that run at once. At least 1.
   std::size_t limit = SIZE_MAX;
   OnError on_error = OnError::cancel_rest;
   // The deadline of the group's context.
   Deadline deadline = Deadline::never();
 };
 
-// A nursery: fibers that are started in a scope and have ended when it is left. Go's errgroup.
-// A task takes nothing, a std::stop_token, or the group's Context&. With the first exception the
-// group's context is cancelled, so that the others can stop early; join() throws it.
-// From fibers and plain threads; tasks of the group may start others. After a join() the group can
-// be used again, though a cancelled context stays so.
+// Fibers that end before their scope is left; Go's errgroup. A task takes nothing, a
+// std::stop_token, or the group's Context&. The first exception cancels the group's context, and
+// join() throws it. Tasks may start tasks. The group can be used again after join(), but a
+// cancelled context stays cancelled.
 //
-// Made with a FiberPool, the group runs its tasks there; many groups may share one pool. A spawn
-// that the pool refuses throws std::system_error with the pool's code, and counts for nothing. A
-// task that the pool accepted and then dropped, at a close(Close::discard), never ran: join()
-// throws std::errc::operation_canceled then, unless it has an exception to throw. A task of the
-// pool that waits for the group gives its slot back meanwhile. A slot may be in use for a moment
-// after join(). A stop request of the pool, by close(Close::cancel) or PoolOptions::stop, cancels
-// the group's context while a task that takes that or a token runs. Synchronizes: spawn() with the
-// start, and the end of a task with a join()'s return. Calls park and throw where they say so.
+// A group with a FiberPool runs its tasks there; groups may share a pool. If the pool refuses a
+// spawn, it throws std::system_error with the pool's code and has no effect. A task that the pool
+// accepted and then dropped, by close(Close::discard), makes join() throw
+// std::errc::operation_canceled, unless there is another exception. A pool's task that waits for
+// the group frees its slot meanwhile. A stop request of the pool, by close(Close::cancel) or
+// PoolOptions::stop, cancels the group's context while a task that takes it or a token runs.
+// Context: fibers and plain threads; spawns except try_spawn() park at the limit, and join(), waits
+// and the destructor park.
+// Throws: std::bad_alloc.
+// Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
 class TaskGroup {
  public:
-  // Its context is a child of the caller's own, if that has one. From fibers and plain threads;
-  // never parks. Throws std::bad_alloc, and std::invalid_argument for a limit of 0.
+  // Makes the context a child of the caller's, if there is one.
+  // Throws: std::bad_alloc, and std::invalid_argument for a limit of 0, as all constructors do.
   explicit TaskGroup(const TaskGroupOptions& options = {})
       : TaskGroup(this_fiber::context(), options) {}
-  // Its context is a child of `parent`, if that is not null; it must outlive the group.
+  // Makes the context a child of `parent`, which must outlive the group, unless it is null.
   explicit TaskGroup(const Context* parent, const TaskGroupOptions& options = {})
       : TaskGroup(detail::GroupPool(), parent, options) {}
-  // Its tasks are tasks of `pool`, which must outlive it; its context is as of the first one.
+  // Runs its tasks in `pool`, which must outlive it; its context is as of the first constructor.
   explicit TaskGroup(FiberPool& pool, const TaskGroupOptions& options = {})
       : TaskGroup(detail::group_pool(pool), this_fiber::context(), options) {}
-  // For what is built of groups: with a pool, or with none.
+  // Serves classes built of groups: with a pool or without one.
   explicit TaskGroup(detail::GroupPool pool, const TaskGroupOptions& options = {})
       : TaskGroup(pool, this_fiber::context(), options) {}
-  // Cancels what still runs, and waits for it; after 5 s it lists the fibers that it waits for on
-  // stderr, once. Exceptions that no join() has thrown are dropped.
+  // Cancels what still runs and waits for it. After 5 s it lists the fibers left on stderr, once.
+  // Exceptions that no join() has thrown are dropped.
   ~TaskGroup() {
     context_.cancel();
     if (running_.wait_until(Deadline::past())) return;
@@ -86,66 +87,65 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  // Starts a task. Parks while `limit` others run, first come, first served; then, in a pool, does
-  // what its on_full says. A task of the group never waits for a place, because it holds one, and
-  // perhaps a lock that others need: at the limit its task is queued, and this call returns. A task
-  // of the group that ends is followed by a queued one, on the same fiber, before spawns that wait.
-  // The same holds for tasks of a group that a task of this one has made. Throws as go(), or as
-  // FiberPool::go(); nothing has been started then, and a task that is refused is where it was
-  // before, as it was.
+  // Starts a task. Parks while `limit` tasks run, FIFO; a pool then applies its on_full. A spawn by
+  // a task of the group never waits, because that task holds a place: at the limit the new task is
+  // queued. When a task of the group ends, its fiber runs a queued task before waiting spawns
+  // continue. Tasks of groups made by these tasks are treated alike.
+  // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
+  // unchanged.
   template <class F>
   void spawn(F&& task) {
     const Accepted accepted = spawn_or_refuse(std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // The same, but a refusal of the pool is returned.
+  // Does the same, but returns a refusal of the pool.
   template <class F>
   Accepted spawn_or_refuse(F&& task) {
     return start(detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Does the same as spawn(), in a pool, with what the task asks of it. A task that takes a
-  // std::stop_token is given one of its own, which hears of its options' stop and timeout and of
-  // the group's end. Throws std::invalid_argument for a group without a pool, and as
-  // FiberPool::submit() does of options; a task that is queued at the group's limit is none of the
-  // pool's queue, whatever it asks for.
+  // Does the same as spawn() in a pool, with the options of the task. A task that takes a
+  // std::stop_token receives one of its own, for its options' stop and timeout and the group's end.
+  // A task that is queued at the group's limit is not in the pool's queue, whatever its options.
+  // Throws: also std::invalid_argument for a group without a pool, and as FiberPool::submit().
   template <class F>
   void spawn(const SubmitOptions& options, F&& task) {
     const Accepted accepted = spawn_or_refuse(options, std::forward<F>(task));
     if (accepted) return;
     WEFT_THROW(std::system_error(accepted.error(), "weft::TaskGroup::spawn: refused by its pool"));
   }
-  // The same, but a refusal of the pool is returned.
+  // Does the same, but returns a refusal of the pool.
   template <class F>
   Accepted spawn_or_refuse(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::as_configured, {}, std::forward<F>(task));
   }
-  // Never parks. Refused (Errc::full) when `limit` tasks run; and as by FiberPool::try_submit().
+  // Starts a task without waiting. Refuses it with Errc::full if `limit` tasks run, or as
+  // FiberPool::try_submit().
   template <class F>
   Accepted try_spawn(F&& task) {
     return start(detail::Room::now, {}, std::forward<F>(task));
   }
-  // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
+  // Does the same in a pool with options; throws as spawn().
   template <class F>
   Accepted try_spawn(const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
-  // Refused (Errc::timed_out, cancelled) when `until` ended the wait for a place, also for one in
-  // the pool; and as by FiberPool::submit_until(). A task of the group does not wait, as in
-  // spawn().
+  // Waits for a place until `until`, also in the pool. Refuses the task with Errc::timed_out or
+  // cancelled, or as FiberPool::submit_until(). A task of the group does not wait, as in spawn().
   template <class F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));
   }
-  // The same, in a pool, with what the task asks of it. Throws as spawn() does of options.
+  // Does the same in a pool with options; throws as spawn().
   template <class F>
   Accepted spawn_until(const Until& until, const SubmitOptions& options, F&& task) {
     return start_with(options, detail::Room::awaited, until, std::forward<F>(task));
   }
 
-  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for it; if
-  // the context ends before it starts, it is dropped. The delay takes no place of the limit. Never
-  // parks. Throws as go(); join() throws what the start throws, and a refusal of the pool.
+  // Starts a task after `delay`, as spawn_until() with the group's context. join() waits for it;
+  // the end of the context drops it. The delay uses no place of the limit. Does not park. join()
+  // throws what the start throws, and a refusal of the pool.
+  // Throws: as weft::go().
   template <class Rep, class Period, class F>
   void spawn_after(std::chrono::duration<Rep, Period> delay, F&& task) {
     running_.go([this, due = Deadline::after(delay),
@@ -155,28 +155,29 @@ class TaskGroup {
     });
   }
 
-  // Parks until every task has ended, then throws the first exception, if there was one.
+  // Parks until every task has ended. A slot may remain in use for a moment afterwards.
+  // Throws: the first exception of a task.
   void join() {
     wait();
     if (const Errors errors = take(); errors.first) std::rethrow_exception(errors.first);
   }
-  // Parks until every task has ended; take_errors() has what they have thrown.
+  // Parks until every task has ended; take_errors() returns their exceptions.
   void wait() noexcept {
     if (!pool_) return running_.wait();
     (void)wait_until({});
   }
-  // Returns false when `until` ended the wait.
+  // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     if (running_.wait_until(Deadline::past())) return true;
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // The scope of the tasks; it ends by cancel(), by its deadline, with its parent, or when a task
-  // throws.
+  // Returns the scope of the tasks. It ends by cancel(), by its deadline, with its parent, or when
+  // a task throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
-  // Tells all tasks to stop; join() still waits for them.
+  // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }
-  // After wait(): takes the exceptions out that have been kept, in the order in which they came.
+  // Takes the kept exceptions, in the order in which they came. Call it after wait().
   [[nodiscard]] std::vector<std::exception_ptr> take_errors() {
     Errors errors = take();
     if (errors.first) errors.others.insert(errors.others.begin(), errors.first);

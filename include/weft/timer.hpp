@@ -1,4 +1,4 @@
-// Moments that can be waited for, moved and taken back.
+// Moments that callers wait for, move and withdraw.
 #pragma once
 
 #include <chrono>
@@ -70,70 +70,72 @@ class ClockCase final : public SelectCase {
 
 }  // namespace detail
 
-// Go's time.Timer: goes off once, at a moment that can be moved or taken back. Make all calls from
-// fibers and plain threads, any number of callers at once; one of them gets each expiry. After
-// stop() or reset() has returned, no wait is let through by the earlier moment. It may be destroyed
-// once no caller waits. Calls park, throw and synchronize where they say so.
+// Go's time.Timer: it expires once, at a moment that can be moved or withdrawn. One waiter receives
+// each expiry. After stop() or reset() has returned, the earlier moment lets no wait through.
+// Context: fibers and plain threads; wait() and its _until and _for forms park.
+// Lifetime: it may be destroyed once no caller waits.
 class Timer {
  public:
-  // Not set.
+  // Begins without a moment, or set to one.
   Timer() noexcept : Timer(Deadline::never()) {}
   explicit Timer(Deadline deadline) noexcept : clock_(deadline, {}) {}
   template <class Rep, class Period>
   explicit Timer(std::chrono::duration<Rep, Period> duration) noexcept
       : Timer(Deadline::after(duration)) {}
 
-  // Parks until it has gone off, forever if it is not set; then it is not set any more.
+  // Parks until it has expired, forever while it is not set. It is then no longer set.
   void wait() noexcept { (void)wait_until({}); }
-  // Returns false when `until` ended the wait.
+  // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Returns whether it had gone off and no caller had taken that. Never parks.
+  // Takes the expiry, if there is one; returns false otherwise.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // Returns true if it was set, and no wait had been let through. Waiters go on waiting.
+  // Withdraws the moment; waiters keep waiting. Returns true if it was set and had let no wait
+  // through.
   bool stop() noexcept { return clock_.set(Deadline::never(), {}); }
-  // Sets it, anew or for the first time. Returns what stop() would have.
+  // Sets it anew. Returns what stop() would have returned.
   bool reset(Deadline deadline) noexcept { return clock_.set(deadline, {}); }
   template <class Rep, class Period>
   bool reset(std::chrono::duration<Rep, Period> duration) noexcept {
     return reset(Deadline::after(duration));
   }
 
-  // For a select.
+  // Returns the clock, for a select.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
   detail::ClockSource clock_;
 };
 
-// Go's time.Ticker: lets one wait through each period. At most one tick without a waiter is kept: a
-// late waiter gets it at once, misses the ticks in between, and is back in step then. Calls as for
-// Timer.
+// Go's time.Ticker: it lets one wait through in each period. It keeps one tick without a waiter. A
+// late waiter receives that tick at once and skips the ticks in between.
+// Context, Lifetime: as Timer.
 class Ticker {
  public:
-  // The first tick comes after one period, which is rounded up to nanoseconds. Throws
-  // std::invalid_argument unless `period` is above 0.
+  // Ticks after each `period`, rounded up to nanoseconds.
+  // Throws: std::invalid_argument unless `period` is above 0.
   template <class Rep, class Period>
   explicit Ticker(std::chrono::duration<Rep, Period> period)
       : Ticker(Checked{detail::saturated_nanoseconds(period)}) {}
 
   // Parks until the next tick; forever after stop().
   void wait() noexcept { (void)wait_until({}); }
-  // Does the same as wait(); false when `until` ended the wait, and no tick has been taken.
+  // Waits as wait() does; returns false if `until` ended the wait, and takes no tick then.
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return clock_.wait_until(until); }
-  // Takes the tick that is due, if there is one. Never parks.
+  // Takes the tick that is due; returns false if there is none.
   [[nodiscard]] bool try_wait() noexcept { return clock_.try_wait(); }
 
-  // No more ticks, until a reset.
+  // Ends the ticks until a reset().
   void stop() noexcept { (void)clock_.set(Deadline::never(), {}); }
-  // The next tick comes after one period from now. Throws as the constructor.
+  // Makes the next tick come one period from now.
+  // Throws: as the constructor.
   template <class Rep, class Period>
   void reset(std::chrono::duration<Rep, Period> period) {
     const Checked checked{detail::saturated_nanoseconds(period)};
     (void)clock_.set(Deadline::after(checked.period), checked.period);
   }
 
-  // For a select.
+  // Returns the clock, for a select.
   [[nodiscard]] detail::ClockSource& clock() noexcept { return clock_; }
 
  private:
@@ -152,26 +154,28 @@ class Ticker {
   detail::ClockSource clock_;
 };
 
-// Cases of a select(): the timer goes off, a tick comes. Made by the caller of the select(), which
-// alone parks and synchronizes; throws what moving `handler` throws.
+// A select case that is ready when the timer expires.
+// Context, Throws: as on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_expiry(Timer& timer, Handler handler = {}) {
   return detail::ClockCase<Handler>(timer.clock(), std::move(handler));
 }
-// See on_expiry(); a tick that is chosen has been taken.
+// A select case that takes a tick.
+// Context, Throws: as on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_tick(Ticker& ticker, Handler handler = {}) {
   return detail::ClockCase<Handler>(ticker.clock(), std::move(handler));
 }
 
-// A call that the clock will make, in a fiber of its own; Go's time.AfterFunc. Dropping it leaves
-// the call as it is. It has no stack before its time comes. Its calls synchronize with nothing.
+// A call that the clock makes in a new fiber; Go's time.AfterFunc. Destroying this object does not
+// affect the call, which has no stack before its time.
+// Context: fibers and plain threads; does not park.
 class DelayedCall {
  public:
   DelayedCall() noexcept = default;
 
-  // Returns true if the call will not be made: it is destroyed soon, by its fiber. Returns false if
-  // it has begun, was stopped before, or there is none. From fibers and plain threads; never parks.
+  // Prevents the call, whose fiber then destroys it. Returns false if there is none, it has begun,
+  // or it was stopped before.
   bool stop() noexcept { return alarm_ != nullptr && detail::cancel_alarm(*alarm_); }
 
  private:
@@ -182,13 +186,15 @@ class DelayedCall {
   detail::AlarmHandle alarm_;
 };
 
-// Starts a detached fiber that runs `callable`, at `deadline`; see go(). Never parks. A runtime
-// that ends waits for all calls that have been set and not stopped.
+// Starts a detached fiber that runs `callable`, at `deadline`. A runtime that ends waits for all
+// calls that are set and not stopped.
+// Context, Throws: as go().
 template <std::invocable F>
 DelayedCall call_at(Deadline deadline, F&& callable) {
   return DelayedCall(detail::set_alarm(deadline, detail::Task(std::forward<F>(callable))));
 }
-// Does the same as call_at(), for `duration` from now.
+// Does the same, `duration` from now.
+// Context, Throws: as go().
 template <class Rep, class Period, std::invocable F>
 DelayedCall call_after(std::chrono::duration<Rep, Period> duration, F&& callable) {
   return call_at(Deadline::after(duration), std::forward<F>(callable));

@@ -130,7 +130,7 @@ def untagged(item, around, known):
 def missing(items, include):
     """Functions that leave something out, and tags in another order than all have."""
     texts, problems = Texts(items, include), []
-    known = set(texts.functions) | set(texts.classes)
+    known = {name for full in (*texts.functions, *texts.classes) for name in (full, full.split("::")[-1])}
 
     def look(siblings, around, tagged):
         for item in siblings:
