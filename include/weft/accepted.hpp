@@ -1,4 +1,4 @@
-// The answer of a call that hands a task over.
+// The answer of a call that submits a task.
 #pragma once
 
 #include <system_error>
@@ -6,21 +6,21 @@
 
 namespace weft {
 
-// True if the task was accepted. If not, error() says why, and the callable is with its owner
-// again, as it was: it can be handed to somebody else, or be told of the refusal.
+// Whether a task was accepted. If not, error() has the reason, and the caller keeps the unchanged
+// callable. It may pass it elsewhere or answer the refusal:
 //
 //   if (!pool.try_submit(std::move(request))) request.answer_busy();
 //   if (const Accepted accepted = pool.submit(task); !accepted) log(accepted.error().message());
 //
-// A plain value.
+// Context: plain value.
 class [[nodiscard]] Accepted {
  public:
-  // The task was accepted.
+  // Accepts the task.
   Accepted() noexcept = default;
-  // The task was refused with `error`; an error of value 0 means that it was accepted.
+  // Refuses the task with `error`, or accepts it if the value of `error` is 0.
   Accepted(const std::error_code& error) noexcept  // NOLINT(google-explicit-constructor)
       : value_(error.value()), category_(error ? &error.category() : nullptr) {}
-  // Refused for this reason, an Errc, say.
+  // Refuses the task for this reason, such as an Errc.
   template <class Code>
   requires std::is_error_code_enum_v<Code> Accepted(Code code)
   noexcept  // NOLINT(google-explicit-constructor): a reason is an answer.
@@ -28,11 +28,11 @@ class [[nodiscard]] Accepted {
 
   // Returns whether it was accepted.
   [[nodiscard]] explicit operator bool() const noexcept { return category_ == nullptr; }
-  // Empty if it was accepted.
+  // Returns the reason, or no error if it was accepted.
   [[nodiscard]] std::error_code error() const noexcept {
     return category_ == nullptr ? std::error_code() : std::error_code(value_, *category_);
   }
-  // Callers that keep errors use it; in a condition the answer counts.
+  // Converts for callers that keep errors; a condition uses operator bool().
   operator std::error_code() const noexcept {
     return error();
   }  // NOLINT(google-explicit-constructor)

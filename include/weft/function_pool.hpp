@@ -14,12 +14,13 @@
 
 namespace weft {
 
-// Says that a FunctionPool makes an object for each of its workers; see there. Used by the caller
-// that makes the pool; neither parks nor synchronizes. Throws what moving `make` throws.
+// Selects a FunctionPool with an object for each of its workers.
+// Context: plain value.
+// Throws: what moving `make` throws.
 template <std::invocable Make>
 class PerWorker {
  public:
-  // `make` is called once by each worker, when it begins. See per_worker().
+  // Calls `make` once in each worker, as it begins. See per_worker().
   explicit PerWorker(Make make) : make_(std::move(make)) {}
 
  private:
@@ -27,41 +28,41 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// For a FunctionPool's constructor: each of its workers has an object of its own, which `make`
-// returns, and calls the function with it. Used by the caller that makes the pool; neither parks
-// nor synchronizes. Throws what moving `make` throws.
+// Gives each worker of a FunctionPool an object of its own, which `make` returns and the function
+// receives.
+// Context: plain value.
+// Throws: what moving `make` throws.
 template <std::invocable Make>
 [[nodiscard]] PerWorker<Make> per_worker(Make make) {
   return PerWorker<Make>(std::move(make));
 }
 
-// A FiberPool whose function is given once, so that a task is no more than its argument: it costs
-// no allocation if an In fits into 56 bytes and is moved without exceptions.
+// A FiberPool with one function, so that a task is only its argument. It needs no allocation if an
+// In fits into 56 bytes and moves without exceptions.
 //
 //   FunctionPool<Request, Response> handlers([](Request request) { return answer(request); });
 //   FunctionPool<Page, Text> parsers(per_worker([] { return Parser(); }), {.capacity = 4});
 //   const Text text = parsers.process(page);
 //
-// The function takes the In, and perhaps a std::stop_token too. Stop is requested by
-// close(Close::cancel), and when the waiter for this call gives up. Several workers call the
-// function at a time. With a per_worker(), each worker has an object of its own, which only one
-// task uses at a time: it is made with the worker's first task and destroyed when the worker is
-// retired. The worker counts as living until its destructor has returned, unless this waits for the
-// pool itself; so there are no more of these objects than the capacity allows. An exception that
-// making it throws is the task's; the next task tries again. A task that OnFull::caller_runs runs
-// in its caller has an object for itself. It cannot have a parent. Everything else is as for
-// FiberPool: order, slots given back, what is refused and with which code, who may call, and what
-// synchronizes.
+// The function takes the In, and optionally a std::stop_token. close(Close::cancel), or a waiter
+// for the call that gives up, requests the stop. Several workers call the function at once. A
+// per_worker() object serves one task at a time. It is created with its worker's first task and
+// destroyed when the worker retires. Until its destructor has returned, the worker counts as
+// living, unless the destructor waits for the pool. So the capacity bounds the number of objects.
+// An exception of the creation is the task's; the next task tries again. OnFull::caller_runs uses
+// an object for one task. The pool cannot have a parent. Otherwise it behaves as a FiberPool.
+// Context, Throws, Ordering: as FiberPool.
 template <class In, class Out = void>
 class FunctionPool {
   static_assert(std::is_object_v<In>, "the argument is kept until its task runs");
   static_assert(std::is_void_v<Out> || std::is_object_v<Out>, "the result outlives its task");
 
  public:
-  // The return value of process_until(): the result, if there was one in time.
+  // The result of process_until(), if it came in time.
   using InTime = detail::InTime<Out>;
 
-  // Throws what FiberPool's does, and std::invalid_argument for an empty function.
+  // Runs `function`, which must not be empty.
+  // Throws: as FiberPool's constructor, and std::invalid_argument for an empty function.
   template <detail::FunctionFor<In, Out> F>
   explicit FunctionPool(F function, PoolOptions options = {})
       : function_(std::make_unique<detail::OneFunction<F, In, Out>>(checked(std::move(function)))),
@@ -72,7 +73,7 @@ class FunctionPool {
       : function_(std::make_unique<detail::FunctionPerWorker<Make, In, Out>>(
             checked(std::move(workers.make_)))),
         pool_(with_own_workers(std::move(options))) {}
-  // close(Close::drain), then join(), which parks.
+  // Calls close(Close::drain), then join(), which parks.
   ~FunctionPool() {
     pool_.close(Close::drain);
     join();
@@ -80,9 +81,9 @@ class FunctionPool {
   FunctionPool(const FunctionPool&) = delete;
   FunctionPool& operator=(const FunctionPool&) = delete;
 
-  // Each does what the function of FiberPool does that is called so (submit() for invoke(), run()
-  // for process()), with a task that calls the function with `argument`. An argument that is
-  // refused is where it was before, as it was, unless moving it may throw.
+  // Does the same as FiberPool::submit() with a task that calls the function with `argument`. If it
+  // is refused, `argument` is unchanged, unless moving it may throw. The functions below correspond
+  // to FiberPool's in the same way.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -93,7 +94,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.submit(options, std::move(call)); });
   }
-  // FiberPool::try_submit() with such a task: never parks.
+  // Corresponds to FiberPool::try_submit(); does not park.
   template <detail::ArgumentFor<In> A = In>
   Accepted try_invoke(A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -104,7 +105,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.try_submit(options, std::move(call)); });
   }
-  // FiberPool::submit_until() with such a task: parks for room, until then at most.
+  // Corresponds to FiberPool::submit_until(): parks for room until `until`.
   template <detail::ArgumentFor<In> A = In>
   Accepted invoke_until(const Until& until, A&& argument) {
     return offer<Call>(std::forward<A>(argument),
@@ -115,8 +116,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.submit_until(until, options, std::move(call)); });
   }
-  // FiberPool::run() with such a task: parks until the function has returned, for its result or
-  // exception.
+  // Corresponds to FiberPool::run(): parks for the function's result or exception.
   template <detail::ArgumentFor<In> A = In>
   Out process(A&& argument) {
     return offer<Call>(std::forward<A>(argument), [&](Call& call) { return pool_.run(call); });
@@ -125,9 +125,9 @@ class FunctionPool {
   Out process(const SubmitOptions& options, A&& argument) {
     return async(options, std::forward<A>(argument)).get();
   }
-  // Returns an empty optional, or false if Out is void, if `until` came first. If the function has
-  // not begun, it is not called. Otherwise its stop_token requests a stop, and it keeps its worker
-  // until it returns.
+  // Corresponds to FiberPool::run_until(). Returns no value, or false if Out is void, if `until`
+  // ended the wait. A function that has not begun is then not called; otherwise its stop_token
+  // requests a stop, and it keeps its worker until it returns.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] InTime process_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -139,7 +139,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.run_until(until, options, std::move(call)); });
   }
-  // FiberPool::async() with such a task: the result is had by PoolTask::get().
+  // Corresponds to FiberPool::async(); PoolTask::get() returns the result.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async(A&& argument) {
     return start(std::forward<A>(argument),
@@ -150,7 +150,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async(options, std::move(call)); });
   }
-  // FiberPool::async_until() with such a task: parks for room, until then at most.
+  // Corresponds to FiberPool::async_until(): parks for room until `until`.
   template <detail::ArgumentFor<In> A = In>
   [[nodiscard]] PoolTask<Out> async_until(const Until& until, A&& argument) {
     return start(std::forward<A>(argument),
@@ -162,7 +162,7 @@ class FunctionPool {
     return start(std::forward<A>(argument),
                  [&](auto& call) { return pool_.async_until(until, options, std::move(call)); });
   }
-  // FiberPool::try_async() with such a task: never parks; a refusal is the error that it returns.
+  // Corresponds to FiberPool::try_async(): does not park; returns a refusal as an error.
   template <detail::ArgumentFor<In> A = In>
   Result<PoolTask<Out>> try_async(A&& argument) {
     return start(std::forward<A>(argument),
@@ -174,9 +174,9 @@ class FunctionPool {
                  [&](auto& call) { return pool_.try_async(options, std::move(call)); });
   }
 
-  // The pool underneath: its size, its pauses, its numbers, its end.
+  // Returns the underlying pool, for its size, pauses, figures and end.
   [[nodiscard]] FiberPool& pool() noexcept { return pool_; }
-  // Does the same as FiberPool::join(); the objects of the workers are gone, too, when it returns.
+  // Does the same as FiberPool::join(); the objects of the workers are then destroyed, too.
   void join() {
     pool_.join();
     function_->wait_for_objects();

@@ -1,4 +1,4 @@
-// Work that is done out of order and handed on in order.
+// Work that runs concurrently and is delivered in order.
 #pragma once
 
 #include <cstddef>
@@ -26,32 +26,34 @@
 
 namespace weft {
 
-// Runs tasks at the same time, each with a result R, and gives the results to one function, the
-// sink, one after the other, in the order of the submits. The sink runs in a fiber of its own.
-// At most `limit` tasks run or have a result that waits for its turn.
-// When a task or the sink throws, the stream's context is cancelled, so that the others can stop
-// early. Results from before the task that threw are still delivered, later ones are dropped, and
-// finish() throws the exception; that of the earliest task, if there are several.
-// Made with a FiberPool, its tasks are tasks of that pool, which must outlive it; the sink is not.
-// A task that the pool accepted and then dropped, at a close(Close::discard), counts as one that
-// threw std::errc::operation_canceled. A task of the pool that waits for the stream gives its slot
-// back meanwhile. A stop request of the pool cancels the stream's context while a task that takes
-// that or a token runs. submit() and finish() are called by one caller, fiber or plain thread.
-// Synchronizes: a submit with the start of its task, the task's end with the sink's call, the sink
-// with the return of finish(). Calls park and throw where they say so.
+// Runs tasks concurrently, each with a result R, and passes the results to one function, the sink,
+// in the order of the submits. The sink runs in its own fiber. At most `limit` tasks run or have an
+// undelivered result. An exception of a task or of the sink cancels the stream's context. Results
+// of earlier tasks are still delivered, later ones are dropped.
+//
+// A stream with a FiberPool runs its tasks, but not the sink, there; the pool must outlive it. A
+// task that the pool accepted and then dropped, by close(Close::discard), counts as one that threw
+// std::errc::operation_canceled. A pool's task that waits for the stream frees its slot meanwhile.
+// A stop request of the pool cancels the stream's context while a task that takes it or a token
+// runs.
+// Context: fibers and plain threads, one caller for submits and finish(), which park; so does the
+// destructor.
+// Ordering: a submit synchronizes with the start of its task. The task's end synchronizes with the
+// sink's call, and that with the return of finish().
 template <class R>
 class OrderedStream {
   static_assert(std::is_object_v<R>, "a stream of results needs results");
 
  public:
-  // Throws std::invalid_argument for a limit of 0, and what go() throws.
+  // Delivers results to `sink`.
+  // Throws: std::invalid_argument for a limit of 0, and as go().
   template <std::invocable<R> Sink>
   OrderedStream(std::size_t limit, Sink sink)
       : OrderedStream(detail::GroupPool(), limit, std::move(sink)) {}
   template <std::invocable<R> Sink>
   OrderedStream(FiberPool& pool, std::size_t limit, Sink sink)
       : OrderedStream(detail::group_pool(pool), limit, std::move(sink)) {}
-  // Drops what has not been delivered, and waits for what runs.
+  // Drops undelivered results, and waits for running tasks.
   ~OrderedStream() {
     // Relaxed: how soon the sink hears of it does not matter.
     is_abandoned_.store(true, detail::relaxed);
@@ -63,28 +65,30 @@ class OrderedStream {
   OrderedStream& operator=(const OrderedStream&) = delete;
 
   // Starts a task, which takes nothing, a std::stop_token, or the stream's Context&. Parks while
-  // `limit` others are under way; then, in a pool, does what its on_full says. Refused
-  // (Errc::cancelled) once a task or the sink has thrown, and as by FiberPool::submit(); what is
-  // refused is where it was before, as it was. Throws as go().
+  // `limit` tasks are under way; a pool then applies its on_full. Refuses the task, which is then
+  // unchanged, with Errc::cancelled after an exception, and as FiberPool::submit().
+  // Throws: as go().
   template <class F>
   Accepted submit(F&& task) {
     return submit_until({}, std::forward<F>(task));
   }
-  // Refused (Errc::timed_out, cancelled) also when `until` ended the wait.
+  // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Throws: as go().
   template <class F>
   Accepted submit_until(const Until& until, F&& task) {
     return start(until, std::forward<F>(task), [&](detail::Task& member) {
       return pool_.submit(room_for(until), until, member);
     });
   }
-  // Does the same as submit(), in a pool, with what the task asks of it: as TaskGroup::spawn() with
-  // options. A task that its options' stop or deadline drops counts as one that threw
-  // operation_canceled.
+  // Submits as above in a pool, with options as for TaskGroup::spawn(). A task that their stop or
+  // deadline drops counts as one that threw operation_canceled.
+  // Throws: as TaskGroup::spawn().
   template <class F>
   Accepted submit(const SubmitOptions& options, F&& task) {
     return submit_until({}, options, std::forward<F>(task));
   }
-  // Refused (Errc::timed_out, cancelled) also when `until` ended the wait.
+  // Submits as above; also refuses with Errc::timed_out or cancelled if `until` ended the wait.
+  // Throws: as TaskGroup::spawn().
   template <class F>
   Accepted submit_until(const Until& until, const SubmitOptions& options, F&& task) {
     if (!pool_) {
@@ -98,20 +102,21 @@ class OrderedStream {
     return detail::submit_with_source(std::forward<F>(task), submit);
   }
 
-  // Parks until every result has been delivered; throws the first exception. Nothing can be
-  // submitted afterwards.
+  // Parks until every result has been delivered. Nothing can be submitted afterwards.
+  // Throws: the first exception; that of the earliest task, if there are several.
   void finish() {
     in_order_.close();
     (void)wait_for_deliverer({});
     deliverer_.join();
   }
-  // The same, without an exception: false when `until` ended the wait. finish() must follow.
+  // Waits as finish() does, which must follow; returns false if `until` ended the wait.
+  // Throws: nothing.
   [[nodiscard]] bool finish_until(const Until& until) {
     in_order_.close();
     return wait_for_deliverer(until);
   }
 
-  // The scope of the tasks: it is cancelled when one of them, or the sink, throws.
+  // Returns the scope of the tasks, which an exception of a task or of the sink cancels.
   [[nodiscard]] Context& context() noexcept { return context_; }
 
  private:

@@ -1,4 +1,4 @@
-// Keeps starts apart.
+// Spaces starts in time.
 #pragma once
 
 #include <chrono>
@@ -15,18 +15,18 @@
 
 namespace weft {
 
-// Lets one caller through at a time, first come, first served, and the next one no earlier than
-// `spacing` after it; the first one at once. For what must not be started in bursts, in one pool or
-// in several:
+// Lets one caller through at a time, FIFO, each at least `spacing` after the one before; the first
+// at once. It spaces starts in one or more pools:
 //
 //   Pacer pacer(100ms);
 //   (void)pool.submit(pacer.pace([] { fetch(); }));
 //
-// All calls from fibers and plain threads, any number of callers at once. It may be destroyed once
-// every wait has returned. Calls park, throw and synchronize where they say so.
+// Context: fibers and plain threads; next() and its _until and _for forms park.
+// Lifetime: it may be destroyed once every wait has returned.
 class Pacer {
  public:
-  // `spacing` is rounded up to nanoseconds. Throws std::invalid_argument unless it is above 0.
+  // Rounds `spacing` up to nanoseconds.
+  // Throws: std::invalid_argument unless `spacing` is above 0.
   template <class Rep, class Period>
   explicit Pacer(std::chrono::duration<Rep, Period> spacing)
       : spacing_(checked(detail::saturated_nanoseconds(spacing))) {
@@ -35,9 +35,10 @@ class Pacer {
   Pacer(const Pacer&) = delete;
   Pacer& operator=(const Pacer&) = delete;
 
-  // Parks until it is the caller's turn.
+  // Parks until the caller's turn.
   void next() noexcept { (void)next_until({}); }
-  // Returns false when `until` ended the wait; the next waiter has the turn then.
+  // Waits as next() does; returns false if `until` ended the wait. The next waiter then has the
+  // turn.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};
@@ -48,14 +49,14 @@ class Pacer {
     due_ = Deadline::after(spacing_);
     return true;
   }
-  // Waits as next_until() does, for at most `duration`.
   template <class Rep, class Period>
   [[nodiscard]] bool next_for(std::chrono::duration<Rep, Period> duration) noexcept {
     return next_until(Deadline::after(duration));
   }
 
-  // A callable that waits for its turn and then calls `callable`. In a pool it holds a slot while
-  // it waits: call next() before the submit instead where that hurts. The pacer must outlive it.
+  // Returns a callable that waits for its turn and calls `callable`; the pacer must outlive it. In
+  // a pool it holds a slot meanwhile; call next() before the submit if that matters.
+  // Throws: what moving `callable` throws.
   template <std::invocable F>
   [[nodiscard]] auto pace(F callable) {
     return [this, callable = std::move(callable)]() mutable -> std::invoke_result_t<F&> {
@@ -64,11 +65,11 @@ class Pacer {
     };
   }
 
-  // Lets no caller through from now on, until resume(); time passes meanwhile. Never parks.
+  // Lets no caller through until resume(); time passes meanwhile.
   void pause() noexcept { open_.reset(); }
-  // Ends a pause: waiters go on, at the pace. Never parks.
+  // Ends a pause: waiters continue at the pace.
   void resume() noexcept { open_.set(); }
-  // Returns whether a pause lasts; may be stale when it returns. Never parks.
+  // Returns whether it is paused, which may be stale.
   [[nodiscard]] bool is_paused() const noexcept { return !open_.is_set_hint(); }
 
  private:

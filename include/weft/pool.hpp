@@ -28,38 +28,39 @@
 
 namespace weft {
 
-// Worker fibers that run tasks, never more than `capacity` at once.
+// Worker fibers that run tasks, at most `capacity` at once.
 //
-// Workers are started on demand, reused last in first out, and retired when idle. Tasks start in
-// the order in which they were accepted, unless SubmitOptions change it. Every call may be made
-// from fibers, from tasks of this pool and from plain threads; but wait_idle, wait_paused,
-// wait_for_completed and join throw std::system_error (std::errc::resource_deadlock_would_occur)
-// inside a task, which they would wait for. A task that waits on its own pool, in submit(), run()
-// or a PoolTask, gives its slot back meanwhile, so that nested waits never run out of slots.
+// Workers start on demand, are reused LIFO, and retire when idle. Tasks start in the order of
+// acceptance, unless SubmitOptions change it. A task that waits on its own pool, in submit(), run()
+// or a PoolTask, frees its slot meanwhile. So nested waits never run out of slots.
 //
-// A task that can be called with a std::stop_token gets one, in every form of submission; stop is
-// requested of it by close(Close::cancel), and of a task of async() also by PoolTask::cancel().
-// It costs nothing where it is not used, and allocates only in async().
-// Synchronizes: a submit with the start of its task; the end of a task with the return of
-// whatever waited for it. The pool must be joined or destroyed before the Runtime ends. Calls park
-// and throw where they say so; calls that hand tasks over park and throw as submit() does.
+// A task that can be called with a std::stop_token receives one. close(Close::cancel) requests its
+// stop, and for async() PoolTask::cancel() does. Only async() allocates for that.
+// Context: fibers, tasks of this pool and plain threads. submit(), its forms without try_, run(),
+// waits, join() and the destructor park.
+// Throws: waits and join() throw std::system_error (std::errc::resource_deadlock_would_occur) in a
+// task of the pool, for which they would wait. Submits throw as told at submit().
+// Ordering: a submit synchronizes with the start of its task, and its end with the return of each
+// wait for it.
+// Lifetime: join or destroy it before the Runtime ends.
 class FiberPool {
  public:
-  // Throws std::invalid_argument naming the option; with prestart or on_tick also what weft::go()
-  // throws.
+  // Opens the pool.
+  // Throws: std::invalid_argument that names the option; with prestart or on_tick also as
+  // weft::go().
   explicit FiberPool(PoolOptions options = {});
-  // Neither copied nor moved. Not of a const one, which g++ would make of the braces in pool({}).
+  // Not copied or moved. Not of a const one, which g++ would make of the braces in pool({}).
   FiberPool(FiberPool&) = delete;
   FiberPool& operator=(const FiberPool&) = delete;
-  // close(Close::drain), then join(), which parks. After 5 s it lists all fibers on stderr, once.
+  // Calls close(Close::drain), then join(). After 5 s it lists all fibers on stderr, once.
   ~FiberPool();
 
   // The handle of a task.
   template <class F>
   using TaskOf = PoolTask<detail::PoolResult<std::decay_t<F>&>>;
 
-  // Ways in. Each hands one callable over, or a range of them, to be run once; each may take
-  // SubmitOptions first; calls that wait take an Until before them:
+  // Submits a callable to be run once. Each form may take SubmitOptions before the callable, and a
+  // form that waits an Until before them:
   //   submit        does what on_full says when there is no room
   //   try_submit    never parks
   //   submit_until  parks for room until the limit at most, whatever on_full says
@@ -68,13 +69,13 @@ class FiberPool {
   //   async         submit(), with a handle for the result; run: and waits for it
   //
   // A refusal is: closed, full, timed_out, cancelled, too_many_waiting, empty_task, too_heavy, or
-  // what kept a worker from being started (no_runtime, too_many_fibers,
-  // std::errc::not_enough_memory). The callable is then where it was before, as it was, unless
-  // moving it may throw. They throw only what building the task from it throws, std::bad_alloc for
-  // one of more than 32 bytes, which is kept as by go(); and with options std::invalid_argument
-  // that names the field. Tasks with options reuse up to 256 records that the pool keeps;
-  // a stop token or a timeout always allocates. The wait for room ends with the limit of the call,
-  // or with the task's own deadline or stop request, whichever comes first.
+  // the reason why no worker started (no_runtime, too_many_fibers, std::errc::not_enough_memory).
+  // The callable is then unchanged, unless moving it may throw. A callable of more than 32 bytes is
+  // kept as by go(). Tasks with options reuse up to 256 records of the pool; a stop token or a
+  // timeout allocates. The limit of the call, the task's own deadline or its stop request ends the
+  // wait for room, whichever is first.
+  // Throws: what building the task throws, and std::bad_alloc for a callable of more than 32 bytes.
+  // With options also std::invalid_argument that names the field.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return entry().hand_over(Room::as_configured, std::forward<F>(callable));
@@ -83,7 +84,7 @@ class FiberPool {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::as_configured, {}, std::forward<F>(callable));
   }
-  // Never parks: Errc::full if there is no room now, whatever on_full says.
+  // Submits without waiting; refuses with Errc::full if there is no room, whatever on_full is.
   template <detail::PoolCallable F>
   Accepted try_submit(F&& callable) {
     return entry().hand_over(Room::now, std::forward<F>(callable));
@@ -92,7 +93,7 @@ class FiberPool {
   Accepted try_submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::now, {}, std::forward<F>(callable));
   }
-  // Parks for room until the limit at most, whatever on_full says: Errc::timed_out, cancelled.
+  // Parks for room until the limit, whatever on_full is; refuses with Errc::timed_out or cancelled.
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, F&& callable) {
     return entry().hand_over(Room::awaited, std::forward<F>(callable), until);
@@ -101,8 +102,8 @@ class FiberPool {
   Accepted submit_until(const Until& until, const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::awaited, until, std::forward<F>(callable));
   }
-  // For callers to whom a refusal would be a mistake: throws std::system_error with its code, and
-  // the pool's name.
+  // Submits a task whose refusal would be a mistake.
+  // Throws: as submit(), and std::system_error with the code of a refusal and the pool's name.
   template <detail::PoolCallable F>
   void go(F&& callable) {
     check(submit(std::forward<F>(callable)));
@@ -112,11 +113,11 @@ class FiberPool {
     check(submit(options, std::forward<F>(callable)));
   }
 
-  // Without options, up to 16 tasks are submitted under one hold of the pool's lock. Callables are
-  // copied. Callables from a container that is moved in, or from move iterators, are moved; from
-  // the first refused one on they are given back. `value` is how many were accepted, in order;
-  // `error` says why it stopped. If making a task throws, some tasks before it may have been
-  // accepted.
+  // Submits a range, without options up to 16 tasks under one hold of the lock. Callables are
+  // copied. From a container that is moved in, or from move iterators, they are moved; from the
+  // first refused one on they are given back. If making a task throws, some tasks before it may
+  // have been accepted.
+  // Returns: the number of accepted tasks, in order, as `value`; why it stopped, as `error`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
       Iterator first, End last) {
@@ -126,25 +127,26 @@ class FiberPool {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Does the same as submit_bulk(), but parks for room until the limit at most, whatever on_full
-  // says. After an error the first `value` tasks have been accepted.
+  // Does the same, but parks for room until the limit, whatever on_full is. After an error the
+  // first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until);
   }
-  // Each of them has these options.
+  // Does the same, with these options for each task.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk(const SubmitOptions& options, Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {}, options);
   }
-  // The same, with these options for each of them.
+  // Does the same, with these options for each task.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, const SubmitOptions& options,
                                         Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::awaited, until, options);
   }
 
-  // Throws std::system_error with the code of a refusal, and std::bad_alloc.
+  // Submits a task and returns a handle for its result.
+  // Throws: as submit(), std::system_error with the code of a refusal, std::bad_alloc.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async(F&& callable) {
     return entry().started(entry().start(Room::as_configured, {}, std::forward<F>(callable)));
@@ -154,7 +156,7 @@ class FiberPool {
     return entry().started(
         entry().start(options, Room::as_configured, {}, std::forward<F>(callable)));
   }
-  // Does the same as submit_until(): the limit is that of the wait for room.
+  // Does the same as submit_until() for async(): the limit is that of the wait for room.
   template <detail::PoolCallable F>
   [[nodiscard]] TaskOf<F> async_until(const Until& until, F&& callable) {
     return entry().started(entry().start(Room::awaited, until, std::forward<F>(callable)));
@@ -164,7 +166,7 @@ class FiberPool {
                                       F&& callable) {
     return entry().started(entry().start(options, Room::awaited, until, std::forward<F>(callable)));
   }
-  // Does the same as try_submit(): the handle is valid if there is no error.
+  // Does the same as try_submit() for async(): the handle is valid if there is no error.
   template <detail::PoolCallable F>
   Result<TaskOf<F>> try_async(F&& callable) {
     return entry().start(Room::now, {}, std::forward<F>(callable));
@@ -174,24 +176,25 @@ class FiberPool {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker, parks for its result and returns it, or throws its exception.
-  // Refusals are thrown as by async(); a close(Close::discard) as by PoolTask::get(). The call has
-  // no allocation of its own. A task of the pool that calls it lends its slot if nothing is queued
-  // and no worker is at hand: the callable runs on a fiber of its own then, which the call spawns.
+  // Runs `callable` on a worker, parks for its result and returns it. The call does not allocate. A
+  // calling task of the pool lends its slot to a new fiber for `callable` if nothing is queued and
+  // no worker is free.
+  // Throws: the exception of `callable`, refusals as async(), and after a close(Close::discard) as
+  // PoolTask::get().
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
     return entry().run(callable);
   }
-  // Takes an allocation.
+  // Does the same with options, which take an allocation.
   template <detail::PoolCallable F>
   auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
     return async(options, std::ref(callable)).get();
   }
-  // The same, but `until` may end the wait for room, where on_full says that there is one, and that
-  // for the result. Then nothing is returned, or false for a task without a result: the task never
-  // runs if it has not begun, and else is asked to stop and runs on alone. So it has a callable of
-  // its own, in an allocation.
+  // Does the same, but `until` may end the wait for room, if on_full waits, and that for the
+  // result. It then returns no value, or false for a task without a result. A task that has not
+  // begun then never runs; otherwise it is asked to stop and continues alone. It therefore owns its
+  // callable, in an allocation.
   template <detail::PoolCallable F>
   [[nodiscard]] auto run_until(const Until& until, F&& callable) {
     return entry().in_time(until,
@@ -205,66 +208,62 @@ class FiberPool {
 
   // Parks until no task is queued or running. Tasks may be submitted meanwhile and afterwards.
   void wait_idle() { (void)wait_idle_until({}); }
-  // Does the same as wait_idle(), but false when the time was up first.
+  // Waits as wait_idle() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_idle_until(const Until& until);
 
-  // Parks until `count` tasks have returned or thrown since the pool was made; dropped tasks do not
-  // count. So a caller that has had 100 tasks accepted, and is the only one, waits for completed +
-  // failed + 100 of a reading of stats() from before, or for any number less. Returns false when
-  // `until` ended the wait, and as soon as the pool is closed and nothing of it is left, because
-  // the number is not reached then.
+  // Parks until `count` tasks have returned or thrown since the construction of the pool; dropped
+  // tasks do not count. An only caller after 100 accepted tasks waits for completed + failed + 100,
+  // of stats() from before, or less. Returns false if `until` ended the wait, or once the pool is
+  // closed and empty, so that the number cannot be reached.
   [[nodiscard]] bool wait_for_completed(std::uint64_t count, const Until& until = {});
 
-  // From the return of this call on no task starts. Running tasks go on, and tasks are accepted as
-  // long as there is room. OnFull::caller_runs parks as block does meanwhile. A task that has given
-  // its slot back may have to wait for resume() to go on. Ended by resume() and close(); of no
-  // effect on a closed pool. Legal inside a task. Never parks.
+  // Prevents the start of tasks from its return on. Running tasks continue, and tasks are accepted
+  // while there is room. OnFull::caller_runs then parks as block does. A task that has freed its
+  // slot may have to wait for resume(). resume() and close() end the pause; it has no effect on a
+  // closed pool.
   void pause() noexcept;
-  // Tasks start again, in the order in which they were accepted. Never parks.
+  // Starts tasks again, in the order of acceptance.
   void resume() noexcept;
-  // Returns whether a pause lasts; may be stale when it returns. Never parks.
+  // Returns whether it is paused, which may be stale.
   [[nodiscard]] bool is_paused() const noexcept;
-  // Parks until no task runs: true then. False at once if the pool is not paused, and as soon as
-  // the pause is ended. A task that waits for one that has not started runs, too.
+  // Parks until no task runs, and returns true. Returns false at once if the pool is not paused, or
+  // as soon as the pause ends. A task that waits for one that has not started counts as running.
   bool wait_paused() { return wait_paused_until({}); }
-  // Does the same as wait_paused(); false also when the time was up first.
+  // Waits as wait_paused() does; also returns false if `until` ended the wait.
   [[nodiscard]] bool wait_paused_until(const Until& until);
 
-  // From the next start of a task on, the new capacity holds: surplus idle workers are retired
-  // now, surplus busy ones after their task. A retired worker counts as living until it has
-  // destroyed the values of FiberLocals that its tasks made. Tasks accepted before stay accepted.
-  // With a capacity below min_workers, as many workers are kept. Throws std::invalid_argument for
-  // 0, and for kUnlimited if the pool grows eagerly. Never parks.
+  // Changes the capacity for later starts of tasks. Surplus idle workers retire now, busy ones
+  // after their task. A retired worker counts as living until the FiberLocals of its tasks are
+  // destroyed. Accepted tasks stay accepted. At least min_workers workers are kept.
+  // Throws: std::invalid_argument for 0, and for kUnlimited if the pool grows eagerly.
   void resize(std::size_t capacity);
-  // The number that resize(), the constructor or an autoscaler said last. Never parks.
+  // Returns the last capacity set by resize(), the constructor or an autoscaler.
   [[nodiscard]] std::size_t capacity() const noexcept;
-  // Slots that neither a running nor an accepted task needs; may be stale when it returns. Never
-  // parks.
+  // Returns the slots that no running or accepted task needs, which may be stale.
   [[nodiscard]] std::size_t available() const noexcept;
 
-  // Accepts no more tasks; callers parked in submit get Errc::closed. After close(discard) has
-  // returned no task starts; one starts when a worker takes it, from when on stats() counts it as
-  // busy, a moment before its first instruction. A pause ends: so a drain of a paused pool runs
-  // what is queued. Never parks. May be called again, also to discard after a drain.
+  // Ends acceptance; callers parked in submit get Errc::closed. After close(discard) has returned,
+  // no task starts. A task starts when a worker takes it, from when on stats() counts it as busy, a
+  // moment before its first instruction. A pause ends, so a drain runs what is queued. It may be
+  // called again, also to discard after a drain.
   void close(Close mode) noexcept;
-  // Parks until the pool has been closed and all its fibers have let go of it.
+  // Parks until the pool has been closed and its fibers no longer use it.
   void join() { (void)join_until({}); }
-  // Does the same as join(), but false when the time was up first.
+  // Waits as join() does; returns false if `until` ended the wait.
   [[nodiscard]] bool join_until(const Until& until);
-  // Returns whether it accepts nothing more; reopen() may change that at once. Never parks.
+  // Returns whether it is closed; reopen() may change that at once.
   [[nodiscard]] bool is_closed() const noexcept;
-  // The token that is given to tasks which take one: for what they start elsewhere. A new one after
-  // a close(Close::cancel) and reopen(); tasks keep the one of the time when they were submitted.
-  // From anywhere; takes the pool's lock for short, never parks.
+  // Returns the token of tasks that take one, for work that they start elsewhere. It is a new one
+  // after a close(Close::cancel) and reopen(); tasks keep the one of their submit. Takes the pool's
+  // lock briefly.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
-  // Accepts tasks again; workers that still drain go on with the new ones. The counters run on.
-  // With prestart or on_tick it throws what weft::go() throws, and is open nevertheless. Never
-  // parks.
+  // Accepts tasks again; draining workers continue with the new ones, and so do the counters.
+  // Throws: with prestart or on_tick as weft::go(); the pool is then open nevertheless.
   void reopen();
 
-  // Counters and gauges of one moment. From anywhere; takes the pool's lock for short, never parks.
+  // Returns counters and gauges of one moment. Takes the pool's lock briefly.
   [[nodiscard]] PoolStats stats() const noexcept;
-  // The measurements of PoolOptions::timings. Calls as for stats().
+  // Returns the measurements of PoolOptions::timings. Takes the pool's lock briefly.
   [[nodiscard]] PoolTimings timings() const noexcept;
 
  private:
@@ -287,16 +286,17 @@ class FiberPool {
   detail::StopRegistration<CloseOnStop> outer_stop_;
 };
 
-// A pause that ends with this object, and by no other's resume(): for several who pause the same
-// pool, each for as long as it needs. A close ends it, too. As FiberPool::pause() else; the pool
-// must outlive it. Neither copied nor moved. From where the pool may be called; it throws nothing
-// and synchronizes with nothing.
+// A pause that no resume() ends, only this object's end or a close. Several callers may pause the
+// same pool, each for its own time. Otherwise it has the effect of FiberPool::pause(). It is
+// neither copied nor moved.
+// Context: fibers and plain threads; no call parks.
+// Lifetime: the pool must outlive it.
 class PauseScope {
  public:
-  // Pauses the pool. Never parks. Call it from fibers and plain threads.
+  // Pauses the pool.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start again if there is no other. The caller that made it destroys it,
-  // from fibers and plain threads; never parks.
+  // Ends this pause; tasks start again if there is no other one. Only the caller that made it may
+  // destroy it.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;
@@ -306,12 +306,14 @@ class PauseScope {
   const std::uint64_t number_;  // Of the time in which the pool is open; 0: it was closed.
 };
 
-// One pool for the whole process, made at first use, for code that needs a bound and no pool of its
-// own: capacity for each processor, no queue, OnFull::block. Its workers belong to the runtime that
-// is current when they are started and retire after 20 ms of idleness, so that the end of a Runtime
-// is not held up; a later Runtime may go on with the same pool. Without a Runtime, tasks are
-// refused with Errc::no_runtime. Call it from fibers and plain threads. Never parks; the first call
-// throws what making a pool throws, and synchronizes with the others.
+// Returns the pool of the process, made at its first use, for code that needs a bound but no own
+// pool. It has capacity for each processor, no queue, and OnFull::block. Its workers belong to the
+// runtime that is current at their start. They retire after 20 ms of idleness and so do not delay
+// the end of a Runtime; a later Runtime may use the same pool. Without a Runtime, tasks are refused
+// with Errc::no_runtime.
+// Context: fibers and plain threads; does not park.
+// Throws: as the constructor of a pool, from the first call.
+// Ordering: the first call synchronizes with the later ones.
 [[nodiscard]] FiberPool& default_pool();
 
 }  // namespace weft

@@ -13,24 +13,24 @@
 
 namespace weft {
 
-// Valid during the call that it is given to.
+// A task that threw; valid during the call that receives it.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
-  // Its place among the tasks that left the queue of the pool, to be run or to be dropped, from 1.
-  // Where tasks start in the order in which they are accepted, and none is run by
-  // OnFull::caller_runs, that is its place in that order, too.
+  // Its place, from 1, among the tasks that left the pool's queue to run or to be dropped. It is
+  // also its place in the order of acceptance if tasks start in that order and OnFull::caller_runs
+  // runs none.
   std::uint64_t number = 0;
   const std::type_info* type = nullptr;  // The type of the callable; null without RTTI.
   std::uint64_t fiber = 0;               // this_fiber::id() of its runner; 0: a plain thread.
 };
 
-// The receiver of the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo,
-// or of an exception_ptr alone. If it is empty, no handler receives them. A plain value, except its
-// call, which parks, throws and synchronizes as the handler does.
+// Receives the exceptions of a pool's tasks: a callable of an exception_ptr and a TaskInfo, or of
+// an exception_ptr alone. Without one, exceptions have no handler.
+// Context: plain value; its call parks, throws and synchronizes as the handler does.
 class ExceptionHandler {
  public:
   ExceptionHandler() noexcept = default;
-  // Empty if `handler` is an empty std::function, or null.
+  // Keeps `handler`; it is empty for an empty std::function or null.
   template <std::invocable<std::exception_ptr, const TaskInfo&> F>
   ExceptionHandler(F handler) {  // NOLINT(google-explicit-constructor): a callable is a handler.
     if (!detail::is_empty_callable(handler)) handler_ = std::move(handler);
@@ -47,7 +47,7 @@ class ExceptionHandler {
 
   // Returns whether there is a handler.
   [[nodiscard]] explicit operator bool() const noexcept { return handler_ != nullptr; }
-  // Calls the handler, which must be there. It is called by the pool alone, on the fiber whose task
+  // Calls the handler, which must not be empty. Only the pool calls it, on the fiber whose task
   // threw.
   void operator()(std::exception_ptr exception, const TaskInfo& task) const {
     handler_(std::move(exception), task);

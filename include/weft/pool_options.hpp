@@ -1,4 +1,4 @@
-// The options of a pool, and the numbers that it tells.
+// The options of a pool, and its figures.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kUnlimited = SIZE_MAX;
 
 class FiberPool;
 
-// The answer of submit() when every slot and every place in the queue is taken.
+// The effect of submit() when every slot and every place in the queue is in use.
 enum class OnFull : std::uint8_t {
   block,        // Park until there is room; first come, first served.
   reject,       // Return Errc::full.
@@ -29,7 +29,7 @@ enum class OnFull : std::uint8_t {
                 // capacity.
 };
 
-// The fate of tasks that have been accepted but not started, at a close().
+// What a close() does with tasks that have been accepted but not started.
 enum class Close : std::uint8_t {
   drain,    // They still run.
   discard,  // They are dropped; a wait for one of them returns that it was cancelled.
@@ -37,8 +37,7 @@ enum class Close : std::uint8_t {
             // token.
 };
 
-// Which of several idle workers gets the next task. The workers that are retired are always the
-// ones that have been idle longest.
+// Which idle worker gets the next task. The workers that retire are always the longest idle.
 enum class WakeOrder : std::uint8_t {
   lifo,  // The one that was used last: its stack is in the cache, and the others can be retired.
   fifo,  // The one that has been idle longest: all are used in turn. For workers that each have
@@ -48,9 +47,9 @@ enum class WakeOrder : std::uint8_t {
 
 struct PoolStats;
 
-// The receiver of a pool's numbers, and how often it is called.
+// The receiver of a pool's figures, and the period of its calls.
 struct Tick {
-  // From the return of one call to the next. kNever: only the last one is made.
+  // From the return of one call to the next. kNever: only the last call is made.
   std::chrono::nanoseconds period = kNever;
   std::function<void(const PoolStats&)> call = {};
 };
@@ -65,80 +64,76 @@ namespace detail {
 }  // namespace detail
 
 struct PoolOptions {
-  // The most tasks that run at once, and the most workers that live. kUnlimited is allowed.
+  // The largest number of running tasks, and of living workers. kUnlimited is allowed.
   std::size_t capacity = detail::processors();
-  // When workers are started.
+  // When workers start.
   GrowPolicy grow = GrowPolicy::on_demand();
-  // This many workers are never retired for being idle. At most `capacity`.
+  // The number of workers that idleness never retires. At most `capacity`.
   std::size_t min_workers = 0;
-  // Start `min_workers` workers in the constructor and in reopen(), rather than on demand.
+  // Whether the constructor and reopen() start `min_workers` workers, rather than on demand.
   bool prestart = false;
-  // Allocate the queue in the constructor and in reopen(), for all tasks that can be accepted: then
-  // no submit() allocates for it, up to the capacity that the pool was made with. `capacity` and
-  // `queue_capacity` may be 1048576 together. Workers are a matter of `prestart`.
+  // Whether the constructor and reopen() allocate the queue for all tasks that can be accepted.
+  // submit() then does not allocate for it, up to the original capacity. `capacity` and
+  // `queue_capacity` may be 1048576 together. It does not affect workers; see `prestart`.
   bool prealloc = false;
-  // Tasks that may wait for a slot. 0: a task is accepted only when a slot is free for it.
-  // At least 1 with OnFull::drop_oldest.
+  // The number of tasks that may wait for a slot. 0: a task is accepted only if a slot is free. At
+  // least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The most callers that may be parked in submit at once; more get Errc::too_many_waiting. Not
-  // with OnFull::reject.
+  // The number of callers that may be parked in submit; more get Errc::too_many_waiting. Not with
+  // OnFull::reject.
   std::size_t max_blocked = kUnlimited;
-  // A task that waits for its own pool, in submit(), run(), a PoolTask or a group, gives its
-  // slot back meanwhile. If not, it keeps its slot, as in most pools: the number of tasks that have
-  // begun and not ended has a bound then. But it is up to the user that not all slots are taken by
-  // tasks that wait for tasks which have not begun: they would wait forever.
+  // Whether a task that waits for its own pool, in submit(), run(), a PoolTask or a group, frees
+  // its slot meanwhile. Without it the number of tasks that have begun and not ended is bounded, as
+  // in most pools. The user must then ensure that tasks do not fill all slots waiting for unstarted
+  // tasks, which is a deadlock.
   bool release_when_blocked = true;
   WakeOrder wake_order = WakeOrder::lifo;
-  // A worker is retired when it has been idle for this long, and at most twice as long. A pool may
-  // outlive the runtime of its workers: once that is being destroyed, they are retired after 20 ms
-  // at most, including workers that min_workers keeps.
+  // A worker retires after this much idleness, at most twice as much. A pool may outlive the
+  // runtime of its workers: while that is being destroyed, they all retire after 20 ms at most.
   std::chrono::nanoseconds idle_timeout = std::chrono::seconds(1);
-  // Receives what leaves a submitted task, on the worker, while the task's slot is still held.
-  // Takes the exception_ptr, and a TaskInfo if it likes. Called from several workers at once.
-  // Empty: one line for the logger. May throw: that too costs one line and no worker. Exceptions
-  // of async() and run() go to the waiter instead.
+  // Receives an exception of a submitted task and optionally a TaskInfo, on the worker, before the
+  // slot is freed. Several workers call it at once. Empty: the logger gets a line. If it throws,
+  // that is also a line and costs no worker. Exceptions of async() and run() go to the waiter.
   ExceptionHandler on_exception = {};
-  // Receives each line that the pool has to say, without its end; from several workers at once, and
-  // while a task's slot is held. Empty, or if it throws: the line goes to stderr.
+  // Receives each line of the pool's log, without its end, from several workers at once and while a
+  // task holds its slot. If it is empty or throws, the line goes to stderr.
   std::function<void(std::string_view)> logger = {};
-  // Calls are made by a fiber of the pool's own, one at a time, from when it is opened until it is
-  // closed and its tasks have ended, and once more then, with the final numbers: join() waits for
-  // that, and throws inside a call as inside a task. An exception that a call throws is a line for
-  // the logger. With one, the constructor and reopen() throw what weft::go() throws.
+  // Receives figures, in a fiber of the pool, one call at a time. Calls go on from opening until
+  // the pool is closed and its tasks have ended. A last call has the final figures, and join()
+  // waits for it. In a call join() throws as in a task. An exception of a call is a line for the
+  // logger. The constructor and reopen() then also throw as weft::go().
   Tick on_tick = {};
-  // Measure how long tasks wait and run, for FiberPool::timings(). It takes three looks at the
-  // clock a task. If not, none is taken.
+  // Whether FiberPool::timings() measures how long tasks wait and run. It reads the clock three
+  // times a task, otherwise never.
   bool timings = false;
-  // A stop request here is a close(Close::cancel), in the call that makes the request; and the pool
-  // stays closed then.
+  // A stop request here is a close(Close::cancel), in the requesting call; the pool then stays
+  // closed.
   std::stop_token stop = {};
-  // Makes it a sub-pool of this one, which must outlive it: its tasks run in the parent's slots, on
-  // the parent's workers, never more than `capacity` of them and never more than the parent has
-  // room for. It has no workers of its own; so min_workers, prestart, idle_timeout, wake_order,
-  // grow and stack_size must be left as they are.
+  // The parent of a sub-pool, which must outlive it. Tasks run in the parent's slots, on its
+  // workers, at most `capacity` at once and within the parent's room. A sub-pool has no workers, so
+  // min_workers, prestart, idle_timeout, wake_order, grow and stack_size must keep their defaults.
   FiberPool* parent = nullptr;
   // SpawnOptions::stack_size of every worker.
   std::size_t stack_size = 0;
-  // Shown in dumps and in messages.
+  // Appears in dumps and messages.
   std::string name = {};
 };
 
-// One consistent reading of a pool.
-// Always: submitted + in_sub_pools = completed + failed + cancelled + busy + released + in_callers
-// + queued.
+// A consistent reading of a pool. Always: submitted + in_sub_pools = completed + failed + cancelled
+// + busy + released + in_callers + queued.
 struct PoolStats {
   std::size_t live = 0;  // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;  // Workers that run a task.
-  // Workers that wait for a task, have been woken for one, or are retired and destroy what their
-  // tasks have left.
+  // Workers that wait for a task, have been woken for one, or have retired and destroy their tasks'
+  // FiberLocals.
   std::size_t idle = 0;
   std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).
   std::size_t queued = 0;      // Tasks accepted and not started.
   std::size_t blocked = 0;     // Callers parked in submit, for lack of room.
-  // Of busy, released and queued: what runs tasks of sub-pools, or will. These tasks are counted by
-  // their own pool.
+  // The part of busy, released and queued that runs, or will run, tasks of sub-pools. These tasks
+  // are counted by their own pool.
   std::size_t in_sub_pools = 0;
   std::uint64_t submitted = 0;  // Tasks ever accepted.
   std::uint64_t completed = 0;  // Tasks that returned.

@@ -1,4 +1,4 @@
-// Several pools side by side.
+// Several pools that share work.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace weft {
 
-// Balance chooses which pool of a PoolSet gets a task. A full pool is passed over.
+// How a PoolSet chooses the pool for a task. A full pool is passed over.
 enum class Balance : std::uint8_t {
   round_robin,  // Each in its turn.
   least_tasks,  // That with the fewest tasks, queued or running.
 };
 
-// As many pools as wanted with the same options, among which tasks are divided: for tasks that are
-// to be kept apart, each pool with a lock, a queue and workers of its own. Each pool is an ordinary
-// one, and every guarantee is that of the pool that a task has come to: a task waits there even if
-// another pool has a slot by then. Call it from fibers and plain threads.
+// A number of pools with the same options, among which tasks are divided. Each is an ordinary pool
+// with its own lock, queue and workers. A task stays in its pool, even if another pool has a free
+// slot later.
 //
 //   PoolSet pools(10, {.capacity = 5'000}, Balance::least_tasks);
 //   if (pools.submit(task)) ...
 //
-// Calls park, throw and synchronize as FiberPool's calls do.
+// Context, Throws, Ordering: as FiberPool.
 class PoolSet {
  public:
-  // Throws what FiberPool's does, and std::invalid_argument if `count` is 0.
+  // Makes `count` pools.
+  // Throws: as FiberPool's constructor, and std::invalid_argument if `count` is 0.
   PoolSet(std::size_t count, const PoolOptions& each, Balance balance = Balance::round_robin)
       : balance_(balance) {
     if (count == 0)
@@ -36,17 +36,17 @@ class PoolSet {
     for (std::size_t i = 0; i < count; ++i) pools_.emplace_back(each);
   }
 
-  // Returns how many pools there are.
+  // Returns the number of pools.
   [[nodiscard]] std::size_t size() const noexcept { return pools_.size(); }
-  // One of them; `i` is below size().
+  // Returns a pool; `i` is below size().
   [[nodiscard]] FiberPool& operator[](std::size_t i) noexcept { return pools_[i]; }
-  // All pools in a range-based for loop.
+  // Iterates over all pools.
   [[nodiscard]] auto begin() noexcept { return pools_.begin(); }
-  // Behind the last of them.
+  // Returns the end of the pools.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
-  // Returns the pool for the next task: the pool whose turn it is, among pools with a free slot if
-  // there is one.
+  // Returns the pool for the next task: the next in turn, among pools with a free slot if there is
+  // one.
   [[nodiscard]] FiberPool& next() noexcept {
     // Relaxed: only a number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);
@@ -62,7 +62,7 @@ class PoolSet {
     }
     return *best;
   }
-  // These do as FiberPool::submit() and its relatives, with the next pool.
+  // Submits to the next pool, as FiberPool::submit() does.
   template <detail::PoolCallable F>
   Accepted submit(F&& callable) {
     return next().submit(std::forward<F>(callable));
@@ -72,16 +72,17 @@ class PoolSet {
     return next().submit(options, std::forward<F>(callable));
   }
 
-  // FiberPool::wait_idle() of each, one after the other: parks until each was idle for a moment.
-  // Throws std::system_error (std::errc::resource_deadlock_would_occur) inside a task of one.
+  // Calls FiberPool::wait_idle() of each pool in turn: parks until each has been idle for a moment.
+  // Throws: std::system_error (std::errc::resource_deadlock_would_occur) in a task of one.
   void wait_idle() {
     for (FiberPool& pool : pools_) pool.wait_idle();
   }
-  // FiberPool::close() of each. Never parks.
+  // Calls FiberPool::close() of each pool.
   void close(Close mode) noexcept {
     for (FiberPool& pool : pools_) pool.close(mode);
   }
-  // Parks until each of them has been closed and its fibers are gone. Throws as wait_idle().
+  // Parks until each pool has been closed and its fibers have ended.
+  // Throws: as wait_idle().
   void join() {
     for (FiberPool& pool : pools_) pool.join();
   }

@@ -12,53 +12,53 @@ namespace detail {
 class PoolEntry;
 }  // namespace detail
 
-// The handle of a task started by FiberPool::async(). Dropping it lets the task go on alone.
-// Several callers may call ready, wait and cancel at once; get() and the destructor only when no
-// other call is going on. Make all calls from fibers and plain threads. A task of the same pool
-// that waits gives its slot back, and goes on once it has one again, also if its deadline has
-// passed. Calls park and throw where they say so; the end of the task synchronizes with the return
-// of calls that wait for it.
+// The handle of a task of FiberPool::async(). If it is destroyed, the task continues alone. A task
+// of the same pool that waits frees its slot. It continues once it has a slot again, even after its
+// deadline.
+// Context: fibers and plain threads; wait(), its forms and get() park. Callers of ready(), waits
+// and cancel() may be concurrent; get() and the destructor need the only caller.
+// Ordering: the end of the task synchronizes with the return of calls that wait for it.
 template <class R>
 class PoolTask {
  public:
   PoolTask() noexcept = default;
-  // `other` is empty then.
+  // Takes the task of `other`, which is then empty.
   PoolTask(PoolTask&& other) noexcept : job_(std::exchange(other.job_, nullptr)) {}
-  // The two change places: what this one had goes when `other` does.
+  // Exchanges the tasks: the destructor of `other` gives up the former one.
   PoolTask& operator=(PoolTask&& other) noexcept {
     std::swap(job_, other.job_);
     return *this;
   }
-  // Forgets the task, which runs all the same; its result is dropped. Never parks.
+  // Gives up the task, which runs nevertheless; its result is dropped.
   ~PoolTask() {
     if (job_ != nullptr) job_->release_reference();
   }
 
-  // False for a default-made handle, after get(), and after being moved from. All other calls
+  // Returns whether it has a task: false by default, after get(), and after a move. All other calls
   // require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
-  // True once the task has ended or was cancelled: waiting will not park. Never parks.
+  // Returns whether the task has ended or was cancelled, so that waits do not park.
   [[nodiscard]] bool ready() const noexcept { return job_->ready(); }
-  // Parks until ready(). The end of the task synchronizes with the return.
+  // Parks until ready().
   void wait() const noexcept { (void)job_->wait_until({}); }
-  // Returns false when `until` ended the wait.
+  // Waits as wait() does; returns false if `until` ended the wait.
   [[nodiscard]] bool wait_until(const Until& until) const noexcept {
     return job_->wait_until(until);
   }
-  // Waits, then returns the task's result, or throws its exception; if it was cancelled,
-  // std::system_error (std::errc::operation_canceled). The handle is invalid afterwards.
+  // Waits, then returns the task's result; the handle is then invalid.
+  // Throws: the task's exception; std::system_error (std::errc::operation_canceled) if it was
+  // cancelled.
   R get() {
     wait();
     const PoolTask last(std::move(*this));
     return last.job_->take();
   }
-  // Returns true if the task will never run: its waiters go on at once. A cancelled task keeps its
-  // place in the queue until its turn comes, and is counted as cancelled then. Returns false if the
-  // task has begun: its token, if it has taken one, requests a stop, and the task decides when to
-  // end. Never parks.
+  // Prevents the task from running if it has not begun, and returns true; its waiters continue at
+  // once. It keeps its place in the queue until its turn, when it counts as cancelled. If it has
+  // begun, returns false; its token, if it took one, requests a stop, and it ends on its own.
   bool cancel() noexcept { return job_->cancel(); }
 
-  // For a select; null for a handle that is not valid.
+  // Returns the job, for a select; null for an invalid handle.
   [[nodiscard]] detail::PoolJob* job() const noexcept { return job_; }
 
  private:
@@ -68,9 +68,9 @@ class PoolTask {
   detail::PoolOutcome<R>* job_ = nullptr;
 };
 
-// A case of a select(): ready once the task has ended or was cancelled. Never, for a handle that is
-// not valid. A task of the same pool gives its slot back while the select waits. Made by the caller
-// of the select(), which alone parks and synchronizes; throws what moving `handler` throws.
+// A select case that is ready once the task has ended or was cancelled; never for an invalid
+// handle. A task of the same pool frees its slot while the select waits.
+// Context, Throws: as on_stop().
 template <class R, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(PoolTask<R>& task, Handler handler = {}) {
   return detail::PoolCase<Handler>(task.job(), std::move(handler));

@@ -6,16 +6,15 @@
 
 namespace weft {
 
-// Of all tasks that have begun and ended since the pool was made, in one consistent reading of 8
-// KB. All zero without PoolOptions::timings.
+// Measurements of all tasks that have begun and ended since the pool's construction, in a
+// consistent reading of 8 KB. All are zero without PoolOptions::timings.
 struct PoolTimings {
-  // From the call of a submit function to the start of the task, with the time in which the call
-  // was parked for room.
+  // The time from the submitting call to the start of the task, including a park for room.
   Histogram queue_wait;
-  // From the start of a task to its end, with the time in which it was parked.
+  // The time from the start of a task to its end, including parks.
   Histogram run_time;
-  // From the first call of a submit function to the first end of a task, and to the last one; and
-  // that divided by the number of tasks: what each has cost of the whole time.
+  // The time from the first submitting call to the first end of a task and to the last; and the
+  // latter divided by the number of tasks, which is each task's share of the time.
   std::chrono::nanoseconds first{};
   std::chrono::nanoseconds total{};
   std::chrono::nanoseconds average{};

@@ -5,16 +5,16 @@
 
 namespace weft {
 
-// A value, or the error that kept the call from its end. Where the call says so, `value` also
-// counts after an error: how far the call came.
-// An error is one of the system (std::system_category) or of the library (weft::Errc). A plain
-// value.
+// A value, or the error that ended the call. If the call's comment says so, `value` also counts
+// after an error, as its progress. An error belongs to the system (std::system_category) or the
+// library (weft::Errc).
+// Context: plain value.
 template <class T>
 struct [[nodiscard]] Result {
   T value{};
   std::error_code error{};
 
-  // Returns true when there is no error.
+  // Returns true if there is no error.
   [[nodiscard]] explicit operator bool() const noexcept { return !error; }
 };
 

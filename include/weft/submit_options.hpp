@@ -15,14 +15,14 @@ namespace weft {
 
 enum class Priority : std::uint8_t { high, normal, low };
 
-// The mark that the tasks of one customer, file or host have in common: a number, a string, or
-// anything that std::hash knows. It is known by its hash: if two keys have the same, which is rare,
-// their tasks wait for one another, and that is all. A plain value.
+// Identifies the tasks of one customer, file or host: a number, a string, or any type of std::hash.
+// Only its hash is kept: if two keys rarely have the same one, their tasks wait for one another.
+// Context: plain value.
 class TaskKey {
  public:
-  // No key: the task waits for no other.
+  // Has no key: the task waits for no other.
   TaskKey() noexcept = default;
-  // Of a value: texts, numbers, and what std::hash knows. Keys that are equal have equal hashes.
+  // Hashes texts, numbers, and types of std::hash. Equal keys have equal hashes.
   template <class T>
   requires(!std::same_as<T, TaskKey> && (std::convertible_to<const T&, std::string_view> ||
                                          std::is_default_constructible_v<std::hash<T>>))
@@ -37,7 +37,7 @@ class TaskKey {
 
   // Returns whether there is a key.
   [[nodiscard]] bool is_set() const noexcept { return is_set_; }
-  // By which it is known; 0 without a key.
+  // Returns the hash; 0 without a key.
   [[nodiscard]] std::uint64_t hash() const noexcept { return hash_; }
 
  private:
@@ -45,32 +45,30 @@ class TaskKey {
   bool is_set_ = false;
 };
 
-// pool.submit({.priority = Priority::high, .key = host}, fetch);
-// A task that asks for nothing costs least without any of this.
+// pool.submit({.priority = Priority::high, .key = host}, fetch); a task without options costs
+// least.
 struct SubmitOptions {
-  // Among the tasks that have been accepted, tasks of a higher priority start first; but no task is
-  // passed over more than 16 times in a row. Callers that are blocked in submit keep their order.
+  // Accepted tasks of a higher priority start first, but no task is passed over more than 16 times
+  // in a row. Callers blocked in submit keep their order.
   Priority priority = Priority::normal;
-  // Tasks with equal keys run one after the other, in the order in which they were accepted. One
-  // that has to wait takes a place in the queue and no slot, and then starts as if no key had
-  // held it up. A task must not wait for another of its own key, which waits for its end. With
-  // OnFull::caller_runs a task with a key waits for room instead.
+  // Tasks with equal keys run one after the other, in the order of acceptance. A task that must
+  // wait takes a place in the queue and no slot, and then starts as if no key had delayed it. It
+  // must not wait for a task of its own key. With OnFull::caller_runs a task with a key waits for
+  // room instead.
   TaskKey key = {};
-  // The slots that the task takes, and the room that it needs to be accepted: at least 1; more than
-  // the capacity is refused with Errc::too_heavy. Tasks behind one that does not fit yet wait
-  // too, so it is never passed over. If the capacity shrinks below it, the task runs alone. In a
-  // sub-pool it takes as many slots of each parent, too, and waits for them after earlier waiters;
-  // a parent with fewer runs it alone.
+  // The slots of the task, and the room for its acceptance: at least 1; Errc::too_heavy refuses
+  // more than the capacity. Tasks after one that does not fit yet wait too, so it is never passed
+  // over. If the capacity shrinks below it, it runs alone. In a sub-pool it takes as many slots of
+  // each parent, after earlier waiters; a parent with fewer runs it alone.
   std::size_t weight = 1;
-  // A request drops the task if it has not begun, as PoolTask::cancel() does; else it is passed on
-  // to the task's own token. It also ends a wait for room (Errc::cancelled), as a stop request of
-  // the call's own Until does: whichever comes first.
+  // A request drops a task that has not begun, as PoolTask::cancel() does; otherwise the task's own
+  // token passes it on. It also ends a wait for room (Errc::cancelled), as does the call's own
+  // Until.
   std::stop_token stop = {};
-  // A task that has not begun by then never will. It is counted as cancelled when its turn comes;
-  // its waiters go on at the deadline, and get() throws Errc::timed_out. It also ends a wait for
-  // room.
+  // A task that has not begun by then never will. It counts as cancelled at its turn; its waiters
+  // continue at the deadline, and get() throws Errc::timed_out. It also ends a wait for room.
   Deadline deadline = Deadline::never();
-  // A task that has run for so long is asked to stop; it must take a std::stop_token.
+  // A task that has run for this long is asked to stop; it must take a std::stop_token.
   std::chrono::nanoseconds timeout = kNever;
 };
 
