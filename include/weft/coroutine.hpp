@@ -1,4 +1,4 @@
-// Where C++20 coroutines and fibers meet.
+// C++20 coroutines and fibers that wait for each other.
 //
 // A coroutine of any type, on any thread, awaits what fibers wait for:
 //
@@ -8,15 +8,17 @@
 //     co_return total;
 //   }
 //
-// and a fiber, or a plain thread, awaits what coroutines wait for: weft::await(sum(numbers)).
+// A fiber or a plain thread awaits a coroutine by weft::await(sum(numbers)).
 //
-// The calls whose names begin with async_ are for co_await, in any coroutine on any thread. A call
-// that would park a fiber suspends the coroutine, and nothing is blocked; the coroutine goes on in
-// a new fiber of the current runtime, where it may call whatever fibers call. A call that need not
-// wait does not suspend. A wait that has to be throws std::system_error (Errc::no_runtime,
-// too_many_fibers); the channel and the handle are as before then. A coroutine must not be
-// destroyed while it waits here, and a runtime that ends waits for all that do. They synchronize as
-// the calls of fibers do.
+// Calls named async_ are for co_await. A call that would park a fiber suspends the coroutine and
+// blocks nothing. The coroutine continues in a new fiber of the current runtime, where it may make
+// calls of fibers. A call that need not wait does not suspend. A failed wait has no effect on its
+// channel or handle. A coroutine must not be destroyed while it waits here. A runtime that ends
+// waits for all waiting coroutines.
+// Context: coroutines on any thread; calls suspend the coroutine and do not park.
+// Throws: the co_await throws std::system_error (Errc::no_runtime, too_many_fibers) if it must
+// wait.
+// Ordering: as the corresponding calls of fibers.
 #pragma once
 
 #include <chrono>
@@ -143,12 +145,12 @@ template <class T>
 [[nodiscard]] auto async_receive(Channel<T>& channel) {
   return detail::ReceiveAwaiter<T>(channel);
 }
-// Does the same as Channel::send(), but ChannelStatus::ok, or closed: `value` is gone then.
+// Does the same as Channel::send(), but returns ChannelStatus::ok or closed; `value` is moved from.
 template <class T>
 [[nodiscard]] auto async_send(Channel<T>& channel, std::type_identity_t<T> value) {
   return detail::SendAwaiter<T>(channel, std::move(value));
 }
-// Does the same as JoinHandle::join(). The handle must stay where it is until then.
+// Does the same as JoinHandle::join(). The handle must stay in place until then.
 template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>& handle) {
   return detail::JoinAwaiter<T>(handle);
@@ -157,8 +159,8 @@ template <class T>
 [[nodiscard]] auto async_join(JoinHandle<T>&& handle) {
   return detail::JoinAwaiter<T>(handle);
 }
-// From any coroutine: until the deadline; one that has passed does not suspend. The call itself
-// throws nothing; its co_await throws as all waits here, and std::bad_alloc.
+// Suspends until the deadline; not if it has passed.
+// Throws: the co_await also throws std::bad_alloc.
 [[nodiscard]] inline auto async_sleep_until(Deadline deadline) {
   return detail::SleepAwaiter(deadline);
 }
@@ -236,10 +238,11 @@ Driver<T> drive(Awaitable&& awaitable, JoinState<T>& /*state*/) {
 
 }  // namespace detail
 
-// Awaits `awaitable`, whatever type of coroutine or other library it comes from: parks the calling
-// fiber, or blocks the plain thread, until it is done, and returns its result or throws its
-// exception. Call it from fibers and plain threads. The awaiting begins on the caller's stack. May
-// throw std::bad_alloc before that. Synchronizes: the end of what is awaited with the return.
+// Waits for `awaitable` of any coroutine type or library, and returns its result. The awaiting
+// begins on the caller's stack.
+// Context: fibers and plain threads; parks a fiber, or blocks a plain thread.
+// Throws: the exception of `awaitable`; before it begins, std::bad_alloc.
+// Ordering: the end of `awaitable` synchronizes with the return.
 template <class Awaitable>
 auto await(Awaitable&& awaitable) -> detail::AwaitResult<Awaitable> {
   using Result = detail::AwaitResult<Awaitable>;

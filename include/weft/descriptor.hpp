@@ -5,16 +5,16 @@
 
 namespace weft {
 
-// Owns an open descriptor, and closes it in the destructor. Move-only, and no wider than an int.
-// Nothing waits for it; sockets, pipes and the like are waited for as net::TcpStream, io::Watch,
-// ... From fibers and plain threads, by one at a time; calls neither park, throw nor synchronize.
+// Owns an open descriptor and closes it in the destructor. It is move-only, and as small as an int.
+// It has no waits; see net::TcpStream, io::Watch and others for these.
+// Context: plain value; no call parks or throws.
 class Descriptor {
  public:
   Descriptor() noexcept = default;
-  // Takes it over; the destructor closes it. -1 means that there is none.
+  // Owns `descriptor`; -1 means that there is none.
   explicit Descriptor(int descriptor) noexcept : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept : descriptor_(other.release()) {}
-  // Closes what it had; `other` has none then.
+  // Closes its own descriptor and takes that of `other`.
   Descriptor& operator=(Descriptor&& other) noexcept {
     if (this != &other) {
       reset();
@@ -22,16 +22,16 @@ class Descriptor {
     }
     return *this;
   }
-  // Closes it, if there is one.
+  // Closes the descriptor, if there is one.
   ~Descriptor() { reset(); }
 
-  // -1: there is none.
+  // Returns the descriptor, or -1.
   [[nodiscard]] int get() const noexcept { return descriptor_; }
-  // Returns whether there is one.
+  // Returns whether there is a descriptor.
   [[nodiscard]] explicit operator bool() const noexcept { return descriptor_ >= 0; }
-  // It is the caller's to close from now on.
+  // Gives the descriptor to the caller, which then closes it.
   [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
-  // Closes it now.
+  // Closes the descriptor now.
   void reset() noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Calls that are made again when they fail.
+// Repeats calls that fail.
 #pragma once
 
 #include <chrono>
@@ -17,23 +17,24 @@
 
 namespace weft {
 
-// Bounds the retries of all callers that share it, so that they do not multiply the load of a
-// service that fails: each call of retry() adds a part of a retry, up to `burst`, and each retry
-// takes one. It is full at first. All calls from fibers and plain threads, any number of callers at
-// once; none parks, throws or synchronizes, except that the constructor throws.
+// Bounds the retries of all callers that share it, so they do not multiply the load of a failing
+// service. Each call of retry() adds a part of a retry, up to `burst`; each retry takes one. It
+// begins full.
+// Context: fibers and plain threads; no call parks.
 class RetryBudget {
  public:
-  // Throws std::invalid_argument for a `per_call` below 0 or above 1000, or not a number, and for a
-  // `burst` of 0.
+  // Adds `per_call` retries with each call, up to `burst`.
+  // Throws: std::invalid_argument for a `per_call` that is below 0, above 1000 or not a number, and
+  // for a `burst` of 0.
   explicit RetryBudget(double per_call = 0.1, std::uint32_t burst = 10);
   RetryBudget(const RetryBudget&) = delete;
   RetryBudget& operator=(const RetryBudget&) = delete;
 
-  // Counts a call, whether it will be retried or not.
+  // Counts a call, whether it is retried or not.
   void count_call() noexcept;
-  // Takes a retry out. False if there is none: give up.
+  // Takes a retry; returns false if there is none, so the caller gives up.
   [[nodiscard]] bool try_take() noexcept;
-  // Retries that are left, rounded down; may be stale when it returns.
+  // Returns the retries left, rounded down, which may be stale.
   [[nodiscard]] std::uint32_t left_hint() const noexcept {
     return static_cast<std::uint32_t>(thousandths_.load(detail::relaxed) / 1000);
   }
@@ -46,38 +47,39 @@ class RetryBudget {
 };
 
 struct RetryOptions {
-  // The most attempts, with the first one. At least 1.
+  // The largest number of attempts, including the first. At least 1.
   std::uint32_t attempts = 4;
-  // The bound of the delay before the second attempt; it doubles with each further one. The delay
-  // is random, evenly spread from 0 to the bound ("full jitter"), so that callers which failed
-  // together do not come back together. Not below 0.
+  // The bound of the delay before the second attempt; it doubles for each further one. The delay is
+  // uniform between 0 and the bound ("full jitter"), so callers that failed together do not return
+  // together. Not below 0.
   std::chrono::nanoseconds first_delay = std::chrono::milliseconds(50);
   // The largest bound. Not below 0.
   std::chrono::nanoseconds max_delay = std::chrono::seconds(5);
-  // Counts from the beginning of the first attempt; no other one begins later. It interrupts none.
+  // Time from the beginning of the first attempt, after which no other begins. It interrupts none.
   std::chrono::nanoseconds total = kNever;
   // Null: none. It must outlive the call.
   RetryBudget* budget = nullptr;
 };
 
-// What an attempt throws to be made again. If no attempt follows, the call of retry() throws the
-// exception that is in it, or else itself. A plain value; its constructors throw std::bad_alloc.
+// Makes retry() repeat an attempt that throws it. If no attempt follows, retry() throws the
+// contained exception, or this one without one.
+// Context: plain value.
 class TryAgain : public std::runtime_error {
  public:
-  // From fibers and plain threads; never parks.
+  // Has a text and no contained exception.
   explicit TryAgain(const std::string& reason) : std::runtime_error(reason) {}
-  // For catch (...) { throw TryAgain(std::current_exception()); }. Never parks.
+  // Contains `cause`, for catch (...) { throw TryAgain(std::current_exception()); }.
   explicit TryAgain(std::exception_ptr cause)
       : std::runtime_error("weft::TryAgain"), cause_(std::move(cause)) {}
 
-  // Null: none.
+  // Returns the contained exception, or null.
   [[nodiscard]] const std::exception_ptr& cause() const noexcept { return cause_; }
 
  private:
   std::exception_ptr cause_;
 };
 
-// What an attempt returns that has a result either way.
+// The return value of an attempt that has a result even when it fails.
 template <class T>
 struct Attempt {
   T value;
@@ -126,10 +128,10 @@ struct AttemptResult<Attempt<T>> {
 
 }  // namespace detail
 
-// Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt says
-// whether it may be made again: it throws TryAgain, or returns an Attempt<T> with may_try_again.
-// Every other result is returned, and every other exception comes out, at once. When no attempt is
-// left, the last value is returned, or the last exception comes out.
+// Calls `attempt` until it succeeds, with growing delays, and returns its result. The attempt
+// decides whether it may be repeated: it throws TryAgain, or returns an Attempt<T> with
+// may_try_again. Other results and exceptions end the loop at once. After the last attempt its
+// value is returned or its exception thrown.
 //
 //   const Response response = retry_until(context, {.attempts = 3, .budget = &budget}, [&] {
 //     Response answer = ask();
@@ -137,10 +139,10 @@ struct AttemptResult<Attempt<T>> {
 //     return Attempt<Response>{std::move(answer), is_busy};
 //   });
 //
-// `until` ends the delays, and no attempt begins after it, except the first one; an attempt that
-// is to end earlier observes it itself. From fibers and plain threads; parks for the delays, with
-// no attempt under way. Throws std::invalid_argument for an option that is out of its range.
-// Synchronizes with nothing.
+// `until` ends the delays, and no attempt after the first begins later; attempts must observe it
+// themselves.
+// Context: fibers and plain threads; parks for the delays, outside of attempts.
+// Throws: what `attempt` throws, and std::invalid_argument for an option out of its range.
 template <std::invocable F>
 auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
     typename detail::AttemptResult<std::invoke_result_t<F&>>::Type {
@@ -164,7 +166,8 @@ auto retry_until(const Until& until, const RetryOptions& options, F attempt) ->
     if (failure != nullptr && !plan.next()) detail::rethrow_cause(failure);
   }
 }
-// Does as retry_until(), with no limit but the options.
+// Does the same as retry_until(), without a limit besides the options.
+// Context, Throws: as retry_until().
 template <std::invocable F>
 auto retry(const RetryOptions& options, F attempt) {
   return retry_until({}, options, std::move(attempt));

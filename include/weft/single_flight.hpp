@@ -1,4 +1,4 @@
-// One run for all callers that need its result.
+// One run of a callable for all callers that need its result.
 #pragma once
 
 #include <concepts>
@@ -19,19 +19,19 @@
 
 namespace weft {
 
-// Go's singleflight: concurrent calls for one key share one run of the callable, and its result or
-// exception. A call that comes after the end of the run begins another one: nothing is cached.
+// Go's singleflight: concurrent calls for one key share a run of the callable, and its result or
+// exception. A call after the end of the run begins another one: nothing is cached.
 //
 //   SingleFlight<std::string, Page> pages;
 //   const Page page = pages.run("start", [] { return load("start"); });
 //
-// The run has a fiber of its own, without the context of the call that began it. So a caller that
-// gives up ends its own wait, and the run goes on for the other callers; the callable must own what
-// it uses. It must not call the same SingleFlight for its own key. `Hash` and `Equal` are called
-// under a mutex, and must not call it at all.
-// All calls from fibers and plain threads where there is a runtime, any number of callers at once.
-// The end of a run synchronizes with each call that returns its result. Calls park and throw where
-// they say so. The destructor waits for the runs; no call may be under way then.
+// The run has its own fiber, without the context of the call that began it. A caller that gives up
+// ends only its wait, so the callable must own what it uses. It must not call the same SingleFlight
+// for its own key. `Hash` and `Equal` are called under a mutex and must not call it at all.
+// Context: fibers and plain threads with a runtime; run(), run_until() and the destructor park.
+// Throws: what Hash and Equal throw.
+// Ordering: the end of a run synchronizes with each call that returns its result.
+// Lifetime: the destructor waits for the runs; no call may be under way then.
 template <class Key, class Value, class Hash = std::hash<Key>, class Equal = std::equal_to<Key>>
 class SingleFlight {
   static_assert(std::is_copy_constructible_v<Value>, "each caller is given a copy");
@@ -40,17 +40,18 @@ class SingleFlight {
   SingleFlight() = default;
   SingleFlight(const SingleFlight&) = delete;
   SingleFlight& operator=(const SingleFlight&) = delete;
-  // Parks until every run has ended.
+  // Waits until every run has ended.
   ~SingleFlight() { runs_.wait(); }
 
   // Parks until the run for `key` has ended, which begins here if there is none. Returns a copy of
-  // the result. Throws what the run throws, as go() if it cannot begin, what copies throw, and
-  // std::bad_alloc.
+  // its result.
+  // Throws: also what the run and copies throw, as go() if it cannot begin, std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {
     return *run_until({}, key, std::forward<F>(callable));
   }
-  // Does as run(), but `until` may end the wait: returns nothing then, and the run goes on.
+  // Waits as run() does. Returns nothing if `until` ended the wait; the run continues.
+  // Throws: as run().
   template <std::invocable F>
   [[nodiscard]] std::optional<Value> run_until(const Until& until, const Key& key, F&& callable) {
     const std::shared_ptr<Flight> flight = join_or_begin(key, std::forward<F>(callable));
@@ -58,8 +59,8 @@ class SingleFlight {
     if (flight->failure != nullptr) std::rethrow_exception(flight->failure);
     return std::optional<Value>(*flight->result);
   }
-  // The next call for `key` begins a run of its own, though there may be one. False if there is
-  // none. Parks for the mutex at most. Throws what Hash and Equal throw.
+  // Makes the next call for `key` begin a new run, though one may be under way. Returns false if
+  // there is none. Parks for the mutex at most.
   bool forget(const Key& key) {
     const detail::Guard guard(mutex_);
     return flights_.erase(key) > 0;

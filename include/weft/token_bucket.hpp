@@ -1,4 +1,4 @@
-// A rate that may be exceeded in bursts.
+// A rate that bursts may exceed.
 #pragma once
 
 #include <chrono>
@@ -13,48 +13,47 @@
 namespace weft {
 
 struct TokenBucketOptions {
-  // How many tokens come in `per`, evenly. At least 1.
+  // The number of tokens that arrive in `per`, evenly. At least 1.
   std::uint64_t tokens = 1;
   // Nanoseconds; above 0.
   std::chrono::nanoseconds per = std::chrono::seconds(1);
-  // The most tokens that are kept for later, and the most that one call may take. At least 1.
+  // The largest number of tokens kept for later, and that one call may take. At least 1.
   std::uint64_t burst = 1;
 };
 
-// Lets through what a rate allows, on average: tokens come at the rate and are kept up to `burst`,
-// and each call takes some. The bucket is full at first. For requests, bytes or messages that may
-// come in bursts:
+// Limits an average rate: tokens arrive at the rate, up to `burst` are kept, and each call takes
+// some. The bucket begins full. It suits requests, bytes or messages that may come in bursts:
 //
 //   TokenBucket bytes({.tokens = 1'000'000, .per = 1s, .burst = 64'000});
 //   bytes.take(length);
 //
-// Which one to take: a Pacer keeps single starts apart, always, and can be paused; a TokenBucket
-// bounds their number over time, also of starts of different weight, and can refuse.
-// Callers that wait are served first come, first served, and try_take() does not overtake them. All
-// calls from fibers and plain threads, any number of callers at once. Time counts by the clock of
-// Deadline, in whole nanoseconds; a rate is exact over any time. Calls synchronize with nothing,
-// and park and throw where they say so. It may be destroyed once every call has returned.
+// A Pacer keeps single starts apart and can be paused. A TokenBucket bounds their number over time,
+// with weights, and can refuse. Time is that of Deadline, in whole nanoseconds; a rate is exact
+// over any time.
+// Context: fibers and plain threads; take() and its _until and _for forms park.
+// Throws: takes throw std::invalid_argument for a `count` above `burst`, which never arrives.
+// Lifetime: it may be destroyed once every call has returned.
+// Fairness: FIFO; try_take() does not overtake waiters.
 class TokenBucket {
  public:
-  // Full. Throws std::invalid_argument for an option that is out of its range.
+  // Begins full.
+  // Throws: std::invalid_argument for an option out of its range.
   explicit TokenBucket(const TokenBucketOptions& options);
   TokenBucket(const TokenBucket&) = delete;
   TokenBucket& operator=(const TokenBucket&) = delete;
 
-  // Takes `count` tokens if they are there and no caller waits. Never parks. Throws
-  // std::invalid_argument for more than `burst`, as all forms do: they will never be there.
+  // Takes `count` tokens at once. Returns false if they are not there, or if a caller waits.
   [[nodiscard]] bool try_take(std::uint64_t count = 1);
-  // Parks until `count` tokens are there and it is the caller's turn, and takes them.
+  // Parks until `count` tokens are there and the caller's turn has come, and takes them.
   void take(std::uint64_t count = 1) { (void)take_until({}, count); }
-  // Does as take(), but `until` may end the wait: false, and no token is taken.
+  // Waits as take() does. Returns false if `until` ended the wait; no token is taken then.
   [[nodiscard]] bool take_until(const Until& until, std::uint64_t count = 1);
-  // Does as take_until(), for `duration` at most.
   template <class Rep, class Period>
   [[nodiscard]] bool take_for(std::chrono::duration<Rep, Period> duration,
                               std::uint64_t count = 1) {
     return take_until(Deadline::after(duration), count);
   }
-  // Tokens that are there now; may be stale when it returns. Never parks.
+  // Returns the number of tokens now, which may be stale.
   [[nodiscard]] std::uint64_t available_hint() noexcept;
 
  private:
