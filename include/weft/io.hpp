@@ -1,5 +1,6 @@
-// Waiting for descriptors of others: libraries with sockets of their own, pipes, signals,
-// processes.
+// Waits for descriptors of other libraries, pipes, signals and processes.
+// Context: fibers and plain threads; waits, reads, writes and run_command() park.
+// Throws: std::bad_alloc.
 #pragma once
 
 #include <concepts>
@@ -18,23 +19,22 @@
 
 namespace weft::io {
 
-// Readiness of a descriptor; either: one of both is asked for.
+// Readiness of a descriptor. The value either requests both.
 enum class Ready : std::uint8_t { none = 0, read = 1, write = 2, either = 3 };
 
-// A descriptor that the caller's runtime watches. Another library may have made it, and it need not
-// be non-blocking. Move-only; it must not outlive its runtime.
-// Each wait looks at what is so now (level-triggered), whatever happened before; it reads and
-// writes nothing. One caller waits to read and one to write at a time, which may be the same.
-// Descriptors that always are ready (regular files, directories, /dev/null) are so here, too. Call
-// it from fibers and plain threads. Calls park, throw and synchronize where they say so.
+// A descriptor that the caller's runtime watches. It may belong to another library and need not be
+// non-blocking. The watch is move-only, and must not outlive its runtime. Each wait checks the
+// present state (level-triggered); it reads and writes nothing. One caller may wait to read and one
+// to write at a time. Descriptors that are always ready (regular files, directories, /dev/null) are
+// so here, too.
 class Watch {
  public:
   Watch() noexcept = default;
-  // `other` is empty then. No caller may be waiting by it.
+  // Takes the watch of `other`, which is then empty. No caller may be waiting with it.
   Watch(Watch&& other) noexcept
       : handle_(std::exchange(other.handle_, nullptr)),
         descriptor_(std::exchange(other.descriptor_, -1)) {}
-  // Ends the former watch, as the destructor does; `other` is empty then.
+  // Ends the former watch and takes that of `other`, which is then empty.
   Watch& operator=(Watch&& other) noexcept {
     if (this != &other) {
       reset();
@@ -46,28 +46,29 @@ class Watch {
   // Ends the watch, and closes an adopted descriptor. No caller may be waiting.
   ~Watch() { reset(); }
 
-  // The descriptor remains its owner's, which closes it only after the watch has ended: its number
-  // might be another descriptor's before the watch is taken off it. Errors: Errc::no_runtime;
-  // Errc::already_watched, as there can be one watch of a descriptor in a runtime (a dup() of it
-  // may have another one); the system's. Never parks.
+  // Watches a descriptor that its owner keeps. The owner must close it only after the watch ends,
+  // because its number may be reused. A runtime has one watch per descriptor; a dup() may have
+  // another.
+  // Errors: Errc::no_runtime, already_watched; the system's.
   static Result<Watch> borrow(int descriptor);
-  // As borrow(), but the watch closes it from now on. After an error it remains the caller's.
+  // Does the same as borrow(), but the watch closes the descriptor. After an error the caller still
+  // owns it.
   static Result<Watch> adopt(int descriptor);
 
-  // Parks until the descriptor is ready for `what`, and returns for which of that. An error or a
-  // hang-up counts as ready, as the next call tells. Errors: Errc::timed_out, cancelled; closed.
-  // With Deadline::past() it only looks.
+  // Parks until the descriptor is ready for `what`; with Deadline::past() it only polls. Returns
+  // the readiness. An error or a hang-up counts as ready, and the next call reports it.
+  // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = {});
 
-  // Ends all waits with Errc::closed; an adopted descriptor is closed. Call it from anywhere, at
-  // any time; never parks.
+  // Ends all waits with Errc::closed and closes an adopted descriptor. It may be called at any
+  // time.
   void close() noexcept;
-  // Ends the watch without closing the descriptor, which it returns; -1 for one that has ended. No
-  // caller may be waiting.
+  // Ends the watch without closing the descriptor, which it returns; -1 if there is none. No caller
+  // may be waiting.
   int release() noexcept;
-  // The descriptor that is watched; -1 if none is.
+  // Returns the watched descriptor; -1 if there is none.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
-  // For select()'s cases; null if nothing is watched.
+  // Returns the handle for select cases; null if nothing is watched.
   [[nodiscard]] IoHandle* handle() const noexcept { return handle_; }
 
  private:
@@ -78,26 +79,26 @@ class Watch {
   int descriptor_ = -1;
 };
 
-// Cases of a select(), made by its caller, which alone parks and synchronizes; see
-// weft/net/select.hpp for what holds. Making one throws what moving its handler throws.
+// A select case that is ready when the watch is; see weft/net/select.hpp.
+// Context, Throws: as on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// Works as on_readable() does, for writing.
+// Does the same for writing.
+// Context, Throws: as on_stop().
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Watch& watch, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(watch.handle(), detail::IoCase::Direction::write,
                                         std::move(handler));
 }
 
-// Many descriptors that one caller waits for, as libraries with sockets of their own need it
-// (curl's multi interface, c-ares). It is an epoll of its own, so that an event costs the same
-// however many there are. Descriptors remain their owners', which remove them before they close
-// them. Level-triggered; but where nothing is asked for (Ready::none), an error or a hang-up, which
-// the system reports all the same, is an event once. add, change and remove come from any caller at
-// any time, wait from one caller at a time. Calls park, throw and synchronize where they say so.
+// Many descriptors that one caller waits for, as libraries with their own sockets do (curl's multi
+// interface, c-ares). It is an epoll, so an event costs the same for any number. Owners remove
+// descriptors before they close them. It is level-triggered. With Ready::none an error or a
+// hang-up, which the system always reports, is one event. Calls except wait() may come from any
+// caller at any time.
 class WatchSet {
  public:
   struct Event {
@@ -105,23 +106,26 @@ class WatchSet {
     Ready ready = Ready::none;
   };
 
-  // Errors: Errc::no_runtime, or the system's. Never parks.
+  // Makes an empty set.
+  // Errors: Errc::no_runtime; the system's.
   static Result<WatchSet> create();
 
-  // `key` comes back with its events. Errors: std::errc::file_exists; operation_not_permitted for
-  // what cannot be polled, a regular file, say; Errc::closed; the system's. Never parks.
+  // Adds a descriptor; its events carry `key`.
+  // Errors: std::errc::file_exists; operation_not_permitted for what cannot be polled, such as a
+  // regular file; Errc::closed; the system's.
   [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
-  // Waits for something else, with another key, from now on. Errors:
-  // std::errc::no_such_file_or_directory for what has not been added; Errc::closed; the system's.
-  // Never parks.
+  // Changes the readiness and the key of a descriptor.
+  // Errors: std::errc::no_such_file_or_directory for one that was not added; Errc::closed; the
+  // system's.
   [[nodiscard]] std::error_code change(int descriptor, Ready what, std::uint64_t key) noexcept;
-  // It has to be removed before it is closed. Errors: as change(). Never parks.
+  // Removes a descriptor, before it is closed.
+  // Errors: as change().
   [[nodiscard]] std::error_code remove(int descriptor) noexcept;
 
-  // Parks until one of them is ready; fills the beginning of `events`, and returns how many.
+  // Parks until a descriptor is ready; fills the beginning of `events`, and returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
   Result<std::size_t> wait(std::span<Event> events, const Until& until = {});
-  // Ends a wait with Errc::closed. Never parks.
+  // Ends a wait with Errc::closed.
   void close() noexcept { epoll_.close(); }
 
  private:
@@ -130,28 +134,29 @@ class WatchSet {
   Watch epoll_;
 };
 
-// Signals that end waits instead of processes. While the object lives, each of them is noted and
-// has no other effect; before and after, they have the one that they had. A signal belongs to one
-// object at a time. It is made of handlers rather than of signalfd, to which a signal comes only if
-// every thread of the process blocks it, other libraries' included. So some thread must not block
-// it: workers inherit the mask of the thread that makes the runtime, and a program that blocks a
-// signal before that, as for sigwait, waits here in vain. Call it from fibers and plain threads;
-// calls park, throw and synchronize where they say so.
+// Signals that end waits instead of processes. While the object lives, each signal is recorded and
+// has no other effect. A signal belongs to one object at a time. It uses handlers, since signalfd
+// would need every thread to block the signal. Some thread must therefore not block it. Workers
+// inherit the mask of the thread that makes the runtime. If that blocks a signal, as for sigwait,
+// waits here never end.
 class SignalSet {
  public:
   SignalSet() noexcept = default;
-  // `other` is empty then. No caller may be waiting by it.
+  // Takes the signals of `other`, which is then empty. No caller may be waiting with it.
   SignalSet(SignalSet&& other) noexcept;
-  // Ends what was noted before, as the destructor does; `other` is empty then.
+  // Restores its own signals as the destructor does, and takes the signals of `other`, which is
+  // then empty.
   SignalSet& operator=(SignalSet&& other) noexcept;
-  // The signals have the effect again that they had before. No caller may be waiting.
+  // Restores the previous effect of the signals. No caller may be waiting.
   ~SignalSet();
 
-  // Errors: Errc::no_runtime; Errc::signal_in_use: another set has one of them; invalid_argument
-  // for what cannot be handled (SIGKILL); the system's. Never parks.
+  // Begins to record these signals.
+  // Errors: Errc::no_runtime; Errc::signal_in_use if another set has one; invalid_argument for one
+  // without handlers (SIGKILL); the system's.
   static Result<SignalSet> watch(std::initializer_list<int> signals);
-  // Parks until one of them has come since the last wait, and returns which; the smallest, if there
-  // are several. Errors: Errc::timed_out, cancelled. One caller at a time.
+  // Parks until a signal has come since the last wait, and returns it; the smallest, if there are
+  // several. One caller at a time.
+  // Errors: Errc::timed_out, cancelled.
   Result<int> wait(const Until& until = {});
 
  private:
@@ -161,23 +166,24 @@ class SignalSet {
   std::uint64_t mask_ = 0;
 };
 
-// SignalSet in one call: waits for one of `signals`, which end nothing meanwhile. Call it from
-// fibers and plain threads. Errors: as SignalSet::watch() and wait(); a second call for a signal
-// that another one waits for is refused. Throws std::bad_alloc; synchronizes with nothing.
+// Waits for one of `signals`, which end nothing meanwhile, by a SignalSet. A second concurrent call
+// for the same signal is refused.
+// Errors: as SignalSet::watch() and SignalSet::wait().
 Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
 
-// How a process has ended. A plain value.
+// How a process has ended.
+// Context: plain value.
 struct ExitStatus {
   int code = 0;    // Its exit code, if it was not ended by a signal; -1: unknown.
   int signal = 0;  // 0: none.
-  // Whether it has returned 0.
+  // Returns whether it has returned 0.
   [[nodiscard]] bool success() const noexcept { return code == 0 && signal == 0; }
 };
 
-// Parks until a child process ends, and reaps it. Errors: no_child_process for one that is not the
-// caller's, or has been reaped, as the system does with all if SIGCHLD is ignored; Errc::timed_out,
-// cancelled: it goes on, and may be waited for again. Call it from fibers and plain threads. Throws
-// std::bad_alloc; synchronizes with nothing.
+// Parks until a child process ends, and reaps it. After a timeout the process continues, and may be
+// waited for again.
+// Errors: no_child_process if it is not a child or has been reaped, as the system does if SIGCHLD
+// is ignored; Errc::timed_out, cancelled.
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
 struct CommandOptions {
@@ -190,34 +196,32 @@ struct CommandResult {
   std::string errors;  // of its standard error output.
 };
 
-// Runs a program (found as the shell finds it) with `arguments`, of which the first is its name,
-// and collects its output. When `until` ends the wait, the program and the processes of its group
-// are killed and what it wrote so far comes with the error: Errc::timed_out, cancelled. A program
-// that may not be killed, as it is another user's by now (sudo), goes on without a peer at its
-// pipes. Its status is -1, and a later call of run_command reaps it once it has ended. Further
-// errors: the system's (no_such_file_or_directory, ...); no_child_process: all of the output is
-// there, but the status, -1, has gone elsewhere, as the program ignores SIGCHLD or waits for any
-// child; std::errc::file_too_large: too much output. Call it from fibers and plain threads. Throws
-// std::bad_alloc; synchronizes with nothing.
+// Runs a program (found as the shell finds it) and collects its output. The first argument is its
+// name. If `until` ends the wait, the program and its process group are killed; its output so far
+// comes with the error. A program of another user (sudo) cannot be killed. It continues without a
+// peer at its pipes; its status is -1, and a later run_command() reaps it.
+// Errors: Errc::timed_out, cancelled; std::errc::file_too_large for too much output; the system's
+// (no_such_file_or_directory, ...). no_child_process: the output is complete, but the status is -1.
+// The program then ignores SIGCHLD or waits for any child.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {}, const Until& until = {});
 
-// Two ends of a pipe: what is written to the one is read from the other.
+// Two ends of a pipe: bytes written to one are read from the other.
 struct Pipe {
   Watch read;
   Watch write;
 };
-// Errors: Errc::no_runtime, or the system's. Never parks. Call it from fibers and plain threads.
-// Throws std::bad_alloc; synchronizes with nothing.
+// Makes a pipe. Does not park.
+// Errors: Errc::no_runtime; the system's.
 Result<Pipe> make_pipe();
-// Works as TcpStream's calls do, for pipes and the like. What is watched must be non-blocking, or
-// always ready, as a regular file is. That is read and written from its position on, by the calling
-// thread itself (weft/files.hpp has what keeps no worker waiting). At the end of a pipe or a file:
-// Errc::end_of_stream; without a reader: broken_pipe, and no signal. Call it from fibers and plain
-// threads. Throws std::bad_alloc; synchronizes with nothing.
+// Reads as TcpStream's calls do, from pipes and the like. The descriptor must be non-blocking or
+// always ready, as a regular file is. The calling thread reads such a file itself, from its
+// position (weft/files.hpp does not block workers). write_all() to a pipe without a reader is
+// broken_pipe, and no signal.
+// Errors: Errc::end_of_stream; the system's; as Watch::wait().
 Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
-// Writes all of it; after an error `value` bytes have been written. Parks while there is no room.
-// Call it from fibers and plain threads. Throws std::bad_alloc; synchronizes with nothing.
+// Writes all of `data`; after an error `value` bytes have been written.
+// Errors: the system's; as Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = {});
 

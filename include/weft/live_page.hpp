@@ -58,7 +58,7 @@ struct Options {
 // resource, the answer is 503 with the reason.
 // Context: fibers and plain threads; parks until the listener is closed or options.stop is
 // requested.
-// Returns: the errors of net::Server::run().
+// Errors: as net::Server::run().
 std::error_code serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

@@ -7,7 +7,7 @@ tags may share a text: `Context, Throws: as go().`
 
 import re
 
-NAMES = ("Context", "Returns", "Throws", "Ordering", "Lifetime", "Fairness")
+NAMES = ("Context", "Returns", "Errors", "Throws", "Ordering", "Lifetime", "Fairness")
 TAG = re.compile(rf"^((?:{'|'.join(NAMES)})(?:, (?:{'|'.join(NAMES)}))*): ")
 # Where a comment goes on to what only readers of the source need.
 INSIDE = re.compile(r"^(Invariants?\b|Order$|Order\b.*:|  I1\b)")

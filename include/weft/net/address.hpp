@@ -1,4 +1,4 @@
-// Where an end of a connection is found: an IP address and a port.
+// The IP address and the port of an end of a connection.
 #pragma once
 
 #include <array>
@@ -10,41 +10,43 @@
 
 namespace weft::net {
 
-// An IPv4 or IPv6 address with a port. A plain value; never looks up a name, never parks.
+// An IPv4 or IPv6 address with a port; it never looks up a name.
+// Context: plain value.
 class Address {
  public:
-  // 0.0.0.0:0.
+  // Is 0.0.0.0:0.
   Address() noexcept : Address(any_v4(0)) {}
 
-  // All interfaces.
+  // Returns the address of all interfaces.
   [[nodiscard]] static Address any_v4(std::uint16_t port) noexcept;
-  // All interfaces, of IPv6: "[::]".
+  // Returns the IPv6 address of all interfaces: "[::]".
   [[nodiscard]] static Address any_v6(std::uint16_t port) noexcept;
-  // This machine only. Port 0, when listening, asks the system for a free port.
+  // Returns an address of this machine only. A listener with port 0 gets a free port from the
+  // system.
   [[nodiscard]] static Address loopback_v4(std::uint16_t port) noexcept;
-  // This machine only, by IPv6: "[::1]".
+  // Returns an IPv6 address of this machine only: "[::1]".
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;
 
-  // "127.0.0.1:8080", "[::1]:80", "[fe80::1%2]:80" (a scope is an interface's number or name).
-  // std::errc::invalid_argument for everything else.
+  // Parses "127.0.0.1:8080", "[::1]:80" or "[fe80::1%2]:80"; a scope is an interface's number or
+  // name. Returns std::errc::invalid_argument for other texts.
   static Result<Address> parse(std::string_view text);
-  // A text that parse() reads. A scope is written as a number.
+  // Returns a text that parse() reads, with a numeric scope.
   [[nodiscard]] std::string to_string() const;
 
-  // Whether it is one of IPv6, else one of IPv4.
+  // Returns whether it is an IPv6 address, otherwise IPv4.
   [[nodiscard]] bool is_v6() const noexcept;
-  // A number, not in the network's order of bytes.
+  // Returns the port in the order of bytes of this machine.
   [[nodiscard]] std::uint16_t port() const noexcept;
-  // The same address with another port.
+  // Returns the address with another port.
   [[nodiscard]] Address with_port(std::uint16_t port) const noexcept;
 
   friend bool operator==(const Address& left, const Address& right) noexcept;
 
-  // The system's form, a sockaddr_in or sockaddr_in6, for calls that weft does not wrap.
+  // Returns the system's form, a sockaddr_in or sockaddr_in6, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
-  // The size of what system_data() points to, in bytes.
+  // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // std::errc::address_family_not_supported for other families.
+  // Converts back. Returns std::errc::address_family_not_supported for other families.
   static Result<Address> from_system(const void* data, std::size_t size) noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// Reading by lines and sizes, and writing in large pieces, over any stream of bytes.
+// Reads by lines and sizes, and writes in large pieces, for any stream of bytes.
 #pragma once
 
 #include <concepts>
@@ -70,12 +70,12 @@ enum class ReadErrc {
   too_long,       // The line or the size exceeds ReaderOptions::longest.
 };
 
-// The category of ReadErrc; its name is "weft.read". It lives as long as the process. Callers may
-// be fibers and plain threads. Never parks, throws or synchronizes.
+// Returns the category of ReadErrc, named "weft.read". It lives as long as the process.
+// Context: plain value.
 [[nodiscard]] const std::error_category& read_category() noexcept;
 
-// Makes a std::error_code, so that they compare: `result.error == ReadErrc::too_long`. Callers may
-// be fibers and plain threads. Never parks, throws or synchronizes.
+// Converts a ReadErrc, so that codes compare: `result.error == ReadErrc::too_long`.
+// Context: plain value.
 [[nodiscard]] inline std::error_code make_error_code(ReadErrc code) noexcept {
   return {static_cast<int>(code), read_category()};
 }
@@ -93,44 +93,44 @@ struct ReaderOptions {
 };
 
 // Reads a stream by lines, delimiters and sizes. The stream is a TcpStream, UnixStream,
-// tls::Stream, io::Watch, or any type with a read_some() like theirs. The stream remains the
-// caller's, must not move, and must live at least as long as the reader.
-// All reads of the stream go through the reader, which reads ahead. One caller uses a reader at a
-// time, from a fiber or a plain thread; another caller may write to the stream meanwhile. Calls
-// park, as the stream's do, if the buffer does not hold enough. They throw std::bad_alloc, and
-// synchronize with nothing.
-// Errors of the stream are returned, after which a call may be repeated, since bytes that have come
-// stay in the buffer. Errc::end_of_stream: the stream ended and nothing is left.
-// ReadErrc::truncated: the stream ended within the line or the size; `value` has what came of it,
-// which is read by that. ReadErrc::too_long: the line or the size exceeds `longest`; nothing is
-// read by that. The views that calls return are valid until the next call. The buffer is allocated
-// by the first read, and grows up to `longest` when a line requires it.
+// tls::Stream, io::Watch, or any type with such a read_some(). The caller owns it; it must not
+// move, and must outlive the reader. All its reads go through the reader, which reads ahead.
+// Another caller may write to it. After an error of the stream a call may be repeated, since
+// received bytes stay in the buffer. Views are valid until the next call. The first read allocates
+// the buffer, which grows up to `longest` for long lines.
+// Context: fibers and plain threads, one caller at a time; reads park, as the stream's do, if the
+// buffer does not hold enough.
+// Errors: Errc::end_of_stream if nothing is left. ReadErrc::truncated: the stream ended within the
+// line or size; `value` has the part, which counts as read. ReadErrc::too_long: it exceeds
+// `longest`; nothing is read. The stream's.
+// Throws: std::bad_alloc.
 class BufferedReader {
  public:
-  // Never parks. Does not read yet.
+  // Refers to `stream`; reads nothing yet.
   template <class Stream>
   explicit BufferedReader(Stream& stream, const ReaderOptions& options = {}) noexcept
       : BufferedReader(detail::source_of(stream), options) {}
   BufferedReader(const BufferedReader&) = delete;
   BufferedReader& operator=(const BufferedReader&) = delete;
-  // Drops what was read ahead.
+  // Drops bytes read ahead.
   ~BufferedReader() = default;
 
-  // The next line without its end, which is "\n" or "\r\n".
+  // Returns the next line without its end, which is "\n" or "\r\n".
   Result<std::string_view> read_line(const Until& until = {});
-  // The bytes before the next `delimiter`, which is read, too.
+  // Returns the bytes before the next `delimiter`, which is read, too.
   Result<std::string_view> read_until(char delimiter, const Until& until = {});
-  // The next `size` bytes.
+  // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = {});
-  // Fills `buffer`, which may be larger than `longest`. After an error, `value` bytes have been
-  // read into its start.
+  // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes have been
+  // read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
-  // At least one byte, as the stream's: what the buffer holds, otherwise by one read.
+  // Reads at least one byte, from the buffer or otherwise by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // The next `size` bytes, which remain to be read. After an error, `value` has what came.
+  // Returns the next `size` bytes without reading them. After an error `value` has the available
+  // part.
   Result<std::string_view> peek(std::size_t size, const Until& until = {});
 
-  // What has been read ahead. Never parks.
+  // Returns the bytes read ahead.
   [[nodiscard]] std::string_view buffered() const noexcept;
 
  private:
@@ -145,35 +145,36 @@ class BufferedReader {
   std::size_t end_ = 0;
 };
 
-// Gathers small writes to a stream, which is of the kinds that a BufferedReader takes, with a
-// write_all(). The stream remains the caller's, must not move, and must live at least as long.
-// One caller uses a writer at a time, from a fiber or a plain thread; another caller may read from
-// the stream meanwhile. The destructor drops what has not been flushed: it could not report an
-// error. Calls park, as the stream's do, while there is no room. They throw std::bad_alloc, and
-// synchronize with nothing. Errors are the stream's. A call may be repeated after an error:
-// the bytes that the stream has not taken remain in the buffer.
+// Gathers small writes to a stream of the kinds of a BufferedReader, with a write_all(). The caller
+// owns it; it must not move, and must outlive the writer. Another caller may read from it. The
+// destructor drops unflushed bytes, since it could not report an error. After an error of the
+// stream, bytes that it has not taken stay in the buffer, so a call may be repeated.
+// Context: fibers and plain threads, one caller at a time; writes and flush() park, as the stream's
+// do.
+// Errors: the stream's.
+// Throws: std::bad_alloc.
 class BufferedWriter {
  public:
-  // Never parks. `capacity`: bytes, 0: each write goes to the stream.
+  // Refers to `stream` and buffers `capacity` bytes; with 0 each write goes to the stream.
   template <class Stream>
   explicit BufferedWriter(Stream& stream, std::size_t capacity = 4096) noexcept
       : BufferedWriter(detail::sink_of(stream), capacity) {}
   BufferedWriter(const BufferedWriter&) = delete;
   BufferedWriter& operator=(const BufferedWriter&) = delete;
-  // Drops what has not been flushed.
+  // Drops unflushed bytes.
   ~BufferedWriter() = default;
 
-  // Puts `data` into the buffer if there is room, otherwise flushes first. What is not smaller than
-  // the buffer goes to the stream without a copy. After an error, `value` bytes have been accepted.
+  // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least its
+  // size goes to the stream without a copy. After an error `value` bytes have been accepted.
   Result<std::size_t> write(std::span<const std::byte> data, const Until& until = {});
-  // The same for text.
+  // Does the same for text.
   Result<std::size_t> write(std::string_view text, const Until& until = {});
-  // Hands what is in the buffer to the stream.
+  // Writes the buffer to the stream.
   [[nodiscard]] std::error_code flush(const Until& until = {});
 
-  // The bytes that wait for a flush. Never parks.
+  // Returns the number of unflushed bytes.
   [[nodiscard]] std::size_t buffered() const noexcept { return waiting_.size(); }
-  // The bytes that may wait for a flush. Never parks.
+  // Returns the size of the buffer in bytes.
   [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
 
  private:

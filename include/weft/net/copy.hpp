@@ -1,4 +1,6 @@
-// Copying from one stream to another, and between two in both directions.
+// Copies from one stream to another, and between two streams in both directions.
+// Context: fibers and plain threads; calls park.
+// Throws: std::bad_alloc.
 #pragma once
 
 #include <concepts>
@@ -64,13 +66,12 @@ Result<std::uint64_t> copy(const CopySource& from, const CopySink& to, const Unt
 
 namespace weft::net {
 
-// Copies until `from` ends, which is no error, and returns the number of bytes that `to` has taken,
-// also after an error. Streams are of the kinds that BufferedReader and BufferedWriter take, or a
-// BufferedReader; neither is closed or shut down. Where both are sockets or pipes, bytes do not
-// enter the process (splice(2)); otherwise they pass through a buffer of 32 KiB. Callers may be
-// fibers and plain threads. Parks while `from` has nothing or `to` has no room; `until` bounds the
-// whole call. Errors of either stream are returned; bytes may then have been read that `to` has not
-// taken. Throws std::bad_alloc. Synchronizes with nothing.
+// Copies until the end of `from`, and returns the number of bytes that `to` has taken, even after
+// an error. The streams are of the kinds of BufferedReader and BufferedWriter; neither is closed or
+// shut down. Between sockets or pipes, bytes do not enter the process (splice(2)). Otherwise they
+// pass through a buffer of 32 KiB. `until` bounds the whole call. After an error, bytes may have
+// been read that `to` has not taken.
+// Errors: as `from` and `to`.
 template <class From, class To>
 Result<std::uint64_t> copy(From& from, To& to, const Until& until = {}) {
   return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);
@@ -94,12 +95,12 @@ Result<net::Relayed> relay(const CopySource& from_first, const CopySink& to_firs
 
 namespace weft::net {
 
-// Copies in both directions at once, as a proxy does, one of them in a fiber of its own. When a
-// stream ends, the relay shuts the other one down for writing, and the other direction goes on. The
-// relay ends when both directions have ended, or when one has failed, which stops the other; the
-// error is that of the direction that failed first. The streams (TcpStream, UnixStream,
-// tls::Stream) remain open. Callers may be fibers and plain threads. Parks until the end or until
-// `until` ends the relay. Throws std::bad_alloc, and as spawn(). Synchronizes with nothing.
+// Copies in both directions at once, as a proxy does, one of them in a new fiber. If a stream ends,
+// the other one is shut down for writing, and the other direction continues. The relay ends when
+// both directions have ended or one has failed, which stops the other. The streams (TcpStream,
+// UnixStream, tls::Stream) remain open.
+// Errors: as the direction that failed first.
+// Throws: also as spawn().
 template <class First, class Second>
 Result<Relayed> relay(First& first, Second& second, const Until& until = {}) {
   return detail::relay(detail::copy_source(first), detail::relay_sink(first),

@@ -1,4 +1,4 @@
-// Messages without connections: UDP, and Unix datagrams.
+// Messages without connections: UDP and Unix datagrams.
 #pragma once
 
 #include <concepts>
@@ -14,7 +14,7 @@
 
 namespace weft::net {
 
-// The facts about a datagram that has been received.
+// The facts about a received datagram.
 template <class Where>
 struct Received {
   std::size_t size = 0;  // Of what is in the buffer.
@@ -22,93 +22,89 @@ struct Received {
   bool truncated = false;  // It was larger than the buffer, and the rest is lost.
 };
 
-// One of several that are received together: the caller fills in the buffer.
+// A datagram to be received together with more; the caller provides the buffer.
 template <class Where>
 struct DatagramSlot {
   std::span<std::byte> buffer;
   Received<Where> received = {};
 };
-// One of several that are sent together.
+// A datagram to be sent together with more.
 template <class Where>
 struct Outgoing {
   std::span<const std::byte> data;
   Where to = {};  // Not looked at by a connected socket.
 };
 
-// A socket that sends and receives datagrams, each whole or not at all: UdpSocket or
-// UnixDatagramSocket. It may be connected to one peer, which saves the system looking for the way
-// each time. Then it receives from that peer alone, and a later call reports connection_refused if
-// no socket listens there. Move-only; closes in the destructor. It must not outlive its runtime.
-// One caller receives and one sends at a time, and these may be two; close() may come from any
-// caller at any time while the object exists. Calls park the fiber, or block the plain thread,
-// until the kernel lets them go on, and try before they wait. Errors of all calls that may wait:
-// Errc::timed_out, cancelled, closed; the system's (message_size, ...). They throw std::bad_alloc
-// at most; what a datagram says synchronizes with nothing.
+// A socket that sends and receives whole datagrams: UdpSocket or UnixDatagramSocket. It may be
+// connected to one peer, which spares the system a route lookup each time. It then receives only
+// from that peer; a later call reports connection_refused if no socket listens there. It is
+// move-only and closes in the destructor; it must not outlive its runtime. One caller may receive
+// and one send at a time; close() may come at any time.
+// Context: fibers and plain threads; calls that take an Until park, after a first try.
+// Errors: Errc::timed_out, cancelled, closed; the system's (message_size, ...).
+// Throws: std::bad_alloc.
 template <class Where>
 class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Receives what is sent to `address`; UDP: port 0 asks the system for a free one. Errors:
-  // Errc::no_runtime, or the system's. Never parks, as the next four.
+  // Receives datagrams sent to `address`. UDP: port 0 requests a free one. Errors also:
+  // Errc::no_runtime.
   static Result<DatagramSocket> bind(const Where& address);
-  // A socket that can only send until it is bound otherwise, to peers of the family of `like`.
+  // Makes a socket that can only send until it is bound, to peers of the family of `like`.
   static Result<DatagramSocket> open(const Where& like);
-  // As open(), and connected to `peer`. Its own address is the system's choice; a Unix socket has
-  // none, so that its peer cannot answer.
+  // Does the same as open(), and connects to `peer`. The system chooses its own address. A Unix
+  // socket has none, so its peer cannot answer.
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
-  // Takes over a socket of another library, and makes it non-blocking; after an error it remains
-  // the caller's.
+  // Takes a socket of another library and makes it non-blocking. After an error the caller still
+  // owns it.
   static Result<DatagramSocket> adopt(int descriptor);
 
-  // Receives the next datagram. One of zero bytes is one.
+  // Receives the next datagram, which may be empty.
   Result<Received<Where>> receive(std::span<std::byte> buffer, const Until& until = {});
-  // Receives as many as there are, at least one, by one system call (recvmmsg): fills the first
-  // slots, at most 64, and returns how many.
+  // Receives all available datagrams, at least one, by one system call (recvmmsg). Fills the first
+  // slots, at most 64, and returns their number.
   Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots, const Until& until = {});
 
-  // Sends one datagram to `to`, or, connected, to the peer. UDP drops what a receiver has no room
-  // for. A Unix socket waits for it; one that is not connected looks again after pauses of up to 50
-  // ms, as the system has no better way.
+  // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. One
+  // that is not connected polls after pauses of up to 50 ms, since the system has no better way.
   [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
                                         const Until& until = {});
-  // As send_to(), to the peer of a connected socket.
+  // Sends a datagram to the peer of a connected socket.
   [[nodiscard]] std::error_code send(std::span<const std::byte> data, const Until& until = {});
-  // Sends all, in their order, up to 64 by each system call (sendmmsg). After an error, the first
-  // `value` of them have been sent. send_batch() needs a connected socket and takes no addresses.
+  // Sends all in order, up to 64 by each system call (sendmmsg). After an error the first `value`
+  // have been sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
                                     const Until& until = {});
-  // As send_batch_to(), to the peer of a connected socket.
+  // Sends all to the peer of a connected socket, in the same way.
   Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
                                  const Until& until = {});
 
-  // Where it is bound, with the port that the system chose. Never parks. Errors: Errc::closed; the
-  // system's.
+  // Returns its own address, with the port that the system chose.
   Result<Where> local_address() const noexcept;
-  // The peer to which it is connected. Never parks. Errors: std::errc::not_connected; Errc::closed;
-  // the system's.
+  // Returns the peer's address. Errors also: std::errc::not_connected.
   Result<Where> peer_address() const noexcept;
-  // Bounds what is kept until it is sent, as ByteStream's does; more is dropped.
+  // Bounds unsent bytes, as ByteStream::set_send_buffer() does; more is dropped.
   [[nodiscard]] std::error_code set_send_buffer(int bytes) noexcept;
-  // As set_send_buffer(), for what has come and not been received.
+  // Bounds received and unread bytes, in the same way.
   [[nodiscard]] std::error_code set_receive_buffer(int bytes) noexcept;
-  // UDP: whether datagrams may go to broadcast addresses.
+  // Sets whether UDP datagrams may go to broadcast addresses.
   [[nodiscard]] std::error_code set_broadcast(
       bool allowed) noexcept requires std::same_as<Where, Address>;
 
-  // Ends all calls that wait with Errc::closed; later calls give the same. Call it from anywhere,
-  // at any time.
+  // Ends all waiting and later calls with Errc::closed. It may be called at any time.
   void close() noexcept { socket_.close(); }
-  // False for an empty or closed socket; may be stale when it returns.
+  // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // The descriptor, which stays open and is the caller's from now on; -1 if there is none. No
-  // caller may be using the socket.
+  // Gives the open descriptor to the caller; -1 if there is none. No caller may be using the
+  // socket.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
+  // Returns the descriptor, for setsockopt and the like; -1 for an empty socket. It must stay open
+  // and non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
-  // The socket inside, for select()'s cases.
+  // Returns the socket, for select cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  private:

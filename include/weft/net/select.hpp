@@ -1,5 +1,5 @@
-// Sockets as cases of a select(). Cases are made by the caller of the select(), which alone parks
-// and synchronizes; making one throws what moving its handler throws.
+// Sockets as cases of a select().
+// Context, Throws: as on_stop().
 #pragma once
 
 #include <concepts>
@@ -10,24 +10,22 @@
 
 namespace weft::net {
 
-// A stream, a listener, a socket for datagrams: what has a Socket inside.
+// A type that contains a Socket: a stream, a listener, a datagram socket.
 template <class T>
 concept HasSocket = requires(const T& owner) {
   { owner.socket() } -> std::same_as<const Socket&>;
 };
 
-// Cases of a select(). A socket is readable, or writable, when a call that reads, or writes, would
-// return at once: with bytes, the end of the stream, an error, or because the socket is closed or
-// its deadline has passed. A listener is readable when accept() would.
-// Waiting counts as a call in that direction: no other caller may read, or write, meanwhile, and a
-// select names each direction of a socket once. The handler, which is called when all waiting is
-// over, may.
+// A select case that is ready when a read would return at once: with bytes, the end or an error,
+// also after a close or a passed deadline. A listener is ready when accept() would return. The wait
+// counts as a call in its direction: no other caller may read (or write) meanwhile, and a select
+// names each direction once. The handler runs after the wait and may do so.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_readable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::read,
                                         std::move(handler));
 }
-// Works as on_readable() does, for writing.
+// A select case that is ready when a write would return at once.
 template <HasSocket Owner, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_writable(const Owner& owner, Handler handler = {}) {
   return detail::ReadinessCase<Handler>(owner.socket().handle(), detail::IoCase::Direction::write,

@@ -1,4 +1,4 @@
-// The ownership of one open socket.
+// The ownership of a socket.
 #pragma once
 
 #include <utility>
@@ -9,16 +9,16 @@ class IoHandle;
 
 namespace weft::net {
 
-// Owns a socket that is registered with its runtime's poller; what streams and listeners have
-// inside. Move-only; closes in the destructor. It must not outlive its runtime. From fibers and
-// plain threads; calls neither park, throw nor synchronize.
+// Owns a socket that is registered with its runtime's poller; streams and listeners contain one. It
+// is move-only and closes in the destructor; it must not outlive its runtime.
+// Context: fibers and plain threads; no call parks or throws.
 class Socket {
  public:
   Socket() noexcept = default;
-  // A socket made of what the poller handed out; or of another one, which is empty then.
+  // Takes a handle of the poller, or the socket of `other`, which is then empty.
   explicit Socket(io::IoHandle* handle) noexcept : handle_(handle) {}
   Socket(Socket&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-  // Closes what it had; `other` is empty then. No caller may be using this one.
+  // Closes its own socket and takes that of `other`. No caller may be using either.
   Socket& operator=(Socket&& other) noexcept {
     if (this != &other) {
       reset();
@@ -29,17 +29,18 @@ class Socket {
   // Closes it. No caller may be using it.
   ~Socket() { reset(); }
 
-  // Ends all waits on the socket with Errc::closed. The descriptor is closed as soon as no call
-  // uses it any more. May be called while others wait, and more than once.
+  // Ends all waits with Errc::closed. The descriptor closes when its last call has ended. It may be
+  // called during calls of other callers, and repeatedly.
   void close() noexcept;
-  // False for an empty or closed socket; may be stale when it returns.
+  // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept;
-  // For setsockopt and the like: it must stay open and non-blocking. -1 for an empty socket.
+  // Returns the descriptor, for setsockopt and the like; -1 for an empty socket. It must stay open
+  // and non-blocking.
   [[nodiscard]] int descriptor() const noexcept;
-  // The descriptor, which stays open and is the caller's from now on; the socket is empty then. -1
-  // for one that is empty or closed. No caller may be using the socket.
+  // Gives the open descriptor to the caller, or returns -1; the socket is then empty. No caller may
+  // be using it.
   [[nodiscard]] int release() noexcept;
-  // The handle by which the poller knows it, for select()'s cases; null for an empty socket.
+  // Returns the poller's handle, for select cases; null for an empty socket.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }
 
  private:

@@ -13,7 +13,7 @@
 
 namespace weft::net {
 
-// When a connection on which nothing comes is asked whether its peer is still there.
+// When to probe whether the peer of a silent connection is still there.
 struct KeepAlive {
   std::chrono::seconds idle{60};      // Silence before the first question,
   std::chrono::seconds interval{10};  // between two questions; at least 1 s each.
@@ -21,46 +21,48 @@ struct KeepAlive {
 };
 
 struct ConnectOptions {
-  // The end's own address, if it is to be a certain one; port 0: any.
+  // The local address, if it matters; port 0: any.
   std::optional<Address> local = {};
-  // TCP Fast Open: with a peer that was connected to before, connect() returns at once, and the
-  // first write travels with the request for the connection. So that write may report what
-  // connect() would have. Where the system or the peer does not know it, nothing changes.
+  // TCP Fast Open: with a known peer, connect() returns at once, and the first write travels with
+  // the connection request. That write may then report connect()'s error. Has no effect if the
+  // system or the peer does not support it.
   bool fast_open = false;
 };
 
-// A ByteStream over TCP; all that is said there holds.
+// A ByteStream over TCP.
+// Context, Errors, Throws: as ByteStream.
 class TcpStream : public ByteStream {
  public:
   using ByteStream::ByteStream;
 
-  // Connects, with TCP_NODELAY set. Parks. Errors: Errc::timed_out, cancelled; Errc::no_runtime
-  // from a plain thread without one; or the system's (connection_refused, ...).
+  // Connects, with TCP_NODELAY set; parks.
+  // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without one; the
+  // system's (connection_refused, ...).
   static Result<TcpStream> connect(const Address& address, const Until& until = {},
                                    const ConnectOptions& options = {});
 
-  // Takes over a connected socket of another library, and makes it non-blocking; release() is the
-  // other way round. Errors: Errc::no_runtime, Errc::already_watched, or the system's; the
-  // descriptor remains the caller's then. Never parks.
+  // Takes a connected socket of another library and makes it non-blocking; release() is the
+  // opposite. After an error the caller still owns the descriptor. Errors also: Errc::no_runtime,
+  // already_watched.
   static Result<TcpStream> adopt(int descriptor);
 
-  // The next five never park. Errors: Errc::closed, or the system's.
-  // Whether small writes are sent at once (as they are unless this is called) or gathered.
+  // Sets whether small writes are sent at once (the default) or gathered.
   [[nodiscard]] std::error_code set_no_delay(bool no_delay) noexcept;
-  // Nothing: silence is never asked about, as when this is not called. Times or counts that the
-  // system does not take, as more than 9 hours (32 767 s), are std::errc::invalid_argument.
+  // Sets the probes of a silent peer; without a value, the default, there are none. Errors also:
+  // std::errc::invalid_argument for values that the system refuses, such as more than 9 hours (32
+  // 767 s).
   [[nodiscard]] std::error_code set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
-  // Whether closing resets the connection at once, and drops what the peer has not confirmed
-  // (SO_LINGER with a time of 0); unless this is called, the system sends it in the background. A
-  // longer time cannot be asked for: the system would keep the closing thread waiting for it.
+  // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
+  // default the system sends them in the background. A longer linger would block the closing
+  // thread, so it is not offered.
   [[nodiscard]] std::error_code set_reset_on_close(bool resets) noexcept;
-  // How long bytes that were sent may remain unconfirmed until the connection fails with timed_out
-  // (TCP_USER_TIMEOUT). It counts whole milliseconds, 2^31 - 1 at most (24 days): a longer time is
-  // that long. 0: as long as the system likes, 15 minutes or so.
+  // Sets how long sent bytes may be unconfirmed until the connection fails with timed_out
+  // (TCP_USER_TIMEOUT). Whole milliseconds, capped at 2^31 - 1 (24 days). 0: the system's default,
+  // about 15 minutes.
   [[nodiscard]] std::error_code set_user_timeout(std::chrono::milliseconds time) noexcept;
-  // This end's. Never parks. Errors: Errc::closed; the system's.
+  // Returns this end's address.
   Result<Address> local_address() const noexcept;
-  // The other end's. Never parks. Errors: as local_address().
+  // Returns the other end's address.
   Result<Address> peer_address() const noexcept;
 };
 

@@ -1,4 +1,4 @@
-// Where an end of a connection within this machine is found.
+// The address of an end of a connection within this machine.
 #pragma once
 
 #include <array>
@@ -10,37 +10,38 @@
 
 namespace weft::net {
 
-// The address of a Unix socket: a path, an abstract name, or none. A plain value; never parks.
+// The address of a Unix socket: a path, an abstract name, or none.
+// Context: plain value.
 class UnixAddress {
  public:
-  // None: that of a socket which was not bound.
+  // Is none, that of an unbound socket.
   UnixAddress() noexcept = default;
 
-  // A file. Errors: std::errc::filename_too_long beyond 107 bytes; invalid_argument for an empty
-  // path, or one with a zero byte.
+  // Names a file. Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an
+  // empty path, or one with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
-  // A name without a file, which goes with its socket; any process on the machine (in the network
-  // namespace) may connect to it. It takes any bytes. Errors: filename_too_long beyond 107 bytes.
+  // Makes a name without a file, which ends with its socket. Any process of the network namespace
+  // may connect to it. It may have any bytes. Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
-  // Whether it has neither a path nor an abstract name, as the end that connects has.
+  // Returns whether it has no path and no abstract name, as a connecting end.
   [[nodiscard]] bool is_unnamed() const noexcept { return name_size_ == 0 && !abstract_; }
-  // Whether it is a name without a file.
+  // Returns whether it is a name without a file.
   [[nodiscard]] bool is_abstract() const noexcept { return abstract_; }
-  // The path, or the abstract name.
+  // Returns the path or the abstract name.
   [[nodiscard]] std::string_view name() const noexcept;
-  // The path; '@' and an abstract name; or nothing.
+  // Returns the path, '@' and the abstract name, or nothing.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const UnixAddress& left, const UnixAddress& right) noexcept {
     return left.abstract_ == right.abstract_ && left.name() == right.name();
   }
 
-  // The system's form, a sockaddr_un, for calls that weft does not wrap.
+  // Returns the system's form, a sockaddr_un, for calls that weft does not wrap.
   [[nodiscard]] const void* system_data() const noexcept { return storage_.data(); }
-  // The size of what system_data() points to, in bytes.
+  // Returns the size of system_data() in bytes.
   [[nodiscard]] std::size_t system_size() const noexcept;
-  // std::errc::address_family_not_supported for other families.
+  // Converts back. Returns std::errc::address_family_not_supported for other families.
   static Result<UnixAddress> from_system(const void* data, std::size_t size) noexcept;
 
  private:

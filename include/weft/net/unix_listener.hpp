@@ -1,4 +1,4 @@
-// Waiting for connections within this machine.
+// Accepts connections within this machine.
 #pragma once
 
 #include <utility>
@@ -11,38 +11,40 @@
 namespace weft::net {
 
 struct UnixListenOptions {
-  // Connections that may wait to be accepted; the system caps it (net.core.somaxconn).
+  // The number of connections that may wait to be accepted; the system caps it
+  // (net.core.somaxconn).
   int backlog = 4096;
-  // A socket file that is there already, but on which no server listens, is removed first: its
-  // server has ended without removing it. If servers start at the same moment on a stale one, each
-  // may be told that it listens, and only the last one is found by the name. Where that can happen,
-  // a lock (flock on another file) must come before.
+  // Whether to remove an existing socket file without a listening server, which ended without
+  // removing it. If servers start together on a stale file, each may listen, but only the last is
+  // found. Use a lock (flock on another file) if that can happen.
   bool replace_stale = true;
 };
 
-// A listening Unix socket. Move-only; closes in the destructor, but leaves its file: it might be
-// the next server's by then. It must not outlive its runtime.
-// One caller accepts at a time; close() may come from any caller while the object exists. Call it
-// from fibers and plain threads. Calls park, throw and synchronize where they say so.
+// A listening Unix socket. It is move-only and closes in the destructor, but leaves its file, which
+// may be the next server's. It must not outlive its runtime. One caller accepts at a time; close()
+// may come at any time.
+// Context: fibers and plain threads; accept() parks.
+// Errors: Errc::closed; the system's.
+// Throws: std::bad_alloc.
 class UnixListener {
  public:
   UnixListener() noexcept = default;
 
-  // Errors: Errc::no_runtime from a plain thread without one; address_in_use: a server listens
-  // there, or what has that name is no socket; or the system's. Never parks.
+  // Listens at `address`. Errors also: Errc::no_runtime from a plain thread without one;
+  // address_in_use if a server listens there or the file is no socket.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});
 
-  // The next connection. All that TcpListener::accept() says holds.
+  // Accepts as TcpListener::accept() does.
   Result<UnixStream> accept(const Until& until = {});
 
-  // Where it listens. Never parks. Errors: Errc::closed; the system's.
+  // Returns its address.
   Result<UnixAddress> local_address() const noexcept;
-  // Ends an accept() that waits with Errc::closed.
+  // Ends a waiting accept() with Errc::closed.
   void close() noexcept { socket_.close(); }
-  // False for an empty or closed listener; may be stale when it returns.
+  // Returns false for an empty or closed listener; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // The socket inside, for select()'s cases and setsockopt.
+  // Returns the socket, for select cases and setsockopt.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }
 
  private:

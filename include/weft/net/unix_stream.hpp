@@ -14,14 +14,14 @@
 
 namespace weft::net {
 
-// The process that opened the other end, and its user, when it connected or listened.
+// The process at the other end and its user, as of its connect or listen.
 struct PeerCredentials {
   std::int64_t process = 0;
   std::uint32_t user = 0;
   std::uint32_t group = 0;
 };
 
-// Bytes, and descriptors that came with them.
+// Bytes and the descriptors sent with them.
 struct ReceivedDescriptors {
   std::size_t size = 0;
   std::vector<Descriptor> descriptors;
@@ -29,38 +29,39 @@ struct ReceivedDescriptors {
 
 struct UnixStreamPair;
 
-// A ByteStream over a Unix socket; all that is said there holds.
+// A ByteStream over a Unix socket.
+// Context, Errors, Throws: as ByteStream.
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
-  // Listeners make it of a socket that is connected.
+  // Takes a connected socket; for listeners.
   explicit UnixStream(Socket socket) noexcept;
 
-  // Connects. While the listener's backlog is full it tries again, after pauses from 1 ms to 50 ms:
-  // the system has no better way. Parks. Errors: connection_refused: no server listens there;
-  // no_such_file_or_directory; Errc::timed_out, cancelled, no_runtime; the system's.
+  // Connects; parks. While the listener's backlog is full it retries after pauses from 1 ms to 50
+  // ms, since the system has no better way.
+  // Errors: connection_refused if no server listens there; no_such_file_or_directory;
+  // Errc::timed_out, cancelled, no_runtime; the system's.
   static Result<UnixStream> connect(const UnixAddress& address, const Until& until = {});
-  // Returns two that are connected with each other. Never parks.
+  // Returns two connected streams.
   static Result<UnixStreamPair> pair();
-  // Works as TcpStream::adopt() does.
+  // Does the same as TcpStream::adopt().
   static Result<UnixStream> adopt(int descriptor);
 
-  // The peer, by process, user and group, as the system saw it then. Never parks. Errors:
-  // Errc::closed; the system's.
+  // Returns the process, user and group of the peer, as the system recorded them.
   Result<PeerCredentials> peer_credentials() const noexcept;
-  // This end's; unnamed unless it is bound. Never parks. Errors: Errc::closed; the system's.
+  // Returns this end's address; unnamed unless it is bound.
   Result<UnixAddress> local_address() const noexcept;
-  // The other end's; unnamed unless it is bound. Never parks. Errors: as local_address().
+  // Returns the other end's address; unnamed unless it is bound.
   Result<UnixAddress> peer_address() const noexcept;
 
-  // Writes `data`, at least one byte, and with it the descriptors, of which the peer gets copies;
-  // at most 64. Errors: as write_all(); std::errc::invalid_argument for no data or too many.
-  // Descriptors that come while the peer makes an ordinary read are closed by the system.
+  // Writes `data`, at least one byte, with at most 64 descriptors, of which the peer receives
+  // copies. An ordinary read of the peer drops them. Errors also: std::errc::invalid_argument for
+  // no data or too many descriptors.
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
                                        std::span<const int> descriptors, const Until& until = {});
-  // As read_some(), and takes the descriptors that came with these bytes; they are close-on-exec.
-  // Errors further: too_many_files_open: the process has no room for them all, and the ones that
-  // came are closed; the bytes have been read.
+  // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.
+  // Errors also: too_many_files_open if the process has no room for all. Received ones are then
+  // closed; the bytes have been read.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = {});
 };
