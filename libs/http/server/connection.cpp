@@ -83,7 +83,7 @@ SessionEnd Connection::shake_hands() {
       secure(stream_, {Deadline::after(server_.limits().head), server_.end_of_new_connections()});
   if (error == weft::Errc::cancelled) return SessionEnd::over;
   if (error) {
-    server_.refusals().malformed.fetch_add(1, detail::relaxed);
+    server_.refusals().count_malformed();
     linger();  // So that the client learns why.
     return SessionEnd::over;
   }

@@ -28,6 +28,8 @@ class ServerCore {
   struct Refusals {
     detail::Atomic<std::uint64_t> refused{0};
     detail::Atomic<std::uint64_t> malformed{0};
+    void count_refused() noexcept { refused.fetch_add(1, detail::relaxed); }
+    void count_malformed() noexcept { malformed.fetch_add(1, detail::relaxed); }
   };
 
   ServerCore(Handler handler, ServerOptions options);

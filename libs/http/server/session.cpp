@@ -178,7 +178,7 @@ Session::Found Session::take_head(std::string_view text) {
 // The part of the head that has been understood is in head_. The connection is closed, because
 // where the next request begins is not known.
 Session::Found Session::refuse(std::error_code why) {
-  server_.refusals().malformed.fetch_add(1, detail::relaxed);
+  server_.refusals().count_malformed();
   const Deadline began = Deadline::after(std::chrono::nanoseconds(0));
   Exchange exchange(connection_, input_, output_, head_);
   exchange.close_after();
@@ -227,7 +227,7 @@ void Session::run_handler(Exchange& exchange) {
   });
   if (!refused) wait.done.wait();
   if (wait.ran) return;
-  server_.refusals().refused.fetch_add(1, detail::relaxed);
+  server_.refusals().count_refused();
   exchange.send_error(
       503, "Retry-After: " + std::to_string(server_.options().retry_after.count()) + "\r\n");
 }
