@@ -7,11 +7,12 @@
 #include <array>
 #include <charconv>
 
+#include "libs/http/wire/bytes.hpp"
+
 namespace weft::http {
 
 namespace {
 
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_hex(char c) noexcept { return is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'f'); }
 
 bool is_unreserved(char c) noexcept {

@@ -8,6 +8,7 @@
 #include <weft/error.hpp>
 
 #include "libs/http/wire/authority.hpp"
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_parser.hpp"
 
 namespace weft::http {
@@ -160,8 +161,6 @@ Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   }
   return {};
 }
-
-bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
 
 // "HTTP/1.1", or another digit at its end.
 Fault parse_version(std::string_view text, Head& head) noexcept {
