@@ -185,7 +185,7 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
 void Worker::yield() noexcept {
   Fiber& fiber = *current_fiber();
   Fiber* next = take_next_at_hand();
-  if (next == nullptr && !look_due_ && !has_work_hint() && !has_pinned_work() &&
+  if (next == nullptr && !look_due_ && !has_work_hint() && pinned_.empty_hint() &&
       !scheduler_.has_outside_work_hint()) {
     check_may_switch(*fiber.stack.load(relaxed));
     return;

@@ -13,9 +13,9 @@
 #include "fibers/switch.hpp"
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
-#include "scheduler/inject_queue.hpp"
 #include "scheduler/local_queue.hpp"
 #include "scheduler/pace.hpp"
+#include "scheduler/pinned_queue.hpp"
 #include "scheduler/recorder.hpp"
 #include "scheduler/run_lengths.hpp"
 #include "scheduler/thief.hpp"
@@ -164,16 +164,12 @@ class Worker {
   // Always inlined: each spawn and wake comes here.
   [[gnu::always_inline]] void announce_work() noexcept;
   [[gnu::noinline]] void call_for_help() noexcept;
-  [[nodiscard]] bool has_pinned_work() const noexcept {
-    return !pinned_ready_.is_empty() || !pinned_.empty_hint();
-  }
 
   template <class Wait>
   auto while_parked(Wait wait) noexcept;
 
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  [[nodiscard]] fibers::Fiber* take_pinned() noexcept;
   // Whether this is a spare worker, and no fiber needs it in particular.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
@@ -221,7 +217,7 @@ class Worker {
   // Other threads read and write these too.
   LocalQueue queue_;
   Timers timers_;
-  InjectQueue pinned_;  // Runnable fibers that no other worker may run, as they come in.
+  PinnedQueue pinned_;
   base::Parker parker_;
   detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
   // Order
@@ -238,12 +234,8 @@ class Worker {
   const std::uint8_t default_size_class_;
   bool searching_ = false;
   bool look_due_ = false;
-  std::uint32_t pins_ = 0;     // Fibers that pin_current() keeps here: a spare stays for them.
-  bool pinned_first_ = false;  // Pinned fibers come before the queue's; alternates.
   Recorder recorder_;
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
-  Chain pinned_ready_;                    // Taken from pinned_.
-  Chain pinned_aside_;                    // Pinned fibers that wait for a stack.
   fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;
   Pace pace_;

@@ -184,7 +184,7 @@ Fiber* Worker::find_work() noexcept {
     // sleep at once sees descriptors in its sleep.
     if (!searching_ && is_search_worthwhile()) {
       poll(machine_now());
-      if (has_work_hint() || has_pinned_work()) continue;
+      if (has_work_hint() || !pinned_.empty_hint()) continue;
     }
     Fiber* found = search(*this);
     if (found == nullptr) {
@@ -200,7 +200,7 @@ Fiber* Worker::find_work() noexcept {
 // In a simulation the worker hands over all that is ready, and gets one fiber back.
 Fiber* Worker::take_chosen() noexcept {
   detail::Simulation& simulation = *scheduler_.options().simulation;
-  while (Fiber* fiber = take_pinned()) simulation.ready(*fiber);
+  while (Fiber* fiber = pinned_.take()) simulation.ready(*fiber);
   while (Fiber* fiber = queue_.pop()) simulation.ready(*fiber);
   bool ends_turn = false;
   Fiber* fiber = simulation.take(ends_turn);
@@ -212,10 +212,8 @@ Fiber* Worker::take_chosen() noexcept {
 Fiber* Worker::take_own_work() noexcept {
   if (scheduler_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
-  pinned_first_ = !pinned_first_;
-  Fiber* fiber = pinned_first_ ? take_pinned() : queue_.pop();
-  if (fiber == nullptr) fiber = pinned_first_ ? queue_.pop() : take_pinned();
-  if (has_pinned_work()) ask_to_look();
+  Fiber* fiber = pinned_.take_or([this] { return queue_.pop(); });
+  if (!pinned_.empty_hint()) ask_to_look();
   return fiber;
 }
 
@@ -251,7 +249,7 @@ bool Worker::wait_for_events(Deadline deadline, bool in_source) noexcept {
 }
 
 bool Worker::has_own_work() const noexcept {
-  return has_work_hint() || has_pinned_work() ||
+  return has_work_hint() || !pinned_.empty_hint() ||
          (is_free_to_leave() && scheduler_.wants_spare_to_leave());
 }
 

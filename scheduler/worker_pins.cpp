@@ -16,25 +16,22 @@ void Worker::push_pinned(Fiber& fiber) noexcept {
   if (current_worker() != this) unpark();
 }
 
-Fiber* Worker::take_pinned() noexcept {
-  if (pinned_ready_.is_empty()) pinned_ready_ = pinned_.take_all();
-  return pinned_ready_.take_first();
-}
-
 // The fiber is in no queue now; the next wake finds it pinned.
 void Worker::pin_current() noexcept {
   Fiber& fiber = *current_fiber();
   fiber.stack.load(relaxed)->home = index_;
   fiber.size_class |= Fiber::kPinned;
-  ++pins_;
+  pinned_.pin();
 }
 
 void Worker::unpin_current() noexcept {
   Fiber& fiber = *current_fiber();
   fiber.size_class = static_cast<std::uint8_t>(fiber.stack_class());
-  --pins_;
+  pinned_.unpin();
 }
 
-bool Worker::is_free_to_leave() const noexcept { return scheduler_.is_spare(index_) && pins_ == 0; }
+bool Worker::is_free_to_leave() const noexcept {
+  return scheduler_.is_spare(index_) && !pinned_.keeps_worker();
+}
 
 }  // namespace weft::scheduler

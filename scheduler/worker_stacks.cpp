@@ -23,7 +23,7 @@ Stack* Worker::take_stack(const Fiber& fiber) noexcept {
 
 void Worker::out_of_stacks(Fiber& fiber) noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
-  if (fiber.is_pinned()) pinned_aside_.append(fiber);
+  if (fiber.is_pinned()) pinned_.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
   // While spawns are to be refused, no worker has records at hand: see FiberStore.
   if (scheduler_.options().refuses_without_stacks) fibers_.empty();
@@ -32,9 +32,10 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
 // Takes the next fiber that waits for a stack of this size and may run here.
 Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
   StackShortage& shortage = scheduler_.stack_shortage();
-  if (!pinned_aside_.is_empty() && pinned_aside_.first->stack_class() == size_class) {
+  Chain& aside = pinned_.aside();
+  if (!aside.is_empty() && aside.first->stack_class() == size_class) {
     shortage.note_pinned_served(size_class);
-    return pinned_aside_.take_first();
+    return aside.take_first();
   }
   return shortage.take(size_class);
 }
@@ -56,12 +57,13 @@ void Worker::pass_on(Stack& stack) noexcept {
 
 // Asks the system each time: no other worker does so for them. True when all have been served.
 bool Worker::serve_pinned_aside() noexcept {
-  while (!pinned_aside_.is_empty()) {
-    Fiber& fiber = *pinned_aside_.take_first();
+  Chain& aside = pinned_.aside();
+  while (!aside.is_empty()) {
+    Fiber& fiber = *aside.take_first();
     Stack* stack = stacks_.take(fiber.stack_class());
     if (stack == nullptr) {
       // The next time another one is first, which may need a smaller stack.
-      pinned_aside_.append(fiber);
+      aside.append(fiber);
       return false;
     }
     scheduler_.stack_shortage().note_pinned_served(fiber.stack_class());
@@ -106,7 +108,7 @@ Deadline Worker::prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexc
   if (shortage.is_recent(now)) [[unlikely]]
     stacks_.empty();
   if (!shortage.anyone_waits()) return limit;
-  const bool asks = scheduler_.deadlock_watch().is_on_watch(index_) || !pinned_aside_.is_empty();
+  const bool asks = scheduler_.deadlock_watch().is_on_watch(index_) || !pinned_.aside().is_empty();
   return asks ? std::min(limit, Deadline::at_nanoseconds(now + tuning::kStackRequestPause)) : limit;
 }
 
