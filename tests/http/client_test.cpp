@@ -274,6 +274,20 @@ SIM_TEST_CASE("a connection that no request needs any more is closed by itself")
   CHECK(world.now() < 49h);
 }
 
+SIM_TEST_CASE("a connection is used again within its idle time of an hour, and not after it") {
+  HttpServer server([](http::Request&, http::Response& response) { (void)response.send("x"); },
+                    {.limits = {.idle = 48h}});
+  http::Client client({.idle = 1h});
+  for (int i = 0; i < 10; ++i) {
+    CHECK(client.get(url_of(server, "/")).value.read_all().value == "x");
+    world.run_for(59min);
+  }
+  CHECK(server.server().stats().accepted == 1);
+  world.run_for(3h);
+  CHECK(client.get(url_of(server, "/")).value.read_all().value == "x");
+  CHECK(server.server().stats().accepted == 2);
+}
+
 FIBER_TEST_CASE("a server that refuses a body without reading it is heard") {
   auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
   const std::string url = "http://" + listener.local_address().value.to_string() + "/";
