@@ -10,12 +10,11 @@
 //     weft::sim::check(payments("bank") == orders("shop"), "each order is paid once");
 //   });
 //
-// The code that is simulated is the program's own: fibers, timers, pools, weft::net, weft::http.
-// A failure names its seed, and WEFT_SIM_SEED=<seed> in the environment makes every explore() run
-// that seed alone; WEFT_SIM_TRACE=<file> has the story of a failure written there for Perfetto.
-// docs/simulation.md is the guide, and says what is simulated.
-// Calls come from fibers of the simulation, or from anywhere that they name; only calls that say so
-// park, or throw std::logic_error elsewhere. No call synchronizes: a simulation has one thread.
+// The simulated code is the program's own: fibers, timers, pools, weft::net, weft::http. A failure
+// names its seed. WEFT_SIM_SEED=<seed> makes every explore() run only that seed;
+// WEFT_SIM_TRACE=<file> stores a failure's story for Perfetto. docs/simulation.md is the guide.
+// Context: fibers of the simulation; calls do not park.
+// Throws: functions of this namespace throw std::logic_error outside of a simulation.
 #pragma once
 
 #include <chrono>
@@ -31,49 +30,46 @@
 
 namespace weft::sim {
 
-// How the next fiber is chosen among the ready ones.
+// How the next of the ready fibers is chosen.
 enum class Strategy : std::uint8_t {
-  // Each with the same chance; turns end early now and then, with a chance of the run's own.
+  // With equal chances; turns sometimes end early, with a chance of the run.
   random,
-  // Probabilistic concurrency testing: fibers have priorities by chance, and the one of the highest
-  // priority runs; it loses its priority at Options::depth - 1 places. Finds each fault that needs
-  // that few changes of order with a chance that can be computed.
+  // Probabilistic concurrency testing: the fiber of the highest random priority runs. It loses the
+  // priority at Options::depth - 1 places. It finds each fault of so few changes of order with a
+  // computable chance.
   priorities,
-  // Every schedule with at most Options::max_preemptions of them, one after the other. For small
-  // bodies.
+  // Every schedule with at most Options::max_preemptions of them, for small bodies.
   exhaustive,
 };
 
-// Times are virtual unless they say otherwise.
+// Times are virtual unless noted.
 struct Options {
-  // explore() runs this many seeds, beginning with the first. The exhaustive strategy has one seed.
+  // The number of seeds that explore() runs. The exhaustive strategy has one seed.
   std::uint64_t seeds = 100;
   std::uint64_t first_seed = 1;
   Strategy strategy = Strategy::random;
   unsigned depth = 3;
   unsigned max_preemptions = 2;
-  // The exhaustive strategy runs at most this many; Report::is_complete is false when there are
-  // more.
+  // The bound of the exhaustive strategy; Report::is_complete is false if there are more.
   std::uint64_t max_schedules = 1'000'000;
-  // The most fibers of a host that interleave, as on that many workers. The next one begins when
-  // one of them waits, or has had turns for 10 ms. 0: all fibers.
+  // The number of a host's fibers that interleave, as workers do. The next begins when one waits,
+  // or has had turns for 10 ms. 0: all fibers.
   unsigned workers = 0;
-  // What each turn of a fiber takes, so that loops which wait for time make progress.
+  // The time of each turn of a fiber, so that loops that wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);
-  // A world that lasts longer, or in which fibers have had more turns, has failed: it does not end.
+  // A world beyond these limits fails, since it does not end.
   std::chrono::nanoseconds time_limit = std::chrono::hours(24 * 366);
   std::uint64_t max_turns = 100'000'000;
-  // How long fibers that the body has spawned may go on after its end; then they are a leak.
+  // How long fibers of the body may continue after its end; then they are a leak.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
-  // Bytes of stack of a fiber that asks for none: more than in a Runtime, because calls of
-  // weft::blocking() run there, too.
+  // Bytes of stack of a fiber by default: more than in a Runtime, as calls of weft::blocking() run
+  // there, too.
   std::size_t stack_size = std::size_t{256} << 10;
-  // A failure is run again with fewer faults and preemptions, as long as it remains one.
+  // Whether a failure is run again with fewer faults and preemptions while it remains one.
   bool shrinks = true;
-  // Rows of the story that a failure shows.
+  // The number of rows of a failure's story.
   std::size_t story_rows = 60;
-  // Asked after each run: a test framework that counts failures of its own says so here. Empty:
-  // nothing is asked.
+  // Called after each run, for test frameworks that count failures. Empty: not called.
   std::function<bool()> has_failed = {};
 };
 
@@ -85,18 +81,18 @@ struct Report {
   bool is_complete = true;                // Exhaustive: there is no other schedule.
 };
 
-// A run that failed. what() has the seed, the reason, how to repeat it, and the story. A plain
-// value; no call throws.
+// A run that failed. what() has the seed, the reason, how to repeat it, and the story.
+// Context: plain value; no call throws.
 class Failure : public std::runtime_error {
  public:
-  // Made by explore() alone.
+  // Keeps the facts, for explore().
   Failure(std::uint64_t seed, std::string reason, std::string story);
 
-  // The seed that fails.
+  // Returns the failing seed.
   [[nodiscard]] std::uint64_t seed() const noexcept { return seed_; }
-  // What went wrong, in a sentence or a list of fibers.
+  // Returns the reason, as a sentence or a list of fibers.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
-  // What happened before, one row for each event, a column for each host.
+  // Returns the events before, with a row for each event and a column for each host.
   [[nodiscard]] const std::string& story() const noexcept { return story_; }
 
  private:
@@ -107,136 +103,136 @@ class Failure : public std::runtime_error {
 
 class Core;
 
-// What lies between the hosts. Streams (TCP) lose nothing: a lost part comes late, when it has been
-// sent again. Settings hold for what is sent from then on. From fibers of the simulation; no call
-// parks, throws or synchronizes.
+// The network between the hosts. Streams (TCP) lose nothing: a lost part arrives late, after a
+// repetition. Settings affect later sends.
+// Context: fibers of the simulation; no call parks.
+// Throws: nothing.
 class Network {
  public:
-  // Made by the World alone.
+  // Refers to the World's core.
   explicit Network(Core& core) noexcept : core_(core) {}
 
-  // Of each part of a stream and each datagram, evenly spread. 0.2 to 2 ms unless this is called.
+  // Sets the latency of each datagram and part of a stream, uniform; by default 0.2 to 2 ms.
   Network& latency(std::chrono::nanoseconds least, std::chrono::nanoseconds most);
-  // The chance that a part or a datagram is lost. 0 unless this is called.
+  // Sets the chance that a part or a datagram is lost. 0 by default.
   Network& loss(double chance);
-  // The chance that a datagram comes twice. 0 unless this is called.
+  // Sets the chance that a datagram arrives twice. 0 by default.
   Network& duplication(double chance);
-  // Bounds each host's sending side. It has no bound (0) unless this is called.
+  // Bounds each host's sends. 0, the default, is no bound.
   Network& bandwidth(std::uint64_t bytes_per_second);
 
  private:
   Core& core_;
 };
 
-// Faults that come by the seed; see World::disturb().
+// Faults at random moments; see World::disturb().
 struct Disturbance {
-  // Injects at most this many of each kind, at random moments in [0, within) from now.
+  // At most this many of each kind, at random moments in [0, within) from now.
   unsigned partitions = 0;
   unsigned restarts = 0;  // Crashes, each followed by a restart.
   unsigned stops = 0;     // SIGSTOP, then SIGCONT.
-  // Each is followed by a restart: what was not synced may be lost.
+  // Each is followed by a restart: unsynced data may be lost.
   unsigned power_cuts = 0;
   std::chrono::nanoseconds within = std::chrono::minutes(1);
-  // How long each lasts, by chance.
+  // The range of their random durations.
   std::chrono::nanoseconds shortest = std::chrono::milliseconds(100);
   std::chrono::nanoseconds longest = std::chrono::seconds(10);
 };
 
-// Chances that calls of a host's fibers fail, as docs/faults.md has it.
+// Chances that calls of a host's fibers fail, as in docs/faults.md.
 struct CallFaults {
-  // Of each call about a socket: no descriptors, addresses, or memory; a connection that is aborted
-  // or reset.
+  // The chance of each socket call to fail: no descriptors, addresses or memory; an aborted or
+  // reset connection.
   double sockets = 0;
-  // Of each call about a file: no descriptors, no room, a disk that cannot be read or written.
+  // The chance of each file call to fail: no descriptors, no room, an unreadable or unwritable
+  // disk.
   double files = 0;
-  // The chance of each `operator new` for no aligned type: std::bad_alloc.
+  // The chance of each `operator new` of an unaligned type: std::bad_alloc.
   double memory = 0;
 };
 
-// The hosts and what becomes of them. The body is a fiber of a host of its own, "world", which the
-// others reach by that name. Call it from fibers of the simulation. Only calls that say so park;
-// hosts are named by the names that they were given, and another name throws std::invalid_argument.
-// No call synchronizes.
+// The hosts and their faults. The body is a fiber of the host "world", which hosts reach by that
+// name. Hosts have the names that host() gave them.
+// Context: fibers of the simulation; run_for() and run_until() park.
+// Throws: std::invalid_argument for an unknown name.
 class World {
  public:
-  // Made by explore() alone.
+  // Refers to the core of explore().
   explicit World(Core& core) noexcept : core_(core), network_(core) {}
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // A host that runs `main` in a fiber, at once and after each restart. Its name is its address for
-  // net::dial() and net::resolve(). Its fibers are the ones that `main` spawns, and theirs; a host
-  // may outlive its main. An exception that leaves a fiber fails the run.
+  // Runs `main` in a fiber of a new host, at once and after each restart. The name is its address
+  // for net::dial() and net::resolve(). Its fibers are the ones that `main` and they spawn; it may
+  // outlive `main`. An exception that leaves a fiber fails the run.
   void host(std::string_view name, std::function<void()> main);
-  // Ends the host's process as SIGKILL does: no fiber of it ever runs again, nothing is destroyed,
-  // and its sockets are closed by the system, with a reset where it had not read everything.
+  // Ends the host's process as SIGKILL does: its fibers never run again, nothing is destroyed. The
+  // system closes its sockets, with a reset if unread bytes are left.
   void crash(std::string_view name);
-  // Cuts its power: as crash(), but peers hear nothing of it until they send to the next process,
-  // and its files lose what was not synced, as a journaling file system may.
+  // Cuts its power: as crash(), but peers notice only when they send to the next process. Its files
+  // lose unsynced data, as a journaling file system may.
   void power_off(std::string_view name);
   // Starts `main` again, after a crash if it still runs.
   void restart(std::string_view name);
-  // Its fibers stand still, while its sockets take what comes; until go_on().
+  // Suspends its fibers, while its sockets still receive, until go_on().
   void stop(std::string_view name);
   // Ends stop().
   void go_on(std::string_view name);
-  // Returns whether it has been started and has not crashed.
+  // Returns whether it has started and not crashed.
   [[nodiscard]] bool is_up(std::string_view name) const;
 
-  // What is sent between the two, in both directions, does not arrive until heal().
+  // Drops what is sent between the two, in both directions, until heal().
   void partition(std::string_view one, std::string_view other);
-  // The same for what the first sends to the second.
+  // Drops what the first sends to the second.
   void partition_one_way(std::string_view from, std::string_view to);
   // Ends all partitions.
   void heal();
   // Ends partitions between the two hosts.
   void heal(std::string_view one, std::string_view other);
-  // The most sockets that the host may have at once: one more is too_many_files_open. Its open
-  // sockets stay open.
+  // Bounds the sockets of the host: one more is too_many_files_open. Open sockets stay open.
   void limit_sockets(std::string_view name, std::size_t most);
 
-  // From now on the host's clocks, weft::Clock and weft::WallClock, run this much too fast, or too
-  // slow (negative): in (-1'000'000, 1'000'000]. Its time limits and timers go by them, but a wait
-  // that has begun keeps its end. Throws std::invalid_argument for other numbers, and for the
-  // world.
+  // Makes the host's clocks, weft::Clock and weft::WallClock, run this much too fast, or too slow
+  // (negative): in (-1'000'000, 1'000'000]. Its limits and timers follow them, but a begun wait
+  // keeps its end.
+  // Throws: std::invalid_argument for other numbers, and for the world.
   void clock_drift(std::string_view name, double parts_per_million);
-  // From now on calls of the host's fibers fail by chance. Each is in the story, and does not fail
-  // any more where a failure needs it not (Options::shrinks). Throws std::invalid_argument for
-  // memory of the world; std::logic_error for memory, if the program has an operator new of its
-  // own.
+  // Makes calls of the host's fibers fail by chance. Each failure is in the story, and is omitted
+  // if it is not needed (Options::shrinks).
+  // Throws: std::invalid_argument for memory of the world; std::logic_error for memory if the
+  // program has its own operator new.
   void fail_calls(std::string_view name, const CallFaults& faults);
-  // Sets the host's wall clock, which HTTP's dates and weft::WallClock show, forwards or back.
+  // Moves the host's wall clock, of HTTP's dates and weft::WallClock, forwards or back.
   void clock_jump(std::string_view name, std::chrono::nanoseconds by);
 
-  // A file of the host, on its disk: made, or replaced. Relative paths begin at the root, too.
+  // Makes or replaces a file on the host's disk. Relative paths begin at the root, too.
   void put_file(std::string_view name, const std::string& path, std::string bytes);
-  // What the host's processes would read there; nothing if there is no such file.
+  // Returns a file as the host's processes would read it; nothing if there is none.
   [[nodiscard]] std::optional<std::string> file(std::string_view name,
                                                 const std::string& path) const;
-  // Crashes the host, and takes all its files away; restart() begins without any.
+  // Crashes the host and removes all its files, before a restart().
   void replace_disk(std::string_view name);
-  // The most bytes that the host's files may have: a write beyond is no_space_on_device. They have
-  // what they have.
+  // Bounds the bytes of the host's files: a write beyond is no_space_on_device. Files stay.
   void limit_disk(std::string_view name, std::uint64_t most);
 
-  // Latency, loss and the like.
+  // Returns latency, loss and other settings.
   [[nodiscard]] Network& network() noexcept { return network_; }
 
-  // Faults at moments that the seed decides, between and at the hosts that there are now. Each is
-  // in the story, and left out again if a failure needs it not (Options::shrinks).
+  // Injects faults at random moments, between and at the present hosts. Each is in the story, and
+  // is omitted if a failure does not need it (Options::shrinks).
   void disturb(const Disturbance& wanted);
 
   // Calls `action` in a fiber of the world, this long from now. It is no leak.
   void after(std::chrono::nanoseconds delay, std::function<void()> action);
-  // Lets time pass. Parks.
+  // Lets time pass; parks.
   void run_for(std::chrono::nanoseconds time);
-  // Lets time pass until `condition` is true, which is looked at after each pause; false when the
-  // limit is over. Parks.
+  // Lets time pass until `condition` holds, which is tested after each pause; parks. Returns false
+  // at the limit.
   bool run_until(const std::function<bool()>& condition, std::chrono::nanoseconds limit,
                  std::chrono::nanoseconds pause = std::chrono::milliseconds(10));
-  // Since the beginning.
+  // Returns the time since the beginning.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
-  // The seed of this run.
+  // Returns the seed of this run.
   [[nodiscard]] std::uint64_t seed() const noexcept;
 
  private:
@@ -244,41 +240,42 @@ class World {
   Network network_;
 };
 
-// Runs `body` once for each seed, one after the other, each in a world of its own; returns when all
-// have passed. One at a time in a process. From a plain thread, which is blocked meanwhile.
-// A run fails when check() is false or an exception leaves a fiber; when nothing can happen any
-// more and the body has not returned (a deadlock); when fibers that the body has spawned are left
-// after Options::grace; by the limits of the options, and by what is refused. Fibers of a world
-// that is over never run again, and what they hold is not destroyed.
-// Throws Failure, std::system_error, std::invalid_argument.
+// Runs `body` once for each seed, each in its own world, and returns when all have passed. One call
+// at a time in a process. A run fails if check() is false or an exception leaves a fiber. It also
+// fails in a deadlock, if fibers of the body are left after Options::grace, at the limits of the
+// options, and by a refusal. Fibers of a finished world never run again, and their objects are not
+// destroyed.
+// Context: plain threads; blocks the thread.
+// Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);
 // Does the same as explore() with one seed, or WEFT_SIM_SEED, for a body without hosts.
+// Context, Throws: as explore().
 void run(const std::function<void()>& body, Options options = {});
-// Does the same as explore(), but runs each seed twice. Throws Failure with the first decision that
+// Does the same as explore(), but runs each seed twice. A Failure has the first decision that
 // differs, and the calls of all fibers there.
+// Context, Throws: as explore().
 Report check_determinism(const Options& options, const std::function<void(World&)>& body);
 
-// The next calls are for fibers of a simulation; only calls that say so park. Elsewhere they throw
-// std::logic_error, unless they say otherwise.
+// Calls for fibers of a simulation.
 
-// Returns whether the caller is a fiber of a simulation. From anywhere; never parks.
+// Returns whether the caller is a fiber of a simulation.
+// Context: fibers and plain threads; does not park.
 [[nodiscard]] bool is_simulated() noexcept;
-// Returns when every other fiber waits for what only time, or the caller, can bring. Parks. One
-// caller at a time.
+// Parks until every other fiber waits for time or for the caller. One caller at a time.
+// Context: fibers of the simulation; parks.
 void settle();
-// Fails the run unless `holds`; the caller does not return then.
+// Fails the run unless `holds`; the caller then does not return.
 void check(bool holds, std::string_view sentence);
 // Fails the run. The caller never runs again.
 [[noreturn]] void fail(std::string_view sentence);
-// A row of the story, in the column of the caller's host. Nothing elsewhere.
+// Adds a row to the story, in the column of the caller's host. Has no effect elsewhere.
 void note(std::string_view text);
-// A number in [0, bound) that depends on the seed: instead of other random numbers. `bound` is at
-// least 1.
+// Returns a number in [0, bound) by the seed, for all random numbers. `bound` is at least 1.
 [[nodiscard]] std::uint64_t random(std::uint64_t bound);
-// True with this chance, by the seed.
+// Returns true with this chance, by the seed.
 [[nodiscard]] bool chance(double probability);
-// A place where other fibers may come first, by the strategy: between two accesses to what fibers
-// share without weft. May switch. Nothing elsewhere.
+// Lets other fibers run first, by the strategy, between two accesses to data that fibers share
+// without weft. Has no effect elsewhere.
 void point();
 
 }  // namespace weft::sim

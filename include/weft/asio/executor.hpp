@@ -1,5 +1,5 @@
-// An executor of Asio's by which handlers run as fibers, and the context for its timers, sockets,
-// signals and resolvers.
+// An executor of Asio that runs handlers as fibers, and its context for timers, sockets and the
+// like.
 #pragma once
 
 #include <weft/asio/detail/given_up.hpp>
@@ -24,35 +24,34 @@ inline namespace WEFT_ASIO_LIBRARY {
 class Executor;
 
 struct ContextOptions {
-  // The stack size of fibers that run handlers, in bytes. Asio's composed operations, Beast's above
-  // all, have more on the stack than fibers are given as a rule.
+  // Bytes of stack of fibers that run handlers. Asio's composed operations, above all Beast's, need
+  // more than fibers have by default.
   std::size_t stack_size = 256UL * 1024;
 };
 
-// The executor that Asio's objects stand on, instead of an io_context that the program has to run:
+// The executor for Asio's objects, instead of an io_context that the program must run:
 //
 //   weft::asio::Context context;
 //   boost::asio::steady_timer timer(context.get_executor(), 10ms);
 //   timer.async_wait(weft::asio::use_fiber);         // Parks the calling fiber, or
 //   timer.async_wait([](auto error) { ... });        // runs the handler as a fiber of its own.
 //
-// Asio's events are collected by one thread of Asio's own, which begins with the first object that
-// needs it, and runs nothing else. Handlers are spawned from there to the runtime that plain
-// threads spawn to: so the context lives while that runtime does, within run(), say.
-// Asio's objects must be gone before their context, and so must every fiber that uses them. But the
-// end of the context waits for its handlers, with what they have on their stacks. Call it from
-// fibers and plain threads; calls park, throw and synchronize where they say so.
+// A thread of Asio collects its events; it starts with the first object that needs it. That thread
+// spawns handlers to the runtime of plain threads, so the context must live within that runtime's
+// life, for example within run(). Asio's objects, and fibers that use them, must end before their
+// context. Its end waits for its handlers and their stacks.
+// Context: fibers and plain threads; the destructor and waits park.
+// Throws: std::bad_alloc.
 class Context : public lib::execution_context {
  public:
   using executor_type = Executor;
 
-  // Never parks, and starts nothing yet.
+  // Starts nothing yet.
   explicit Context(const ContextOptions& options = {}) : stack_size_(options.stack_size) {}
-  // Operations that are under way are given up, without a call of their handlers. Handlers that run
-  // are waited for: what they wait for by use_fiber is operation_aborted, and what they begin until
-  // their end is given up, too, within 100 ms. Asio's services bear no operations that begin in the
-  // very moment in which they end, and its resolvers none later.
-  // Parks; call it from fibers and plain threads, but not from a handler.
+  // Abandons pending operations without calls of their handlers, and waits for running handlers.
+  // Their waits by use_fiber end with operation_aborted; operations that they begin are abandoned
+  // within 100 ms. Asio's services do not support operations that begin at the moment of their end;
+  // its resolvers none later. A handler must not call it.
   ~Context() {
     do {
       give_up();
@@ -64,15 +63,15 @@ class Context : public lib::execution_context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  // Call it from anywhere; never parks.
+  // Returns the executor.
   [[nodiscard]] Executor get_executor() noexcept;
 
-  // Parks until no handler runs and no operation is under way; false when `until` ended the wait.
-  // Call it from fibers and plain threads, but not from a handler.
+  // Parks until no handler runs and no operation is pending. Returns false if `until` ended the
+  // wait. A handler must not call it.
   [[nodiscard]] bool wait_until(const Until& until) noexcept {
     return outstanding_.wait_until(until);
   }
-  // The same without a limit.
+  // Does the same without a limit.
   void wait() noexcept { (void)wait_until({}); }
 
  private:
@@ -104,21 +103,21 @@ class Context : public lib::execution_context {
   WaitGroup outstanding_;  // Handlers, and executors that stand for operations under way.
 };
 
-// A model of Asio's executors: what it executes is a fiber of the runtime. From a fiber, dispatch()
-// and its like call in place; post() and defer() never do. An exception that leaves a handler is
-// one that leaves a fiber: see RuntimeOptions::on_exception.
-// Several handlers run at the same time. Handlers of one object that has several operations under
-// way belong into one asio::strand, as on a thread_pool. What runs in a strand must not park, as
-// the strand is a thread's while it runs. Fibers that wait by use_fiber do so outside of it. Call
-// it from anywhere; calls park, throw and synchronize where they say so.
+// A model of Asio's executors, whose functions run as fibers of the runtime. In a fiber, dispatch()
+// and similar calls run them in place; post() and defer() never do. An exception of a handler is
+// one of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently. An object with
+// several pending operations needs an asio::strand, as on a thread_pool. Code in a strand must not
+// park, since the strand belongs to a thread meanwhile. Waits by use_fiber happen outside of it.
+// Context: any thread; no call parks.
+// Throws: std::bad_alloc.
 class Executor {
  public:
-  // Call it from anywhere, as all of its calls; a copy stands for the same context.
+  // Refers to the same context.
   Executor(const Executor& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
   Executor(Executor&& other) noexcept
       : Executor(*other.context_, other.blocking_, other.tracked_) {}
-  // Works as the copy constructor does.
+  // Refers to the same context.
   Executor& operator=(const Executor& other) noexcept {
     // The new work before the old one ends: the count must not touch 0 between.
     if (other.tracked_) other.context_->outstanding_.add();
@@ -128,12 +127,12 @@ class Executor {
     tracked_ = other.tracked_;
     return *this;
   }
-  // Ends the work that it stands for, if it is tracked.
+  // Ends its outstanding work, if it is tracked.
   ~Executor() {
     if (tracked_) context_->outstanding_.done();
   }
 
-  // Asio's properties: which context, whether it may call in place, whether it stands for work.
+  // Returns Asio's properties: the context, whether it may call in place, whether it tracks work.
   [[nodiscard]] Context& query(lib::execution::context_t /*what*/) const noexcept {
     return *context_;
   }
@@ -146,7 +145,7 @@ class Executor {
     if (tracked_) return lib::execution::outstanding_work.tracked;
     return lib::execution::outstanding_work.untracked;
   }
-  // The same executor with another property. Never parks.
+  // Returns the executor with another property.
   [[nodiscard]] Executor require(lib::execution::blocking_t::possibly_t how) const noexcept {
     return Executor(*context_, how, tracked_);
   }
@@ -162,8 +161,9 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // Call it from fibers and plain threads; never parks. Throws what spawn() does. Synchronizes:
-  // the call comes before the start of `function`.
+  // Runs `function` as a fiber.
+  // Throws: as spawn().
+  // Ordering: the call synchronizes with the start of `function`.
   template <class F>
   void execute(F&& function) const {
     const lib::execution::blocking_t possibly = lib::execution::blocking.possibly;

@@ -1,5 +1,4 @@
-// Between weft-http and Beast: a WebSocket behind an http::Server. Needs the headers of Boost, and
-// weft-http.
+// A WebSocket of Beast on an http::Server. It needs the headers of Boost, and weft-http.
 #pragma once
 
 #include <boost/beast/http/empty_body.hpp>
@@ -14,8 +13,7 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The connection that http::Response::upgrade() hands over, with TLS below it or not, for Beast and
-// its like.
+// The connection of http::Response::upgrade(), with or without TLS, for Beast and the like.
 using UpgradedStream = SyncStream<http::Upgraded>;
 
 namespace detail {
@@ -30,10 +28,9 @@ namespace detail {
 
 }  // namespace detail
 
-// A copy of the head, which outlives the request: what websocket::stream::accept() needs to see of
-// a request that has been read already. Without a Sec-WebSocket-Key that cannot be one: accept()
-// refuses the request then. Throws std::bad_alloc. Call it from anywhere; neither parks nor
-// synchronizes.
+// Copies the head for websocket::stream::accept(), which needs a request that has been read
+// already. The copy may outlive the request. Without a Sec-WebSocket-Key accept() refuses it.
+// Context: plain value.
 [[nodiscard]] inline boost::beast::http::request<boost::beast::http::empty_body> to_beast(
     const http::Request& request) {
   const auto text = [](std::string_view from) {

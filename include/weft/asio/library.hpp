@@ -1,6 +1,5 @@
-// Which Asio these headers are for: Boost's, or with WEFT_ASIO_STANDALONE defined the one that
-// stands alone (asio.hpp). Everything here is in an inline namespace of that choice, so that a
-// program may have parts with both.
+// The Asio of these headers: Boost's, or with WEFT_ASIO_STANDALONE the standalone one (asio.hpp).
+// All is in an inline namespace of that choice, so a program may have parts with both.
 #pragma once
 
 #if defined(WEFT_ASIO_STANDALONE)

@@ -1,6 +1,5 @@
-// Streams of weft for libraries that stand on Boost.Asio: Beast's HTTP and WebSocket, ssl::stream,
-// read_until and the like run on fibers as they are, by their synchronous calls. Needs the headers
-// of Boost, and no thread of Asio's.
+// Streams of weft for libraries on Boost.Asio: the synchronous calls of Beast, ssl::stream and
+// others run on fibers. It needs the headers of Boost, and no thread of Asio.
 #pragma once
 
 #include <boost/asio/buffer.hpp>
@@ -35,8 +34,8 @@ inline boost::asio::io_context& unused_context() {
 
 }  // namespace detail
 
-// Returns the error as Asio would report it: eof, operation_aborted, timed_out; the system's as
-// they are. Call it from anywhere; it neither parks, throws nor synchronizes.
+// Returns the error as Asio reports it: eof, operation_aborted, timed_out; the system's unchanged.
+// Context: plain value.
 [[nodiscard]] inline boost::system::error_code to_boost(const std::error_code& error) {
   if (!error) return {};
   if (error == Errc::end_of_stream) return boost::asio::error::eof;
@@ -51,17 +50,17 @@ inline boost::asio::io_context& unused_context() {
   return boost::system::errc::make_error_code(boost::system::errc::protocol_error);
 }
 
-// A model of Asio's SyncReadStream and SyncWriteStream: a net::TcpStream, a tls::Stream, or what
-// has their calls. Its calls park the calling fiber and not its thread; the stream's deadlines and
-// close() end them. Move-only; one caller reads and one writes at a time. Call it from fibers and
-// plain threads. Calls throw and synchronize where they say so.
+// A model of Asio's SyncReadStream and SyncWriteStream on a net::TcpStream, a tls::Stream, or a
+// type with their calls. It is move-only. The stream's deadlines and close() end its calls.
+// Context: fibers and plain threads, one reader and one writer at a time; reads and writes park.
+// Throws: std::bad_alloc.
 template <class Stream = net::TcpStream>
 class SyncStream {
  public:
   using executor_type = boost::asio::io_context::executor_type;
   using lowest_layer_type = SyncStream;
 
-  // Takes the stream over, whose deadlines go on to hold. Never parks.
+  // Takes the stream, whose deadlines remain in force.
   explicit SyncStream(Stream stream) noexcept : stream_(std::move(stream)) {}
 
   // Reads at least one byte, unless the buffers are empty.
@@ -75,8 +74,7 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Writes some of it, at least one byte unless the buffers are empty, and returns how many. Parks
-  // while the kernel has no room.
+  // Writes at least one byte, unless the buffers are empty, and returns the number.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers, boost::system::error_code& error) {
     error = {};
@@ -87,8 +85,8 @@ class SyncStream {
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
-  // Does the same as read_some() with an error, which these two throw, as a
-  // boost::system::system_error.
+  // Does the same as read_some() with an error.
+  // Throws: the error, as a boost::system::system_error.
   template <class MutableBuffers>
   std::size_t read_some(const MutableBuffers& buffers) {
     boost::system::error_code error;
@@ -96,7 +94,8 @@ class SyncStream {
     if (error) throw boost::system::system_error(error);
     return count;
   }
-  // Does the same as write_some() with an error, which is thrown.
+  // Does the same as write_some() with an error.
+  // Throws: the error, as a boost::system::system_error.
   template <class ConstBuffers>
   std::size_t write_some(const ConstBuffers& buffers) {
     boost::system::error_code error;
@@ -105,16 +104,16 @@ class SyncStream {
     return count;
   }
 
-  // Returns that of a context that no thread runs: libraries need the type, and post nothing there.
+  // Returns the executor of a context that no thread runs: libraries need the type.
   [[nodiscard]] executor_type get_executor() noexcept {
     return detail::unused_context().get_executor();
   }
-  // The stream itself: it has no layer below that others know.
+  // Returns the stream itself, since no layer below is accessible.
   [[nodiscard]] lowest_layer_type& lowest_layer() noexcept { return *this; }
   [[nodiscard]] const lowest_layer_type& lowest_layer() const noexcept { return *this; }
-  // The stream inside, for its deadlines, say.
+  // Returns the stream inside, for its deadlines, say.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
-  // Ends the calls that wait, and later ones, with Errc::closed. Never parks.
+  // Ends all waiting and later calls with Errc::closed.
   void close() noexcept { stream_.close(); }
 
  private:
@@ -132,16 +131,18 @@ class SyncStream {
   Stream stream_;
 };
 
-// How Beast ends a WebSocket's connection; it is found and called by Beast alone. Neither parks,
-// throws nor synchronizes.
+// Ends a WebSocket's connection for Beast, which alone calls it.
+// Context: Beast; does not park.
+// Throws: nothing.
 template <class Stream>
 void teardown(boost::beast::role_type /*role*/, SyncStream<Stream>& stream,
               boost::system::error_code& error) {
   error = {};
   stream.close();
 }
-// How Beast drops a connection; it is found and called by Beast alone. Neither parks, throws nor
-// synchronizes.
+// Drops a connection for Beast, which alone calls it.
+// Context: Beast; does not park.
+// Throws: nothing.
 template <class Stream>
 void beast_close_socket(SyncStream<Stream>& stream) {
   stream.close();

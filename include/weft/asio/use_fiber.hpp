@@ -1,11 +1,11 @@
-// A completion token: an asynchronous operation of Asio's parks the calling fiber until it is done.
+// A completion token: an asynchronous operation of Asio parks the calling fiber until it is done.
 //
 //   const std::size_t count = socket.async_read_some(buffer, use_fiber);
 //   socket.async_connect(endpoint, use_fiber[error]);              // Sets `error`, throws nothing.
 //   boost::asio::async_read(socket, buffer, use_fiber(100ms));     // Until; from Boost 1.77 on.
 //
-// From fibers and from plain threads, but not from a handler that keeps the operation's executor
-// (one in a strand, or on the only thread of an io_context): what it waits for could never come.
+// A handler that occupies the operation's executor (in a strand, or on the only thread of an
+// io_context) must not use it: its wait could never end.
 #pragma once
 
 #include <concepts>
@@ -18,66 +18,65 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// The token. The arguments of the operation's handler become the call's result, as Asio's own
-// tokens have it. An error_code in front is thrown as a system_error, an exception_ptr is rethrown.
-// Of what remains, nothing becomes void, one value itself, several a std::tuple. An operation that
-// is given up without a result (its context ends, say) counts as operation_aborted.
+// The token. The arguments of the operation's handler become the call's result, as with Asio's own
+// tokens. A leading error_code is thrown as a system_error, an exception_ptr is rethrown. No
+// further argument becomes void, one the value, several a std::tuple. An abandoned operation (its
+// context ends, say) counts as operation_aborted.
 //
-// The operation begins on its object's executor, and its handlers run there. The state of the wait
-// is on the stack of the caller, which does not return before the operation is over. Synchronizes:
-// what the operation did comes before the return.
-//
-// Limit is NoLimit, or what use_fiber(until) makes.
+// The operation begins on its object's executor, and its handlers run there. The caller's stack has
+// the state of the wait; it returns after the operation. Limit is NoLimit or use_fiber(until)'s
+// type.
+// Context: plain value; the operation parks, in fibers and plain threads.
+// Ordering: the operation synchronizes with the return.
 template <class Limit = detail::NoLimit, class Where = detail::Anywhere>
 class UseFiber {
  public:
-  // As `use_fiber`: no limit, on the executor that the operation names, errors are thrown.
+  // Is `use_fiber`: no limit, on the operation's own executor, errors are thrown.
   UseFiber() noexcept = default;
-  // Of the calls below.
+  // Combines the settings of the calls below.
   UseFiber(Limit limit, Where where, ErrorCode* error) noexcept
       : limit_(std::move(limit)), where_(std::move(where)), error_(error) {}
 
 #if WEFT_ASIO_HAS_CANCELLATION
-  // When `until` ends the wait, the operation is cancelled (cancellation_type::terminal) and its
-  // end awaited. Its result is returned unchanged, except that operation_aborted becomes timed_out
-  // if the deadline has passed, which is checked before the stop request. An operation that
-  // supports no cancellation goes on to its own end.
+  // Returns a token with a limit. When `until` ends the wait, the operation is cancelled
+  // (cancellation_type::terminal) and its end awaited. Its result is unchanged, except that
+  // operation_aborted becomes timed_out after a passed deadline, which precedes a stop request. An
+  // operation without cancellation continues to its end.
   [[nodiscard]] auto operator()(const Until& until) const {
     return UseFiber<detail::BySignal, Where>({until}, where_, error_);
   }
 #endif
-  // The same, where cancel() does it, on the operation's executor: `[&] { timer.cancel(); }`. For
-  // every Boost, and for libraries that know no cancellation slots. If cancel() throws (Asio's do
-  // on a socket that is closed), the operation goes on to its own end; the exception is thrown
-  // then, in place of the result.
+  // Does the same by cancel() on the operation's executor: `[&] { timer.cancel(); }`. It serves
+  // every Boost, and libraries without cancellation slots. If cancel() throws (as on a closed
+  // socket), the operation continues to its end; the call then throws the exception.
   template <std::invocable Cancel>
   [[nodiscard]] auto operator()(const Until& until, Cancel cancel) const {
     return UseFiber<detail::ByCall<Cancel>, Where>({until, std::move(cancel)}, where_, error_);
   }
-  // Errors are put there, or "no error", and nothing is thrown for them.
+  // Returns a token that stores its error, or "no error", in `error`, and does not throw it.
   [[nodiscard]] UseFiber operator[](ErrorCode& error) const {
     return UseFiber(limit_, where_, &error);
   }
-  // For operations that do not say what their executor is; such a one does not compile otherwise.
+  // Returns a token for operations without an executor, which otherwise do not compile.
   template <class Executor>
   [[nodiscard]] auto on(Executor executor) const {
     return UseFiber<Limit, Executor>(limit_, std::move(executor), error_);
   }
 
-  // For async_result: what may end the wait.
+  // Returns the limit, for async_result.
   [[nodiscard]] const Limit& limit() const noexcept { return limit_; }
-  // The same: where the operation begins.
+  // Returns where the operation begins, for async_result.
   [[nodiscard]] const Where& where() const noexcept { return where_; }
-  // The same: where errors go; null: they are thrown.
+  // Returns where errors go, for async_result; null: they are thrown.
   [[nodiscard]] ErrorCode* error() const noexcept { return error_; }
 
-  // An executor whose objects use the token where none is given, as Asio's tokens have it:
+  // An executor whose objects use the token by default, as with Asio's tokens:
   //   auto timer = use_fiber.as_default_on(boost::asio::steady_timer(executor));
   template <class Inner>
   struct executor_with_default : Inner {  // NOLINT: Asio's name.
     using default_completion_token_type = UseFiber;
 
-    // From an executor of the kind, or what converts to it, as Asio's objects are made.
+    // Wraps an executor, or a type that converts to it, as Asio's objects do.
     executor_with_default(const Inner& inner) noexcept : Inner(inner) {}  // NOLINT: converts.
     template <class Other>
     requires(!std::is_same_v<Other, executor_with_default> && std::is_convertible_v<Other, Inner>)
@@ -87,7 +86,7 @@ class UseFiber {
   template <class T>
   using as_default_on_t =  // NOLINT: Asio's name.
       typename T::template rebind_executor<executor_with_default<typename T::executor_type>>::other;
-  // The object with that executor.
+  // Returns the object with that executor.
   template <class T>
   static as_default_on_t<std::decay_t<T>> as_default_on(T&& object) {
     return as_default_on_t<std::decay_t<T>>(std::forward<T>(object));
@@ -104,7 +103,7 @@ inline const UseFiber<> use_fiber;  // NOLINT: as Asio's tokens are called.
 }  // namespace WEFT_ASIO_LIBRARY
 }  // namespace weft::asio
 
-// How Asio finds out what the token means.
+// Defines the meaning of the token for Asio.
 template <class Limit, class Where, class R, class... Args>
 class weft::asio::lib::async_result<weft::asio::UseFiber<Limit, Where>, R(Args...)> {
  public:

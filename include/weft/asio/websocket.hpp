@@ -1,5 +1,4 @@
-// WebSockets by Beast that hold no fiber and no stack while their client is silent. Needs the
-// headers of Boost, and weft-http.
+// WebSockets of Beast without a stack for a silent client. It needs Boost's headers and weft-http.
 #pragma once
 
 #include <algorithm>
@@ -14,27 +13,24 @@
 namespace weft::asio {
 inline namespace WEFT_ASIO_LIBRARY {
 
-// An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of the
-// frame that has begun. Beast reads as far ahead as it is let and does not say how far. On top of
-// this stream it has nothing ahead once a message is complete, so that a talk may return
-// net::Next::idle when has_more() is false. Bytes that the kernel has beyond the frame are read in
-// one call with it, and are kept here until they are asked for.
-//
-// The talk hands over the connection of each call by resume(). One caller reads and one writes at a
-// time. Call it from fibers and plain threads. Calls throw where they say so, and synchronize as
-// TcpStream's.
+// An upgraded connection that is read frame by frame (RFC 6455): no read goes beyond the end of a
+// begun frame. Beast reads ahead as far as it can and does not report how far. On this stream it
+// has read nothing ahead once a message is complete. A talk may then return net::Next::idle if
+// has_more() is false. Further bytes of the kernel come with the same call and are kept here. The
+// talk passes the connection of each call to resume().
+// Context: fibers and plain threads, one reader and one writer at a time; both park.
+// Throws: std::bad_alloc.
+// Ordering: as net::TcpStream.
 class FrameStream {
  public:
-  // The connection of this call of the talk, which must outlive the reads and writes in it. Never
-  // parks.
+  // Takes the connection of this call of the talk, which must outlive the reads and writes in it.
   void resume(http::Upgraded& upgraded) noexcept { upgraded_ = &upgraded; }
-  // Returns true if a talk must not be idle yet, as bytes are here or a frame has only begun. Never
-  // parks.
+  // Returns true if a talk must not be idle, since bytes are here or a frame has only begun.
   [[nodiscard]] bool has_more() const noexcept {
     return begin_ < end_ || header_size_ > 0 || !upgraded_->early.empty();
   }
 
-  // At least one byte of the frame. As Upgraded::read_some(); parks. Throws std::bad_alloc.
+  // Reads at least one byte of the frame, as Upgraded::read_some() does.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer) {
     buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), rest_of_frame()));
     if (begin_ == end_) {
@@ -51,11 +47,11 @@ class FrameStream {
     if (begin_ == end_) ahead_.reset();
     return passed({.value = count}, buffer);
   }
-  // Does the same as Upgraded::write_some(); parks.
+  // Does the same as Upgraded::write_some().
   net::Result<std::size_t> write_some(std::span<const std::byte> data) {
     return upgraded_->write_some(data);
   }
-  // Ends the connection. Never parks.
+  // Ends the connection.
   void close() noexcept { upgraded_->close(); }
 
  private:
@@ -111,7 +107,7 @@ class FrameStream {
   std::uint64_t payload_ = 0;    // Bytes of it that have not been read.
 };
 
-// For boost::beast::websocket::stream.
+// A stream for boost::beast::websocket::stream.
 using IdleStream = SyncStream<FrameStream>;
 
 }  // namespace WEFT_ASIO_LIBRARY
