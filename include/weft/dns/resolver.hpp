@@ -1,4 +1,4 @@
-// Names to addresses without a thread that waits.
+// Resolves names without a waiting thread.
 #pragma once
 
 #include <chrono>
@@ -13,29 +13,29 @@
 
 namespace weft::dns {
 
-// Options left at their defaults are as /etc/resolv.conf says, or as c-ares has them.
+// Options with their defaults take the values of /etc/resolv.conf or of c-ares.
 struct ResolverOptions {
-  // The name servers, in the order in which they are asked.
+  // The name servers, in the order of use.
   std::vector<net::Address> servers = {};
-  // For the first answer of a server; later attempts are given longer.
+  // The time for the first answer of a server; later attempts have more.
   std::chrono::milliseconds attempt_time{0};
-  // How often each server is asked before the answer is EAI_AGAIN.
+  // The attempts at each server until the answer is EAI_AGAIN.
   int attempts = 0;
-  // Addresses of one kind, IPv6 or IPv4, wait this long for the answer about the other kind, and
-  // are used without it then (RFC 8305: 50 ms). dial() waits for that alongside its attempts.
+  // How long addresses of one kind, IPv6 or IPv4, wait for the other kind (RFC 8305: 50 ms). dial()
+  // waits for that alongside its attempts.
   std::chrono::nanoseconds resolution_delay = std::chrono::milliseconds(50);
 };
 
-// Asks name servers by c-ares: the fiber that asks waits for their sockets, and no thread does. So
-// any number of questions may be open, and one that is given up is over: nothing goes on behind it.
-// /etc/hosts comes first, and is read in place: a name from there needs no wait. Other sources of
-// the system's resolver (mDNS, LDAP, systemd's containers) are not asked; net::Resolver does.
-// Call it from fibers and plain threads of a runtime. Further errors of resolve():
-// Errc::no_runtime; the system's, if it has no descriptor or no memory. Calls park, throw and
-// synchronize where AnyResolver's do.
+// Asks name servers by c-ares: the calling fiber waits for their sockets, without a thread. So the
+// number of questions is not limited, and an abandoned one ends at once. /etc/hosts comes first and
+// is read in place. Other sources of the system's resolver (mDNS, LDAP, systemd's containers) are
+// not asked; net::Resolver asks them.
+// Context: fibers and plain threads of a runtime; resolve() parks.
+// Errors: as AnyResolver::resolve(); Errc::no_runtime; the system's without a descriptor or memory.
+// Throws: std::bad_alloc.
 class Resolver final : public net::AnyResolver {
  public:
-  // Opens nothing yet. `options` is not copied by questions: it stays as it is.
+  // Opens nothing yet. Questions refer to `options` without copies.
   explicit Resolver(ResolverOptions options = {});
 
  private:

@@ -23,97 +23,95 @@
 namespace weft::http {
 
 struct ClientOptions {
-  // The most connections to one host and port, idle ones included. A request for which there is
-  // none waits.
+  // The number of connections to a host and port, idle ones included. Further requests wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);
-  // Bounds the search for the name, the connection and the handshake together.
+  // The time for the name, the connection and the handshake together.
   std::chrono::nanoseconds connect = std::chrono::seconds(10);
-  // How long a call with "Expect: 100-continue" waits for the server's word before it sends its
-  // body all the same; kNever: until the server has said something.
+  // How long a call with "Expect: 100-continue" waits for the server before it sends its body;
+  // kNever: no limit.
   std::chrono::nanoseconds continue_wait = std::chrono::seconds(1);
-  // The head of an answer, and all that only inform before it (100, 103). Trailers may be as large
-  // again.
+  // The head of an answer with all interim heads (100, 103). Trailers may have the same size again.
   std::size_t head_bytes = 64 * 1024;
-  // Headers of an answer, or of what informs before it; as many trailers again.
+  // Headers of an answer or an interim one; as many trailers again.
   std::size_t headers = 128;
-  // The most that Reply::read_all() takes.
+  // The bound of Reply::read_all().
   std::uint64_t body_bytes = 64 * 1024 * 1024;
-  // 0: answers that redirect are returned as they are.
+  // 0: redirecting answers are returned unchanged.
   std::size_t max_redirects = 10;
-  // The layer that https is spoken with: tls::client_layer(context). Empty: https is
-  // Errc::unsupported.
+  // The layer of https: tls::client_layer(context). Empty: https is Errc::unsupported.
   ClientLayer secure = {};
-  // The one asked for addresses of hosts; it must outlive the client. Null: as net::resolve().
+  // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
 };
 
-// The request that is made.
+// A request to be made.
 struct Call {
-  // CONNECT asks for "host:port" of the URL, or of a Host among the headers, which must have a port
-  // then. It has no body and is not redirected, and the connection of its answer is closed.
+  // CONNECT takes "host:port" from the URL or from a Host header, which must then have a port. It
+  // has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // Without Connection, Content-Length and Transfer-Encoding, which are the client's. A Host is
-  // sent instead of the URL's, up to a redirect to another origin; the connection, and the name
-  // that TLS verifies, are the URL's all the same. With "Expect: 100-continue" the body waits for
-  // the server, and an answer that comes first spares it. Without a body that header is left out,
-  // and after 417 a call with `body` is repeated without it.
+  // Without Connection, Content-Length and Transfer-Encoding, which the client writes. A Host
+  // replaces the URL's until a redirect to another origin; the connection and TLS's verified name
+  // remain the URL's. With "Expect: 100-continue" the body waits for the server, and an earlier
+  // answer spares it. The header is omitted without a body; after 417 a call with `body` is
+  // repeated without it.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
-  // Instead of a body: gives the next part of it, or weft::Errc::end_of_stream; it goes out in
-  // chunks. Another error ends the call. Called by the caller of send(), and for one request only:
-  // such a call is not repeated, nor redirected with its body.
+  // Replaces a body: returns its next part, or weft::Errc::end_of_stream; it is sent in chunks.
+  // Another error ends the call. The caller of send() calls it, for one request only: such a call
+  // is not repeated, or redirected with its body.
   std::function<net::Result<std::size_t>(std::span<std::byte>)> body_source = {};
 };
 
-// An answer: the head is there, the body comes as it is read. Move-only; used by one caller at a
-// time. Its connection returns to the client when the body has been read to its end, and is closed
-// if the reply is destroyed before. Calls park, throw and synchronize where they say so.
+// An answer whose body is read on demand. It is move-only. Its connection returns to the client
+// after the body's end. If the reply is destroyed before, the connection is closed.
+// Context: fibers and plain threads, one caller at a time; reads park.
+// Throws: std::bad_alloc.
 class Reply {
  public:
-  // Empty; of no use.
+  // Is empty and of no use.
   Reply() noexcept;
-  // `other` is empty then, and of no use.
+  // Takes the reply of `other`, which is then empty.
   Reply(Reply&& other) noexcept;
-  // Ends the former reply, as the destructor does.
+  // Ends its own reply as the destructor does, and takes that of `other`.
   Reply& operator=(Reply&& other) noexcept;
-  // Closes the connection, unless the body has been read to its end. Parks for a moment at most.
+  // Closes the connection, unless the body has been read to its end. Parks briefly at most.
   ~Reply();
 
-  // The number of the answer's first line: 200, 404.
+  // Returns the status of the first line: 200, 404.
   [[nodiscard]] int status() const noexcept;
-  // In the order in which they came; valid as long as the reply.
+  // Returns the headers in the order of arrival; valid as long as the reply.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
-  // The first one of this name.
+  // Returns the first header of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // Where it came from, after all redirects.
+  // Returns the URL of the answer, after all redirects.
   [[nodiscard]] const Url& url() const noexcept;
-  // Known before the body is read, unless it comes in chunks or up to the stream's end. Of an
-  // answer to HEAD, and of 304, what the body's would be that does not come, if the server says it.
+  // Returns the body's size, if the head has it: not for chunks or up to the stream's end. After
+  // HEAD or 304 it is the size of the body that is not sent, if the server tells.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
 
-  // Reads what there is of the body, at least one byte. Parks. At its end:
-  // weft::Errc::end_of_stream. Other errors: weft::Errc::timed_out, cancelled (it may be tried
-  // again); ErrorKind::malformed's, Errc::unexpected_end; the stream's.
+  // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
+  // after weft::Errc::timed_out or cancelled.
+  // Errors: also ErrorKind::malformed's, Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // All of it. After an error `value` is what came before; Errc::body_too_large is one.
+  // Reads the body. After an error `value` is the part before. Errors also: Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = {});
-  // The headers that came behind the last chunk; empty before the body's end has been read.
+  // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
   class State;  // Of no use to others, as are the next two.
-  // The client makes it.
+  // Wraps the client's state.
   explicit Reply(std::unique_ptr<State> state) noexcept;
-  // For the client.
+  // Returns the state, for the client.
   [[nodiscard]] State& state() const noexcept { return *state_; }
 
  private:
   std::unique_ptr<State> state_;
 };
 
-// Sums since the beginning. May be stale when they are returned.
+// Sums since the beginning, which may be stale.
 struct ClientStats {
   std::uint64_t connections = 0;  // Made.
   std::uint64_t reused = 0;       // Requests that found one.
@@ -122,38 +120,40 @@ struct ClientStats {
 
 class ClientCore;
 
-// Sends requests to servers, by connections that are kept for the next request. No proxies, no
-// cookies, no caches. Call it from fibers and plain threads of one runtime, any number at a time;
-// it must not outlive the runtime. Calls park, throw and synchronize where they say so.
+// Sends requests over connections that it keeps. It has no proxies, cookies or caches.
+// Context: fibers and plain threads of one runtime; send() and get() park.
+// Throws: std::bad_alloc.
+// Lifetime: it must not outlive the runtime.
 class Client {
  public:
-  // Throws std::invalid_argument that names the option.
+  // Opens no connection yet.
+  // Throws: std::invalid_argument that names the option, std::bad_alloc.
   explicit Client(ClientOptions options = {});
-  // Closes what is idle. Replies may live on.
+  // Closes idle connections. Replies may live on.
   ~Client();
   // Not of a const one, which g++ would make of the braces in Client({}).
   Client(Client&) = delete;
   Client& operator=(const Client&) = delete;
 
-  // Sends the request and returns when the head of the answer is there; also of 404 and the like.
-  // Parks: for a connection, if max_per_host are in use, and for the server. `until` ends all of
-  // that. Redirects are followed: 303 by GET, unless it was a HEAD; 301 and 302 by GET, if it was a
-  // POST; all else with method and body. Authorization, Proxy-Authorization, Cookie and their kin
-  // do not go to another scheme, host or port, and nothing goes from https to http. An answer that
-  // leads where it cannot be followed (a place that is no URL of http or https, https without a
-  // layer, a body_source that would be needed again) is returned as it is. A request that may be
-  // repeated (GET, HEAD, PUT, DELETE, OPTIONS, TRACE) is, when a connection that was kept turns out
-  // to be closed. An answer of 300 or above that comes while a body is being sent ends the sending;
-  // its connection is not kept. Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a
-  // URL, a header, an answer), Errc::unsupported, unexpected_end, head_too_large,
-  // too_many_redirects; what dial(), the layer and the stream have.
+  // Sends the request and returns after the head of the answer, whatever its status. It may wait
+  // for a connection, with max_per_host in use, and for the server; `until` ends all waits.
+  // Redirects: 303 becomes GET, except after HEAD; 301 and 302 become GET after POST. Other
+  // requests keep method and body. Authorization, Proxy-Authorization, Cookie and similar headers
+  // do not go to another scheme, host or port, and nothing goes from https to http. A redirect that
+  // cannot be followed is returned: to no URL of http or https, to https without a layer, with a
+  // used body_source. If a kept connection proves closed, a repeatable request is repeated (GET,
+  // HEAD, PUT, DELETE, OPTIONS, TRACE). An answer of 300 or above during a body ends the sending
+  // and its connection.
+  // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
+  // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; the errors of dial(),
+  // the layer and the stream.
   net::Result<Reply> send(const Call& call, const Until& until = {});
-  // Works as send() does, for a GET without headers of its own.
+  // Sends a GET without extra headers, as send() does.
   net::Result<Reply> get(std::string url, const Until& until = {}) {
     return send({.url = std::move(url)}, until);
   }
 
-  // Each number may be stale when they return. From anywhere; never parks.
+  // Returns sums that may be stale.
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:

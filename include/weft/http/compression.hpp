@@ -1,4 +1,4 @@
-// Answers that are sent compressed to clients that ask for it.
+// Compressed answers for clients that request them.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,16 @@
 
 namespace weft::http {
 
-// For ServerOptions::compression. Answers of these types go out as gzip when a client's
-// Accept-Encoding allows it, and all of them say `Vary: Accept-Encoding`. Left alone are answers
-// that have a Content-Encoding or a Content-Range, whose Cache-Control says no-transform, and parts
-// of files. An ETag becomes a weak one. A compressor takes about 260 KiB while an answer is
-// written.
+// Configures ServerOptions::compression. Answers of these types are sent as gzip if the client's
+// Accept-Encoding permits it, and all have `Vary: Accept-Encoding`. Answers with a Content-Encoding
+// or Content-Range, with Cache-Control: no-transform, and parts of files are unchanged. An ETag
+// becomes weak. A compressor takes about 260 KiB while an answer is written.
 struct Compression {
-  // A body that is known to be smaller is sent as it is.
+  // A body known to be smaller is sent unchanged.
   std::size_t min_bytes = 1024;
-  // The level is from 1, the fastest, to 9, the smallest.
+  // The level, from 1, the fastest, to 9, the smallest.
   int level = 5;
-  // Of Content-Type: "text/plain" is one, "text/" all that begin so, "+json" all that end so.
+  // Content-Types: "text/plain" is one, "text/" a prefix, "+json" a suffix.
   std::vector<std::string> types = {"text/",
                                     "application/json",
                                     "application/javascript",

@@ -1,5 +1,5 @@
-// The errors of a message, as std::error_code values. All may be called from anywhere; they neither
-// park, throw nor synchronize.
+// The errors of a message, as std::error_code values.
+// Context: plain value.
 #pragma once
 
 #include <system_error>
@@ -35,21 +35,21 @@ enum class Errc {
   unsupported_expectation,
 };
 
-// What several of these have in common.
+// The common property of several of these.
 enum class ErrorKind {
   malformed = 1,  // The peer does not speak HTTP/1.1, or not properly; or the call would not.
 };
 
-// The category of Errc; its name is "weft-http". Lives as long as the process.
+// Returns the category of Errc, named "weft-http". It lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// The category of ErrorKind; its name is "weft-http-kind". Lives as long as the process.
+// Returns the category of ErrorKind, named "weft-http-kind".
 [[nodiscard]] const std::error_category& kind_category() noexcept;
 
-// An Errc as a std::error_code: so they compare, `error == http::Errc::malformed_chunk`.
+// Converts an Errc, so that codes compare: `error == http::Errc::malformed_chunk`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }
-// An ErrorKind as a std::error_condition: `error == http::ErrorKind::malformed`.
+// Converts an ErrorKind: `error == http::ErrorKind::malformed`.
 [[nodiscard]] inline std::error_condition make_error_condition(ErrorKind kind) noexcept {
   return {static_cast<int>(kind), kind_category()};
 }

@@ -1,4 +1,4 @@
-// How much a server takes from a client, and how long it waits for it.
+// Limits of a client's requests, in bytes and time.
 #pragma once
 
 #include <chrono>
@@ -8,10 +8,10 @@
 
 namespace weft::http {
 
-// kNever lifts a time. A request beyond a size is answered with the status named, and the
+// kNever lifts a time. A request beyond a size is answered with the status named here, and its
 // connection closed.
 struct Limits {
-  // The request line and all headers; 431. Trailers may be as large again.
+  // The request line and all headers; 431. Trailers may have the same size again.
   std::size_t head_bytes = 16 * 1024;
   // The target of a request; 414.
   std::size_t target_bytes = 8 * 1024;
@@ -25,10 +25,9 @@ struct Limits {
   std::chrono::nanoseconds head = std::chrono::seconds(10);
   // The time from the first wait for a body to its end; 408.
   std::chrono::nanoseconds body = std::chrono::seconds(60);
-  // For the kernel to take what one call writes: the client reads too slowly.
+  // The time for the kernel to take one write, before a client counts as too slow.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // A connection on which nothing has been asked for this long, and for at most twice as long, is
-  // closed.
+  // A connection without requests is closed after this time, at most twice as much.
   std::chrono::nanoseconds idle = std::chrono::seconds(60);
   // The deadline of a request's Context, from the end of its head.
   std::chrono::nanoseconds request = weft::kNever;

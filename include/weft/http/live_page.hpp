@@ -8,9 +8,10 @@
 
 namespace weft::http {
 
-// At `prefix`, "/debug/weft" for example, which must not end in a slash: what <weft/live_page.hpp>
-// shows at "/" is at prefix + "/" then. Throws as Router::route(). It is called by the caller that
-// adds the routes; neither parks nor synchronizes.
+// Mounts <weft/live_page.hpp> at `prefix`, such as "/debug/weft", which must not end in a slash.
+// Its "/" is at prefix + "/".
+// Context: the caller that adds the routes; does not park.
+// Throws: as Router::route().
 inline void mount_live_page(Router& router, const std::string& prefix,
                             live::Readers readers = live::Readers::this_machine) {
   router.get(prefix + "/{page...}", [readers](Request& request, Response& response) {

@@ -16,78 +16,76 @@ namespace weft::http {
 
 class Exchange;
 
-// A request, as its handler sees it: the head is there, the body comes as it is read. It lives
-// until the handler returns, and so do all texts that it hands out. Used by one fiber at a time.
-// Calls park, throw and synchronize where they say so.
+// A request; its body is read on demand. It and its texts live until the handler returns.
+// Context: one fiber at a time; reads of the body park.
+// Throws: std::bad_alloc.
 class Request {
  public:
-  // The server makes it.
+  // Refers to the server's exchange.
   explicit Request(Exchange& exchange) noexcept : exchange_(exchange) {}
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
-  // "GET"; in the case in which the client wrote it.
+  // Returns the method, "GET", in the client's case.
   [[nodiscard]] std::string_view method() const noexcept;
-  // As it was asked for, "/a%20b?c=d" or "http://host/a%20b?c=d" or "*".
+  // Returns the target as requested: "/a%20b?c=d", "http://host/a%20b?c=d" or "*".
   [[nodiscard]] std::string_view target() const noexcept;
-  // The part of the target before the question mark, not decoded; "/" if there is none.
+  // Returns the target before the question mark, not decoded; "/" if there is none.
   [[nodiscard]] std::string_view path() const noexcept;
-  // The part behind the question mark, not decoded; may be empty.
+  // Returns the part after the question mark, not decoded; it may be empty.
   [[nodiscard]] std::string_view query() const noexcept;
-  // The first value of `name` in the query, decoded.
+  // Returns the first value of `name` in the query, decoded.
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
-  // 1 for HTTP/1.1, 0 for HTTP/1.0.
+  // Returns 1 for HTTP/1.1, 0 for HTTP/1.0.
   [[nodiscard]] int minor_version() const noexcept;
 
-  // In the order in which they came.
+  // Returns the headers in the order of arrival.
   [[nodiscard]] std::span<const Header> headers() const noexcept;
-  // The first one of this name.
+  // Returns the first header of this name.
   [[nodiscard]] std::optional<std::string_view> header(std::string_view name) const noexcept;
-  // The host that is asked: the target's if it names one, else the Host header; may be empty in
-  // HTTP/1.0.
+  // Returns the host of the target, or otherwise of the Host header; it may be empty in HTTP/1.0.
   [[nodiscard]] std::string_view host() const noexcept;
 
-  // The part of the path that the router found for `{name}`, decoded; empty if there is no such
-  // parameter.
+  // Returns the part that the router found for `{name}`, decoded; empty without such a parameter.
   [[nodiscard]] std::string parameter(std::string_view name) const;
-  // The value of the last parameter, whatever its name: of "/static/{file...}" what stands behind
-  // "/static/". Without parameters: the path behind its first slash. Decoded.
+  // Returns the value of the last parameter, decoded: for "/static/{file...}" the part after
+  // "/static/". Without parameters it is the path after its first slash.
   [[nodiscard]] std::string rest_of_path() const;
-  // A router calls it, with a name and a value that live as long as the request.
+  // Adds a parameter of the router. Its name and value must live as long as the request.
   void add_parameter(std::string_view name, std::string_view value);
 
-  // Known before the body is read, unless it comes in chunks.
+  // Returns the size of the body, unless it comes in chunks.
   [[nodiscard]] std::optional<std::uint64_t> content_length() const noexcept;
-  // Whether there is a body, be it empty.
+  // Returns whether there is a body, even an empty one.
   [[nodiscard]] bool has_body() const noexcept;
-  // Reads what there is of the body, at least one byte; asks for it first if the client waits for
-  // that (100-continue) and the answer has not begun. Parks. At its end: weft::Errc::end_of_stream.
-  // Other errors: http::Errc's, weft::Errc::timed_out (Limits::body), the system's. After an error
-  // the connection is closed, and if the handler has not answered, 400, 408 or 413 is.
+  // Reads at least one byte of the body. It first requests the body if the client waits for that
+  // (100-continue) and no answer has begun. weft::Errc::end_of_stream: its end. Another error
+  // closes the connection, with 400, 408 or 413 unless the handler answers.
+  // Errors: also http::Errc's, weft::Errc::timed_out (Limits::body), the system's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer);
-  // All of it, which is at most Limits::body_bytes. After an error `value` is what came before.
+  // Reads all, at most Limits::body_bytes. After an error `value` is the part before.
   net::Result<std::string> read_all();
-  // The headers that came behind the last chunk; empty before the body's end has been read.
+  // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
-  // The scope of this request: it ends with Errc::timed_out when Limits::request has passed since
-  // the end of the head, and with Errc::cancelled when the client hangs up or the server's grace is
-  // over. It costs nothing if it is not asked for. A hang-up is noticed once the body has been
-  // read: until then it is an error of the next read.
+  // Returns the scope of this request. It ends with Errc::timed_out at Limits::request after the
+  // head, and with Errc::cancelled if the client hangs up or the server's grace ends. It costs
+  // nothing unless it is called. A hang-up is noticed once the body has been read; before, it is an
+  // error of the next read.
   [[nodiscard]] Context& context();
 
-  // Of the connection: a proxy's, if there is one between. Never parks. Errors: the system's.
+  // Returns the address of the other end, perhaps a proxy. Errors: the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
 
  private:
   Exchange& exchange_;
 };
 
-// "%41+b" becomes "A b" in a query, where a plus is a blank, and "A+b" in a path. Characters that
-// are not properly coded stay as they are. From anywhere; neither parks nor synchronizes. Throws
-// std::bad_alloc.
+// Decodes "%41+b" in a query to "A b", where a plus is a blank. Badly coded characters are kept.
+// Context: plain value.
 [[nodiscard]] std::string decode_query(std::string_view text);
-// See decode_query().
+// Decodes "%41+b" in a path to "A+b", in the same way.
+// Context: plain value.
 [[nodiscard]] std::string decode_path(std::string_view text);
 
 }  // namespace weft::http

@@ -21,85 +21,84 @@ namespace weft::http {
 
 class Exchange;
 
-// The rest of a connection that no longer speaks HTTP. Either its parts are used, or its calls,
-// which bring them together; asio::SyncStream takes it for these. One caller reads and one writes
-// at a time. Calls throw and synchronize where they say so.
+// The rest of a connection that no longer speaks HTTP. Use either its parts, or its calls, which
+// combine them; asio::SyncStream uses these.
+// Context: the talk; one caller may read and one write at a time, and both park.
+// Errors: as net::TcpStream.
+// Throws: std::bad_alloc.
 struct Upgraded {
   net::TcpStream& stream;
-  // The bytes that the client has sent already after its request. Read these first.
+  // The bytes that the client sent after its request. Read these first.
   std::string_view early;
   // Not null: the layer on the stream. Read and write the layer instead.
   Layer* layer = nullptr;
-  // Requested when the server stops: say good-bye, and return. At the end of its grace the stream
-  // is closed.
+  // Requests the talk's end when the server stops; the stream is closed after the grace.
   std::stop_token stop = {};
 
-  // Reads at least one byte: of `early`, which gets shorter, then of the layer or the stream. As
-  // TcpStream's; parks.
+  // Reads at least one byte: from `early`, which shrinks, then from the layer or the stream.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Writes at least one byte; all of it where there is a layer. As TcpStream's; parks.
+  // Writes at least one byte, with a layer all.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
-  // Writes all of it, as TcpStream's does; parks.
+  // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
-  // Ends the connection, and the calls that wait; a layer's peer is notified, if that takes no
-  // wait. Never parks.
+  // Ends the connection and its waiting calls. It notifies a layer's peer if that needs no wait.
   void close() noexcept;
 };
 
 // Serves an upgraded connection: see Response::upgrade().
 using Talk = std::function<net::Next(Upgraded)>;
 
-// The answer to one request. Either send(), with all of the body, or any number of write()s, which
-// go out as chunks if no Content-Length has been set. A handler that does neither has answered with
-// the status and without a body. If it has promised one by Content-Length, the status is 500. If it
-// has set no status and the request's context is over, it is 503. An answer that has begun is
-// broken off by throwing: the connection ends, and before what would tell the client that it has
-// all of it. Used by one fiber at a time. Calls park, throw and synchronize where they say so.
+// The answer to a request. Call send() with the whole body, or write() repeatedly, which sends
+// chunks unless Content-Length is set. Without either the answer has the status and no body. The
+// status is 500 if a Content-Length promised a body. It is 503 if none was set and the request's
+// context is over. An exception aborts an answer that has begun: the connection ends before its end
+// mark.
+// Context: one fiber at a time; send() and writes park.
+// Throws: std::bad_alloc.
 class Response {
  public:
-  // The server makes it.
+  // Refers to the server's exchange.
   explicit Response(Exchange& exchange) noexcept : exchange_(exchange) {}
   Response(const Response&) = delete;
   Response& operator=(const Response&) = delete;
 
-  // 200 unless it is set; from 200 to 599. These three are without effect once the head has been
+  // Sets the status, from 200 to 599, by default 200. No setter has an effect after the head is
   // sent.
   void set_status(int status) noexcept;
-  // The status that set_status() was given. Never parks.
+  // Returns the status.
   [[nodiscard]] int status() const noexcept;
-  // Throws std::invalid_argument for a name that is no token, a value with control characters, and
-  // for what the library writes itself: Transfer-Encoding, Connection, Date. A Content-Length must
-  // be a number, and is a promise for what will be written.
+  // Adds a header. A Content-Length must be a number, and is a promise for later writes.
+  // Throws: std::invalid_argument for a name that is no token, a value with control characters, and
+  // for the library's own headers: Transfer-Encoding, Connection, Date.
   void add_header(std::string_view name, std::string_view value);
-  // The connection is closed behind this answer.
+  // Closes the connection after this answer.
   void close_after() noexcept;
 
-  // The whole answer. Parks until the kernel has taken it. To a HEAD request the body is not sent,
-  // but its size is. Errors: Errc::already_started; Errc::wrong_length if Content-Length said
-  // otherwise, and then nothing has been sent; the stream's.
+  // Sends the whole answer; parks until the kernel has taken it. The answer to a HEAD has only the
+  // body's size.
+  // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
+  // differs; the stream's.
   std::error_code send(std::string_view body);
-  // A part of the body. Parks until the kernel has taken it. Errors: Errc::wrong_length if it is
-  // more than Content-Length said; the stream's.
+  // Sends a part of the body; parks until the kernel has taken it. Errors: Errc::wrong_length above
+  // Content-Length; the stream's.
   std::error_code write(std::string_view part);
   std::error_code write(std::span<const std::byte> part);
-  // A part of the body that is in a file: `size` bytes from `offset`. The descriptor is the
-  // caller's. Parks until the kernel has taken it. Errors: as write(); the file's;
-  // Errc::wrong_length if it ends before. After an error of the file the answer is broken off, as
-  // by throwing.
+  // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
+  // owns the descriptor. An error of the file aborts the answer. Errors: as write(); the file's;
+  // Errc::wrong_length if it ends early.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
-  // Whether the head has been sent.
+  // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 
-  // Answers 101 with the headers that have been added, `protocol` as Upgrade, and gives the
-  // connection to `talk`. That is called in the connection's fiber when the handler has returned
-  // and the request is gone. Without a protocol nothing is sent: `talk` answers, as Beast's
-  // WebSocket does. The connection is closed when it returns. The request must have asked for an
-  // upgrade, and its body must have been read: else Errc::unsupported.
+  // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
+  // `talk`. The connection's fiber calls it after the handler; its return closes the connection.
+  // Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does. Errors:
+  // Errc::unsupported unless the request asked for an upgrade and its body has been read.
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
-  // The same for a `talk` that returns a net::Next. After Next::idle the connection has no fiber
-  // that runs and no stack, and Limits::idle does not end it. `talk` is called again when there is
-  // something to read, and a last time when the server stops. Before it returns idle, it must have
-  // dealt with the bytes in `early` and in its own buffers.
+  // Does the same for a `talk` that returns a net::Next. After Next::idle the connection has no
+  // running fiber and no stack, and Limits::idle does not end it. `talk` is called again when there
+  // is something to read, and a last time when the server stops. Before it returns idle, it must
+  // process `early` and its own buffers.
   template <class T>
   requires std::same_as<std::invoke_result_t<T&, Upgraded>, net::Next> std::error_code upgrade(
       std::string_view protocol, T talk) {
@@ -112,8 +111,8 @@ class Response {
   Exchange& exchange_;
 };
 
-// "Not Found" for 404; "Unknown" for what has no name. From anywhere; neither parks, throws nor
-// synchronizes.
+// Returns "Not Found" for 404; "Unknown" for a status without a name.
+// Context: plain value.
 [[nodiscard]] std::string_view reason_phrase(int status) noexcept;
 
 }  // namespace weft::http

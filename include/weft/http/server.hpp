@@ -25,48 +25,46 @@
 
 namespace weft::http {
 
-// Called in a fiber for each request. An exception that it throws is answered with 500, or if the
-// answer has begun, with the end of the connection.
+// Called in a fiber for each request. Its exception is answered with 500, or with the end of the
+// connection if the answer has begun.
 using Handler = std::function<void(Request&, Response&)>;
 
-// The facts that a log of accesses receives when a request has been answered.
+// The facts of an answered request, for a log of accesses.
 struct Access {
   const Request& request;             // Of a refused one, what was understood: maybe nothing.
   int status;                         // 0: the connection broke first.
   std::uint64_t bytes;                // Of the body that was sent.
   std::chrono::nanoseconds duration;  // The time from the head's end to the answer's.
-  // Why the request was refused or could not be read to its end (an http::Errc, or
-  // weft::Errc::timed_out), or why the connection broke; empty if all went well.
+  // Why the request was refused or not read to its end (an http::Errc, or weft::Errc::timed_out),
+  // or why the connection broke; empty without an error.
   std::error_code error = {};
 };
 
 struct ServerOptions {
   Limits limits = {};
-  // The most handlers that run at once. The cap belongs to requests: a connection on which nothing
-  // is asked takes no slot. kUnlimited: each runs as soon as its head is there.
+  // The number of running handlers. Connections without a request take no slot. kUnlimited: each
+  // handler runs once its head is there.
   std::size_t max_running = kUnlimited;
-  // Requests that may wait for a slot. One more is answered with 503 and Retry-After, and so is one
-  // that has waited until Limits::request was over. The connection stays open, unless more than 64
-  // KiB of a body are left on it.
+  // The number of requests that may wait for a slot. Further ones are answered with 503 and
+  // Retry-After, and so are ones that wait until Limits::request ends. The connection stays open
+  // unless more than 64 KiB of a body are left on it.
   std::size_t max_queued = 0;
-  // Seconds, in that answer.
+  // The seconds in that answer.
   std::chrono::seconds retry_after = std::chrono::seconds(1);
-  // Instead of max_running: handlers run in this pool, which may have other work, too, and which
-  // must outlive the server. When it refuses one, the answer is 503.
+  // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
+  // the server. Its refusal is answered with 503.
   FiberPool* pool = nullptr;
-  // The most connections that are open at once; more wait in the listener's backlog, except one,
-  // which has been accepted and waits for its place. A server that stops takes all of them.
+  // The number of open connections. More wait in the listener's backlog, except one, which is
+  // accepted and waits for its place. A server that stops takes all of them.
   std::size_t max_connections = kUnlimited;
-  // The layer that the connections speak below HTTP: tls::server_layer(context). Its handshake is
-  // made in the connection's fiber, when the client's first bytes come, in Limits::head. Empty:
-  // nothing.
+  // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
+  // when the client's first bytes come, in Limits::head. Empty: none.
   ServerLayer secure = {};
-  // Answers are compressed for clients that ask for it. Empty: none is.
+  // Compresses answers for clients that request it. Empty: none.
   std::optional<Compression> compression = {};
-  // Called after each answer, in its fiber, also after answers to heads that are refused. Empty:
-  // nothing is measured.
+  // Called after each answer, in its fiber, also for refused heads. Empty: nothing is measured.
   std::function<void(const Access&)> on_access = {};
-  // Receives what a handler has thrown, before it is answered with 500. Empty: one line to stderr.
+  // Receives an exception of a handler, before the 500. Empty: a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
   // How long requests may go on once the server is stopped by stop() or `stop`; then their contexts
   // end, and their connections are closed.
@@ -75,7 +73,7 @@ struct ServerOptions {
   std::stop_token stop = {};
 };
 
-// One reading; each figure is exact when nothing happens.
+// A reading; each figure is exact when nothing happens.
 struct ServerStats {
   std::uint64_t accepted = 0;       // Connections ever.
   std::uint64_t connections = 0;    // Open now.
@@ -99,50 +97,51 @@ struct RequestInProgress {
 
 class ServerCore;
 
-// Answers requests on the connections of its listeners.
-// A connection on which nothing is asked has no fiber that runs and no stack: it is a record of
-// about 150 bytes, besides the poller's. When bytes come, a fiber reads the request, calls the
-// handler and writes the answer; the next request may find another one. Call it from fibers and
-// plain threads of one runtime; calls park, throw and synchronize where they say so.
+// Answers requests on the connections of its listeners. A connection without a request has no
+// running fiber and no stack, only about 150 bytes besides the poller's. When bytes come, a fiber
+// reads the request, calls the handler and writes the answer. The next request may get another
+// fiber.
+// Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
+// Throws: std::bad_alloc.
 class Server {
  public:
-  // Throws std::invalid_argument that names the option; and what FiberPool's constructor throws.
+  // Answers by `handler`.
+  // Throws: std::invalid_argument that names the option, and as FiberPool's constructor.
   explicit Server(Handler handler, ServerOptions options = {});
-  // shutdown(Deadline::past()).
+  // Calls shutdown(Deadline::past()).
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Accepts connections, as net::Server does, until stop(), shutdown(), a request of
-  // ServerOptions::stop, or the close of a listener. It then takes clients that have connected,
-  // closes the listeners, and returns an empty code; or the error that will not pass by itself.
-  // If stop() or that request was first, it returns when all connections have ended, as after
-  // shutdown() with ServerOptions::grace. It waits out a lack of descriptors or memory; a client
-  // that waits for long is answered with 503. Parks. May be called several times at once, in fibers
-  // of one runtime; listeners that share a port (net::listen_shared) accept independently.
+  // ServerOptions::stop, or the close of a listener. It then takes connected clients, closes the
+  // listeners and returns. After stop() or that request it first completes what shutdown() with
+  // ServerOptions::grace does. A lack of descriptors or memory makes it retry; clients that wait
+  // for long are answered with 503. Several calls may run at once, in fibers of one runtime.
+  // Listeners that share a port (net::listen_shared) accept independently. Errors: the error that
+  // does not pass by itself; none after a regular end.
   std::error_code serve(std::span<net::TcpListener> listeners);
   std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 
-  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. Call it
-  // from any thread, any number of times, also before serve().
+  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
+  // be called repeatedly, from any thread, also before serve().
   void stop() noexcept;
 
-  // Accepts no connection any more; connections on which nothing is asked are closed, others as
-  // soon as their request is answered. A client that has not asked at all yet has half a second to
-  // do so. Parks until all are. At the deadline contexts of requests that are left end and their
-  // connections are closed; then it waits for their handlers to return. Only the deadline ends the
-  // wait early, it takes no stop request; shutdown(Deadline::past()) of another caller does, too.
-  // True if the deadline was not needed. Call it from fibers and plain threads, more than once.
-  // Called by a handler, a talk or a log, it does not wait for the connection of that call, nor for
-  // connections of other calls in shutdown(): each can be answered when it returns.
+  // Ends the server. Connections without a request are closed, the remaining ones after their
+  // answer. A client that has not sent a request has half a second for it. Parks until all are
+  // closed. At the deadline the remaining requests' contexts end and their connections are closed;
+  // it then waits for the handlers. Another caller's shutdown(Deadline::past()) ends the grace
+  // early; a stop request does not. It may be called repeatedly. In a handler, a talk or a log it
+  // does not wait for that call's connection, or for connections of other calls in shutdown(). Each
+  // can be answered when it returns.
+  // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
-  // Each number may be stale when they return. From anywhere; never parks.
+  // Returns figures that may be stale.
   [[nodiscard]] ServerStats stats() const noexcept;
 
-  // The requests that have gone on for longest, the longest first: at most `most` of them, and at
-  // most 256. Slow clients are at its front, and so are slow handlers. Takes time in proportion to
-  // the number of connections. From anywhere; never parks. Throws std::bad_alloc.
+  // Returns the longest requests, the longest first: at most `most` and 256. Slow clients and slow
+  // handlers come first. It takes time in proportion to the number of connections.
   [[nodiscard]] std::vector<RequestInProgress> longest_requests(std::size_t most = 20) const;
 
  private:

@@ -1,4 +1,4 @@
-// Where something is found in the web.
+// Addresses in the web.
 #pragma once
 
 #include <cstdint>
@@ -8,26 +8,26 @@
 
 namespace weft::http {
 
-// An absolute URL of http or https, taken apart. A plain value.
+// An absolute URL of http or https in its parts.
+// Context: plain value.
 struct Url {
   std::string scheme = "http";  // Or "https".
   std::string host;  // "example.org", "127.0.0.1", "::1", "fe80::1%eth0"; in small letters.
   std::uint16_t port = 80;
   std::string target = "/";  // The path and the query, as they are asked for; no fragment.
 
-  // "https://example.org:8443/a?b#c". Errors: Errc::unsupported for another scheme,
-  // Errc::malformed_url for everything else; a user and a password are refused, too, and so are
-  // bytes that would have to be coded.
+  // Parses "https://example.org:8443/a?b#c". A user, a password or bytes that need coding are
+  // malformed. Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
-  // The place to which a link, or a redirect, leads from here: "https://a/b", "//a/b", "/b", "b",
-  // "?c". Blanks and bytes beyond ASCII become percent codes, as in browsers. Errors: as parse(),
-  // also for a host with such bytes.
+  // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
+  // Blanks and bytes beyond ASCII become percent codes, as in browsers. Errors: as parse(), also
+  // for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
-  // "example.org", "example.org:8080", "[::1]": what a Host header says. Without the scheme's own
-  // port, and without the zone of an address, which only this machine knows.
+  // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". It omits the
+  // scheme's own port, and an address's zone, which only this machine knows.
   [[nodiscard]] std::string authority() const;
-  // A text that parse() reads, with the zone.
+  // Returns a text that parse() reads, with the zone.
   [[nodiscard]] std::string to_string() const;
 
   friend bool operator==(const Url& left, const Url& right) = default;

@@ -1,4 +1,4 @@
-// Serving connections: the accept loop, its limits, and its end.
+// Serves connections: the accept loop, its limits, and its end.
 #pragma once
 
 #include <chrono>
@@ -27,52 +27,54 @@
 
 namespace weft::net {
 
-// The fate of a connection when its handler has returned.
+// What happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there is something to read, as the first time: by way of
-  // ServeOptions::run, which may refuse the connection then. Until then it has no fiber that runs
-  // and no stack. Bytes that were read ahead must have been dealt with.
+  // The handler is called again when there is something to read. ServeOptions::run starts it and
+  // may refuse the connection. Until then it has no running fiber and no stack. The handler must
+  // have processed bytes that it read ahead.
   idle,
 };
 
-// One connection that a Server serves, as its handler sees it. Valid during the call. It is used by
-// the handler; calls park, throw and synchronize where they say so.
+// A connection of a Server, as its handler sees it; valid during the call.
+// Context: the handler; wait_readable() parks, and take() may park for a moment.
+// Throws: nothing but std::bad_variant_access.
 // Order
 //   [draining]  the drain stores draining_ (release) -> is_stopping loads it (acquire); the edge
 //               that the drain leaves in each connection brings it to one that waits.
 class Connection {
  public:
-  // The streams of which a connection is one.
+  // The stream of a connection.
   using AnyStream = std::variant<TcpStream, UnixStream>;
 
-  // The server makes it.
+  // Refers to the parts of a server, which makes it.
   Connection(AnyStream& stream, Mutex& mutex, const detail::Atomic<bool>& draining) noexcept
       : stream_(stream), mutex_(mutex), draining_(draining) {}
 
-  // The stream, whatever carries it.
+  // Returns the stream, of either kind.
   [[nodiscard]] ByteStream& bytes() noexcept {
     return std::visit([](auto& stream) -> ByteStream& { return stream; }, stream_);
   }
-  // The stream as TCP's, or a Unix socket's: throws std::bad_variant_access if a listener of the
-  // other kind accepted it.
+  // Returns the TCP stream.
+  // Throws: std::bad_variant_access if a UnixListener accepted it.
   [[nodiscard]] TcpStream& stream() { return std::get<TcpStream>(stream_); }
-  // The Unix socket's stream; throws std::bad_variant_access if it is TCP's.
+  // Returns the Unix socket's stream.
+  // Throws: std::bad_variant_access if a TcpListener accepted it.
   [[nodiscard]] UnixStream& unix_stream() { return std::get<UnixStream>(stream_); }
-  // Whether a UnixListener accepted it.
+  // Returns whether a UnixListener accepted it.
   [[nodiscard]] bool is_unix() const noexcept {
     return std::holds_alternative<UnixStream>(stream_);
   }
-  // Takes the stream out of the server's hands: neither its drain nor the end of its grace touches
-  // the stream any more. (A stream that is moved out of stream() may be closed by these meanwhile.)
-  // The handler may go on with it, give it to a fiber, and return. May park for a moment.
+  // Takes the stream from the server, whose drain and grace no longer affect it. (They may close
+  // one that is moved out of stream().) The handler may continue with it, give it to a fiber, and
+  // return. May park briefly.
   [[nodiscard]] AnyStream take() noexcept;
-  // The server is about to end: finish what has been begun, and return.
+  // Returns whether the server is about to end: complete the present work, and return.
   [[nodiscard]] bool is_stopping() const noexcept {
     return draining_.load(detail::acquire);  // [draining]
   }
-  // As ByteStream::wait_readable(), between two requests: a drain ends it with Errc::cancelled,
-  // unless the next request has come.
+  // Does the same as ByteStream::wait_readable(), between two requests: a drain ends it with
+  // Errc::cancelled, unless the next request has come.
   [[nodiscard]] std::error_code wait_readable(const Until& until = {});
 
  private:
@@ -81,23 +83,24 @@ class Connection {
   const detail::Atomic<bool>& draining_;
 };
 
-// A listener of either kind, by reference. A plain value.
+// A reference to a listener of either kind.
+// Context: plain value.
 class AnyListener {
  public:
-  // The listener must outlive it.
+  // Refers to `listener`, which must outlive it.
   AnyListener(TcpListener& listener) noexcept : listener_(&listener) {}   // NOLINT: on purpose.
   AnyListener(UnixListener& listener) noexcept : listener_(&listener) {}  // NOLINT: on purpose.
 
-  // The listener's own.
+  // Returns the listener's socket.
   [[nodiscard]] const Socket& socket() const noexcept {
     return std::visit([](auto* listener) -> const Socket& { return listener->socket(); },
                       listener_);
   }
-  // Closes the listener: an accept() that waits gives Errc::closed. May be called at any time.
+  // Closes the listener: a waiting accept() returns Errc::closed. It may be called at any time.
   void close() const noexcept {
     std::visit([](auto* listener) { listener->close(); }, listener_);
   }
-  // The stream that an accepted connection becomes.
+  // Makes the stream of an accepted connection.
   [[nodiscard]] Connection::AnyStream to_stream(Socket&& socket) const noexcept {
     if (std::holds_alternative<TcpListener*>(listener_)) return TcpStream(std::move(socket));
     return UnixStream(std::move(socket));
@@ -107,42 +110,42 @@ class AnyListener {
   std::variant<TcpListener*, UnixListener*> listener_;
 };
 
-// The fate of connections beyond ServeOptions::max_connections.
+// What happens to connections beyond ServeOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // They wait in the system's queue (ListenOptions::backlog) until another one ends.
   refuse,  // They are accepted and refused.
 };
 
 struct ServeOptions {
-  // Connections served at once, idle ones included; 0: as many as there are descriptors.
+  // The number of connections served at once, idle ones included; 0: limited by descriptors.
   std::size_t max_connections = 0;
   AtLimit at_limit = AtLimit::wait;
-  // Gets connections that are not served: an answer to write, say, before it is closed. It is
-  // called by the fiber that accepts, or by the one that gave the connection up, and must neither
-  // wait nor throw; it may move the stream into a fiber. Where descriptors lack, the next one is
-  // handed over when that fiber has closed its own. Empty: they are closed.
+  // Receives connections that are not served, for a last answer before the close. The accepting
+  // fiber, or the one that gave the connection up, calls it. It must not wait or throw; it may move
+  // the stream into a fiber. If descriptors run out, the next connection comes after that fiber has
+  // closed its own. Empty: they are closed.
   std::function<void(ByteStream)> on_refused = {};
-  // Starts what serves a connection, first and after each Next::idle; see in_pool(). It is called
-  // by several fibers at once and may park. A task that is destroyed without having been run, also
-  // because this throws std::system_error or std::bad_alloc, has the connection refused. Any other
-  // exception drains the server, and Server::run() finally throws it.
-  // Empty: a fiber for each connection, of `stack_size` bytes (0: the default).
+  // Starts the task that serves a connection, first and after each Next::idle; see in_pool().
+  // Several fibers call it at once; it may park. If the task is destroyed without a run, also after
+  // a std::system_error or std::bad_alloc, the connection is refused. Any other exception drains
+  // the server, and Server::serve() finally throws it. Empty: a fiber for each connection, of
+  // `stack_size` bytes (0: the default).
   std::function<std::error_code(detail::Task&&)> run = {};
   std::size_t stack_size = 0;
-  // Receives what a handler has thrown, before its connection is closed. It is called in the fiber
-  // of that connection, and may park. Empty: the server writes one line to stderr.
+  // Receives an exception of a handler, in the connection's fiber, before the close; it may park.
+  // Empty: the server writes a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long a connection whose handler returned Next::idle may be so; then it is closed, at most a
-  // quarter of that time later.
+  // How long a connection may be idle after Next::idle; it is closed at most a quarter of that
+  // later.
   std::chrono::nanoseconds idle_timeout = kNever;
-  // How long connections may go on once the server stops; then they are closed, and connections
-  // that still wait for a place are refused.
+  // How long connections may continue once the server stops. Then they are closed, and waiting ones
+  // refused.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
   std::stop_token stop = {};
 };
 
-// Sums since the beginning. May be stale when they are returned.
+// Sums since the beginning, which may be stale.
 struct ServeStats {
   std::uint64_t accepted = 0;     // Connections accepted, refused ones included.
   std::uint64_t refused = 0;      // Accepted ones given up instead of calling the handler.
@@ -152,67 +155,69 @@ struct ServeStats {
   std::uint64_t closed_late = 0;  // Connections still there at the end of the grace.
 };
 
-// For ServeOptions::run: connections are served by the pool's fibers, one for as long as its
-// handler runs, and what the pool refuses (OnFull::reject) is refused. With OnFull::block new
-// connections wait in the system's queue, and each idle one that has something to read in a fiber.
-// The pool outlives the server. From anywhere; neither parks, throws nor synchronizes.
+// Makes a ServeOptions::run whose connections the pool's fibers serve while their handlers run. A
+// refusal of the pool (OnFull::reject) refuses the connection. With OnFull::block new connections
+// wait in the system's queue, and readable idle ones each in a fiber. The pool must outlive the
+// server.
+// Context: plain value.
 [[nodiscard]] inline auto in_pool(FiberPool& pool) {
   return [&pool](detail::Task&& task) {
     return pool.submit([job = std::move(task)]() mutable { job.run(); });
   };
 }
 
-// A handler of any form that a Server takes: it gets the stream (a ByteStream&, TcpStream& or
-// UnixStream&), or a Connection& if it has to see the server's end, and may return a Next then.
+// A handler of any form that a Server takes. It gets the stream (a ByteStream&, TcpStream& or
+// UnixStream&), or a Connection& to see the server's end, and may return a Next. Several calls of
+// it are concurrent.
 template <class H>
 concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&, ByteStream&> ||
     std::invocable<H&, TcpStream&> || std::invocable<H&, UnixStream&>;
 
-// Accepts connections and has a handler called for each; for several at once. Lack of descriptors
-// and memory, or a firewall that lets none in, is waited out with pauses that grow from 1 ms to
-// 1 s. While there are no descriptors, one that is held in reserve is used to refuse waiting
-// clients. An exception that leaves a handler goes to ServeOptions::on_exception, and its
-// connection is closed; the server goes on. Call it from fibers and plain threads. Calls park,
-// throw and synchronize where they say so.
+// Accepts connections and calls a handler for each. It retries after a lack of descriptors or
+// memory, or a refusing firewall, with pauses from 1 ms to 1 s. A reserved descriptor serves to
+// refuse waiting clients. An exception of a handler goes to ServeOptions::on_exception and closes
+// its connection.
+// Context: fibers and plain threads; serve() and shutdown() park.
+// Throws: std::bad_alloc.
 class Server {
  public:
   using Handler = std::function<Next(Connection&)>;
   class Core;  // Private to the server.
 
-  // Serves nothing yet; serve() does. Throws std::bad_alloc.
+  // Serves nothing yet; serve() does.
   explicit Server(Handler handler, ServeOptions options = {});
   // Takes a handler of any form, also one that can only be moved.
   template <ConnectionHandler H>
   requires(!std::same_as<H, Handler>) explicit Server(H handler, ServeOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
-  // serve() must have returned.
+  // Requires that serve() has returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
   // Serves until stop(), shutdown(), a request of ServeOptions::stop, or the close of a listener.
-  // It then accepts what has connected already, closes the listeners, lets idle connections end,
-  // and gives the others the grace, in which waiting ones get a place as others end. Finally it
-  // closes what is left, and returns when every handler has. Call it once. Several listeners that
-  // share a port (ListenOptions::reuse_port) accept independently of each other, each in a fiber.
-  // From fibers and plain threads; parks. Errors: what ended a listener except a close. Throws as
-  // spawn(), and what ServeOptions::run says; every handler has returned then, too.
+  // It then accepts connected clients, closes the listeners, ends idle connections and gives the
+  // remaining ones the grace. Waiting ones meanwhile get places that become free. It finally closes
+  // what is left and returns after every handler. Call it once. Listeners that share a port
+  // (ListenOptions::reuse_port) accept independently, each in a fiber.
+  // Errors: the error that ended a listener, except a close.
+  // Throws: as spawn(), and as ServeOptions::run tells; every handler has then returned, too.
   std::error_code serve(std::span<const AnyListener> listeners);
   std::error_code serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   std::error_code serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   std::error_code serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Begins the end of serve(), which has ServeOptions::grace for it, and returns at once. Call it
-  // from any thread, any number of times, also before serve().
+  // Begins the end of serve(), which has ServeOptions::grace for it, and returns at once. It may be
+  // called repeatedly, from any thread, also before serve().
   void stop() noexcept;
-  // Begins the end of serve(), as stop() does, and parks until its connections have ended. At the
-  // deadline, which holds instead of ServeOptions::grace, it closes what is left, and waits for
-  // their handlers to return. True if the deadline was not needed. Fibers and plain threads may
-  // call it, more than once. Called by a handler it does not wait for that handler's connection,
-  // nor for others whose handlers are in shutdown().
+  // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
+  // which replaces ServeOptions::grace, it closes what is left, and waits for the handlers. It may
+  // be called repeatedly. In a handler it does not wait for that handler's connection, nor for
+  // connections whose handlers are in shutdown().
+  // Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
-  // Whether its end has begun. Never parks.
+  // Returns whether the end has begun.
   [[nodiscard]] bool is_stopping() const noexcept;
-  // Each number may be stale when they return. From anywhere; never parks.
+  // Returns sums that may be stale.
   [[nodiscard]] ServeStats stats() const noexcept;
 
  private:
@@ -252,8 +257,8 @@ Server::Handler Server::to_handler(H handler) {
 template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
-// A Server in one call, which ends and returns as Server::serve(): with a request of
-// ServeOptions::stop, or listener.close().
+// Runs a Server. ServeOptions::stop or listener.close() begins its end.
+// Context, Errors, Throws: as Server::serve().
 template <Listener L, ConnectionHandler H>
 std::error_code serve(std::span<L> listeners, ServeOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);
@@ -267,9 +272,10 @@ std::error_code serve(L& listener, H handler) {
   return serve(listener, ServeOptions{}, std::move(handler));
 }
 
-// `count` listeners that share one port: the system spreads connections over them. Errors: as
-// TcpListener::listen(). Never parks. Call it from fibers and plain threads. Throws std::bad_alloc;
-// synchronizes with nothing.
+// Returns `count` listeners that share a port; the system spreads connections over them.
+// Context: fibers and plain threads; does not park.
+// Errors: as TcpListener::listen().
+// Throws: std::bad_alloc.
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options = {});
 

@@ -1,4 +1,4 @@
-// The common part of TLS connections: certificates, and which to trust.
+// The common part of TLS connections: certificates and trust.
 #pragma once
 
 #include <memory>
@@ -10,25 +10,24 @@
 namespace weft::tls {
 
 struct ServerOptions {
-  // PEM files: the certificate and the chain from it to a root; and its key, which is not
-  // encrypted.
+  // PEM files: the certificate with its chain to a root, and its unencrypted key.
   std::string certificate_file;
   std::string key_file;
-  // Protocols in the order of preference, "h2" or "http/1.1", say. A client that offers none of
-  // them is refused; one that does not ask is not. A name has 1 to 255 bytes.
+  // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
+  // client that offers only other protocols is refused; one that offers none is not.
   std::vector<std::string> alpn = {};
   // Not empty: clients must show a certificate that leads to one of this PEM file.
   std::string client_authorities_file = {};
-  // The suites of TLS 1.2, as OpenSSL writes them: "ECDHE+AESGCM:AES128-SHA", say. Empty: only
-  // suites with forward secrecy and authenticated encryption, as RFC 9325 has it.
+  // The suites of TLS 1.2 in OpenSSL's form, such as "ECDHE+AESGCM:AES128-SHA". Empty: only suites
+  // with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
 };
 
 struct ClientOptions {
-  // PEM file of the roots to trust. Empty: the system's.
+  // PEM file of trusted roots. Empty: the system's.
   std::string authorities_file = {};
   std::vector<std::string> alpn = {};
-  // Not empty: what to show to servers that ask for it.
+  // Not empty: the certificate for servers that request one.
   std::string certificate_file = {};
   std::string key_file = {};
   std::string cipher_list = {};  // See ServerOptions::cipher_list.
@@ -36,26 +35,27 @@ struct ClientOptions {
 
 class ContextState;
 
-// A handle: copies share the state. TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
-// client's by the name of the server. Call it from anywhere, at the same time, too; calls read
-// files, and so block. They throw std::bad_alloc alone, and synchronize with nothing.
+// A handle of shared state, for TLS 1.2 and 1.3. Sessions are resumed: a server's by tickets, a
+// client's by the server's name.
+// Context: any thread, several callers at once; calls read files and so block.
+// Throws: std::bad_alloc.
 class Context {
  public:
-  // Empty; of no use.
+  // Is empty and of no use.
   Context() noexcept = default;
-  // Errors: openssl_category(); Errc::encrypted_key; std::errc::invalid_argument for a name in
+  // Makes the context of a server.
+  // Errors: openssl_category()'s; Errc::encrypted_key; std::errc::invalid_argument for a name in
   // `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
-  // Does the same as server(), for the side that connects; without options it believes the
-  // certificates that the system does.
+  // Makes the context of a client, which by default trusts the system's certificates. Errors: as
+  // server().
   static net::Result<Context> client(const ClientOptions& options = {});
 
-  // Reads the files anew: connections that begin from now on use them, others go on as they are,
-  // and earlier sessions are still resumed, without a look at a certificate. After an error all is
-  // as it was.
+  // Reads the files again for later connections. Earlier sessions are still resumed, without a
+  // check of a certificate. An error changes nothing.
   std::error_code reload();
 
-  // For streams.
+  // Returns the state, for streams.
   [[nodiscard]] const std::shared_ptr<ContextState>& state() const noexcept { return state_; }
 
  private:

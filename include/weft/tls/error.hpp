@@ -1,5 +1,5 @@
-// The errors of TLS, as std::error_code values. All calls from anywhere; they neither park, throw
-// nor synchronize.
+// The errors of TLS, as std::error_code values.
+// Context: plain value.
 #pragma once
 
 #include <system_error>
@@ -11,15 +11,15 @@ enum class Errc {
   encrypted_key,  // A key file is of no use without a password.
 };
 
-// The category of Errc; its name is "weft-tls". Lives as long as the process.
+// Returns the category of Errc, named "weft-tls". It lives as long as the process.
 [[nodiscard]] const std::error_category& error_category() noexcept;
-// Errors of OpenSSL; the message is its reason, "no shared cipher", say.
+// Returns the category of OpenSSL's errors. A message is its reason, such as "no shared cipher".
 [[nodiscard]] const std::error_category& openssl_category() noexcept;
-// Why a certificate was refused: values of OpenSSL's X509_V_ERR_; the message, "certificate verify
-// failed: hostname mismatch", say, names the check.
+// Returns the category of refused certificates: values of OpenSSL's X509_V_ERR_. The message names
+// the check: "certificate verify failed: hostname mismatch".
 [[nodiscard]] const std::error_category& verification_category() noexcept;
 
-// An Errc as a std::error_code: so they compare, `error == tls::Errc::truncated`.
+// Converts an Errc, so that codes compare: `error == tls::Errc::truncated`.
 [[nodiscard]] inline std::error_code make_error_code(Errc code) noexcept {
   return {static_cast<int>(code), error_category()};
 }

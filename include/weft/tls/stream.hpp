@@ -16,74 +16,72 @@ namespace weft::tls {
 
 class StreamState;
 
-// As net::TcpStream: one caller reads and one writes at a time, and these may be two; deadlines,
-// stop requests and close() work alike. Move-only. A call whose wait was ended may be repeated. A
-// fiber of the stream's sends the rest of the bytes that it took, as long as the stream lives and
-// its deadline for writes has not passed. Call it from fibers and plain threads. Calls that take an
-// Until park; none throws more than std::bad_alloc, and none synchronizes with another.
+// A TLS connection over TCP. One caller may read and one write at a time. Deadlines, stop requests
+// and close() act as with net::TcpStream. It is move-only. A call whose wait was ended may be
+// repeated. A fiber of the stream sends bytes that it took, while it lives and before its write
+// deadline.
+// Context: fibers and plain threads; calls that take an Until park.
+// Errors: as net::TcpStream; openssl_category()'s.
+// Throws: std::bad_alloc.
 class Stream {
  public:
-  // Empty; of no use.
+  // Is empty and of no use.
   Stream() noexcept;
-  // `other` is empty then. No other call may be using it.
+  // Takes the stream of `other`, which is then empty. No other call may be using it.
   Stream(Stream&& other) noexcept;
-  // Closes what it had, as the destructor does; `other` is empty then.
+  // Closes its own stream and takes that of `other`, which is then empty.
   Stream& operator=(Stream&& other) noexcept;
-  // Closes without close_notify. Parks for a moment if a fiber of the stream's is sending.
+  // Closes without close_notify. Parks briefly if a fiber of the stream is sending.
   ~Stream();
 
-  // The handshake, as the server or the client of a connection. Parks; it runs on a stack that is
-  // large enough for it, whatever the caller's is. `server_name` is what the server's certificate
-  // must be for among its alternative names: a name, whose final dot does not count, or an IP
-  // address. Errors: verification_category() for a refused certificate, openssl_category(),
-  // Errc::truncated, TcpStream's; std::errc::invalid_argument for a name that is empty or has a
-  // zero inside.
+  // Performs the handshake as a server, on a stack that is large enough.
+  // Errors: verification_category() for a refused certificate, openssl_category(), Errc::truncated,
+  // TcpStream's.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
-  // Does the same as accept(), as the client.
+  // Performs the handshake as a client. The server's certificate must have `server_name` among its
+  // alternative names: a name, whose final dot is ignored, or an IP address. Errors also:
+  // std::errc::invalid_argument for a name that is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
-  // The same on a connection that remains the caller's, and outlives the Stream, which does not
-  // close it.
+  // Does the same on the caller's connection. It outlives the Stream, which does not close it.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
                                        const Until& until = {});
   // Does the same as accept_on(), as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
                                         const std::string& server_name, const Until& until = {});
 
-  // Reads as TcpStream's does. weft::Errc::end_of_stream comes only after the peer's close_notify;
-  // an end without it is Errc::truncated.
+  // Reads at least one byte. weft::Errc::end_of_stream comes only after the peer's close_notify; an
+  // end without it is Errc::truncated.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Returns whether bytes have been taken from the connection that no read has returned yet. The
-  // caller that reads calls it.
+  // Returns whether received bytes have not been returned by a read. Only the reader calls it.
   [[nodiscard]] bool has_read_ahead() const noexcept;
-  // Reads until `buffer` is full, as TcpStream's does.
+  // Reads until `buffer` is full.
   net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
-  // Writes at least one byte, as TcpStream's does.
+  // Writes at least one byte.
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
-  // Writes all of it, as TcpStream's does.
+  // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
-  // Bounds all reads that follow; Deadline::never() lifts it.
+  // Bounds all later reads; Deadline::never() lifts the bound.
   void set_read_deadline(Deadline deadline) noexcept;
-  // Bounds all writes that follow; Deadline::never() lifts it.
+  // Bounds all later writes; Deadline::never() lifts the bound.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Sends close_notify, behind which nothing can be written: the peer reads the end of the stream.
-  // Reading goes on until the peer's own.
+  // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue
+  // until the peer's close_notify.
   std::error_code shutdown(const Until& until = {});
-  // Ends all calls that wait, and later ones, with weft::Errc::closed, without close_notify. Never
-  // parks.
+  // Ends all waiting and later calls with weft::Errc::closed, without close_notify.
   void close() noexcept;
-  // The connection below, for its addresses, say.
+  // Returns the TCP connection, for its addresses, say.
   [[nodiscard]] net::TcpStream& tcp() noexcept;
 
-  // The protocol that was agreed upon; empty if none was.
+  // Returns the agreed protocol; empty if there is none.
   [[nodiscard]] std::string alpn() const;
-  // "TLSv1.3".
+  // Returns the version, such as "TLSv1.3".
   [[nodiscard]] std::string version() const;
-  // Returns whether the handshake took up an earlier session.
+  // Returns whether the handshake resumed an earlier session.
   [[nodiscard]] bool resumed() const noexcept;
-  // The subject of the peer's certificate, "CN = name"; empty if it has shown none.
+  // Returns the subject of the peer's certificate, "CN = name"; empty without one.
   [[nodiscard]] std::string peer_subject() const;
 
  private:
