@@ -58,7 +58,7 @@ struct NoCompletion {
 // The completion function may park, but must not use the barrier.
 // Context: fibers and plain threads; waits and arrive_and_wait() park. A last arrival parks if the
 // completion function does.
-// Ordering: each arrival synchronizes with the completion function, and its end with each wait's
+// Ordering: each arrival synchronizes with the completion function, and that with each wait's
 // return.
 // Lifetime: it may be destroyed once every wait has returned. If all callers use arrive_and_wait(),
 // the first return from the last phase suffices.

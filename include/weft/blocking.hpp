@@ -31,18 +31,16 @@ struct BlockingCallOf : BlockingCall {
 
 }  // namespace detail
 
-// Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. Use
-// it for calls that block a worker: files, name resolution, locks of other libraries, a long
-// computation. A plain thread runs it in place. The helper is a plain thread, so `callable` may use
-// all of weft.
+// Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. It
+// suits calls that block a worker: files, name resolution, foreign locks, a long computation. A
+// plain thread runs it in place. The helper is a plain thread, so `callable` may use all of weft.
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At the limit calls wait, so a call must not wait for later ones. A call
 // cannot be ended early, since it refers to the caller's stack. A round trip takes 10 to 30 us,
 // mostly for waking two threads (bench/blocking_bench, a busy virtual machine with 2 processors).
 // Context: fibers and plain threads; parks a fiber.
-// Throws: what `callable` throws; std::system_error if there is no helper and the system refuses a
-// thread.
+// Throws: what `callable` throws; std::system_error if the system refuses a needed thread.
 // Ordering: the call synchronizes with the start of `callable`, and its end with the return.
 template <std::invocable F>
 auto blocking(F&& callable) -> std::invoke_result_t<F&> {

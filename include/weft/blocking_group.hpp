@@ -116,11 +116,9 @@ class BlockingGroup {
   // Runs `callable` on a thread of the group and returns its result. It must own all that it uses,
   // because it is moved to the heap and may outlast the wait. If `until` ends the wait before the
   // call begins, the call is destroyed; later, its result is dropped.
-  // Returns: the result or an error: Errc::timed_out, cancelled, full, or the system's if it
-  // refuses a thread.
+  // Errors: Errc::timed_out, cancelled, full; the system's, if it refuses a thread.
   // Throws: what `callable` throws, std::bad_alloc.
-  // Ordering: run() synchronizes with the start of the call, and its end with a return without
-  // error.
+  // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
   template <std::invocable F>
   auto run(F callable, const Until& until = {}) -> Result<typename detail::GroupCallOf<F>::Stored> {
     Result<typename detail::GroupCallOf<F>::Stored> result;

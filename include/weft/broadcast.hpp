@@ -110,8 +110,7 @@ class Broadcast {
 };
 
 // The values of a Broadcast that one subscriber has not yet seen.
-// Context: fibers and plain threads, one caller at a time; receive() and its _until and _for forms
-// park.
+// Context: fibers and plain threads, one caller at a time; receives except try_receive() park.
 // Throws: receives throw what copying T throws; the value then counts as seen.
 // Ordering: a receive synchronizes as Broadcast says.
 template <class T>
@@ -132,8 +131,8 @@ class [[nodiscard]] Subscription {
     if (core_ != nullptr) core_->unsubscribe(reader_);
   }
 
-  // Parks until there is an unseen value. Returns nothing if the broadcast is closed and drained,
-  // or is_disconnected().
+  // Parks until there is an unseen value. Returns nothing if it is closed and drained, or
+  // is_disconnected().
   [[nodiscard]] std::optional<T> receive() {
     std::optional<T> value;
     (void)receive_until(value, {});

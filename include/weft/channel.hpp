@@ -27,10 +27,9 @@ template <class T, class Handler>
 class SendCase;
 }  // namespace detail
 
-// A FIFO of T with `capacity` places; a send to an unbuffered channel, of 0 places, waits for a
-// receive. It has any number of senders and receivers. A value goes straight from a sender to a
-// waiting receiver. close() works as in Go, except that a send on a closed channel returns a
-// status.
+// A FIFO of T with `capacity` places; with 0 it is unbuffered, and a send waits for a receive. It
+// has any number of senders and receivers. A value goes straight from a sender to a waiting
+// receiver. close() works as in Go, except that a send on a closed channel returns a status.
 // Context: fibers and plain threads; sends and receives park, except try_send() and try_receive().
 // Throws: nothing, except from the constructor and receive_batch().
 // Ordering: a send synchronizes with the receive of its value, and close() with a receive that
@@ -63,8 +62,8 @@ class Channel {
     while (count_ > 0) drop_front();
   }
 
-  // Parks until there is a place or a receiver. Returns false if the channel is closed; `value` is
-  // then destroyed.
+  // Parks until there is a place or a receiver. Returns false if it is closed; `value` is then
+  // destroyed.
   bool send(T value) WEFT_NOT_ANALYZED {
     lock_.lock();
     if (!closed_ && receivers_.empty() && count_ < capacity_) [[likely]] {
@@ -86,8 +85,7 @@ class Channel {
     detail::wait_in(senders_, lock_, self, detail::WaitReason::channel_send);
     return self.granted;
   }
-  // Waits as send() does, but `until` may end the wait. `value` is moved from only if the result is
-  // ok.
+  // Waits as send() does, until `until` at most. `value` is moved from only if the result is ok.
   [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
     lock_.lock();
     return send_or_wait(value, until);

@@ -46,8 +46,8 @@ class ConditionVariable {
   bool wait(Lock& lock, const std::stop_token& token, Predicate condition) {
     return wait_until(lock, Until(token), std::move(condition));
   }
-  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait; the lock is
-  // locked either way.
+  // Waits as wait() does. Returns std::cv_status::timeout if `until` ended the wait, with the lock
+  // locked.
   template <class Lock>
   std::cv_status wait_until(Lock& lock, const Until& until) {
     if constexpr (requires { lock.owns_lock(); }) check_locked(lock.owns_lock());

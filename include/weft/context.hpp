@@ -68,8 +68,8 @@ class Context {
   // Begins a scope without a parent.
   Context() : Context(nullptr, Deadline::never()) {}
   explicit Context(Deadline deadline) : Context(nullptr, deadline) {}
-  // Begins a child of `parent`, unless that is null. It ends with the parent, at `deadline` at the
-  // latest.
+  // Begins a child of `parent`, unless that is null. The child ends with the parent, at `deadline`
+  // at the latest.
   explicit Context(const Context* parent, Deadline deadline = Deadline::never());
   // Cancels the scope, so each wait with its token() ends.
   ~Context();
@@ -89,8 +89,8 @@ class Context {
   [[nodiscard]] bool is_over() const noexcept { return static_cast<bool>(error()); }
   // Returns Errc::cancelled or Errc::timed_out once the scope has ended; until then no error.
   [[nodiscard]] std::error_code error() const noexcept;
-  // Returns the argument of cancel(), here or in a parent; null if there was none or the scope has
-  // not ended.
+  // Returns the argument of cancel(), here or in a parent; null without one, or before the scope's
+  // end.
   [[nodiscard]] std::exception_ptr cause() const noexcept { return state_->cause(); }
   // Throws if the scope has ended.
   // Throws: cause(), or std::system_error with error() if that is null.
@@ -102,22 +102,19 @@ class Context {
   [[nodiscard]] Until until() const noexcept { return {deadline_, token_}; }
   // Converts to the limit of a wait.
   operator Until() const noexcept { return until(); }  // NOLINT: a context is a limit.
-  // Returns a token for other users of stop tokens. If there is a deadline, the first call sets a
-  // timer.
+  // Returns a token for users of stop tokens. With a deadline, the first call sets a timer.
   // Throws: as call_at(), for example Errc::no_runtime.
   [[nodiscard]] std::stop_token token() const;
 
   // Returns whether this is `other` or a descendant of it.
   [[nodiscard]] bool is_within(const Context& other) const noexcept;
 
-  // Attaches a value, which children see, too. Only the scope's owner may call, before it shares
-  // the context.
+  // Attaches a value, which children see, too. Only the scope's owner may call, before sharing it.
   template <class T>
   void set(const ContextKey<T>& key, std::type_identity_t<T> value) {
     values_.emplace_back(&key, std::make_shared<const T>(std::move(value)));
   }
-  // Returns the value that was set last, here or in the nearest parent with one; null if there is
-  // none.
+  // Returns the value that was set last, here or in the nearest parent with one, or null.
   template <class T>
   [[nodiscard]] const T* get(const ContextKey<T>& key) const noexcept {
     return static_cast<const T*>(find(&key));
@@ -147,8 +144,7 @@ class Context {
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
 class ContextScope : private detail::LocalScope {
  public:
-  // Makes `context`, which must outlive it, the caller's; the end of the scope restores the
-  // previous one.
+  // Makes `context`, which must outlive it, the caller's; its end restores the previous one.
   explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
 
   // Returns the caller's innermost context, or null.
@@ -167,8 +163,7 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline const Context* context() noexcept { return ContextScope::current(); }
 
-// Returns the caller's context as a limit for waits: `channel.receive_until(value,
-// this_fiber::until())`.
+// Returns the caller's context as a limit: `channel.receive_until(value, this_fiber::until())`.
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline Until until() noexcept {
   const Context* context = ContextScope::current();

@@ -49,8 +49,7 @@ class Deadline {
       return by_distance(time);
     return at_nanoseconds(detail::saturated_nanoseconds(time.time_since_epoch()).count());
   }
-  // Returns a moment of another clock, which is read once, now. Later steps of that clock do not
-  // move the deadline.
+  // Returns a moment of another clock, which is read now. Its later steps do not move the deadline.
   template <class OtherClock, class Duration>
   [[nodiscard]] static Deadline at(std::chrono::time_point<OtherClock, Duration> time) noexcept {
     return by_distance(time);

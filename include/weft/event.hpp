@@ -9,8 +9,7 @@ namespace weft {
 // run. A wait takes the lock even if the event is set, which permits early destruction.
 // Context: fibers and plain threads; wait(), wait_until() and wait_for() park.
 // Ordering: set() synchronizes with the return of each wait that it ends or that finds it set.
-// Lifetime: it may be destroyed once every wait has returned; the set() that ended it need not have
-// returned.
+// Lifetime: it may be destroyed once every wait has returned, even before set() returns.
 // Order
 //   [set]  set stores set_ (release) -> is_set_hint loads it (acquire).
 class Event {

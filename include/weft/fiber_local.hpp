@@ -39,8 +39,7 @@ class FiberLocal {
   FiberLocal(const FiberLocal&) = delete;
   FiberLocal& operator=(const FiberLocal&) = delete;
 
-  // Returns the caller's value, which is valid until its fiber or thread ends. Other fibers may use
-  // the reference.
+  // Returns the caller's value, valid until its fiber or thread ends. Other fibers may use it, too.
   [[nodiscard]] T& get() const {
     detail::LocalNode* const node = detail::find_newest(detail::locals(), key_);
     return node != nullptr ? static_cast<Node*>(node)->value : add();

@@ -25,8 +25,8 @@
 // Throws: std::bad_alloc.
 namespace weft::files {
 
-// Returns the threads: at most 16 for the process, with 4096 waiting calls. An idle thread ends
-// after 100 ms.
+// Returns the process's threads: at most 16, which end after 100 ms of idleness; 4096 calls may
+// wait.
 [[nodiscard]] BlockingGroup& file_group();
 
 enum class Access : std::uint8_t {
@@ -80,7 +80,7 @@ class File {
   std::shared_ptr<const Descriptor> file_;
 };
 
-// Reads a whole file. Errors also: as File::open(); std::errc::file_too_large above `most` bytes;
+// Reads a whole file. Errors also: File::open()'s; file_too_large above `most` bytes;
 // not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = {},
                               std::size_t most = ~std::size_t{0});

@@ -28,8 +28,7 @@ class PerWorker {
   friend class FunctionPool;
   Make make_;
 };
-// Gives each worker of a FunctionPool an object of its own, which `make` returns and the function
-// receives.
+// Gives each worker of a FunctionPool an object from `make`, which the function receives.
 // Context: plain value.
 // Throws: what moving `make` throws.
 template <std::invocable Make>

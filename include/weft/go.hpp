@@ -34,10 +34,9 @@ void go(const SpawnOptions& options, F&& callable) {
 // Waits for one fiber and takes its result. The destructor and an assignment join a fiber that was
 // neither joined nor detached, so data that it refers to stays alive. Its result or exception is
 // dropped.
-// Context: fibers and plain threads, one caller at a time; join(), the waits, the destructor and an
+// Context: fibers and plain threads, one caller at a time; join(), waits, the destructor and
 // assignment park.
-// Ordering: the end of the fiber synchronizes with the return of join(), and of waits that return
-// true.
+// Ordering: the end of the fiber synchronizes with the return of join(), and of successful waits.
 template <class T>
 class JoinHandle {
  public:
@@ -72,8 +71,7 @@ class JoinHandle {
     return release.state->take();
   }
 
-  // Waits as join() does, without taking the result; returns false if `until` ended the wait.
-  // Requires joinable().
+  // Waits for the end of the fiber; returns false if `until` ended the wait. Requires joinable().
   [[nodiscard]] bool wait_until(const Until& until) noexcept { return state_->wait_until(until); }
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> duration) noexcept {
@@ -118,8 +116,7 @@ class JoinHandle {
   State* state_ = nullptr;
 };
 
-// Starts a fiber that can be joined. Does the same as go(), except that join() throws an exception
-// that leaves `callable`.
+// Starts a fiber that can be joined, as go() does. join() throws an exception of `callable`.
 // Context, Throws, Ordering: as go().
 template <std::invocable F>
 [[nodiscard]] auto spawn(const SpawnOptions& options, F&& callable)

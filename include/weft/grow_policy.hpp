@@ -20,8 +20,7 @@ class GrowPolicy {
     double up = 2;         // A task that makes load > up * limit raises the limit by `step`.
     double down = 1;       // Every `interval` load < down * limit lowers it by `step`: idle workers
     std::size_t step = 1;  // are retired then, others leave after their task.
-    // The limit also rises if a task is queued and none has started for this long, since running
-    // tasks may wait for it.
+    // The limit also rises if a task is queued and none has started for this long.
     std::chrono::nanoseconds interval = std::chrono::milliseconds(100);
   };
 

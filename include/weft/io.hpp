@@ -51,8 +51,8 @@ class Watch {
   // another.
   // Errors: Errc::no_runtime, already_watched; the system's.
   static Result<Watch> borrow(int descriptor);
-  // Does the same as borrow(), but the watch closes the descriptor. After an error the caller still
-  // owns it.
+  // Does the same as borrow(), but the watch closes the descriptor. After an error the caller owns
+  // it.
   static Result<Watch> adopt(int descriptor);
 
   // Parks until the descriptor is ready for `what`; with Deadline::past() it only polls. Returns
@@ -60,11 +60,9 @@ class Watch {
   // Errors: Errc::timed_out, cancelled, closed.
   Result<Ready> wait(Ready what, const Until& until = {});
 
-  // Ends all waits with Errc::closed and closes an adopted descriptor. It may be called at any
-  // time.
+  // Ends all waits with Errc::closed, at any time; it closes an adopted descriptor.
   void close() noexcept;
-  // Ends the watch without closing the descriptor, which it returns; -1 if there is none. No caller
-  // may be waiting.
+  // Ends the watch and returns the open descriptor; -1 if there is none. No caller may be waiting.
   int release() noexcept;
   // Returns the watched descriptor; -1 if there is none.
   [[nodiscard]] int native_handle() const noexcept { return descriptor_; }
@@ -115,8 +113,7 @@ class WatchSet {
   // regular file; Errc::closed; the system's.
   [[nodiscard]] std::error_code add(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Changes the readiness and the key of a descriptor.
-  // Errors: std::errc::no_such_file_or_directory for one that was not added; Errc::closed; the
-  // system's.
+  // Errors: std::errc::no_such_file_or_directory if it was not added; Errc::closed; the system's.
   [[nodiscard]] std::error_code change(int descriptor, Ready what, std::uint64_t key) noexcept;
   // Removes a descriptor, before it is closed.
   // Errors: as change().

@@ -12,8 +12,7 @@ namespace weft {
 // opened it.
 // Context: fibers and plain threads; arrive_and_wait() and all waits except try_wait() park.
 // Ordering: each count_down() synchronizes with the return of each wait.
-// Lifetime: it may be destroyed once every wait has returned; a count_down() need not have
-// returned.
+// Lifetime: it may be destroyed once every wait has returned, even before count_down() returns.
 class Latch {
  public:
   // Returns the largest count.

@@ -60,8 +60,7 @@ class VersionCore {
 // A set() wakes only waiters; readers do not wait for each other's copies. A T of more than 64
 // bytes, or whose copies may throw, is kept in shared memory.
 // Context: fibers and plain threads; calls named wait park.
-// Throws: what copying T throws, from calls that return a T; std::bad_alloc for a T in shared
-// memory.
+// Throws: what copying T throws, if a T is returned; std::bad_alloc for a T in shared memory.
 // Ordering: a set() synchronizes with each call that returns its value or a later one.
 // Lifetime: it may be destroyed once every call has returned.
 template <class T>

@@ -33,13 +33,11 @@ struct Answer {
 //   /fibers      the groups as text
 //   /fibers.json each fiber: weft::dump::write_json()
 //   /stacks      folded stacks of parked fibers: weft::dump::write_folded(), with what that costs
-// Other paths get 404. If the system refuses a resource such as a thread or a fork, it is 503 with
-// the reason.
+// Other paths get 404. If the system refuses a thread or a fork, it is 503 with the reason.
 // Context: fibers and plain threads; blocks the thread for the time of a reading.
 [[nodiscard]] Answer answer(std::string_view path);
 
-// The clients that are answered. Other clients get 403, since the page reveals much about a
-// program.
+// The clients that are answered. Other clients get 403: the page reveals much about a program.
 enum class Readers {
   this_machine,  // By its loopback address; and names that others may point to it are refused.
   everybody,

@@ -17,16 +17,15 @@ namespace weft::metrics {
 // Durations, counted by powers of two.
 // Context: plain value.
 struct Distribution {
-  // Bucket i counts durations below 2^i ns that are in no lower bucket; the last one counts all
-  // longer ones.
+  // Bucket i counts durations below 2^i ns that are in no lower one; the last has all longer ones.
   static constexpr std::size_t kBuckets = 40;
   std::array<std::uint64_t, kBuckets> buckets{};
   std::uint64_t count = 0;
   std::chrono::nanoseconds sum{};
   std::chrono::nanoseconds max{};
 
-  // Returns the value that `percent` of all do not exceed, accurate to a factor of 2; 0 without
-  // values.
+  // Returns the value that `percent` of all do not exceed, accurate to a factor of 2; 0 if there is
+  // none.
   [[nodiscard]] std::chrono::nanoseconds percentile(double percent) const noexcept;
 };
 
@@ -75,8 +74,7 @@ struct RuntimeMetrics {
 
 struct PoolMetrics {
   std::string name;
-  // Distinguishes living pools of the same name: the smallest number, from 1, that was free at its
-  // construction.
+  // Distinguishes living pools of a name: the smallest number, from 1, free at its construction.
   unsigned number = 1;
   std::size_t capacity = 0;
   bool is_closed = false;

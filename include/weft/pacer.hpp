@@ -37,8 +37,7 @@ class Pacer {
 
   // Parks until the caller's turn.
   void next() noexcept { (void)next_until({}); }
-  // Waits as next() does; returns false if `until` ended the wait. The next waiter then has the
-  // turn.
+  // Waits as next() does; returns false if `until` ended the wait, so the next waiter has the turn.
   [[nodiscard]] bool next_until(const Until& until) noexcept {
     if (!turn_.try_acquire_until(until)) return false;
     const Return returned{turn_};

@@ -46,8 +46,7 @@ namespace weft {
 class FiberPool {
  public:
   // Opens the pool.
-  // Throws: std::invalid_argument that names the option; with prestart or on_tick also as
-  // weft::go().
+  // Throws: std::invalid_argument that names the option; with prestart or on_tick as weft::go().
   explicit FiberPool(PoolOptions options = {});
   // Not copied or moved. Not of a const one, which g++ would make of the braces in pool({}).
   FiberPool(FiberPool&) = delete;
@@ -114,9 +113,9 @@ class FiberPool {
   }
 
   // Submits a range, without options up to 16 tasks under one hold of the lock. Callables are
-  // copied. From a container that is moved in, or from move iterators, they are moved; from the
-  // first refused one on they are given back. If making a task throws, some tasks before it may
-  // have been accepted.
+  // copied. From a moved container, or from move iterators, they are moved; from the first refused
+  // one on they are given back. If making a task throws, some tasks before it may have been
+  // accepted.
   // Returns: the number of accepted tasks, in order, as `value`; why it stopped, as `error`.
   template <std::input_iterator Iterator, std::sentinel_for<Iterator> End>
   requires detail::PoolCallable<std::iter_value_t<Iterator>> Result<std::size_t> submit_bulk(
@@ -179,7 +178,7 @@ class FiberPool {
   // Runs `callable` on a worker, parks for its result and returns it. The call does not allocate. A
   // calling task of the pool lends its slot to a new fiber for `callable` if nothing is queued and
   // no worker is free.
-  // Throws: the exception of `callable`, refusals as async(), and after a close(Close::discard) as
+  // Throws: the exception of `callable`, as async(), and after a close(Close::discard) as
   // PoolTask::get().
   template <detail::PoolCallable F>
   auto run(F&& callable) -> detail::PoolResult<F&> {
@@ -295,8 +294,7 @@ class PauseScope {
  public:
   // Pauses the pool.
   explicit PauseScope(FiberPool& pool) noexcept;
-  // Ends this pause; tasks start again if there is no other one. Only the caller that made it may
-  // destroy it.
+  // Ends this pause; tasks start if there is no other one. Only its maker may destroy it.
   ~PauseScope();
   PauseScope(const PauseScope&) = delete;
   PauseScope& operator=(const PauseScope&) = delete;

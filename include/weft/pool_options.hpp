@@ -80,7 +80,7 @@ struct PoolOptions {
   // least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
-  // The number of callers that may be parked in submit; more get Errc::too_many_waiting. Not with
+  // The bound of callers parked in submit; more get Errc::too_many_waiting. Not with
   // OnFull::reject.
   std::size_t max_blocked = kUnlimited;
   // Whether a task that waits for its own pool, in submit(), run(), a PoolTask or a group, frees
@@ -107,8 +107,7 @@ struct PoolOptions {
   // Whether FiberPool::timings() measures how long tasks wait and run. It reads the clock three
   // times a task, otherwise never.
   bool timings = false;
-  // A stop request here is a close(Close::cancel), in the requesting call; the pool then stays
-  // closed.
+  // A stop request here is a close(Close::cancel), in the requesting call; the pool stays closed.
   std::stop_token stop = {};
   // The parent of a sub-pool, which must outlive it. Tasks run in the parent's slots, on its
   // workers, at most `capacity` at once and within the parent's room. A sub-pool has no workers, so
@@ -125,8 +124,8 @@ struct PoolOptions {
 struct PoolStats {
   std::size_t live = 0;  // Workers that hold a slot: busy + idle.
   std::size_t busy = 0;  // Workers that run a task.
-  // Workers that wait for a task, have been woken for one, or have retired and destroy their tasks'
-  // FiberLocals.
+  // Workers that wait for a task, have been woken for one, or have retired and destroy the
+  // FiberLocals of their tasks.
   std::size_t idle = 0;
   std::size_t released = 0;    // Tasks that wait on their own pool and have given their slot back.
   std::size_t in_callers = 0;  // Tasks that run in submit() (OnFull::caller_runs).

@@ -45,8 +45,8 @@ class PoolSet {
   // Returns the end of the pools.
   [[nodiscard]] auto end() noexcept { return pools_.end(); }
 
-  // Returns the pool for the next task: the next in turn, among pools with a free slot if there is
-  // one.
+  // Returns the pool for the next task: the next in turn, among pools with a free slot if there are
+  // any.
   [[nodiscard]] FiberPool& next() noexcept {
     // Relaxed: only a number.
     const std::uint64_t turn = turn_.fetch_add(1, detail::relaxed);

@@ -34,7 +34,7 @@ class PoolTask {
     if (job_ != nullptr) job_->release_reference();
   }
 
-  // Returns whether it has a task: false by default, after get(), and after a move. All other calls
+  // Returns whether it has a task: not by default, after get() or after a move. All other calls
   // require valid().
   [[nodiscard]] bool valid() const noexcept { return job_ != nullptr; }
   // Returns whether the task has ended or was cancelled, so that waits do not park.
@@ -46,8 +46,7 @@ class PoolTask {
     return job_->wait_until(until);
   }
   // Waits, then returns the task's result; the handle is then invalid.
-  // Throws: the task's exception; std::system_error (std::errc::operation_canceled) if it was
-  // cancelled.
+  // Throws: the task's exception, or std::system_error (std::errc::operation_canceled).
   R get() {
     wait();
     const PoolTask last(std::move(*this));

@@ -24,8 +24,7 @@ class Scope {
   // Throws: std::bad_alloc. std::system_error (std::errc::not_supported) if the program's calls do
   // not reach this library by its link order, or under the thread sanitizer.
   Scope();
-  // Ends the scope; the outermost one destroys the values of pthread keys, whose destructors may
-  // park.
+  // Ends the scope; the outermost destroys the values of pthread keys, whose destructors may park.
   ~Scope();
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;

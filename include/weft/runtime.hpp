@@ -19,8 +19,7 @@
 
 namespace weft {
 
-// A fiber that has not given its worker up for a long time, so other workers must run the fibers
-// queued there.
+// A fiber that has long kept its worker, so other workers must run the fibers queued there.
 struct StallReport {
   enum class Kind : std::uint8_t {
     blocked,  // In a system call that weft does not know.
@@ -189,8 +188,7 @@ class Runtime {
   void request_stop() noexcept { (void)stop_source_.request_stop(); }
   // Returns the token for waits that end with the runtime: `channel.receive_until(value, token)`.
   [[nodiscard]] std::stop_token stop_token() const noexcept { return stop_source_.get_token(); }
-  // Calls request_stop(), then wait_idle_until(), and returns its result. The workers run until the
-  // destructor.
+  // Calls request_stop(), and returns wait_idle_until(). The workers run until the destructor.
   // Context: plain threads; blocks the thread.
   // Throws: std::bad_alloc, for the list.
   [[nodiscard]] bool shut_down_until(Deadline deadline) {
@@ -211,8 +209,7 @@ class Runtime {
   // off hot paths.
   // Throws: std::bad_alloc, std::system_error.
   void dump(std::ostream& out) const;
-  // Returns the memory of unused stacks and records to the system at once, rather than after a
-  // period of idleness.
+  // Returns the memory of unused stacks and records to the system now, rather than when idle.
   void trim() noexcept;
 
  private:

@@ -201,8 +201,7 @@ template <class T, class Handler = detail::Nothing>
   return detail::SendCase<T, Handler>(&channel, std::move(value), std::move(handler));
 }
 
-// Is ready once the fiber has finished, so that join() does not park. It is never ready for an
-// empty handle.
+// Is ready once the fiber has finished, so that join() does not park; never for an empty handle.
 template <class T, std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_done(JoinHandle<T>& handle, Handler handler = {}) {
   return detail::JoinCase<Handler>(handle.core(), std::move(handler));
@@ -214,8 +213,7 @@ template <std::invocable Handler = detail::Nothing>
   return detail::StopCase<Handler>(std::move(token), std::move(handler));
 }
 
-// Is chosen at the deadline if no other case has been ready. If there are several, the earliest
-// counts.
+// Is chosen at the deadline if no other case has been ready. The earliest of several counts.
 template <std::invocable Handler = detail::Nothing>
 [[nodiscard]] auto on_timeout(Deadline deadline, Handler handler = {}) {
   return detail::SelectLimit<Handler>(deadline, std::move(handler));

@@ -43,8 +43,8 @@ class SingleFlight {
   // Waits until every run has ended.
   ~SingleFlight() { runs_.wait(); }
 
-  // Parks until the run for `key` has ended, which begins here if there is none. Returns a copy of
-  // its result.
+  // Parks until the run for `key` has ended, which begins here if needed. Returns a copy of its
+  // result.
   // Throws: also what the run and copies throw, as go() if it cannot begin, std::bad_alloc.
   template <std::invocable F>
   [[nodiscard]] Value run(const Key& key, F&& callable) {

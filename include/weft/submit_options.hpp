@@ -45,8 +45,7 @@ class TaskKey {
   bool is_set_ = false;
 };
 
-// pool.submit({.priority = Priority::high, .key = host}, fetch); a task without options costs
-// least.
+// The options of a task: pool.submit({.priority = Priority::high, .key = host}, fetch).
 struct SubmitOptions {
   // Accepted tasks of a higher priority start first, but no task is passed over more than 16 times
   // in a row. Callers blocked in submit keep their order.

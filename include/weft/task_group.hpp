@@ -172,8 +172,8 @@ class TaskGroup {
     return pool_.wait_without_slot([&]() noexcept { return running_.wait_until(until); });
   }
 
-  // Returns the scope of the tasks. It ends by cancel(), by its deadline, with its parent, or when
-  // a task throws.
+  // Returns the tasks' scope. It ends by cancel(), at its deadline, with its parent, or if a task
+  // throws.
   [[nodiscard]] Context& context() noexcept { return context_; }
   // Requests the stop of all tasks; join() still waits for them.
   void cancel() noexcept { context_.cancel(); }

@@ -50,8 +50,7 @@ template <class Rep, class Period>
 // Returns a number that is unique among all fibers of the process; 0 on a plain thread.
 [[nodiscard]] std::uint64_t id() noexcept;
 
-// Returns the calling fiber's name; empty on a plain thread. It is valid until the fiber ends or is
-// renamed.
+// Returns the calling fiber's name, or none. It is valid until the fiber ends or is renamed.
 [[nodiscard]] std::string_view name() noexcept;
 // Copies the first 31 characters. Has no effect on a plain thread.
 void set_name(std::string_view name) noexcept;

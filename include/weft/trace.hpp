@@ -42,8 +42,8 @@ void stop() noexcept;
 // Throws: std::bad_alloc, what the stream throws, and std::system_error if the system refuses a
 // thread for a fiber's call.
 void write(std::ostream& out);
-// Replaces a file by the output of write(). Returns the error of opening or writing it; a part may
-// have been written.
+// Replaces a file by write()'s output. Returns the error of opening or writing the file; a part of
+// it may have been written.
 // Context, Throws: as write().
 [[nodiscard]] std::error_code write_file(const std::string& path);
 

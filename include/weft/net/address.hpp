@@ -21,8 +21,7 @@ class Address {
   [[nodiscard]] static Address any_v4(std::uint16_t port) noexcept;
   // Returns the IPv6 address of all interfaces: "[::]".
   [[nodiscard]] static Address any_v6(std::uint16_t port) noexcept;
-  // Returns an address of this machine only. A listener with port 0 gets a free port from the
-  // system.
+  // Returns an address of this machine only. A listener at port 0 gets a free port.
   [[nodiscard]] static Address loopback_v4(std::uint16_t port) noexcept;
   // Returns an IPv6 address of this machine only: "[::1]".
   [[nodiscard]] static Address loopback_v6(std::uint16_t port) noexcept;

@@ -121,13 +121,11 @@ class BufferedReader {
   Result<std::string_view> read_until(char delimiter, const Until& until = {});
   // Returns the next `size` bytes.
   Result<std::string_view> read_exactly(std::size_t size, const Until& until = {});
-  // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes have been
-  // read.
+  // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes are read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
   // Reads at least one byte, from the buffer or otherwise by one read of the stream.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Returns the next `size` bytes without reading them. After an error `value` has the available
-  // part.
+  // Returns the next `size` bytes without reading them. After an error `value` has a part.
   Result<std::string_view> peek(std::size_t size, const Until& until = {});
 
   // Returns the bytes read ahead.
@@ -149,8 +147,7 @@ class BufferedReader {
 // owns it; it must not move, and must outlive the writer. Another caller may read from it. The
 // destructor drops unflushed bytes, since it could not report an error. After an error of the
 // stream, bytes that it has not taken stay in the buffer, so a call may be repeated.
-// Context: fibers and plain threads, one caller at a time; writes and flush() park, as the stream's
-// do.
+// Context: fibers and plain threads, one caller at a time; writes and flush() park.
 // Errors: the stream's.
 // Throws: std::bad_alloc.
 class BufferedWriter {

@@ -36,20 +36,19 @@ class ByteStream {
   // Gives the descriptor, open and non-blocking, to the caller. The stream is then empty. Returns
   // -1 if it was closed. No caller may be using the stream.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor for calls that weft does not wrap; -1 for an empty stream. It must stay
-  // open and non-blocking.
+  // Returns the descriptor for calls that weft does not wrap, or -1. It must stay open and
+  // non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
 
   // Waits until a read would not park: there are bytes, the end or an error. An idle connection
   // therefore needs no buffer.
   [[nodiscard]] std::error_code wait_readable(const Until& until = {});
-  // Reads at least one byte. Returns Errc::end_of_stream at the end. An empty buffer gives 0 at
-  // once.
+  // Reads at least one byte. At the end: Errc::end_of_stream. An empty buffer gives 0 at once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
   // Fills the buffer. After an error its first `value` bytes have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
-  // Reads as read_some() does, into up to 64 buffers by one system call. It fills each buffer
-  // before the next.
+  // Reads as read_some() does, into up to 64 buffers by one system call, each filled before the
+  // next.
   Result<std::size_t> read_scattered(std::span<const std::span<std::byte>> buffers,
                                      const Until& until = {});
   // Writes at least one byte, and as much as the kernel takes. If the peer is gone, returns the
@@ -72,8 +71,8 @@ class ByteStream {
   // Sets the deadline for writes; Deadline::never() lifts it.
   void set_write_deadline(Deadline deadline) noexcept;
 
-  // Ends one direction or both: the peer, or reads here, find the end of the stream. Waiting reads
-  // and writes end.
+  // Ends one direction or both: the peer, or reads here, find the end of the stream. Waiting calls
+  // end.
   [[nodiscard]] std::error_code shutdown(Shutdown direction) noexcept;
   // Sets the size of the kernel's buffer of unconfirmed bytes. It doubles the figure for its own
   // needs, and caps it (net.core.wmem_max, rmem_max).

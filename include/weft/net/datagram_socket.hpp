@@ -48,7 +48,7 @@ class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Receives datagrams sent to `address`. UDP: port 0 requests a free one. Errors also:
+  // Receives datagrams to `address`. UDP: port 0 requests a free one. Errors also:
   // Errc::no_runtime.
   static Result<DatagramSocket> bind(const Where& address);
   // Makes a socket that can only send until it is bound, to peers of the family of `like`.
@@ -58,8 +58,7 @@ class DatagramSocket {
   static Result<DatagramSocket> connected(const Where& peer);
   // Connects this socket, or changes its peer.
   [[nodiscard]] std::error_code connect(const Where& peer) noexcept;
-  // Takes a socket of another library and makes it non-blocking. After an error the caller still
-  // owns it.
+  // Takes another library's socket and makes it non-blocking. After an error the caller owns it.
   static Result<DatagramSocket> adopt(int descriptor);
 
   // Receives the next datagram, which may be empty.
@@ -98,11 +97,9 @@ class DatagramSocket {
   void close() noexcept { socket_.close(); }
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept { return socket_.is_open_hint(); }
-  // Gives the open descriptor to the caller; -1 if there is none. No caller may be using the
-  // socket.
+  // Gives the caller the open descriptor, or -1. No caller may be using the socket.
   [[nodiscard]] int release() noexcept { return socket_.release(); }
-  // Returns the descriptor, for setsockopt and the like; -1 for an empty socket. It must stay open
-  // and non-blocking.
+  // Returns the descriptor, for setsockopt, or -1. It must stay open and non-blocking.
   [[nodiscard]] int native_handle() const noexcept { return socket_.descriptor(); }
   // Returns the socket, for select cases.
   [[nodiscard]] const Socket& socket() const noexcept { return socket_; }

@@ -34,11 +34,9 @@ class Socket {
   void close() noexcept;
   // Returns false for an empty or closed socket; may be stale.
   [[nodiscard]] bool is_open_hint() const noexcept;
-  // Returns the descriptor, for setsockopt and the like; -1 for an empty socket. It must stay open
-  // and non-blocking.
+  // Returns the descriptor, for setsockopt, or -1. It must stay open and non-blocking.
   [[nodiscard]] int descriptor() const noexcept;
-  // Gives the open descriptor to the caller, or returns -1; the socket is then empty. No caller may
-  // be using it.
+  // Gives the caller the open descriptor, or -1, and is then empty. No caller may be using it.
   [[nodiscard]] int release() noexcept;
   // Returns the poller's handle, for select cases; null for an empty socket.
   [[nodiscard]] io::IoHandle* handle() const noexcept { return handle_; }

@@ -10,8 +10,7 @@
 namespace weft::net {
 
 struct ListenOptions {
-  // The number of connections that may wait to be accepted; the system caps it
-  // (net.core.somaxconn).
+  // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
   // Whether to listen although connections of an earlier listener on this port are still ending.
   bool reuse_address = true;

@@ -11,8 +11,7 @@
 namespace weft::net {
 
 struct UnixListenOptions {
-  // The number of connections that may wait to be accepted; the system caps it
-  // (net.core.somaxconn).
+  // The bound of connections that wait to be accepted; the system caps it (net.core.somaxconn).
   int backlog = 4096;
   // Whether to remove an existing socket file without a listening server, which ended without
   // removing it. If servers start together on a stale file, each may listen, but only the last is
