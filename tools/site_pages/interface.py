@@ -5,7 +5,7 @@ import re
 from . import reference, tags
 
 # Sentences that are looked for get a paragraph of their own.
-LOOKED_FOR = re.compile(r"^(Throws|Synchronizes|From fibers|Requires|Always:|Fairness:)")
+LOOKED_FOR = re.compile(r"^(Requires|Always:)")
 NAME = re.compile(r"`[^`]*`|\b(?:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)+|[A-Za-z]\w*_\w*|[A-Z]\w*[a-z]\w*|\w+(?=\(\)))"
                   r"(?:\(\))?")
 HEADING = {"class": "", "enum": "", "function": "()", "variable": "", "type": ""}
