@@ -17,25 +17,26 @@ namespace weft {
 //   weft::http::Server server(handler, {.grace = 5s, .stop = stop.get_token()});
 //   const std::error_code error = server.serve(listener);
 //
-// The first signal requests the stop. From then on, and when the object is gone, the signals have
-// the effect again that they had before: a second Ctrl-C ends a program whose end takes too long.
-// As for SignalSet, a signal belongs to one object at a time, and some thread must not block it.
-// A fiber waits for the signal; it counts as live until the object is gone. Call it from fibers and
-// plain threads; it parks, throws and synchronizes where it says so.
+// The first signal requests the stop. After that, and after the object's end, the signals have
+// their former effect again: a second Ctrl-C ends a program whose shutdown takes too long. A signal
+// belongs to one object at a time, and some thread must not block it, as for io::SignalSet. The
+// object has a fiber, which waits for the signal.
+// Context: fibers and plain threads; only the destructor parks.
+// Ordering: the stop request synchronizes with a call that returns the signal.
 // Order
 //   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire).
 class StopOnSignal {
  public:
-  // Never parks. Throws std::system_error as io::SignalSet::watch() fails, and as go().
+  // Throws: std::system_error as io::SignalSet::watch() and go().
   explicit StopOnSignal(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
-  // Parks until its fiber has ended.
+  // Waits for the end of its fiber.
   ~StopOnSignal();
 
-  // Never parks. The request synchronizes with what sees it.
+  // Returns the token of the stop request.
   [[nodiscard]] std::stop_token get_token() const noexcept { return stop_.get_token(); }
-  // The signal that has come; 0: none yet. Never parks.
+  // Returns the signal that requested the stop; 0: none yet.
   [[nodiscard]] int signal() const noexcept {
     return signal_.load(detail::acquire);  // [signal]
   }

@@ -66,7 +66,7 @@ struct ServerOptions {
   std::function<void(const Access&)> on_access = {};
   // Receives an exception of a handler, before the 500. Empty: a line to stderr.
   std::function<void(std::exception_ptr)> on_exception = {};
-  // How long requests may go on once the server is stopped by stop() or `stop`; then their contexts
+  // How long requests may continue after stop() or a request of `stop`. Then their contexts
   // end, and their connections are closed.
   std::chrono::nanoseconds grace = std::chrono::seconds(10);
   // A request stops the server, as Server::stop() does: StopOnSignal::get_token(), say.
