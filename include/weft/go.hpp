@@ -51,8 +51,8 @@ class JoinHandle {
     }
     return *this;
   }
-  // Joins and drops the result, unless join() or detach() was called. If it is called by an
-  // exception and waits for 5 s, a report on stderr names the fiber.
+  // Joins and drops the result, unless join() or detach() was called. If an exception unwinds the
+  // caller and the wait lasts 5 s, a report on stderr names the fiber.
   ~JoinHandle() { finish(); }
 
   // Returns whether there is a fiber to join; false after join() or detach().

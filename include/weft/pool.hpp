@@ -83,7 +83,7 @@ class FiberPool {
   Accepted submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::as_configured, {}, std::forward<F>(callable));
   }
-  // Submits without waiting; refuses with Errc::full if there is no room, whatever on_full is.
+  // Submits without waiting; refuses with Errc::full if there is no room, regardless of on_full.
   template <detail::PoolCallable F>
   Accepted try_submit(F&& callable) {
     return entry().hand_over(Room::now, std::forward<F>(callable));
@@ -92,7 +92,8 @@ class FiberPool {
   Accepted try_submit(const SubmitOptions& options, F&& callable) {
     return entry().hand_over(options, Room::now, {}, std::forward<F>(callable));
   }
-  // Parks for room until the limit, whatever on_full is; refuses with Errc::timed_out or cancelled.
+  // Parks for room until the limit, regardless of on_full; refuses with Errc::timed_out or
+  // cancelled.
   template <detail::PoolCallable F>
   Accepted submit_until(const Until& until, F&& callable) {
     return entry().hand_over(Room::awaited, std::forward<F>(callable), until);
@@ -126,7 +127,7 @@ class FiberPool {
   Result<std::size_t> submit_bulk(Range&& callables) {
     return entry().in_bulk(std::forward<Range>(callables), Room::as_configured, {});
   }
-  // Does the same, but parks for room until the limit, whatever on_full is. After an error the
+  // Does the same, but parks for room until the limit, regardless of on_full. After an error the
   // first `value` tasks have been accepted.
   template <detail::RangeOfTasks Range>
   Result<std::size_t> submit_bulk_until(const Until& until, Range&& callables) {

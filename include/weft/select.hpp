@@ -231,13 +231,14 @@ template <std::invocable Handler = detail::Nothing>
 // Parks until one of the cases can be performed, performs it and calls its handler. The choice
 // among several ready cases is random and uniform; the other cases have no effect. If no case can
 // ever be ready, it parks forever. Up to 8 cases need no allocation.
-// Returns: the position of the chosen case among the arguments.
-// Throws: what the handler throws, and std::bad_alloc for more than 8 cases.
 //
 //   select(on_receive(jobs, [&](std::optional<Job> job) { ... }),
 //          on_send(results, result),
 //          on_stop(token, [&] { running = false; }),
 //          on_timeout(10ms, [&] { ... }));
+//
+// Returns: the position of the chosen case among the arguments.
+// Throws: what the handler throws, and std::bad_alloc for more than 8 cases.
 template <class... Cases>
 std::size_t select(Cases&&... cases) {
   static_assert(sizeof...(cases) > 0, "a select needs cases");

@@ -57,8 +57,8 @@ struct TaskGroupOptions {
 // std::errc::operation_canceled, unless there is another exception. A pool's task that waits for
 // the group frees its slot meanwhile. A stop request of the pool, by close(Close::cancel) or
 // PoolOptions::stop, cancels the group's context while a task that takes it or a token runs.
-// Context: fibers and plain threads; spawns except try_spawn() park at the limit, and join(), waits
-// and the destructor park.
+// Context: fibers and plain threads; join(), waits and the destructor park, and so do spawns at the
+// limit, except try_spawn() and spawn_after().
 // Throws: std::bad_alloc.
 // Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
 class TaskGroup {
