@@ -14,7 +14,8 @@ import tempfile
 from . import reference, tags
 
 EXPLAINED = """Each description begins with a summary; its tags follow, in this order. A function without a tag has
-that of its class; a class without one has that of its header, at the top of the page.
+that of its class; a class without one has that of its header, at the top of the page. A tag that
+begins with *also* adds to that one.
 
 - **Context**: who may call it, and whether it parks. A call that parks keeps the fiber waiting, or blocks
   the plain thread. *Plain threads* are those that the program has made itself. A **plain value** is used
