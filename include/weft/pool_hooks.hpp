@@ -13,7 +13,7 @@
 
 namespace weft {
 
-// A task that threw; valid during the call that receives it.
+// A task that threw. Valid during the call that receives it.
 struct TaskInfo {
   std::string_view pool;  // PoolOptions::name.
   // Its place, from 1, among the tasks that left the pool's queue to run or to be dropped. It is

@@ -18,12 +18,12 @@ enum class Shutdown : std::uint8_t { read, write, both };
 // A connected stream of bytes: a TcpStream or a UnixStream. It is move-only and closes in the
 // destructor; it must not outlive its runtime. One caller may read and one write at a time. A
 // second reader that must wait ends the process with a report. close(), shutdown() and the
-// deadlines may come from any caller at any time. A call waits only if the kernel is not ready. Two
-// deadlines bound a wait:
+// deadlines may come from any caller at any time. A fiber that never has to wait yields now and
+// then. A call waits only if the kernel is not ready. Two deadlines bound a wait, after which the
+// stream stays usable:
 // - the call's own; with Deadline::past() it only polls;
 // - the stream's (set_read_deadline, set_write_deadline), for later calls and one that waits; once
-//   it has passed, all calls fail at once. The stream stays usable after either. A fiber that never
-//   has to wait yields now and then.
+//   it has passed, all calls fail at once.
 // Context: fibers and plain threads; calls that take an Until park.
 // Errors: Errc::timed_out, cancelled, closed; the system's.
 // Throws: std::bad_alloc.
