@@ -80,7 +80,7 @@ struct GroupCallOf final : GroupCall {
 struct BlockingGroupOptions {
   std::string name = "group";   // Its threads have the first characters of it as their names.
   std::size_t max_threads = 4;  // At least 1.
-  // The number of calls that may wait for a thread; the group refuses more with Errc::full. A
+  // The largest number of calls that wait for a thread; the group refuses more with Errc::full. A
   // caller that gives up a waiting call frees its place.
   std::size_t max_waiting = 256;
   // The time after which an idle thread ends.

@@ -76,8 +76,8 @@ struct PoolOptions {
   // submit() then does not allocate for it, up to the original capacity. `capacity` and
   // `queue_capacity` may be 1048576 together. It does not affect workers; see `prestart`.
   bool prealloc = false;
-  // The number of tasks that may wait for a slot. 0: a task is accepted only if a slot is free. At
-  // least 1 with OnFull::drop_oldest.
+  // The largest number of tasks that wait for a slot. 0: a task is accepted only if a slot is free.
+  // At least 1 with OnFull::drop_oldest.
   std::size_t queue_capacity = 0;
   OnFull on_full = OnFull::block;
   // The bound of callers parked in submit; more get Errc::too_many_waiting. Not with

@@ -52,8 +52,8 @@ struct Options {
   unsigned max_preemptions = 2;
   // The bound of the exhaustive strategy; Report::is_complete is false if there are more.
   std::uint64_t max_schedules = 1'000'000;
-  // The number of a host's fibers that interleave, as workers do. The next begins when one waits,
-  // or has had turns for 10 ms. 0: all fibers.
+  // The largest number of a host's fibers that interleave, as on workers. The next begins when one
+  // waits, or has had turns for 10 ms. 0: all fibers.
   unsigned workers = 0;
   // The time of each turn of a fiber, so that loops that wait for time make progress.
   std::chrono::nanoseconds turn_time = std::chrono::microseconds(1);

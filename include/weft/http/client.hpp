@@ -23,7 +23,7 @@
 namespace weft::http {
 
 struct ClientOptions {
-  // The number of connections to a host and port, idle ones included. Further requests wait.
+  // The largest number of connections to a host and port, with idle ones. Further requests wait.
   std::size_t max_per_host = 16;
   // A connection that has been idle for this long is closed.
   std::chrono::nanoseconds idle = std::chrono::seconds(30);

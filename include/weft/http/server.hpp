@@ -42,10 +42,10 @@ struct Access {
 
 struct ServerOptions {
   Limits limits = {};
-  // The number of running handlers. Connections without a request take no slot. kUnlimited: each
-  // handler runs once its head is there.
+  // The largest number of running handlers. Connections without a request take no slot. kUnlimited:
+  // each handler runs once its head is there.
   std::size_t max_running = kUnlimited;
-  // The number of requests that may wait for a slot. Further ones are answered with 503 and
+  // The largest number of requests that wait for a slot. Further ones are answered with 503 and
   // Retry-After, and so are ones that wait until Limits::request ends. The connection stays open
   // unless more than 64 KiB of a body are left on it.
   std::size_t max_queued = 0;
@@ -54,8 +54,8 @@ struct ServerOptions {
   // Replaces max_running: handlers run in this pool, which may have other tasks and must outlive
   // the server. Its refusal is answered with 503.
   FiberPool* pool = nullptr;
-  // The number of open connections. More wait in the listener's backlog, except one, which is
-  // accepted and waits for its place. A server that stops takes all of them.
+  // The largest number of open connections. More wait in the listener's backlog, except one, which
+  // is accepted and waits for its place. A server that stops takes all of them.
   std::size_t max_connections = kUnlimited;
   // The layer below HTTP: tls::server_layer(context). The connection's fiber makes the handshake
   // when the client's first bytes come, in Limits::head. Empty: none.

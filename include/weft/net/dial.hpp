@@ -55,7 +55,8 @@ class AnyResolver {
 };
 
 struct ResolverOptions {
-  // The number of threads that ask the system's resolver, and of questions that wait for one.
+  // The largest number of threads that ask the system's resolver, and of questions that wait for
+  // one.
   std::size_t max_threads = 8;
   std::size_t max_waiting = 1024;
   // The time after which an idle thread ends.

@@ -117,7 +117,7 @@ enum class AtLimit : std::uint8_t {
 };
 
 struct ServeOptions {
-  // The number of connections served at once, idle ones included; 0: limited by descriptors.
+  // The largest number of connections served at once, with idle ones; 0: limited by descriptors.
   std::size_t max_connections = 0;
   AtLimit at_limit = AtLimit::wait;
   // Receives connections that are not served, for a last answer before the close. The accepting

@@ -16,9 +16,9 @@ struct ListenOptions {
   bool reuse_address = true;
   // Whether several listeners share the port; the system spreads connections over them.
   bool reuse_port = false;
-  // The number of clients that may wait to be accepted by TCP Fast Open, with early bytes; 0: none.
-  // Such bytes may arrive twice, so use it only for protocols that tolerate that. Has no effect if
-  // the system does not support it (net.ipv4.tcp_fastopen).
+  // The largest number of clients that wait to be accepted by TCP Fast Open, with early bytes; 0:
+  // none. Such bytes may arrive twice, so use it only for protocols that tolerate that. Has no
+  // effect if the system does not support it (net.ipv4.tcp_fastopen).
   int fast_open_queue = 0;
 };
 
