@@ -49,7 +49,8 @@ class File {
  public:
   File() noexcept = default;
 
-  // Opens a file. Errors also: is_a_directory; operation_not_supported for no regular file.
+  // Opens a file.
+  // Errors: also is_a_directory; operation_not_supported for no regular file.
   static Result<File> open(std::string path, const OpenOptions& options = {},
                            const Until& until = {});
 
@@ -61,7 +62,8 @@ class File {
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
                                    const Until& until = {});
   // Writes all. After an error the system has taken at least `value` bytes. On most file systems
-  // each MiB takes a thread and a copy. Errors also: file_too_large.
+  // each MiB takes a thread and a copy.
+  // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = {});
   // Waits until written data is on the disk (fdatasync).
@@ -80,12 +82,12 @@ class File {
   std::shared_ptr<const Descriptor> file_;
 };
 
-// Reads a whole file. Errors also: File::open()'s; file_too_large above `most` bytes;
-// not_enough_memory.
+// Reads a whole file.
+// Errors: also File::open()'s; file_too_large above `most` bytes; not_enough_memory.
 Result<std::string> read_file(std::string path, const Until& until = {},
                               std::size_t most = ~std::size_t{0});
-// Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part. Errors
-// also: as File::open().
+// Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part.
+// Errors: also as File::open().
 [[nodiscard]] std::error_code write_file(std::string path, std::string data,
                                          const Until& until = {});
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It

@@ -96,7 +96,8 @@ class Reply {
   // after weft::Errc::timed_out or cancelled.
   // Errors: also ErrorKind::malformed's, Errc::unexpected_end; the stream's.
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
-  // Reads the body. After an error `value` is the part before. Errors also: Errc::body_too_large.
+  // Reads the body. After an error `value` is the part before.
+  // Errors: also Errc::body_too_large.
   net::Result<std::string> read_all(const Until& until = {});
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;

@@ -79,21 +79,21 @@ class Response {
   // Errors: Errc::already_started; Errc::wrong_length, with nothing sent, if Content-Length
   // differs; the stream's.
   std::error_code send(std::string_view body);
-  // Sends a part of the body; parks until the kernel has taken it. Errors: Errc::wrong_length above
-  // Content-Length; the stream's.
+  // Sends a part of the body; parks until the kernel has taken it.
+  // Errors: Errc::wrong_length above Content-Length; the stream's.
   std::error_code write(std::string_view part);
   std::error_code write(std::span<const std::byte> part);
   // Sends `size` bytes of a file from `offset`; parks until the kernel has taken them. The caller
-  // owns the descriptor. An error of the file aborts the answer. Errors: as write(); the file's;
-  // Errc::wrong_length if it ends early.
+  // owns the descriptor. An error of the file aborts the answer.
+  // Errors: as write(); the file's; Errc::wrong_length if it ends early.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
   // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 
   // Answers 101 with the added headers and `protocol` as Upgrade, and gives the connection to
   // `talk`. The connection's fiber calls it after the handler; its return closes the connection.
-  // Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does. Errors:
-  // Errc::unsupported unless the request asked for an upgrade and its body has been read.
+  // Without a protocol nothing is sent: `talk` answers, as Beast's WebSocket does.
+  // Errors: Errc::unsupported unless the request asked for an upgrade and its body has been read.
   std::error_code upgrade(std::string_view protocol, std::function<void(Upgraded)> talk);
   // Does the same for a `talk` that returns a net::Next. After Next::idle the connection has no
   // running fiber and no stack, and Limits::idle does not end it. `talk` is called again when there

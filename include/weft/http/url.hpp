@@ -17,7 +17,8 @@ struct Url {
   std::string target = "/";  // The path and the query, as they are asked for; no fragment.
 
   // Parses "https://example.org:8443/a?b#c". A user, a password or bytes that need coding are
-  // malformed. Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
+  // malformed.
+  // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
   // Blanks and bytes beyond ASCII become percent codes, as in browsers. Errors: as parse(), also

@@ -61,8 +61,8 @@ class ByteStream {
                                      const Until& until = {});
   // Writes `size` bytes of an open file from `offset` on, without copies to the process. The file's
   // position stays. A thread of file_group() (weft/files.hpp) reads bytes that are not in memory,
-  // so the worker never waits for a disk. After an error the kernel has taken `value` bytes. Errors
-  // also: Errc::end_of_stream if the file ends early.
+  // so the worker never waits for a disk. After an error the kernel has taken `value` bytes.
+  // Errors: also Errc::end_of_stream if the file ends early.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,
                                   const Until& until = {});
 

@@ -48,8 +48,8 @@ class DatagramSocket {
  public:
   DatagramSocket() noexcept = default;
 
-  // Receives datagrams to `address`. UDP: port 0 requests a free one. Errors also:
-  // Errc::no_runtime.
+  // Receives datagrams to `address`. UDP: port 0 requests a free one.
+  // Errors: also Errc::no_runtime.
   static Result<DatagramSocket> bind(const Where& address);
   // Makes a socket that can only send until it is bound, to peers of the family of `like`.
   static Result<DatagramSocket> open(const Where& like);

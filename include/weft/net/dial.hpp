@@ -112,7 +112,8 @@ struct DialOptions {
 Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
                        const DialOptions& options = {});
 // Does the same with the addresses of a name: "example.org:443". If they are all IPv6 or all IPv4,
-// the other kind is resolved meanwhile and tried, too. Errors also: as resolve().
+// the other kind is resolved meanwhile and tried, too.
+// Errors: also as resolve().
 Result<TcpStream> dial(std::string_view host_port, const Until& until = {},
                        const DialOptions& options = {});
 

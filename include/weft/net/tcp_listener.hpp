@@ -31,8 +31,9 @@ class TcpListener {
  public:
   TcpListener() noexcept = default;
 
-  // Listens at `address`. Errors also: Errc::no_runtime from a plain thread without one;
-  // address_in_use, permission_denied.
+  // Listens at `address`.
+  // Errors: also Errc::no_runtime from a plain thread without one; address_in_use,
+  // permission_denied.
   static Result<TcpListener> listen(const Address& address, const ListenOptions& options = {});
 
   // Parks until there is a connection, and returns it with TCP_NODELAY set. Connections that ended

@@ -42,15 +42,15 @@ class TcpStream : public ByteStream {
                                    const ConnectOptions& options = {});
 
   // Takes a connected socket of another library and makes it non-blocking; release() is the
-  // opposite. After an error the caller still owns the descriptor. Errors also: Errc::no_runtime,
-  // already_watched.
+  // opposite. After an error the caller still owns the descriptor.
+  // Errors: also Errc::no_runtime, already_watched.
   static Result<TcpStream> adopt(int descriptor);
 
   // Sets whether small writes are sent at once (the default) or gathered.
   [[nodiscard]] std::error_code set_no_delay(bool no_delay) noexcept;
-  // Sets the probes of a silent peer; without a value, the default, there are none. Errors also:
-  // std::errc::invalid_argument for values that the system refuses, such as more than 9 hours (32
-  // 767 s).
+  // Sets the probes of a silent peer; without a value, the default, there are none.
+  // Errors: also std::errc::invalid_argument for values that the system refuses, such as more than
+  // 9 hours (32 767 s).
   [[nodiscard]] std::error_code set_keep_alive(const std::optional<KeepAlive>& options) noexcept;
   // Sets whether closing resets the connection and drops unconfirmed bytes (SO_LINGER with 0). By
   // default the system sends them in the background. A longer linger would block the closing

@@ -17,11 +17,13 @@ class UnixAddress {
   // Is none, that of an unbound socket.
   UnixAddress() noexcept = default;
 
-  // Names a file. Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an
-  // empty path, or one with a zero byte.
+  // Names a file.
+  // Errors: std::errc::filename_too_long above 107 bytes; invalid_argument for an empty path, or
+  // one with a zero byte.
   static Result<UnixAddress> path(std::string_view path) noexcept;
   // Makes a name without a file, which ends with its socket. Any process of the network namespace
-  // may connect to it. It may have any bytes. Errors: filename_too_long above 107 bytes.
+  // may connect to it. It may have any bytes.
+  // Errors: filename_too_long above 107 bytes.
   static Result<UnixAddress> abstract(std::string_view name) noexcept;
 
   // Returns whether it has no path and no abstract name, as a connecting end.

@@ -29,8 +29,9 @@ class UnixListener {
  public:
   UnixListener() noexcept = default;
 
-  // Listens at `address`. Errors also: Errc::no_runtime from a plain thread without one;
-  // address_in_use if a server listens there or the file is no socket.
+  // Listens at `address`.
+  // Errors: also Errc::no_runtime from a plain thread without one; address_in_use if a server
+  // listens there or the file is no socket.
   static Result<UnixListener> listen(const UnixAddress& address,
                                      const UnixListenOptions& options = {});
 

@@ -55,8 +55,8 @@ class UnixStream : public ByteStream {
   Result<UnixAddress> peer_address() const noexcept;
 
   // Writes `data`, at least one byte, with at most 64 descriptors, of which the peer receives
-  // copies. An ordinary read of the peer drops them. Errors also: std::errc::invalid_argument for
-  // no data or too many descriptors.
+  // copies. An ordinary read of the peer drops them.
+  // Errors: also std::errc::invalid_argument for no data or too many descriptors.
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
                                        std::span<const int> descriptors, const Until& until = {});
   // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.

@@ -47,8 +47,8 @@ class Context {
   // Errors: openssl_category()'s; Errc::encrypted_key; std::errc::invalid_argument for a name in
   // `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
-  // Makes the context of a client, which by default trusts the system's certificates. Errors: as
-  // server().
+  // Makes the context of a client, which by default trusts the system's certificates.
+  // Errors: as server().
   static net::Result<Context> client(const ClientOptions& options = {});
 
   // Reads the files again for later connections. Earlier sessions are still resumed, without a

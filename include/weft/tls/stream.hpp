@@ -40,8 +40,8 @@ class Stream {
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
   // Performs the handshake as a client. The server's certificate must have `server_name` among its
-  // alternative names: a name, whose final dot is ignored, or an IP address. Errors also:
-  // std::errc::invalid_argument for a name that is empty or has a zero byte.
+  // alternative names: a name, whose final dot is ignored, or an IP address.
+  // Errors: also std::errc::invalid_argument for a name that is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
                                      const std::string& server_name, const Until& until = {});
   // Does the same on the caller's connection. It outlives the Stream, which does not close it.
