@@ -16,7 +16,7 @@
 // channel or handle. A coroutine must not be destroyed while it waits here. A runtime that ends
 // waits for all waiting coroutines.
 // Context: coroutines on any thread; calls suspend the coroutine and do not park.
-// Throws: a co_await that waits throws std::system_error (Errc::no_runtime, too_many_fibers).
+// Throws: a co_await that waits throws as go(): Errc::no_runtime, too_many_fibers, for example.
 // Ordering: as the corresponding calls of fibers.
 #pragma once
 

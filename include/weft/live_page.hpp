@@ -56,7 +56,7 @@ struct Options {
 // resource, the answer is 503 with the reason.
 // Context: fibers and plain threads; parks until the listener is closed or options.stop is
 // requested.
-// Errors: as net::Server::serve().
+// Errors, Throws: as net::Server::serve().
 std::error_code serve(net::TcpListener& listener, const Options& options = {});
 
 }  // namespace weft::live

@@ -101,7 +101,7 @@ struct Reading {
 // Writes the text format of Prometheus, 0.0.4; docs/watching.md lists the names. Bytes of a pool's
 // name that are not UTF-8 become U+FFFD.
 // Context: fibers and plain threads; does not park.
-// Throws: what the stream throws, std::bad_alloc.
+// Throws: what the stream throws, std::bad_alloc; without a reading also as read().
 void write_prometheus(std::ostream& out, const Reading& reading);
 inline void write_prometheus(std::ostream& out) { write_prometheus(out, read()); }
 

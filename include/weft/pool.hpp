@@ -46,7 +46,7 @@ namespace weft {
 class FiberPool {
  public:
   // Opens the pool.
-  // Throws: std::invalid_argument that names the option; with prestart or on_tick as weft::go().
+  // Throws: std::invalid_argument that names the option; without memory or fibers as weft::go().
   explicit FiberPool(PoolOptions options = {});
   // Not copied or moved. Not of a const one, which g++ would make of the braces in pool({}).
   FiberPool(FiberPool&) = delete;
@@ -258,7 +258,7 @@ class FiberPool {
   // lock briefly.
   [[nodiscard]] std::stop_token stop_token() const noexcept;
   // Accepts tasks again; draining workers continue with the new ones, and so do the counters.
-  // Throws: with prestart or on_tick as weft::go(); the pool is then open nevertheless.
+  // Throws: with prestart, prealloc or on_tick as weft::go(); the pool is then open nevertheless.
   void reopen();
 
   // Returns counters and gauges of one moment. Takes the pool's lock briefly.
@@ -307,7 +307,7 @@ class PauseScope {
 
 // Returns the pool of the process, made at its first use, for code that needs a bound but no own
 // pool. It has capacity for each processor, no queue, and OnFull::block. Its workers belong to the
-// runtime that is current at their start. They retire after 20 ms of idleness and so do not delay
+// runtime that is current at their start. They retire after 20 ms at most, and so do not delay
 // the end of a Runtime; a later Runtime may use the same pool. Without a Runtime, tasks are refused
 // with Errc::no_runtime.
 // Context: fibers and plain threads; does not park.

@@ -46,7 +46,7 @@ class PoolTask {
     return job_->wait_until(until);
   }
   // Waits, then returns the task's result; the handle is then invalid.
-  // Throws: the task's exception, or std::system_error (std::errc::operation_canceled).
+  // Throws: the task's exception, or std::system_error (std::errc::operation_canceled, timed_out).
   R get() {
     wait();
     const PoolTask last(std::move(*this));

@@ -19,7 +19,7 @@
 namespace weft {
 
 // A TaskGroup whose tasks each return an R; join() returns them in the order of the spawns.
-// Context, Throws, Ordering: as TaskGroup.
+// Context, Throws, Ordering: as TaskGroup; each spawn() may also park briefly, for a mutex.
 template <class R>
 class ResultGroup {
   static_assert(std::is_object_v<R>, "tasks without a result belong in a TaskGroup");

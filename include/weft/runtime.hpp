@@ -132,8 +132,8 @@ class Runtime {
  public:
   // Starts the workers.
   // Context: plain threads; does not park.
-  // Throws: std::invalid_argument that names the option, or std::system_error if the system refuses
-  // a thread or memory.
+  // Throws: std::invalid_argument that names the option, std::bad_alloc, std::system_error if the
+  // system refuses a thread, a descriptor or memory.
   explicit Runtime(const RuntimeOptions& options = {});
   // Blocks until every fiber has ended, then stops the workers. It lists the remaining fibers on
   // stderr once, after 5 s; after 0.1 s if an exception unwinds the caller. The list contains the

@@ -1,6 +1,6 @@
 // Waiting for the first of several operations.
 // Context: fibers and plain threads; select() and select_among() park, making a case does not.
-// Throws: what moving the handler throws.
+// Throws: what moving the handler, or the value of a send, throws.
 // Ordering: select() synchronizes as the chosen operation does.
 #pragma once
 

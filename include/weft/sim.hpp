@@ -106,7 +106,7 @@ class Core;
 // The network between the hosts. Streams (TCP) lose nothing: a lost part arrives late, after a
 // repetition. Settings affect later sends.
 // Context: fibers of the simulation; no call parks.
-// Throws: nothing.
+// Throws: latency() throws std::invalid_argument unless 0 <= `least` <= `most`.
 class Network {
  public:
   // Refers to the World's core.
@@ -151,10 +151,10 @@ struct CallFaults {
   double memory = 0;
 };
 
-// The hosts and their faults. The body is a fiber of the host "world", which hosts reach by that
-// name. Hosts have the names that host() gave them.
+// The hosts and their faults. The body is a fiber of the host "world", which hosts reach by name.
 // Context: fibers of the simulation; run_for() and run_until() park.
-// Throws: std::invalid_argument for an unknown name.
+// Throws: std::invalid_argument for an unknown name; for a new host's name if it is empty or used;
+// for an end or a stop of the world; for disturb() without hosts.
 class World {
  public:
   // Refers to the core of explore().

@@ -22,12 +22,12 @@ namespace weft {
 // belongs to one object at a time, and some thread must not block it, as for io::SignalSet. The
 // object has a fiber, which waits for the signal.
 // Context: fibers and plain threads; only the destructor parks.
-// Ordering: the stop request synchronizes with a call that returns the signal.
+// Ordering: the receipt of a signal synchronizes with signal(); the stop request comes after it.
 // Order
 //   [signal]  the fiber stores signal_ (release) -> signal() loads it (acquire).
 class StopOnSignal {
  public:
-  // Throws: std::system_error as io::SignalSet::watch() and go().
+  // Throws: std::system_error with an error of io::SignalSet::watch(), and as go().
   explicit StopOnSignal(std::initializer_list<int> signals = {SIGINT, SIGTERM});
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;

@@ -53,13 +53,13 @@ struct TaskGroupOptions {
 //
 // A group with a FiberPool runs its tasks there; groups may share a pool. If the pool refuses a
 // spawn, it throws std::system_error with the pool's code and has no effect. A task that the pool
-// accepted and then dropped, by close(Close::discard), makes join() throw
+// accepted and then dropped, by close(Close::discard) or its options, makes join() throw
 // std::errc::operation_canceled, unless there is another exception. A pool's task that waits for
 // the group frees its slot meanwhile. A stop request of the pool, by close(Close::cancel) or
 // PoolOptions::stop, cancels the group's context while a task that takes it or a token runs.
 // Context: fibers and plain threads; join(), waits and the destructor park, and so do spawns at the
-// limit, except try_spawn() and spawn_after().
-// Throws: std::bad_alloc.
+// limit or while the pool has no room, except try_spawn() and spawn_after().
+// Throws: std::bad_alloc; spawns also as weft::go(), or in a pool as FiberPool::submit().
 // Ordering: spawn() synchronizes with the start of the task, and its end with the return of join().
 class TaskGroup {
  public:
@@ -88,7 +88,7 @@ class TaskGroup {
   TaskGroup& operator=(const TaskGroup&) = delete;
 
   // Starts a task. Parks while `limit` tasks run, FIFO; a pool then applies its on_full. A spawn by
-  // a task of the group never waits, because that task holds a place: at the limit the new task is
+  // a task of the group never waits for the limit, because that task holds a place: the new task is
   // queued. When a task of the group ends, its fiber runs a queued task before waiting spawns
   // continue. Tasks of groups made by these tasks are treated alike.
   // Throws: as weft::go() or FiberPool::go(). No task has then been started; a refused task is
@@ -131,7 +131,7 @@ class TaskGroup {
     return start_with(options, detail::Room::now, {}, std::forward<F>(task));
   }
   // Waits for a place until `until`, also in the pool. Refuses the task with Errc::timed_out or
-  // cancelled, or as FiberPool::submit_until(). A task of the group does not wait, as in spawn().
+  // cancelled, or as FiberPool::submit_until(). A task of the group does not wait for the limit.
   template <class F>
   Accepted spawn_until(const Until& until, F&& task) {
     return start(detail::Room::awaited, until, std::forward<F>(task));

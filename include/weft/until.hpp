@@ -9,8 +9,8 @@
 
 namespace weft {
 
-// An early end for a wait: a moment, a stop request, both, or nothing. Every call that may park has
-// a form that takes one, except blocking(), Once::call(), await() and await_future():
+// An early end for a wait: a moment, a stop request, both, or nothing. Almost every call that waits
+// has a form that takes one; blocking(), Once::call(), await() and await_future() have none:
 //
 //   channel.receive_until(value, Deadline::after(10ms));
 //   mutex.try_lock_until(token);

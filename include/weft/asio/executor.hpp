@@ -108,7 +108,7 @@ class Context : public lib::execution_context {
 // one of a fiber: see RuntimeOptions::on_exception. Handlers run concurrently. An object with
 // several pending operations needs an asio::strand, as on a thread_pool. Code in a strand must not
 // park, since the strand belongs to a thread meanwhile. Waits by use_fiber happen outside of it.
-// Context: any thread; no call parks.
+// Context: any thread; a call parks only if a function that execute() runs in place does.
 // Throws: std::bad_alloc.
 class Executor {
  public:
@@ -161,8 +161,8 @@ class Executor {
     return Executor(*context_, blocking_, false);
   }
 
-  // Runs `function` as a fiber.
-  // Throws: as spawn().
+  // Runs `function` as a fiber, or in place if a fiber calls and `blocking` is `possibly`.
+  // Throws: as weft::go(); in place what `function` throws.
   // Ordering: the call synchronizes with the start of `function`.
   template <class F>
   void execute(F&& function) const {

@@ -123,7 +123,7 @@ class ClientCore;
 
 // Sends requests over connections that it keeps. It has no proxies, cookies or caches.
 // Context: fibers and plain threads of one runtime; send() and get() park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; send() and get() also as go().
 // Lifetime: it must not outlive the runtime.
 class Client {
  public:

@@ -18,7 +18,7 @@ class Exchange;
 
 // A request; its body is read on demand. It and its texts live until the handler returns.
 // Context: one fiber at a time; reads of the body park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; context(), and reads after it, also as go().
 class Request {
  public:
   // Refers to the server's exchange.

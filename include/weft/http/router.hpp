@@ -27,7 +27,7 @@ using Middleware = std::function<void(Request&, Response&, const Handler& next)>
 // routes.
 // Context: any number of fibers once it serves, which park as handlers do. Before, one caller at a
 // time adds routes, which does not park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; calls that add a route also as route().
 class Router {
  public:
   // Has no routes: it answers everything with 404.
@@ -35,7 +35,7 @@ class Router {
 
   // Adds a route. `method` is any token, such as "QUERY", in exact case.
   // Throws: std::invalid_argument for another method, for a pattern without a leading slash or with
-  // a misplaced brace, or if there is a handler already.
+  // a misplaced brace, for an empty handler, or if there is a handler already.
   Router& route(std::string_view method, std::string_view pattern, Handler handler);
   // Adds a route for GET.
   Router& get(std::string_view pattern, Handler handler) {

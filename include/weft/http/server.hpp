@@ -102,7 +102,7 @@ class ServerCore;
 // reads the request, calls the handler and writes the answer. The next request may get another
 // fiber.
 // Context: fibers and plain threads of one runtime; serve(), shutdown() and the destructor park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; serve() also as go().
 class Server {
  public:
   // Answers by `handler`.
@@ -118,8 +118,8 @@ class Server {
   // listeners and returns. After stop() or that request it first completes what shutdown() with
   // ServerOptions::grace does. A lack of descriptors or memory makes it retry; clients that wait
   // for long are answered with 503. Several calls may run at once, in fibers of one runtime.
-  // Listeners that share a port (net::listen_shared) accept independently. Errors: the error that
-  // does not pass by itself; none after a regular end.
+  // Listeners that share a port (net::listen_shared) accept independently.
+  // Errors: the error that does not pass by itself; none after a regular end.
   std::error_code serve(std::span<net::TcpListener> listeners);
   std::error_code serve(net::TcpListener& listener) { return serve(std::span(&listener, 1)); }
 

@@ -21,8 +21,8 @@ struct Url {
   // Errors: Errc::unsupported for another scheme, otherwise Errc::malformed_url.
   static net::Result<Url> parse(std::string_view text);
   // Returns the target of a link or redirect from here: "https://a/b", "//a/b", "/b", "b", "?c".
-  // Blanks and bytes beyond ASCII become percent codes, as in browsers. Errors: as parse(), also
-  // for a host with such bytes.
+  // Blanks and bytes beyond ASCII become percent codes, as in browsers.
+  // Errors: as parse(), also for a host with such bytes.
   [[nodiscard]] net::Result<Url> resolve(std::string_view link) const;
 
   // Returns the value of a Host header: "example.org", "example.org:8080", "[::1]". It omits the

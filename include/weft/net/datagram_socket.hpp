@@ -41,7 +41,7 @@ struct Outgoing {
 // move-only and closes in the destructor; it must not outlive its runtime. One caller may receive
 // and one send at a time; close() may come at any time.
 // Context: fibers and plain threads; calls that take an Until park, after a first try.
-// Errors: Errc::timed_out, cancelled, closed; the system's (message_size, ...).
+// Errors: Errc::timed_out, cancelled, closed, no_runtime; the system's (message_size, ...).
 // Throws: std::bad_alloc.
 template <class Where>
 class DatagramSocket {
@@ -49,7 +49,7 @@ class DatagramSocket {
   DatagramSocket() noexcept = default;
 
   // Receives datagrams to `address`. UDP: port 0 requests a free one.
-  // Errors: also Errc::no_runtime.
+  // Errors: also address_in_use, permission_denied.
   static Result<DatagramSocket> bind(const Where& address);
   // Makes a socket that can only send until it is bound, to peers of the family of `like`.
   static Result<DatagramSocket> open(const Where& like);

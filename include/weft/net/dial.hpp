@@ -1,6 +1,6 @@
 // Connections by name.
 // Context: fibers and plain threads; resolve(), its forms and dial() park.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; dial() also as go().
 #pragma once
 
 #include <chrono>

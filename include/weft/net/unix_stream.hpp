@@ -30,7 +30,7 @@ struct ReceivedDescriptors {
 struct UnixStreamPair;
 
 // A ByteStream over a Unix socket.
-// Context, Errors, Throws: as ByteStream.
+// Context, Errors, Throws: as ByteStream; connect(), pair() and adopt() also Errc::no_runtime.
 class UnixStream : public ByteStream {
  public:
   UnixStream() noexcept = default;
@@ -60,7 +60,7 @@ class UnixStream : public ByteStream {
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
                                        std::span<const int> descriptors, const Until& until = {});
   // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.
-  // Errors also: too_many_files_open if the process has no room for all. Received ones are then
+  // Errors: also too_many_files_open if the process has no room for all. Received ones are then
   // closed; the bytes have been read.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
                                                   const Until& until = {});

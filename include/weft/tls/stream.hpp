@@ -22,7 +22,7 @@ class StreamState;
 // deadline.
 // Context: fibers and plain threads; calls that take an Until park.
 // Errors: as net::TcpStream; openssl_category()'s.
-// Throws: std::bad_alloc.
+// Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
 class Stream {
  public:
   // Is empty and of no use.
