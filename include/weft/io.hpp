@@ -180,7 +180,7 @@ struct ExitStatus {
 // Parks until a child process ends, and reaps it. After a timeout the process continues, and may be
 // waited for again.
 // Errors: no_child_process if it is not a child or has been reaped, as the system does if SIGCHLD
-// is ignored; Errc::timed_out, cancelled.
+// is ignored; Errc::timed_out, cancelled, no_runtime; the system's.
 Result<ExitStatus> wait_process(int process, const Until& until = {});
 
 struct CommandOptions {
@@ -197,9 +197,9 @@ struct CommandResult {
 // name. If `until` ends the wait, the program and its process group are killed; its output so far
 // comes with the error. A program of another user (sudo) cannot be killed. It continues without a
 // peer at its pipes; its status is -1, and a later run_command() reaps it.
-// Errors: Errc::timed_out, cancelled; std::errc::file_too_large for too much output; the system's
-// (no_such_file_or_directory, ...). no_child_process: the output is complete, but the status is -1.
-// The program then ignores SIGCHLD or waits for any child.
+// Errors: Errc::timed_out, cancelled, no_runtime; std::errc::file_too_large for too much output;
+// the system's (no_such_file_or_directory, ...). no_child_process: the output is complete, but the
+// status is -1. The program then ignores SIGCHLD or waits for any child.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
                                   const CommandOptions& options = {}, const Until& until = {});
 

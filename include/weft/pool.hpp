@@ -42,7 +42,7 @@ namespace weft {
 // task of the pool, for which they would wait. Submits throw as told at submit().
 // Ordering: a submit synchronizes with the start of its task, and its end with the return of each
 // wait for it.
-// Lifetime: join or destroy it before the Runtime ends.
+// Lifetime: it may outlive the Runtime, which waits for its tasks, and with on_tick for its close.
 class FiberPool {
  public:
   // Opens the pool.

@@ -15,7 +15,7 @@ namespace weft::http {
 
 // An end of a connection that transforms its bytes, on a TcpStream that outlives it.
 // weft/tls/http.hpp has layers for TLS; weft-http has none.
-// Context: fibers and plain threads, one reader and one writer at a time; calls with an Until park.
+// Context: fibers and plain threads, one reader and one writer at a time; all calls may park.
 // Errors: as net::TcpStream, and the layer's own.
 // Throws: std::bad_alloc.
 class Layer {

@@ -20,7 +20,7 @@ class StreamState;
 // and close() act as with net::TcpStream. It is move-only. A call whose wait was ended may be
 // repeated. A fiber of the stream sends bytes that it took, while it lives and before its write
 // deadline.
-// Context: fibers and plain threads; calls that take an Until park.
+// Context: fibers and plain threads; calls that take an Until park, has_read_ahead() briefly.
 // Errors: as net::TcpStream; openssl_category()'s.
 // Throws: std::bad_alloc; handshakes, and calls that leave bytes to that fiber, also as go().
 class Stream {
