@@ -207,7 +207,7 @@ void Server::Core::turn_away(Socket&& socket) noexcept {
 
 std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   std::optional<JoinHandle<void>> sweeper;
-  std::vector<std::error_code> errors(listeners.size());  // One for each listener.
+  std::vector<std::error_code> errors;  // One for each listener.
   {
     // Runs also if a fiber cannot be started. The grace is counted here: accepting fibers may be
     // waiting for `run`.
@@ -221,6 +221,7 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
       }
     };
     const End end{*this, listeners};
+    errors.resize(listeners.size());
     if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
     for (std::size_t i = 0; i < listeners.size(); ++i) {
       accepting_.go(
