@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -153,8 +154,8 @@ void StreamState::start_sender() {
     // The former sender is at its end, and needs no mutex any more.
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
-  } catch (const std::bad_alloc&) {
-    return;  // The rest goes out with the next call.
+  } catch (const std::exception&) {
+    return;  // No memory, or too many fibers: the rest goes out with the next call.
   }
   const detail::Guard guard(ssl_mutex_);
   sender_runs_ = true;

@@ -5,15 +5,18 @@
 #include <chrono>
 #include <stop_token>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 #include <weft/error.hpp>
+#include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/net/buffered.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/tls/error.hpp>
+#include <weft/wait_group.hpp>
 
 #include "libs/tls/context_state.hpp"
 #include "tests/support/fiber_test.hpp"
@@ -91,6 +94,23 @@ FIBER_TEST_CASE(
   CHECK(receive(server.value, taken).size() == taken);
   CHECK(server.value.write_all(bytes_of("ok")).value == 2);
   CHECK(reading.join() == "ok");
+}
+
+FIBER_TEST_CASE_WITH("where there are too many fibers, the rest of a write goes out with the next",
+                     {.options = {.max_fibers = 4}}) {
+  const World world;
+  auto [client, server] = shake_hands(world.server, world.client, "a.test");
+  Event leave;
+  WaitGroup others;
+  CHECK_THROWS_AS(for (;;) others.go([&] { leave.wait(); }), std::system_error);
+  const std::string much(32 << 20, 'x');
+  const auto [taken, error] = client.value.write_all(bytes_of(much), Deadline::past());
+  CHECK(error == Errc::timed_out);
+  leave.set();
+  others.wait();
+  auto next = spawn([&, &client = client] { return client.value.write_all(bytes_of("y")); });
+  CHECK(receive(server.value, taken + 1).size() == taken + 1);
+  CHECK(next.join().value == 1);
 }
 
 FIBER_TEST_CASE("a stream may end with bytes that its peer does not take") {
