@@ -36,6 +36,7 @@ struct WorkerSight {
   bool asleep = false;  // For good: its thread is not on its way to sleep, or from there.
   bool in_source = false;
   bool computes = false;
+  bool is_up = false;  // Its timers are its own affair at first; a spare that rests is no sleeper.
   std::uint64_t sleeps = 0;
   std::uint64_t switches = 0;
   std::int64_t timer = 0;
@@ -57,6 +58,7 @@ WorkerSight look_at(const Scheduler& its, const Worker& worker) {
   sight.thread = worker.thread().number();
   const bool asleep = its.is_asleep(worker);
   sight.computes = !asleep && worker.recorder().running() != nullptr;
+  sight.is_up = !its.idle().is_asleep(worker.index());
   sight.asleep = asleep && !worker.thread().is_runnable();
   sight.in_source = worker.waits_for_events_hint();
   sight.sleeps = worker.recorder().counters().sleeps.get();
@@ -94,8 +96,9 @@ bool anybody_computes(const SchedulerSight& sight) {
 // its way from a change to the wake that the change calls for.
 bool another_thread_runs(const SchedulerSight& sight) {
   std::error_code error;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task", error)) {
-    const int thread = std::stoi(task.path().filename());
+  std::filesystem::directory_iterator task("/proc/self/task", error);
+  for (; !error && task != std::filesystem::directory_iterator(); task.increment(error)) {
+    const int thread = std::stoi(task->path().filename());
     if (thread == ::gettid() || !base::is_runnable(thread)) continue;
     if (std::ranges::find(sight.workers, thread, &WorkerSight::thread) == sight.workers.end())
       return true;
@@ -107,20 +110,22 @@ std::int64_t earliest_timer(const SchedulerSight& sight) {
   std::int64_t earliest = Deadline::never().nanoseconds();
   for (const WorkerSight& worker : sight.workers) {
     if (worker.timer == Deadline::never().nanoseconds()) continue;
-    earliest =
-        std::min(earliest, worker.timer + (worker.computes ? scheduler::tuning::kOverdue : 0));
+    earliest = std::min(earliest, worker.timer + (worker.is_up ? scheduler::tuning::kOverdue : 0));
   }
   return earliest;
 }
 
-const char* fault_of(const SchedulerSight& sight) {
+const char* fault_of(const SchedulerSight& sight, std::size_t looks) {
   const std::int64_t timer = earliest_timer(sight);
   const bool has_timer = timer != Deadline::never().nanoseconds();
   if (sight.has_work && !anybody_computes(sight)) return "fibers are ready, and all workers sleep";
   if (sight.holder < 0) {
     return has_timer || sight.watches_events ? "no worker that sleeps holds the watch" : nullptr;
   }
-  if (sight.limit > timer || timer < Deadline::now_nanoseconds() - kForgotten) {
+  // A processor that is stopped may keep one thread, and not this one, from what it is about to do.
+  const bool is_forgotten =
+      looks >= kLooksBesideComputing && timer < Deadline::now_nanoseconds() - kForgotten;
+  if (sight.limit > timer || is_forgotten) {
     return "the holder of the watch sleeps beyond the earliest timer";
   }
   const auto holder = static_cast<std::size_t>(sight.holder);
@@ -164,7 +169,7 @@ std::string SleepCheck::look() {
   for (const SchedulerSight& each : before_->schedulers) {
     const std::size_t wanted = anybody_computes(each) ? kLooksBesideComputing : kLooks;
     if (equal_ < wanted || !is_at_rest(each)) continue;
-    const char* const fault = fault_of(each);
+    const char* const fault = fault_of(each, equal_);
     if (fault == nullptr) continue;
     if (!another_thread_runs(each)) return fault + describe(each);
     equal_ = 0;
