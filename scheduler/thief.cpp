@@ -7,6 +7,12 @@
 
 namespace weft::scheduler {
 
+namespace {
+
+constexpr std::int64_t kLongestElapsed = 1'000'000'000;  // Nanoseconds.
+
+}  // namespace
+
 Thief::Look Thief::remember(const Sight& sight, std::int64_t now) noexcept {
   return {
       .time = now, .ring_head = sight.ring_head, .switches = sight.switches, .next = sight.next};
@@ -54,7 +60,8 @@ bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
 Thief::Visit Thief::visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
                           bool is_done_soon, std::int64_t now) noexcept {
   Look& look = looks_[other];
-  const std::int64_t elapsed = now - look.time;
+  // Not the time since the clock began, at the first visit: the product below must fit.
+  const std::int64_t elapsed = std::min(now - look.time, kLongestElapsed);
   const auto run = static_cast<std::int64_t>(sight.switches - look.switches);
   if (run != 0) look = remember(sight, now);
   const bool has_fibers = sight.is_open && (sight.queued != 0 || sight.next != nullptr);
