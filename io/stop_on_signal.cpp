@@ -19,8 +19,8 @@ StopOnSignal::~StopOnSignal() {
 
 void StopOnSignal::wait() noexcept {
   const auto [signal, error] = signals_.wait(end_.get_token());
-  if (error) return;
   signals_ = io::SignalSet();
+  if (error) return;
   signal_.store(signal, detail::release);  // [signal]
   (void)stop_.request_stop();
 }
