@@ -205,6 +205,21 @@ void Server::Core::turn_away(Socket&& socket) noexcept {
   give_away(ByteStream(std::move(socket)));
 }
 
+void Server::Core::start_accepting(std::span<const AnyListener> listeners,
+                                   std::span<std::error_code> errors) {
+  // Until all accept: shutdown() waits for each of them.
+  struct Starting {
+    WaitGroup& accepting;
+    ~Starting() { accepting.done(); }
+  };
+  accepting_.add();
+  const Starting starting{accepting_};
+  for (std::size_t i = 0; i < listeners.size(); ++i) {
+    accepting_.go(
+        [this, &listener = listeners[i], &error = errors[i]] { error = accept_from(listener); });
+  }
+}
+
 std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
   std::optional<JoinHandle<void>> sweeper;
   std::vector<std::error_code> errors;  // One for each listener.
@@ -223,10 +238,7 @@ std::error_code Server::Core::serve(std::span<const AnyListener> listeners) {
     const End end{*this, listeners};
     errors.resize(listeners.size());
     if (options_.idle_timeout != kNever) sweeper = spawn([this] { sweep(); });
-    for (std::size_t i = 0; i < listeners.size(); ++i) {
-      accepting_.go(
-          [this, &listener = listeners[i], &error = errors[i]] { error = accept_from(listener); });
-    }
+    start_accepting(listeners, errors);
     if (!listeners.empty()) {
       (void)this_fiber::sleep_until(Deadline::never(), drain_.get_token());
     }
@@ -240,12 +252,12 @@ bool Server::Core::wait_for_end(WaitGroup& connections, const Until& until) noex
   return accepting_.wait_until(until) && connections.wait_until(until);
 }
 
-// The grace is over.
+// A connection that begins later is refused.
 void Server::Core::close_all(const Served* except) noexcept {
-  if (!late_.request_stop()) return;
+  (void)late_.request_stop();
   for_each([this, except](Served& each) {
     if (&each == except) return;
-    counts_.closed_late.fetch_add(1, relaxed);
+    if (!std::exchange(each.is_closed_late, true)) counts_.closed_late.fetch_add(1, relaxed);
     each.bytes().close();
   });
 }
@@ -256,9 +268,14 @@ void Server::Core::end_connections() noexcept {
     const io::IoUse use(each.handle());
     if (use) (void)use->read().notify();
   });
-  const std::stop_token taken_over = taken_over_.get_token();
+  const std::stop_token taken_over = taken_over_.request.get_token();
   if (wait_for_end(open_, {Deadline::after(options_.grace), taken_over})) return;
-  if (!taken_over.stop_requested()) close_all(nullptr);
+  if (taken_over.stop_requested()) {
+    // Handlers that have called shutdown() have the grace once it is over for the others.
+    (void)wait_for_end(others_, Deadline::at_nanoseconds(taken_over_.limit.load(relaxed)));
+    if (wait_for_end(open_, Deadline::after(options_.grace))) return;
+  }
+  close_all(nullptr);
   (void)wait_for_end(open_, {});
 }
 
@@ -273,17 +290,23 @@ Served* Server::Core::find_caller() noexcept {
 }
 
 bool Server::Core::shutdown(Deadline grace) {
-  Served* const own = find_caller();
-  if (own != nullptr && !std::exchange(own->is_excused, true)) others_.done();
-  // A handler waits for all connections but its own, and for none whose handler waits likewise.
-  WaitGroup& left = own != nullptr ? others_ : open_;
-  (void)taken_over_.request_stop();
+  taken_over_.limit.store(grace.nanoseconds(), relaxed);
+  (void)taken_over_.request.request_stop();
   stop();
-  if (wait_for_end(left, grace)) return true;
-  close_all(own);
-  // The caller may be a fiber that accepts, in which ServeOptions::run has called the handler.
-  if (own == nullptr) accepting_.wait();
-  left.wait();
+  if (Served* const own = find_caller()) return shut_down_in(*own, grace);
+  if (wait_for_end(open_, grace)) return true;
+  close_all(nullptr);
+  (void)wait_for_end(open_, {});
+  return false;
+}
+
+// A handler waits for all connections but its own, and for none whose handler waits likewise. It
+// does not wait without a limit for one that may need its place, nor for a fiber that accepts,
+// which may be its own.
+bool Server::Core::shut_down_in(Served& own, Deadline grace) noexcept {
+  if (!std::exchange(own.is_excused, true)) others_.done();
+  if (others_.wait_until(grace)) return true;
+  close_all(&own);
   return false;
 }
 

@@ -40,7 +40,8 @@ class Server::Core {
         stop_(options_.stop, [this] { stop(); }) {}
 
   std::error_code serve(std::span<const AnyListener> listeners);
-  void stop() noexcept { (void)drain_.request_stop(); }
+  // The copy keeps what is requested, also if it ends the server.
+  void stop() noexcept { (void)std::stop_source(drain_).request_stop(); }
   bool shutdown(Deadline grace);
   [[nodiscard]] bool is_stopping() const noexcept { return drain_.stop_requested(); }
   [[nodiscard]] ServeStats stats() const noexcept;
@@ -62,6 +63,11 @@ class Server::Core {
     detail::Atomic<std::uint64_t> pauses{0};
     detail::Atomic<std::uint64_t> timed_out{0};
     detail::Atomic<std::uint64_t> closed_late{0};
+  };
+  // By shutdown(), whose deadline holds then.
+  struct Takeover {
+    std::stop_source request;
+    detail::Atomic<std::int64_t> limit{0};  // Nanoseconds; the request publishes it.
   };
   enum class Idle : std::uint8_t { readable, parked, over };
 
@@ -86,6 +92,8 @@ class Server::Core {
   [[nodiscard]] Served* find_caller() noexcept;
   [[nodiscard]] bool wait_for_end(WaitGroup& connections, const Until& until) noexcept;
   void close_all(const Served* except) noexcept;
+  [[nodiscard]] bool shut_down_in(Served& own, Deadline grace) noexcept;
+  void start_accepting(std::span<const AnyListener> listeners, std::span<std::error_code> errors);
   void end_connections() noexcept;
   void sweep();
 
@@ -93,8 +101,8 @@ class Server::Core {
   const ServeOptions options_;
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
   std::stop_source drain_;
-  std::stop_source late_;        // The grace is over.
-  std::stop_source taken_over_;  // By shutdown(), whose deadline holds.
+  std::stop_source late_;  // The grace is over.
+  Takeover taken_over_;
   Mutex failure_mutex_;
   std::exception_ptr failure_;  // The first one of ServeOptions::run; guarded until all has ended.
   Semaphore slots_;             // With max_connections only.
@@ -129,7 +137,8 @@ struct Served : detail::IoWatch {
   Served* next = nullptr;  // Guarded by the shard's mutex, as is the next one.
   Served* previous = nullptr;
   detail::Waker waker;
-  // Its handler is in shutdown(). Only the fiber that runs it reads and writes this.
+  bool is_closed_late = false;  // Guarded by the shard's mutex.
+  // Its handler has called shutdown(). Only the fiber that runs it reads and writes this.
   bool is_excused = false;
   // Relaxed: a fiber looks for itself. 0: no handler runs.
   detail::Atomic<std::uint64_t> fiber{0};

@@ -175,6 +175,58 @@ FIBER_TEST_CASE("shutdown in a handler waits neither for its own connection nor 
   CHECK(serving->stats().closed_late == 0);
 }
 
+FIBER_TEST_CASE(
+    "a server that is shut down before it serves gives a client the grace, and no more") {
+  Server server(&read_on, {.grace = 1ms});
+  TcpListener listener = listen_anywhere();
+  auto [stream, error] = TcpStream::connect(listener.local_address().value);
+  CHECK_FALSE(error);
+  CHECK(server.shutdown(1ms));
+  CHECK_FALSE(server.serve(listener));
+  CHECK(has_ended(stream));
+}
+
+FIBER_TEST_CASE("a handler's shutdown closes the others at its deadline, and another one its own") {
+  Event others_are_closed;
+  Server* server = nullptr;
+  Serving serving({.grace = 1h}, [&](Connection& connection) {
+    std::array<std::byte, 1> any;
+    if (connection.bytes().read_exactly(any).error) return;
+    CHECK_FALSE(server->shutdown(Deadline::past()));
+    others_are_closed.set();
+    read_on(connection.stream());
+  });
+  server = serving.operator->();
+  TcpStream first = serving.connect();
+  TcpStream second = serving.connect();
+  wait_for([&] { return serving->stats().open == 2; });
+  CHECK_FALSE(first.write_all(bytes("x")).error);
+  others_are_closed.wait();
+  CHECK(has_ended(second));
+  CHECK_FALSE(serving->shutdown(1ms));
+  CHECK(has_ended(first));
+  CHECK(serving.end() == std::error_code{});
+  CHECK(serving->stats().closed_late == 2);
+}
+
+FIBER_TEST_CASE(
+    "a handler's shutdown waits for no connection that waits for its place in the pool") {
+  Server* server = nullptr;
+  FiberPool pool({.capacity = 1});
+  Serving serving({.run = net::in_pool(pool), .grace = 1h}, [&](Connection& connection) {
+    std::array<std::byte, 1> any;
+    if (connection.bytes().read_exactly(any).error) return;
+    CHECK_FALSE(server->shutdown(1ms));
+  });
+  server = serving.operator->();
+  TcpStream first = serving.connect();
+  wait_for([&] { return serving->stats().open == 1; });
+  TcpStream second = serving.connect();
+  wait_for([&] { return serving->stats().open == 2; });
+  CHECK_FALSE(first.write_all(bytes("x")).error);
+  CHECK(serving.end() == std::error_code{});
+}
+
 FIBER_TEST_CASE("a handler that can only be moved serves") {
   Serving serving({}, [text = std::make_unique<std::string>("moved")](TcpStream& stream) {
     CHECK_FALSE(stream.write_all(bytes(*text)).error);

@@ -190,7 +190,7 @@ class Server {
   template <ConnectionHandler H>
   requires(!std::same_as<H, Handler>) explicit Server(H handler, ServeOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
-  // Requires that serve() has returned.
+  // Requires that serve(), stop() and shutdown() have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -211,9 +211,9 @@ class Server {
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
   // which replaces ServeOptions::grace, it closes what is left, and waits for the handlers. It may
-  // be called repeatedly. In a handler it does not wait for that handler's connection, nor for
-  // connections whose handlers are in shutdown().
-  // Returns: true if the deadline was not needed.
+  // be called repeatedly. In a handler it does not wait for that handler's connection, which then
+  // has the grace, nor for connections whose handlers have called shutdown(). At the deadline it
+  // closes the others and returns. Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
   // Returns whether the end has begun.
   [[nodiscard]] bool is_stopping() const noexcept;
