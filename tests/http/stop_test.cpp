@@ -205,6 +205,34 @@ FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
   CHECK(receive_all(stream) == "bye");
 }
 
+FIBER_TEST_CASE("a handler's shutdown waits for no request that waits for its slot") {
+  Event begun;
+  Event go_on;
+  http::ServerOptions options;
+  options.max_running = 1;
+  options.max_queued = 1;
+  http::Server* server = nullptr;
+  HttpServer serving(
+      [&](http::Request& request, http::Response& response) {
+        (void)response.send("hello");
+        if (request.path() != "/first") return;
+        begun.set();
+        go_on.wait();
+        CHECK_FALSE(server->shutdown(std::chrono::milliseconds(1)));
+      },
+      options);
+  server = &serving.server();
+  net::TcpStream first = serving.connect();
+  send_text(first, "GET /first HTTP/1.1\r\nHost: a\r\n\r\n");
+  begun.wait();
+  net::TcpStream second = serving.connect();
+  send_text(second, kGet);
+  while (server->stats().requests < 2) this_fiber::yield();
+  go_on.set();
+  CHECK(receive_answer(first).body == "hello");
+  serving.join();
+}
+
 FIBER_TEST_CASE("stop() lets serve return when what was asked has been answered") {
   Event begun;
   Event go_on;

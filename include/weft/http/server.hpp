@@ -131,10 +131,10 @@ class Server {
   // answer. A client that has not sent a request has half a second for it. Parks until all are
   // closed. At the deadline the remaining requests' contexts end and their connections are closed;
   // it then waits for the handlers. Another caller's shutdown(Deadline::past()) ends the grace
-  // early; a stop request does not. It may be called repeatedly. In a handler, a talk or a log it
-  // does not wait for that call's connection, or for connections of other calls in shutdown(). Each
-  // can be answered when it returns.
-  // Returns: true if the deadline was not needed.
+  // early, as does the grace after stop(); a stop request does not. It may be called repeatedly. In
+  // a handler, a talk or a log it does not wait for that call's connection, which can be answered
+  // when it returns, or for connections of other calls in shutdown(). At the deadline it then
+  // closes the others and returns. Returns: true if the deadline was not needed.
   bool shutdown(Deadline grace);
 
   // Returns figures that may be stale.

@@ -162,20 +162,25 @@ class ServerCore::Loop {
 };
 
 std::error_code ServerCore::serve(std::span<net::TcpListener> listeners) {
-  std::error_code error;
-  {
-    Loop loop(*this);
-    start_keeper();
-    error = loop.run(listeners);
-  }
-  // Relaxed: the fiber that stop() has woken has seen more than this.
-  if (ends_by_itself_.load(relaxed)) (void)shutdown(Deadline::after(options_.grace));
-  return error;
+  // After the loop, also if that throws.
+  struct End {
+    ServerCore& core;
+    ~End() {
+      // Relaxed: the fiber that stop() has woken has seen more than this.
+      if (core.ends_by_itself_.load(relaxed)) {
+        (void)core.shutdown(Deadline::after(core.options_.grace));
+      }
+    }
+  };
+  const End end{*this};
+  Loop loop(*this);
+  start_keeper();
+  return loop.run(listeners);
 }
 
 void ServerCore::stop() noexcept {
   ends_by_itself_.store(true, relaxed);
-  (void)stop_.request_stop();
+  (void)std::stop_source(stop_).request_stop();  // The copy lives on if this ends the server.
 }
 
 void ServerCore::take_in(net::TcpStream stream) {
@@ -247,7 +252,8 @@ bool ServerCore::shutdown(Deadline grace) {
   if (!in_time) {
     (void)scope_.cancel();
     registry_.close_all(own);
-    left.wait();
+    // A connection that waits for the caller's slot comes to its end after this call.
+    if (own == nullptr) left.wait();
   }
   // The pool may be where the handler runs: another shutdown, the destructor's at last, ends it.
   if (own_pool_ != nullptr && own == nullptr) {
