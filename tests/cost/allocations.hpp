@@ -2,20 +2,20 @@
 // counts.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 namespace weft::test {
 
-extern std::atomic<std::uint64_t> allocations;
+// By this thread: the one that watches the case takes some, too.
+extern thread_local std::uint64_t allocations;
 
 // How often memory is taken for what `use` does, done once before to warm up.
 template <class Use>
 std::uint64_t allocations_of(Use use) {
   use();
-  const std::uint64_t before = allocations.load();
+  const std::uint64_t before = allocations;
   use();
-  return allocations.load() - before;
+  return allocations - before;
 }
 
 }  // namespace weft::test

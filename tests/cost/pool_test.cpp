@@ -17,12 +17,12 @@
 #include "tests/cost/allocations.hpp"
 #include "tests/support/fiber_test.hpp"
 
-std::atomic<std::uint64_t> weft::test::allocations{0};
+thread_local std::uint64_t weft::test::allocations = 0;
 
 namespace {
 
 void* allocate(std::size_t size, std::size_t alignment) {
-  weft::test::allocations.fetch_add(1, std::memory_order_relaxed);
+  ++weft::test::allocations;
   // The size of such an allocation must be a multiple of its alignment.
   const std::size_t rounded = (size + alignment - 1) / alignment * alignment;
   if (void* memory = std::aligned_alloc(alignment, rounded)) return memory;
@@ -69,9 +69,9 @@ const std::uint64_t allocations_of_first_wait = [] {
   weft::Runtime runtime({.workers = 1});
   return runtime.run([] {
     FiberPool pool({.capacity = 1});
-    const std::uint64_t before = allocations.load();
+    const std::uint64_t before = allocations;
     pool.wait_idle();
-    return allocations.load() - before;
+    return allocations - before;
   });
 }();
 
@@ -84,12 +84,12 @@ COST_TEST_CASE("the first wait of a process for a pool takes no memory") {
 COST_TEST_CASE("the counter sees allocations of every form") {
   // Calls, because a compiler may leave out a new and its delete.
   constexpr std::align_val_t kWide{128};
-  const std::uint64_t before = allocations.load();
+  const std::uint64_t before = allocations;
   ::operator delete(::operator new(1));
   ::operator delete[](::operator new[](1));
   ::operator delete(::operator new(1, std::nothrow));
   ::operator delete(::operator new(1, kWide), kWide);
-  CHECK(allocations.load() - before == 4);
+  CHECK(allocations - before == 4);
 }
 
 COST_TEST_CASE("submit takes no memory for a small task, whatever it does when the pool is full") {

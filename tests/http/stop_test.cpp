@@ -173,6 +173,7 @@ FIBER_TEST_CASE("a handler that shuts its server down does not wait for itself")
 FIBER_TEST_CASE("a handler whose shutdown needs its deadline can still answer") {
   http::Server* stopped = nullptr;
   Event begun;
+  Event closed;  // Until then no answer of the busy handler gets ahead of the close.
   HttpServer server([&](http::Request& request, http::Response& response) {
     if (request.path() == "/quit") {
       begun.wait();
@@ -181,6 +182,7 @@ FIBER_TEST_CASE("a handler whose shutdown needs its deadline can still answer") 
     }
     begun.set();
     CHECK(wait_for_end(request.context()));
+    closed.wait();
   });
   stopped = &server.server();
   net::TcpStream busy = server.connect();
@@ -188,6 +190,7 @@ FIBER_TEST_CASE("a handler whose shutdown needs its deadline can still answer") 
   net::TcpStream stream = server.connect();
   CHECK(ask_once(stream, "GET /quit HTTP/1.1\r\nHost: a\r\n\r\n").body == "bye");
   CHECK(receive_all(busy).empty());
+  closed.set();
 }
 
 FIBER_TEST_CASE("a talk that shuts its server down does not wait for itself") {
@@ -257,10 +260,12 @@ FIBER_TEST_CASE("stop() lets serve return when what was asked has been answered"
 FIBER_TEST_CASE("a stop request of the options gives requests the grace, and no more") {
   std::stop_source stop;
   Event begun;
+  Event closed;  // Until then no answer gets ahead of the close.
   HttpServer server(
       [&](http::Request& request, http::Response&) {
         begun.set();
         CHECK(wait_for_end(request.context()));
+        closed.wait();
       },
       {.grace = std::chrono::milliseconds(1), .stop = stop.get_token()});
   net::TcpStream stream = server.connect();
@@ -268,6 +273,7 @@ FIBER_TEST_CASE("a stop request of the options gives requests the grace, and no 
   begun.wait();
   (void)stop.request_stop();
   CHECK(receive_all(stream).empty());
+  closed.set();
   server.join();
 }
 

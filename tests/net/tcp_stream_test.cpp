@@ -327,9 +327,9 @@ FIBER_TEST_CASE_WITH("a reader that always finds something lets others run",
   std::array<std::byte, 1> buffer;
   CHECK(server.read_some(buffer).value == 1);
   go([&] { other_ran.store(true); });
-  // Ends by the deadline of the test if the other never runs.
   std::vector<std::byte> rest(10'000);
-  while (!other_ran.load()) CHECK(server.read_some(buffer).value == 1);
+  // If the stream was empty for once, the other has run, and the writer may stop without a byte.
+  while (!other_ran.load()) (void)server.read_some(buffer, Deadline::after(10ms));
   while (!all_written.load()) (void)server.read_some(rest, Deadline::after(1ms));
   writer.join();
 }

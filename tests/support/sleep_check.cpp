@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
 #include <weft/deadline.hpp>
 
-#include "base/thread.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
@@ -53,13 +53,22 @@ struct SchedulerSight {
   bool operator==(const SchedulerSight&) const = default;
 };
 
+// Whether a thread waits for something else than a processor or a page. One that cannot be seen may
+// be about to do something.
+bool sleeps(int thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return false;
+  return line.compare(line.rfind(')') + 1, 2, " S") == 0;
+}
+
 WorkerSight look_at(const Scheduler& its, const Worker& worker) {
   WorkerSight sight;
   sight.thread = worker.thread().number();
   const bool asleep = its.is_asleep(worker);
   sight.computes = !asleep && worker.recorder().running() != nullptr;
   sight.is_up = !its.idle().is_asleep(worker.index());
-  sight.asleep = asleep && !worker.thread().is_runnable();
+  sight.asleep = asleep && (sight.thread == 0 || sleeps(sight.thread));
   sight.in_source = worker.waits_for_events_hint();
   sight.sleeps = worker.recorder().counters().sleeps.get();
   sight.switches = worker.recorder().counters().switches.get();
@@ -99,7 +108,7 @@ bool another_thread_runs(const SchedulerSight& sight) {
   std::filesystem::directory_iterator task("/proc/self/task", error);
   for (; !error && task != std::filesystem::directory_iterator(); task.increment(error)) {
     const int thread = std::stoi(task->path().filename());
-    if (thread == ::gettid() || !base::is_runnable(thread)) continue;
+    if (thread == ::gettid() || sleeps(thread)) continue;
     if (std::ranges::find(sight.workers, thread, &WorkerSight::thread) == sight.workers.end())
       return true;
   }

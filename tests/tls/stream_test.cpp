@@ -97,7 +97,7 @@ FIBER_TEST_CASE(
 }
 
 FIBER_TEST_CASE_WITH("where there are too many fibers, the rest of a write goes out with the next",
-                     {.options = {.max_fibers = 4}}) {
+                     {.workers = {1}, .options = {.max_fibers = 4}}) {
   const World world;
   auto [client, server] = shake_hands(world.server, world.client, "a.test");
   Event leave;
