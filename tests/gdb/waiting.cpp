@@ -2,11 +2,13 @@
 // process stops. With an argument it dies by a signal then; otherwise it waits forever.
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <weft/channel.hpp>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
+#include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
 #include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
@@ -47,8 +49,15 @@ int main(int argc, char**) {
       auto child = weft::spawn([&] { event.wait(); });
       child.join();
     });
-    weft::go({.name = "blocks"}, [] { blocks_for_ever(); });
-    weft::this_fiber::sleep_for(std::chrono::milliseconds(100));
+    std::atomic<bool> blocks{false};
+    weft::go({.name = "blocks"}, [&] {
+      blocks = true;
+      blocks_for_ever();
+    });
+    // Until all wait: the receiver, the one that wants the mutex, the nested one, and the child.
+    do {
+      weft::this_fiber::sleep_for(std::chrono::milliseconds(100));
+    } while (!blocks || weft::metrics::read().runtimes.at(0).parked_count < 4);
     if (dies) std::abort();
     weft::this_fiber::sleep_for(std::chrono::hours(1));
     nested.join();
