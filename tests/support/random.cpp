@@ -1,10 +1,10 @@
 #include "tests/support/random.hpp"
 
-#include <doctest/doctest.h>
-
 #include <cstdlib>
 #include <ostream>
 #include <random>
+
+#include "tests/support/listener.hpp"
 
 namespace weft::test {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;
 
 // Prints the seed under each failed test. doctest calls it also when a test has crashed.
-class SeedReporter : public doctest::IReporter {
+class SeedReporter final : public Listener {
  public:
   explicit SeedReporter(const doctest::ContextOptions& options) : out_(*options.cout) {}
 
@@ -20,18 +20,6 @@ class SeedReporter : public doctest::IReporter {
     if (!stats.testCaseSuccess)
       out_ << "to repeat its random numbers: WEFT_TEST_SEED=" << test_seed() << std::endl;
   }
-
-  void report_query(const doctest::QueryData&) override {}
-  void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats&) override {}
-  void test_case_start(const doctest::TestCaseData&) override {}
-  void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
-  void subcase_start(const doctest::SubcaseSignature&) override {}
-  void subcase_end() override {}
-  void log_assert(const doctest::AssertData&) override {}
-  void log_message(const doctest::MessageData&) override {}
-  void test_case_skipped(const doctest::TestCaseData&) override {}
 
  private:
   std::ostream& out_;

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "tests/support/listener.hpp"
+
 namespace weft::test {
 
 namespace {
@@ -11,7 +13,7 @@ namespace {
 std::atomic<std::uint64_t> failures{0};
 
 // doctest tells nothing but a listener that a check has failed.
-struct FailureCounter final : doctest::IReporter {
+struct FailureCounter final : Listener {
   explicit FailureCounter(const doctest::ContextOptions&) {}
   void log_assert(const doctest::AssertData& assertion) override {
     if (assertion.m_failed) ++failures;
@@ -19,16 +21,6 @@ struct FailureCounter final : doctest::IReporter {
   void log_message(const doctest::MessageData& message) override {
     if (message.m_severity != doctest::assertType::is_warn) ++failures;
   }
-  void report_query(const doctest::QueryData&) override {}
-  void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats&) override {}
-  void test_case_start(const doctest::TestCaseData&) override {}
-  void test_case_reenter(const doctest::TestCaseData&) override {}
-  void test_case_end(const doctest::CurrentTestCaseStats&) override {}
-  void test_case_exception(const doctest::TestCaseException&) override {}
-  void subcase_start(const doctest::SubcaseSignature&) override {}
-  void subcase_end() override {}
-  void test_case_skipped(const doctest::TestCaseData&) override {}
 };
 
 REGISTER_LISTENER("failures", 1, FailureCounter);
