@@ -63,9 +63,10 @@ void Monitor::run() noexcept {
     (void)scheduler_.decay_some(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
-    period = now - last_long_run < tuning::kAlert
-                 ? tuning::kShortestSamplePeriod
-                 : std::min(period * 2, tuning::kLongestSamplePeriod);
+    const std::int64_t longest =
+        verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
+    period = now - last_long_run < tuning::kAlert ? tuning::kShortestSamplePeriod
+                                                  : std::min(period * 2, longest);
     if (now - last_awake < tuning::kMonitorRest) continue;
     sleep();
     last_sample = last_awake = Deadline::now_nanoseconds();
