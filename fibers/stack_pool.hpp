@@ -20,7 +20,7 @@ namespace weft::fibers {
 class StackDepot {
  public:
   // Throws std::bad_alloc.
-  explicit StackDepot(void (*entry)(Arrival)) : space_(entry) {}
+  explicit StackDepot(StackMain entry) : space_(entry) {}
 
   // A chain of one size from the warm stacks, else from the space; null when there is no memory.
   [[nodiscard]] Stack* take_chain(unsigned size_class) noexcept;

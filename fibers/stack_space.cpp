@@ -94,8 +94,7 @@ void give_back_below(const Stack& stack, const void* frame) noexcept {
   if (end > first) (void)madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
 }
 
-StackSpace::StackSpace(void (*entry)(Arrival)) noexcept
-    : entry_(entry), guard_kind_(probe_guards()) {}
+StackSpace::StackSpace(StackMain entry) noexcept : entry_(entry), guard_kind_(probe_guards()) {}
 
 StackSpace::~StackSpace() {
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {

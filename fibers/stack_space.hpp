@@ -15,6 +15,9 @@
 
 namespace weft::fibers {
 
+// Where each new stack starts; it calls arrive() first.
+using StackMain = void (*)(Arrival);
+
 // Gives the pages of the stack back that lie below `frame`, where its only runner is. Does nothing
 // if the frame is on another stack.
 void give_back_below(const Stack& stack, const void* frame) noexcept;
@@ -40,8 +43,7 @@ inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 //       of these have no guard: the system refused it.
 class StackSpace {
  public:
-  // `entry` is where every new stack starts; it must call arrive() first.
-  explicit StackSpace(void (*entry)(Arrival)) noexcept;
+  explicit StackSpace(StackMain entry) noexcept;
   ~StackSpace();
   StackSpace(const StackSpace&) = delete;
   StackSpace& operator=(const StackSpace&) = delete;
@@ -119,7 +121,7 @@ class StackSpace {
 
   void give_pages_back(const std::array<iovec, kMostAtOnce>& ranges, unsigned count) noexcept;
 
-  void (*entry_)(Arrival);
+  StackMain entry_;
   GuardKind guard_kind_;
   // How many guards are mappings of their own. Relaxed: a sum, for the destructor.
   detail::Atomic<std::size_t> protected_{0};

@@ -65,8 +65,8 @@ FiberEntry read_entry(const Fiber& fiber, FiberState state, unsigned runtime) {
 std::vector<FiberEntry> list_fibers() {
   std::vector<FiberEntry> entries;
   (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
-    const unsigned runtime = scheduler.number();
-    (void)scheduler.fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
+    const unsigned runtime = scheduler.shared().number();
+    (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
       const FiberState state = fiber.state.load(relaxed);
       if (state != FiberState::free) entries.push_back(read_entry(fiber, state, runtime));
       return true;

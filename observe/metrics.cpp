@@ -37,26 +37,26 @@ void add(Distribution& to, const Durations& from) {
   to.max = std::max(to.max, to_duration(from.max()));
 }
 
-WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Worker& worker, std::int64_t now) {
-  const scheduler::WorkerCounters& counters = worker.recorder().counters();
-  const scheduler::Recorder::Times times = worker.recorder().times(now);
+WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Desk& desk, std::int64_t now) {
+  const scheduler::WorkerCounters& counters = desk.recorder.counters();
+  const scheduler::Recorder::Times times = desk.recorder.times(now);
   WorkerMetrics metrics;
-  metrics.index = worker.index();
-  metrics.is_spare = scheduler.is_spare(worker.index());
-  metrics.is_asleep = scheduler.is_asleep(worker);
+  metrics.index = desk.index;
+  metrics.is_spare = scheduler.shared().is_spare(desk.index);
+  metrics.is_asleep = scheduler.shared().is_asleep(desk);
   metrics.parked = nanoseconds(std::min(times.parked, times.life));
   metrics.busy = nanoseconds(times.life) - metrics.parked;
-  metrics.longest_run = nanoseconds(scheduler.monitor().longest_run(worker.index()));
+  metrics.longest_run = nanoseconds(scheduler.monitor().longest_run(desk.index));
   metrics.finished = counters.finished.get();
   metrics.spawned = counters.spawned.get();
   metrics.switches = counters.switches.get();
   metrics.steals = counters.steals.get();
-  metrics.overflows = worker.overflows();
+  metrics.overflows = desk.queue.spills();
   metrics.polls = counters.polls.get();
   metrics.timers = counters.timers.get();
   metrics.sleeps = counters.sleeps.get();
-  metrics.wakeups = worker.wakeups();
-  metrics.queued = worker.queued_hint();
+  metrics.wakeups = desk.wakeups();
+  metrics.queued = desk.queued_hint();
   return metrics;
 }
 
@@ -84,7 +84,8 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
     }
     return true;
   };
-  metrics.is_counted = scheduler.fibers().for_each_until(runtime::report_patience(), count);
+  metrics.is_counted =
+      scheduler.shared().fibers().for_each_until(runtime::report_patience(), count);
   for (std::size_t i = 0; i < kReasons; ++i) {
     if (parked[i] == 0) continue;
     metrics.parked.push_back({to_string(static_cast<WaitReason>(i)), parked[i]});
@@ -93,13 +94,13 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
 
 RuntimeMetrics read_runtime(Scheduler& scheduler) {
   RuntimeMetrics metrics;
-  metrics.number = scheduler.number();
+  metrics.number = scheduler.shared().number();
   metrics.stats = runtime::stats_of(scheduler);
   const std::int64_t now = Deadline::now_nanoseconds();
-  for (const auto& worker : scheduler.workers()) {
-    metrics.workers.push_back(read_worker(scheduler, *worker, now));
-    add(metrics.scheduling_latency, worker->recorder().sampler().latencies());
-    add(metrics.run_time, worker->recorder().sampler().runs());
+  for (const scheduler::Desk* desk : scheduler.shared().desks()) {
+    metrics.workers.push_back(read_worker(scheduler, *desk, now));
+    add(metrics.scheduling_latency, desk->recorder.sampler().latencies());
+    add(metrics.run_time, desk->recorder.sampler().runs());
   }
   count_fibers(scheduler, metrics);
   return metrics;

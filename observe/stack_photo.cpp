@@ -88,7 +88,7 @@ void shoot(const Fiber& fiber, int descriptor) noexcept {
 pid_t fork_and_shoot(scheduler::Scheduler& scheduler, const Pipe& pipe) {
   pid_t child = 0;
   bool has_forked = false;
-  (void)scheduler.fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
+  (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
     if (!has_forked) {
       child = ::_Fork();
       has_forked = true;
@@ -140,7 +140,7 @@ void end_child(pid_t child) noexcept {
 
 // Without a child, and so without calls.
 void list_reasons(scheduler::Scheduler& scheduler, std::vector<ParkedStack>& stacks) {
-  (void)scheduler.fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
+  (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) == FiberState::parked) {
       const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
       stacks.push_back({&fiber, to_string(reason), {}});

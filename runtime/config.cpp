@@ -157,7 +157,8 @@ scheduler::MonitorOptions resolve_monitor(const RuntimeOptions& options) {
 
 }  // namespace
 
-scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
+scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
+                                    scheduler::BlockingPool* blocking) {
   if (options.max_fibers == 0) {
     throw std::invalid_argument("RuntimeOptions::max_fibers = 0, must be at least 1");
   }
@@ -169,7 +170,7 @@ scheduler::SchedulerOptions resolve(const RuntimeOptions& options) {
           options.max_fibers,
           options.on_exception,
           options.report_overflow,
-          options.max_blocking_threads,
+          blocking,
           [handler = options.on_deadlock](scheduler::Scheduler& scheduler) {
             report_deadlock(handler, scheduler);
           },

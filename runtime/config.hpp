@@ -10,8 +10,10 @@ namespace weft::runtime {
 inline constexpr unsigned kMaxWorkers = 1024;
 
 // Checks every option and fills in what was left open, from the environment and the machine.
-// Throws std::invalid_argument that names the option, the value and the limit.
-[[nodiscard]] scheduler::SchedulerOptions resolve(const RuntimeOptions& options);
+// `blocking` makes the blocking calls. Throws std::invalid_argument that names the option, the
+// value and the limit.
+[[nodiscard]] scheduler::SchedulerOptions resolve(const RuntimeOptions& options,
+                                                  scheduler::BlockingPool* blocking = nullptr);
 
 // The number of workers that `text`, the value of WEFT_WORKERS, asks for. Throws as resolve().
 [[nodiscard]] unsigned parse_workers(const char* text);

@@ -104,7 +104,7 @@ std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience
                                          void (*append)(const Fiber&, std::string&),
                                          std::string& text) {
   std::size_t count = 0;
-  const bool listed = scheduler.fibers().for_each_until(patience, [&](const Fiber& fiber) {
+  const bool listed = scheduler.shared().fibers().for_each_until(patience, [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) != FiberState::free && wanted(fiber) && ++count <= kMostLines) {
       append(fiber, text);
     }
@@ -116,8 +116,8 @@ std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience
 std::string compose(Scheduler& scheduler, Deadline patience,
                     void (*append)(const Fiber&, std::string&) = &append_fiber) {
   std::string text("weft: ");
-  text.append(std::to_string(scheduler.live())).append(" fibers on ");
-  text.append(std::to_string(scheduler.workers().size())).append(" workers\n");
+  text.append(std::to_string(scheduler.shared().live())).append(" fibers on ");
+  text.append(std::to_string(scheduler.shared().desks().size())).append(" workers\n");
   const auto all = [](const Fiber&) { return true; };
   const std::optional<std::size_t> count = append_fibers(scheduler, patience, all, append, text);
   if (!count) {

@@ -14,6 +14,7 @@
 #include "runtime/dump_signal.hpp"
 #include "runtime/process_exit.hpp"
 #include "runtime/stats.hpp"
+#include "scheduler/blocking_pool.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 
@@ -21,7 +22,9 @@ namespace weft {
 
 Runtime::Runtime(const RuntimeOptions& options)
     : events_(std::make_unique<io::Poller>()),
-      scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options), *events_)),
+      blocking_(std::make_unique<scheduler::BlockingPool>(options.max_blocking_threads)),
+      scheduler_(std::make_unique<scheduler::Scheduler>(runtime::resolve(options, blocking_.get()),
+                                                        *events_)),
       unwinding_(std::uncaught_exceptions()) {
   runtime::install_panic_dump();
   if (options.dump_signal != 0) {
@@ -42,10 +45,10 @@ void check_is_not_lost(const scheduler::Scheduler& scheduler) noexcept {
 Runtime::~Runtime() {
   // No fiber is left to wait for; or the caller that ends the process cannot be waited for: a
   // fiber, or the thread that makes a blocking call for one.
-  const bool is_inside =
-      scheduler_->runs_on_this_thread() || scheduler_->blocking().runs_on_this_thread();
+  const bool is_inside = scheduler_->runs_on_this_thread() || blocking_->runs_on_this_thread();
   if (scheduler_->lost_in_fork() || (is_inside && runtime::called_by_exit())) {
     (void)scheduler_.release();
+    (void)blocking_.release();
     (void)events_.release();
     (void)dump_signal_.release();
     return;
@@ -56,6 +59,7 @@ Runtime::~Runtime() {
   scheduler_->begin_end();
   await_end();
   scheduler_->retire();
+  blocking_.reset();  // Before the scheduler, whose fibers its threads wake.
 }
 
 // A program that seems to hang at its end gets a report. The report comes soon if an exception
@@ -106,7 +110,7 @@ bool Runtime::wait_idle_until(Deadline deadline) {
   return false;
 }
 
-unsigned Runtime::workers() const noexcept { return scheduler_->options().workers; }
+unsigned Runtime::workers() const noexcept { return scheduler_->shared().options().workers; }
 
 RuntimeStats Runtime::stats() const noexcept { return runtime::stats_of(*scheduler_); }
 
@@ -114,7 +118,7 @@ void Runtime::dump(std::ostream& out) const {
   out << runtime::dump(*scheduler_, Deadline::never());
 }
 
-void Runtime::trim() noexcept { scheduler_->trim(); }
+void Runtime::trim() noexcept { scheduler_->shared().stores().trim(); }
 
 RuntimeScope::RuntimeScope(Runtime& runtime) noexcept : binds_(!this_fiber::is_fiber()) {
   if (binds_) before_ = scheduler::bind_this_thread(runtime.scheduler_.get());

@@ -282,10 +282,19 @@ std::size_t BlockingPool::idle_hint() noexcept {
 
 namespace weft::detail {
 
+namespace {
+
+// The helpers of the calling fiber's runtime.
+scheduler::BlockingPool& blocking_pool_here() noexcept {
+  return *scheduler::current_worker()->shared().options().blocking;
+}
+
+}  // namespace
+
 void make_on_helper(BlockingCall& call) {
   if (is_simulated()) [[unlikely]]
     return call.make(call);
-  if (const auto refused = scheduler::current_worker()->scheduler().blocking().expect()) {
+  if (const auto refused = blocking_pool_here().expect()) {
     throw std::system_error(
         refused,
         "weft::blocking: there is no helper thread, and the system refuses a new one; "
@@ -294,8 +303,7 @@ void make_on_helper(BlockingCall& call) {
   call.waker = current();
   park({[](void* submitted) noexcept {
           // Another fiber or none runs on the other side of the switch, but in the same scheduler.
-          scheduler::current_worker()->scheduler().blocking().submit(
-              *static_cast<BlockingCall*>(submitted));
+          blocking_pool_here().submit(*static_cast<BlockingCall*>(submitted));
         },
         &call},
        WaitReason::blocking);

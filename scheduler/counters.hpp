@@ -8,7 +8,7 @@ namespace weft::scheduler {
 
 // A count of one worker, which alone writes it. Any thread reads it.
 // Order
-//   [count]  add_one stores (release) -> Scheduler::live loads by get (acquire): a fiber that is
+//   [count]  add_one stores (release) -> Shared::live loads by get (acquire): a fiber that is
 //            counted as finished was counted as spawned before.
 class Counter {
  public:

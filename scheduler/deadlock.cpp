@@ -2,7 +2,7 @@
 
 #include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 
 namespace weft::scheduler {
 
@@ -14,18 +14,18 @@ using fibers::FiberState;
 // Returns nothing if it finds anything that may still wake a fiber.
 std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
   Evidence evidence{0, {0, 0}};
-  const auto workers = scheduler_.workers();
-  for (unsigned i = 0; i < workers.size(); ++i) {
-    if (i != worker && !scheduler_.is_asleep(*workers[i])) return std::nullopt;
+  const auto desks = shared_.desks();
+  for (const Desk* desk : desks) {
+    if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
   }
   // Before the counters: what a worker counted before it fell asleep is visible. Pairs with the
-  // fence in Worker::sleep.
+  // fence in sleep().
   full_fence();  // [idle]
-  for (const auto& other : workers) {
-    evidence.switches += other->recorder().counters().switches.get();
-    if (!other->next_timer_hint().is_never()) return std::nullopt;
+  for (const Desk* desk : desks) {
+    evidence.switches += desk->recorder.counters().switches.get();
+    if (!desk->next_timer_hint().is_never()) return std::nullopt;
   }
-  if (scheduler_.has_work_hint()) return std::nullopt;
+  if (shared_.has_work_hint()) return std::nullopt;
   evidence.threads = ParkedThreads::read();
   return evidence;
 }
@@ -34,7 +34,7 @@ std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) c
 DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
   std::uint64_t waiting = 0;
   Finding other = Finding::doubt;
-  const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
+  const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
     // Relaxed: unchanged evidence shows that no thread has written meanwhile.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
@@ -48,7 +48,7 @@ DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
     ++waiting;
     return true;
   });
-  return listed && waiting != 0 && waiting == scheduler_.live() ? Finding::deadlock : other;
+  return listed && waiting != 0 && waiting == shared_.live() ? Finding::deadlock : other;
 }
 
 DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
@@ -59,7 +59,7 @@ DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
   if (found != Finding::deadlock) return found;
   // No other thread of the process may be running. The workers of another runtime, asleep or not,
   // count as threads that might wake a fiber.
-  if (base::count_threads() != scheduler_.threads() + before->threads.parked()) {
+  if (base::count_threads() != shared_.threads() + before->threads.parked()) {
     return Finding::doubt;
   }
   // The handler of a signal that is still to come might wake a fiber.

@@ -14,7 +14,7 @@
 
 namespace weft::scheduler {
 
-class Scheduler;
+class Shared;
 
 // False for waits that only the kernel or another process can end: this process must end all
 // others. A wait for a stack ends either way: StackShortage watches these waits.
@@ -31,7 +31,7 @@ class Scheduler;
 // there is none.
 class DeadlockWatch {
  public:
-  explicit DeadlockWatch(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
+  explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
@@ -62,7 +62,7 @@ class DeadlockWatch {
   [[nodiscard]] std::optional<Evidence> collect(unsigned worker) const noexcept;
   [[nodiscard]] Finding judge_fibers() const;
 
-  Scheduler& scheduler_;
+  Shared& shared_;
   detail::Atomic<unsigned> on_watch_{0};
   detail::Atomic<std::uint64_t> looks_{0};
   // Relaxed: workers on watch follow one another; at worst two report one deadlock.

@@ -17,7 +17,7 @@ class Destination {
  public:
   Destination() {
     if (Worker* worker = current_worker()) {
-      scheduler_ = &worker->scheduler();
+      scheduler_ = &worker->shared().scheduler();
       return;
     }
     scheduler_ = choice_.emplace().get();

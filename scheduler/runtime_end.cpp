@@ -21,8 +21,8 @@ void scheduler::announce_end() noexcept {
 }
 
 bool detail::runtime_is_ending() noexcept {
-  const scheduler::Worker* const worker = scheduler::current_worker();
-  return worker != nullptr && worker->scheduler().is_ending();
+  scheduler::Worker* const worker = scheduler::current_worker();
+  return worker != nullptr && worker->shared().scheduler().is_ending();
 }
 
 void detail::on_runtime_end(void (*call)() noexcept) noexcept {

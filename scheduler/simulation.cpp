@@ -13,7 +13,7 @@ namespace {
 // Of the calling thread; null if it is none of a simulation.
 Simulation* simulation_here() noexcept {
   scheduler::Worker* worker = scheduler::current_worker();
-  return worker == nullptr ? nullptr : worker->scheduler().options().simulation;
+  return worker == nullptr ? nullptr : worker->shared().options().simulation;
 }
 
 bool is_inside() noexcept { return simulation_here() != nullptr; }
@@ -86,6 +86,8 @@ Stage::~Stage() {
 
 void Stage::spawn(Task&& task) { scheduler_->spawn(std::move(task), {}, nullptr); }
 
-Deadline Stage::next_timer() const noexcept { return scheduler_->worker(0).next_timer_hint(); }
+Deadline Stage::next_timer() const noexcept {
+  return scheduler_->shared().desk(0).next_timer_hint();
+}
 
 }  // namespace weft::detail

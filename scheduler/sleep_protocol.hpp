@@ -22,7 +22,7 @@ namespace weft::scheduler {
 template <class Shared>
 void wake_one(Shared& shared) noexcept {
   const int chosen = shared.idle().work_added(shared.watch().holder());
-  if (chosen != IdleSet::kNobody) shared.worker(static_cast<unsigned>(chosen)).unpark_for_work();
+  if (chosen != IdleSet::kNobody) shared.desk(static_cast<unsigned>(chosen)).unpark_for_work();
 }
 
 // Call it after a push to the inject queue.
@@ -42,13 +42,13 @@ void mind_watch(Shared& shared, std::int64_t moment) noexcept {
   if (holder != Watch::kNobody) {
     const bool misses_events = !watch.sees_events() && shared.watches_events();
     if (moment < watch.limit() || misses_events) {
-      shared.worker(static_cast<unsigned>(holder)).unpark();
+      shared.desk(static_cast<unsigned>(holder)).unpark();
     }
     return;
   }
   const int sleeper = shared.idle().any_asleep();
   if (sleeper == IdleSet::kNobody || !shared.has_events_to_watch()) return;
-  shared.worker(static_cast<unsigned>(sleeper)).unpark();
+  shared.desk(static_cast<unsigned>(sleeper)).unpark();
 }
 
 // After a plain thread has given the event source something to watch.

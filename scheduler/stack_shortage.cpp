@@ -6,7 +6,7 @@
 
 #include "base/memory_limits.hpp"
 #include "scheduler/exit_watch.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
@@ -46,7 +46,7 @@ void StackShortage::raise_alarm(std::int64_t now) noexcept {
       !alarm_.compare_exchange_strong(last, now, relaxed, relaxed)) {
     return;
   }
-  for (const auto& worker : scheduler_.workers()) worker->unpark();
+  for (Desk* desk : shared_.desks()) desk->unpark();
 }
 
 bool StackShortage::begin_request(std::int64_t now) noexcept {
@@ -63,8 +63,7 @@ void StackShortage::report(std::int64_t now) noexcept {
 
 void StackShortage::look(std::int64_t now) noexcept {
   std::uint64_t switches = 0;
-  for (const auto& worker : scheduler_.workers())
-    switches += worker->recorder().counters().switches.get();
+  for (const Desk* desk : shared_.desks()) switches += desk->recorder.counters().switches.get();
   // A shortage after a second without one is a new one.
   if (switches != switches_ || now - last_report_ > tuning::kShortageEnds) {
     switches_ = switches;
@@ -74,17 +73,17 @@ void StackShortage::look(std::int64_t now) noexcept {
   if (now >= next_line_) write_line(now);
   if (now - still_since_ < tuning::kShortagePatience || others_may_end()) return;
   still_since_ = now;
-  const auto& handler = scheduler_.options().on_deadlock;
+  const auto& handler = shared_.options().on_deadlock;
   if (!handler) return;
   const ExitWatch::Pause pause;
-  handler(scheduler_);
+  handler(shared_.scheduler());
 }
 
 void StackShortage::write_line(std::int64_t now) noexcept {
   next_line_ = now + tuning::kShortageLinePeriod;
   unsigned size_class = 0;
   while (size_class + 1 < fibers::kStackSizes && !anyone_waits_for(size_class)) ++size_class;
-  fibers::StackSpace& space = scheduler_.stacks().space();
+  fibers::StackSpace& space = shared_.stacks().space();
   char limit[128];
   // Without a limit that is set, the range of addresses that weft has reserved, or all memory.
   if (!base::name_memory_limit(limit, sizeof limit)) {
@@ -101,11 +100,11 @@ void StackShortage::write_line(std::int64_t now) noexcept {
 
 // Whether one that has a stack runs, or will be woken by the clock, the kernel or a helper thread.
 bool StackShortage::others_may_end() noexcept {
-  for (const auto& worker : scheduler_.workers()) {
-    if (!worker->next_timer_hint().is_never()) return true;
+  for (const Desk* desk : shared_.desks()) {
+    if (!desk->next_timer_hint().is_never()) return true;
   }
   bool may = false;
-  const bool listed = scheduler_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
+  const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
     // Relaxed: no fiber has run for a while, so nothing of this is written meanwhile.
     const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
     switch (fiber.state.load(relaxed)) {

@@ -13,7 +13,7 @@
 
 namespace weft::scheduler {
 
-class Scheduler;
+class Shared;
 
 // The fibers that have not started because the system refuses them a stack. They are in no run
 // queue, so fibers that have stacks run as ever. A stack that becomes free goes to the fiber of its
@@ -26,7 +26,7 @@ class Scheduler;
 // throughout: the lists have locks; a stale count costs a pause of 10 ms.
 class StackShortage {
  public:
-  explicit StackShortage(Scheduler& scheduler) noexcept : scheduler_(scheduler) {}
+  explicit StackShortage(Shared& shared) noexcept : shared_(shared) {}
   StackShortage(const StackShortage&) = delete;
   StackShortage& operator=(const StackShortage&) = delete;
 
@@ -66,7 +66,7 @@ class StackShortage {
   void look(std::int64_t now) noexcept WEFT_REQUIRES(mutex_);
   void write_line(std::int64_t now) noexcept WEFT_REQUIRES(mutex_);
 
-  Scheduler& scheduler_;
+  Shared& shared_;
   detail::Atomic<std::size_t> waiting_{0};
   std::array<ReadyList, fibers::kStackSizes> lists_;
   std::array<detail::Atomic<std::uint32_t>, fibers::kStackSizes> pinned_{};

@@ -87,19 +87,6 @@ std::uint64_t id() noexcept {
   return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
 }
 
-std::string_view name() noexcept {
-  const fibers::Stack* stack = current_stack();
-  return stack == nullptr ? std::string_view{} : stack->name.view();
-}
-
-void set_name(std::string_view name) noexcept {
-  fibers::Stack* stack = current_stack();
-  if (stack == nullptr) return;
-  stack->name.assign(name);
-  if (detail::is_tracing()) [[unlikely]]
-    detail::trace_text(detail::TraceKind::name, stack->name.view());
-}
-
 // Never inlined: all of the caller's frame is above its own.
 [[gnu::noinline]] void trim_stack() noexcept {
   const fibers::Stack* stack = current_stack();

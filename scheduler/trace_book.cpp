@@ -9,6 +9,8 @@
 #include <weft/deadline.hpp>
 #include <weft/detail/thread_mutex.hpp>
 
+#include "fibers/fiber.hpp"
+
 namespace weft::detail {
 
 constinit Atomic<bool> tracing{false};
@@ -122,6 +124,15 @@ void trace_from_outside(const TraceEvent& event) noexcept {
   TraceEvent now = event;
   now.ticks = base::ticks();
   all.outside->put(now);
+}
+
+void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept {
+  const auto number = [](const void* address) {
+    return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
+  };
+  TraceEvent event{.kind = kind, .reason = fiber.wait_reason.load(relaxed)};
+  event.words = {number(&fiber), number(fiber.site_hint()), number(fiber.task.type_hint())};
+  trace_from_outside(event);
 }
 
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept {

@@ -13,6 +13,10 @@
 
 #include "base/ticks.hpp"
 
+namespace weft::fibers {
+struct Fiber;
+}
+
 namespace weft::scheduler {
 
 // One thing that happened. `words` are what the kind says.
@@ -112,6 +116,8 @@ void start_tracing(std::size_t events_per_worker);
 void stop_tracing() noexcept;
 // A plain thread calls these, when detail::is_tracing().
 void trace_from_outside(const TraceEvent& event) noexcept;
+// A spawn or a wake by a plain thread; before the fiber is published.
+void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber) noexcept;
 void trace_text_from_outside(detail::TraceKind kind, std::string_view text) noexcept;
 
 struct Recording {

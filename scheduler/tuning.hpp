@@ -104,10 +104,10 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 
 // --- The monitor ---
 
-// The periods of its samples: the shortest one while fibers run for long, the longest one while each
-// sample finds all workers asleep. A sample reads the lines of all workers, and a stuck worker is
-// found a period later. Under light load the samples are a large share of the cost: each one takes
-// some 17 us, as its thread has to be woken.
+// The periods of its samples: the shortest one while fibers run for long, the longest one while
+// each sample finds all workers asleep. A sample reads the lines of all workers, and a stuck worker
+// is found a period later. Under light load the samples are a large share of the cost: each one
+// takes some 17 us, as its thread has to be woken.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
 inline constexpr std::int64_t kLongestSamplePeriod = 20'000'000;

@@ -19,7 +19,6 @@ namespace weft::detail {
 
 using fibers::Fiber;
 using scheduler::current_worker;
-using scheduler::Scheduler;
 using scheduler::Worker;
 namespace shake = base::shake;
 
@@ -107,22 +106,6 @@ Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadlin
   scheduler::Destination()->spawn(std::move(task), options, __builtin_return_address(0));
 }
 
-void* allocate_small(std::size_t bytes) {
-  Worker* worker = current_worker();
-  if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
-    return ::operator new(std::max(bytes, scheduler::BlockCache::kBlockBytes));
-  }
-  return worker->blocks().take();
-}
-
-void free_small(void* memory, std::size_t bytes) noexcept {
-  Worker* worker = current_worker();
-  if (worker == nullptr || bytes > scheduler::BlockCache::kBlockBytes) {
-    return ::operator delete(memory);
-  }
-  worker->blocks().give(memory);
-}
-
 Waker spawn_parked(Task&& task, WaitReason reason) {
   shake::delay();
   return Waker::of_fiber(&scheduler::Destination()->spawn_parked(std::move(task), reason));
@@ -175,10 +158,9 @@ void wake(Waker waker) noexcept {
   }
   Fiber& fiber = *waker.fiber();
   fibers::happens_before(&fiber);
-  auto* owner = static_cast<Scheduler*>(fibers::Slab::of(fiber).owner);
+  auto* owner = static_cast<scheduler::Shared*>(fibers::Slab::of(fiber).owner);
   Worker* worker = current_worker();
-  if (worker == nullptr || &worker->scheduler() != owner ||
-      shake::chance(shake::Point::wake_apart)) {
+  if (worker == nullptr || &worker->shared() != owner || shake::chance(shake::Point::wake_apart)) {
     owner->make_ready_from_outside(fiber);
   } else if (worker->current_fiber() == nullptr || shake::chance(shake::Point::wake_last)) {
     worker->make_ready_last(fiber);  // The poller wakes many at once, in the order of events.
@@ -197,9 +179,9 @@ bool run_in_place(const void* target, WaitReason reason) noexcept {
 
 unsigned concurrency() noexcept {
   Worker* worker = current_worker();
+  if (worker != nullptr) return worker->shared().options().workers;
   const scheduler::Choice choice;
-  Scheduler* scheduler = worker != nullptr ? &worker->scheduler() : choice.get();
-  return scheduler == nullptr ? 1 : scheduler->options().workers;
+  return choice.get() == nullptr ? 1 : choice.get()->shared().options().workers;
 }
 
 void give_way() noexcept {
@@ -217,72 +199,6 @@ void yield() noexcept {
     go_on_later();
   } else {
     base::yield_processor();
-  }
-}
-
-const char* to_string(WaitReason reason) noexcept {
-  switch (reason) {
-    case WaitReason::none:
-      return "none";
-    case WaitReason::yield:
-      return "yield";
-    case WaitReason::sleep:
-      return "sleep";
-    case WaitReason::join:
-      return "join";
-    case WaitReason::mutex:
-      return "mutex";
-    case WaitReason::shared_mutex_read:
-      return "shared mutex, to read";
-    case WaitReason::shared_mutex_write:
-      return "shared mutex, to write";
-    case WaitReason::condition_variable:
-      return "condition variable";
-    case WaitReason::wait_group:
-      return "wait group";
-    case WaitReason::semaphore:
-      return "semaphore";
-    case WaitReason::latch:
-      return "latch";
-    case WaitReason::barrier:
-      return "barrier";
-    case WaitReason::once:
-      return "once";
-    case WaitReason::event:
-      return "event";
-    case WaitReason::channel_send:
-      return "channel send";
-    case WaitReason::channel_receive:
-      return "channel receive";
-    case WaitReason::select:
-      return "select";
-    case WaitReason::select_socket:
-      return "select with sockets";
-    case WaitReason::timer:
-      return "timer";
-    case WaitReason::pool_submit:
-      return "pool submit";
-    case WaitReason::pool_idle:
-      return "pool idle";
-    case WaitReason::pool_wait:
-      return "pool wait";
-    case WaitReason::readable:
-      return "readable";
-    case WaitReason::writable:
-      return "writable";
-    case WaitReason::blocking:
-      return "blocking";
-    case WaitReason::stack:
-      return "stack";
-  }
-  return "unknown";
-}
-
-void trace_text(TraceKind kind, std::string_view text) noexcept {
-  if (Worker* worker = current_worker()) {
-    worker->recorder().note_text(kind, text);
-  } else {
-    scheduler::trace_text_from_outside(kind, text);
   }
 }
 

@@ -12,7 +12,7 @@
 #include "base/shake.hpp"
 #include "fibers/outermost.hpp"
 #include "scheduler/current_worker.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
@@ -61,81 +61,77 @@ constexpr std::size_t kFramesOfParent = 1 << 10;
 
 }  // namespace
 
-Worker::Worker(Scheduler& scheduler, unsigned index)
-    : queue_(scheduler.queues_are_open() || scheduler.is_spare(index)),
-      timers_(scheduler.now()),
-      resting_(scheduler.is_spare(index)),
-      index_(index),
-      scheduler_(scheduler),
-      default_size_class_(static_cast<std::uint8_t>(scheduler.options().size_class)),
-      recorder_(scheduler.number(), index, scheduler.options().simulation),
-      pace_(scheduler.now(), scheduler.options().monitor.enabled,
-            scheduler.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
-      stacks_(scheduler.stacks()),
-      fibers_(scheduler.fibers()),
-      thief_(scheduler.most_workers(), (index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL) {
+Worker::Worker(Shared& shared, unsigned index)
+    : desk_(shared.setting_of(index), shared.events()),
+      shared_(shared),
+      default_size_class_(static_cast<std::uint8_t>(shared.options().size_class)),
+      pace_(shared.now(), shared.options().monitor.enabled,
+            shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
+      stacks_(shared.stacks()),
+      fibers_(shared.fibers()),
+      thief_(shared.most_workers(), (index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL) {
   WEFT_CHECK(!detail::is_simulated(),
              "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
   // A simulation decides at each decision.
-  decisions_left_.store(pace_.allotted(), relaxed);
+  desk_.decisions_left.store(pace_.allotted(), relaxed);
 }
 
 inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
   Fiber* fiber = fibers_.take();
-  if (fiber == nullptr) scheduler_.throw_too_many_fibers();
+  if (fiber == nullptr) shared_.throw_too_many_fibers();
   fibers::happens_after(fiber);
   fiber->set_up(std::move(task), size_class, caller);
-  recorder_.counters().spawned.add_one();
+  desk_.recorder.counters().spawned.add_one();
   fibers::happens_before(fiber);
   return *fiber;
 }
 
 // What is queued on the idle stack is announced before a fiber is run: most often it is that fiber.
 inline void Worker::announce_work() noexcept {
-  if (pace_.may_call() && scheduler_.idle().wants_wake_hint() && current_fiber() != nullptr)
+  if (pace_.may_call() && shared_.idle().wants_wake_hint() && current_fiber() != nullptr)
       [[unlikely]]
     call_for_help();
 }
 
 void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
-  queue_.make_room();
+  desk_.queue.make_room();
   Fiber& fiber = make_fiber(std::move(task), size_class, caller);
-  recorder_.spawned(fiber, caller);
-  queue_.push_new(fiber);
+  desk_.recorder.spawned(fiber, caller);
+  desk_.queue.push_new(fiber);
   announce_work();
 }
 
 Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
   Fiber& fiber = make_fiber(std::move(task), default_size_class_, nullptr);
-  recorder_.spawned_parked(fiber, reason);
+  desk_.recorder.spawned_parked(fiber, reason);
   return fiber;
 }
 
 void Worker::make_ready(Fiber& fiber) noexcept {
-  recorder_.ready(fiber);
+  desk_.recorder.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
-    return scheduler_.home_of(fiber).push_pinned(fiber);
-  queue_.put_next(fiber);
+    return send_home(fiber);
+  desk_.queue.put_next(fiber);
   announce_work();
 }
 
 void Worker::make_ready_last(Fiber& fiber) noexcept {
-  recorder_.ready(fiber);
+  desk_.recorder.ready(fiber);
   if (fiber.is_pinned()) [[unlikely]]
-    return scheduler_.home_of(fiber).push_pinned(fiber);
-  queue_.push_last(fiber);
+    return send_home(fiber);
+  desk_.queue.push_last(fiber);
   announce_work();
 }
 
 // Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
 inline Fiber* Worker::take_next_at_hand() noexcept {
-  const std::uint32_t left = decisions_left_.load(relaxed) - 1;
-  decisions_left_.store(left, relaxed);
+  const std::uint32_t left = desk_.decisions_left.load(relaxed) - 1;
+  desk_.decisions_left.store(left, relaxed);
   if (left == 0 || base::shake::chance(base::shake::Point::look_round)) [[unlikely]] {
     look_due_ = true;
     return nullptr;
   }
-  return queue_.pop();
+  return desk_.queue.pop();
 }
 
 inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
@@ -167,17 +163,17 @@ inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) 
   Stack* to = next == nullptr ? nullptr : resume_point(*next);
   if (to == nullptr) {
     handed_over_ = next;
-    recorder_.idles(how);
+    desk_.recorder.idles(how);
     to = &idle_stack_;
   } else {
-    recorder_.runs(how, *next);
+    desk_.recorder.runs(how, *next);
   }
   fibers::switch_to(thread_, from, *to, after.call, after.argument);
 }
 
 void Worker::park(After after, detail::WaitReason reason) noexcept {
   Fiber& fiber = *current_fiber();
-  recorder_.parks(fiber, reason);
+  desk_.recorder.parks(fiber, reason);
   leave(Departure::left, *fiber.stack.load(relaxed), take_next_at_hand(), after);
   fibers::happens_after(&fiber);
 }
@@ -185,8 +181,8 @@ void Worker::park(After after, detail::WaitReason reason) noexcept {
 void Worker::yield() noexcept {
   Fiber& fiber = *current_fiber();
   Fiber* next = take_next_at_hand();
-  if (next == nullptr && !look_due_ && !has_work_hint() && pinned_.empty_hint() &&
-      !scheduler_.has_outside_work_hint()) {
+  if (next == nullptr && !look_due_ && !desk_.has_work_hint() && desk_.pinned.empty_hint() &&
+      !shared_.has_outside_work_hint()) {
     check_may_switch(*fiber.stack.load(relaxed));
     return;
   }
@@ -200,17 +196,17 @@ void Worker::yield() noexcept {
 
 // By way of the idle stack, which looks around: the turn has been a long one.
 void Worker::give_way() noexcept {
-  turn_.over.store(false, relaxed);
+  desk_.turn.over.store(false, relaxed);
   if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
   if constexpr (base::kDebugLocks) {
     if (base::locks_held() > 0) return;
   }
-  ask_to_look();
+  desk_.ask_to_look();
   yield();
 }
 
 void Worker::run_task(Fiber& fiber) {
-  const auto& handler = scheduler_.options().on_exception;
+  const auto& handler = shared_.options().on_exception;
   // Without one an exception finds none at all, and the process ends with the throwing stack intact
   // for the debugger.
   if (!handler) return fiber.task.run();
@@ -222,7 +218,7 @@ void Worker::run_task(Fiber& fiber) {
 void Worker::retire(Fiber& fiber) noexcept {
   become_free(fiber);
   fibers_.give(fiber);
-  recorder_.counters().finished.add_one();
+  desk_.recorder.counters().finished.add_one();
 }
 
 // Ends `fiber` and returns the next one that is bound to `here`. That is at once if an unstarted
@@ -237,7 +233,7 @@ inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
   if (next != nullptr && next->stack.load(relaxed) == nullptr &&
       next->size_class == here.size_class) {
     worker.bind(*next, here);
-    worker.recorder_.runs(Departure::ended, *next);
+    worker.desk_.recorder.runs(Departure::ended, *next);
     return *next;
   }
   return worker.give_stack(here, next);
@@ -250,7 +246,7 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
         {[](void* given) noexcept {
            Worker& worker = *current_worker();
            auto& stack = *static_cast<Stack*>(given);
-           if (worker.scheduler_.stack_shortage().anyone_waits()) [[unlikely]]
+           if (worker.shared_.stack_shortage().anyone_waits()) [[unlikely]]
              return worker.pass_on(stack);
            worker.stacks_.give(stack);
          },
@@ -261,7 +257,7 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
 // A fiber that the running one may run inlined: spawned here lately, and not started yet.
 Fiber* Worker::take_child(const void* target) noexcept {
   const std::uint8_t digest = Fiber::digest_of(target);
-  return queue_.take_recent(
+  return desk_.queue.take_recent(
       [digest](const Fiber& fiber) { return fiber.target_digest.load(relaxed) == digest; },
       [this, target](const Fiber& fiber) {
         return fiber.stack.load(relaxed) == nullptr && fiber.size_class == default_size_class_ &&
@@ -274,7 +270,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   Stack& stack = *waiting.stack.load(relaxed);
   check_may_switch(stack);
   // A program that only forks and joins must not keep all others waiting.
-  const std::uint32_t left = decisions_left_.load(relaxed);
+  const std::uint32_t left = desk_.decisions_left.load(relaxed);
   if (left <= 1) return false;
   // A fiber that runs here may end on another worker, and this one would go on there.
   if (waiting.is_pinned()) return false;
@@ -285,7 +281,7 @@ bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcep
   // It may have been behind others, which thieves did not see for a moment.
   announce_work();
   if (child == nullptr) return false;
-  decisions_left_.store(left - 1, relaxed);
+  desk_.decisions_left.store(left - 1, relaxed);
   become_inlining(waiting, reason);
   run_inlined(waiting, *child);
   return true;
@@ -303,7 +299,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   below.exceptions = std::exchange(*worker->thread_.exceptions, {});
   below.fiber = &child;
   worker->bind(child, here);
-  worker->recorder_.runs(Departure::inlines, child);
+  worker->desk_.recorder.runs(Departure::inlines, child);
   fibers::happens_after(&child);
   // A handler of the parent's is none of the child's.
   fibers::call_as_outermost(
@@ -316,7 +312,7 @@ void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
   worker->retire(child);
   below.fiber = &parent;
   *worker->thread_.exceptions = below.exceptions;
-  worker->recorder_.resumes(parent);
+  worker->desk_.recorder.resumes(parent);
 }
 
 void Worker::stack_main(fibers::Arrival arrival) {
@@ -343,15 +339,6 @@ void Worker::run_fibers(void* stack) {
     fibers::happens_before(fiber);
     fibers::happens_before(&here);
   }
-}
-
-void Worker::unpark() noexcept {
-  if (parker_.unpark()) scheduler_.events().interrupt();
-}
-
-void Worker::unpark_for_work() noexcept {
-  wakeups_.fetch_add(1, relaxed);
-  unpark();
 }
 
 }  // namespace weft::scheduler

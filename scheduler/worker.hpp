@@ -6,36 +6,31 @@
 #include <weft/detail/task.hpp>
 #include <weft/detail/waist.hpp>
 
-#include "base/cache_line.hpp"
-#include "base/parker.hpp"
 #include "fibers/fiber_store.hpp"
 #include "fibers/stack_pool.hpp"
 #include "fibers/switch.hpp"
 #include "scheduler/block_cache.hpp"
 #include "scheduler/deadlock.hpp"
-#include "scheduler/local_queue.hpp"
+#include "scheduler/desk.hpp"
 #include "scheduler/pace.hpp"
-#include "scheduler/pinned_queue.hpp"
 #include "scheduler/recorder.hpp"
 #include "scheduler/run_lengths.hpp"
 #include "scheduler/thief.hpp"
-#include "scheduler/thread_facts.hpp"
 #include "scheduler/timers.hpp"
-#include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
 
-class Scheduler;
+class Shared;
 
 // Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
 // it can steal; else it sleeps.
 // A fiber that parks or ends goes straight to the next one if that is at hand. For everything else
 // (looks at what others share, timers, polling, stealing, sleeping) it switches to the idle stack,
 // the one the thread was born with.
-// Owner: all members belong to the worker's thread unless they say otherwise.
+// Owner: the worker's thread, which alone can name it. Others know its desk.
 class Worker {
  public:
-  Worker(Scheduler& scheduler, unsigned index);
+  Worker(Shared& shared, unsigned index);
   ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -56,24 +51,24 @@ class Worker {
   // The fiber that runs here calls it; it works as detail::run_in_place() does.
   [[nodiscard]] bool run_in_place(const void* target, detail::WaitReason reason) noexcept;
   [[nodiscard]] BlockCache& blocks() noexcept { return blocks_; }
-  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return recorder_.running(); }
+  [[nodiscard]] fibers::Fiber* current_fiber() noexcept { return desk_.recorder.running(); }
+  [[nodiscard]] Desk& desk() noexcept { return desk_; }
+  [[nodiscard]] Shared& shared() noexcept { return shared_; }
 
   // On this worker's thread: queue a fiber that no other thread refers to. make_ready: it runs
   // next, because what it waits for is hot. make_ready_last: it runs after all that is ready.
   void make_ready(fibers::Fiber& fiber) noexcept;
   void make_ready_last(fibers::Fiber& fiber) noexcept;
-  // Queues a fiber that is to run on this worker alone. Any thread may call it.
-  void push_pinned(fibers::Fiber& fiber) noexcept;
   // The fiber that runs here calls it, if not pinned, and stays here until unpin_current().
   void pin_current() noexcept;
   void unpin_current() noexcept;
   void add_timer(Timer& timer, Deadline deadline) noexcept {
-    if (timers_.add(timer, deadline)) [[unlikely]]
+    if (desk_.timers.add(timer, deadline)) [[unlikely]]
       announce_event();
   }
   // The timer's waker is a parked fiber that nothing but the clock wakes.
   void add_sleep(Timer& timer, Deadline deadline) noexcept {
-    if (!timers_.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
+    if (!desk_.timers.try_follow(*timer.waker.fiber(), deadline)) [[unlikely]]
       lead_sleep(timer, deadline);
   }
   // A timer has become the earliest here, or the event source has been given something to watch.
@@ -81,45 +76,11 @@ class Worker {
   // The fiber that runs here calls it once its turn is over: others go first.
   void give_way() noexcept;
 
-  // Any thread may call these.
-  void unpark() noexcept;
-  void unpark_for_work() noexcept;
-  [[nodiscard]] bool has_work_hint() const noexcept { return !queue_.empty_hint(); }
-  [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers_.next_hint(); }
-  [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
-  [[nodiscard]] unsigned index() const noexcept { return index_; }
-  [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
-  [[nodiscard]] std::uint64_t overflows() const noexcept { return queue_.spills(); }
-  [[nodiscard]] std::size_t queued_hint() const noexcept {
-    return queue_.size_hint() + (queue_.next_hint() != nullptr ? 1 : 0);
-  }
-  // What other threads may read: its counters, times and samples, and the fiber that runs.
-  [[nodiscard]] const Recorder& recorder() const noexcept { return recorder_; }
   // A fiber that runs here calls it.
-  [[nodiscard]] Recorder& recorder() noexcept { return recorder_; }
-
-  // The monitor calls these.
-  // Asks the running fiber to give way at its next call, and the worker to look around before it
-  // runs another one.
-  void end_turn() noexcept {
-    turn_.over.store(true, detail::relaxed);
-    ask_to_look();
-  }
-  // May be lost if the worker counts a decision at this very moment; the monitor asks again.
-  void ask_to_look() noexcept { decisions_left_.store(1, detail::relaxed); }
-  // Lets thieves take what is queued here. False if the monitor has to try again.
-  [[nodiscard]] bool try_open_queue() noexcept { return queue_.try_open(); }
-  [[nodiscard]] const WorkerThread& thread() const noexcept { return facts_; }
-  // Whether it sleeps in the event source.
-  [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
-  // A spare begins to work; whether it rests.
-  void call_up() noexcept;
-  [[nodiscard]] bool is_resting() const noexcept {
-    return resting_.load(detail::acquire);  // [resting]
-  }
+  [[nodiscard]] Recorder& recorder() noexcept { return desk_.recorder; }
 
   // For sleep_protocol.hpp.
-  [[nodiscard]] Scheduler& shared() noexcept { return scheduler_; }
+  [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
   [[nodiscard]] bool& searching() noexcept { return searching_; }
   [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
   [[nodiscard]] bool is_search_worthwhile() const noexcept;
@@ -133,7 +94,8 @@ class Worker {
   [[nodiscard]] bool has_due_events() const noexcept;
   [[nodiscard]] bool run_events_of_all() noexcept;
   [[nodiscard]] bool do_chores() noexcept;
-  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
+  [[nodiscard]] Deadline next_timer_hint() const noexcept { return desk_.next_timer_hint(); }
+  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return desk_.park_until(deadline); }
   [[nodiscard]] bool wait_for_events(Deadline deadline, bool in_source) noexcept;
 
   // Where every stack begins.
@@ -170,6 +132,8 @@ class Worker {
 
   // worker_idle.cpp: on the idle stack.
   [[nodiscard]] fibers::Fiber* find_work() noexcept;
+  // Queues a pinned fiber where it is to run.
+  void send_home(fibers::Fiber& fiber) noexcept;
   // Whether this is a spare worker, and no fiber needs it in particular.
   [[nodiscard]] bool is_free_to_leave() const noexcept;
   void prepare_for_run() noexcept;
@@ -204,37 +168,21 @@ class Worker {
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
   void mind_watch_while_awake() noexcept;
   std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
-  [[nodiscard]] std::int64_t grace_of(const Worker& other) const noexcept;
-  [[nodiscard]] bool has_due_timers(const Worker& other, std::int64_t now) const noexcept;
+  [[nodiscard]] std::int64_t grace_of(const Desk& other) const noexcept;
+  [[nodiscard]] bool has_due_timers(const Desk& other, std::int64_t now) const noexcept;
   [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
 
   // worker_search.cpp: among the other workers.
   [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
-  [[nodiscard]] std::size_t steal_from(Worker& victim, std::int64_t now) noexcept;
+  [[nodiscard]] std::size_t steal_from(Desk& victim, std::int64_t now) noexcept;
   void visit_others(std::int64_t now) noexcept;
-  void visit(Worker& other, std::int64_t now) noexcept;
+  void visit(Desk& other, std::int64_t now) noexcept;
 
-  // Other threads read and write these too.
-  LocalQueue queue_;
-  Timers timers_;
-  PinnedQueue pinned_;
-  base::Parker parker_;
-  detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
-  // Order
-  //   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the
-  //              workers that are asleep, loads (acquire): what it has left to others is visible.
-  detail::Atomic<bool> resting_{false};
-  WorkerThread facts_;
-
-  alignas(base::kCacheLine) detail::Turn turn_;
-  // How many decisions are left until the next look. Relaxed: the monitor writes it now and then.
-  detail::Atomic<std::uint32_t> decisions_left_{tuning::kMostDecisions};
-  const unsigned index_;
-  Scheduler& scheduler_;
+  Desk desk_;
+  Shared& shared_;
   const std::uint8_t default_size_class_;
   bool searching_ = false;
   bool look_due_ = false;
-  Recorder recorder_;
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   fibers::ThreadState thread_{};
   std::uint64_t next_fiber_id_ = 0;

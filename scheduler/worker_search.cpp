@@ -3,7 +3,7 @@
 
 #include "base/shake.hpp"
 #include "scheduler/machine_clock.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
@@ -33,93 +33,93 @@ Sight see(const LocalQueue& queue, const Timers& timers, const WorkerCounters& c
 
 // Fibers wait here behind one that runs, or is about to.
 void Worker::call_for_help() noexcept {
-  if (queue_.empty_hint()) return;
+  if (desk_.queue.empty_hint()) return;
   pace_.note_call(machine_now());
-  if (!scheduler_.is_crowded()) wake_one(scheduler_);
+  if (!shared_.is_crowded()) wake_one(shared_);
 }
 
 // A searcher, whose queue is empty, steals. Returns how many fibers it took.
-std::size_t Worker::steal_from(Worker& victim, std::int64_t now) noexcept {
-  LocalQueue& theirs = victim.queue_;
+std::size_t Worker::steal_from(Desk& victim, std::int64_t now) noexcept {
+  LocalQueue& theirs = victim.queue;
   if (!theirs.is_open() || shake::chance(shake::Point::pass_by)) return 0;
-  const std::size_t taken = queue_.steal_overflow(theirs, thief_.prefers_new_fibers());
+  const std::size_t taken = desk_.queue.steal_overflow(theirs, thief_.prefers_new_fibers());
   if (taken != 0) return taken;
   if (shake::chance(shake::Point::grab)) {
-    if (const std::size_t stolen = queue_.steal_ring(theirs)) return stolen;
-    if (const std::size_t stolen = queue_.steal_next(theirs)) return stolen;
+    if (const std::size_t stolen = desk_.queue.steal_ring(theirs)) return stolen;
+    if (const std::size_t stolen = desk_.queue.steal_next(theirs)) return stolen;
   }
-  if (!thief_.may_look(victim.index_, now)) return 0;
-  const Sight sight = see(theirs, victim.timers_, victim.recorder_.counters());
-  const Thief::Loot loot = thief_.look(victim.index_, sight, now);
+  if (!thief_.may_look(victim.index, now)) return 0;
+  const Sight sight = see(theirs, victim.timers, victim.recorder.counters());
+  const Thief::Loot loot = thief_.look(victim.index, sight, now);
   if (loot.has_ring) {
-    if (const std::size_t stolen = queue_.steal_ring(theirs)) return stolen;
+    if (const std::size_t stolen = desk_.queue.steal_ring(theirs)) return stolen;
   }
-  return loot.has_next ? queue_.steal_next(theirs) : 0;
+  return loot.has_next ? desk_.queue.steal_next(theirs) : 0;
 }
 
 // A worker that has work sees, at a look, to timers that others do not get to, and to fibers that
 // wait longer at another worker than here.
 void Worker::visit_others(std::int64_t now) noexcept {
   if (!thief_.begin_visits(now)) return;
-  const auto workers = scheduler_.workers();
-  const auto count = static_cast<unsigned>(workers.size());
+  const auto desks = shared_.desks();
+  const auto count = static_cast<unsigned>(desks.size());
   unsigned next = thief_.choose_first(count);
   for (unsigned i = 0; i < std::min(count, tuning::kVisited); ++i) {
-    Worker& other = *workers[next];
-    if (&other != this) visit(other, now);
+    Desk& other = *desks[next];
+    if (&other != &desk_) visit(other, now);
     next = next + 1 == count ? 0 : next + 1;
   }
 }
 
 // Runs overdue timers of a worker, and takes fibers from it.
-void Worker::visit(Worker& other, std::int64_t now) noexcept {
-  const Sight sight = see(other.queue_, other.timers_, other.recorder_.counters());
-  const bool is_done_soon = queue_.size_hint() < pace_.allotted();
-  const Thief::Visit found = thief_.visit(other.index_, sight, other.thread(), is_done_soon, now);
-  if (found.runs_timers) (void)run_timers(other.timers_, now);
-  const Thief::Relief relief = found.relief(static_cast<std::int64_t>(queue_.size_hint()));
-  if (relief.has_next) (void)queue_.steal_next(other.queue_);
+void Worker::visit(Desk& other, std::int64_t now) noexcept {
+  const Sight sight = see(other.queue, other.timers, other.recorder.counters());
+  const bool is_done_soon = desk_.queue.size_hint() < pace_.allotted();
+  const Thief::Visit found = thief_.visit(other.index, sight, other.thread, is_done_soon, now);
+  if (found.runs_timers) (void)run_timers(other.timers, now);
+  const Thief::Relief relief = found.relief(static_cast<std::int64_t>(desk_.queue.size_hint()));
+  if (relief.has_next) (void)desk_.queue.steal_next(other.queue);
   if (relief.fibers <= 0) return;
-  if (relief.must_be_older && queue_.waits_longer_than(other.queue_)) return;
-  if (queue_.relieve(other.queue_, static_cast<std::size_t>(relief.fibers)) != 0)
-    recorder_.stolen_from(other.recorder_);
+  if (relief.must_be_older && desk_.queue.waits_longer_than(other.queue)) return;
+  if (desk_.queue.relieve(other.queue, static_cast<std::size_t>(relief.fibers)) != 0)
+    desk_.recorder.stolen_from(other.recorder);
 }
 
 Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
-  if (take_injected()) return queue_.pop();
-  const auto workers = scheduler_.workers();
-  const auto count = static_cast<unsigned>(workers.size());
+  if (take_injected()) return desk_.queue.pop();
+  const auto desks = shared_.desks();
+  const auto count = static_cast<unsigned>(desks.size());
   unsigned next = thief_.choose_first(count);
   for (unsigned i = 0; i < count; ++i, next = next + 1 == count ? 0 : next + 1) {
-    Worker& victim = *workers[next];
-    if (&victim == this) continue;
+    Desk& victim = *desks[next];
+    if (&victim == &desk_) continue;
     if (steal_from(victim, now) != 0) {
-      recorder_.stolen_from(victim.recorder_);
-      return queue_.pop();
+      desk_.recorder.stolen_from(victim.recorder);
+      return desk_.queue.pop();
     }
   }
-  return run_events_of_all() ? queue_.pop() : nullptr;
+  return run_events_of_all() ? desk_.queue.pop() : nullptr;
 }
 
 // Whether another worker may have work, or soon make some. What sleeping workers will have comes
 // from the kernel first.
 bool Worker::is_search_worthwhile() const noexcept {
-  if (scheduler_.awake_hint() <= 1) return false;
-  return !scheduler_.events().watches_anything() || scheduler_.has_work_hint();
+  if (shared_.awake_hint() <= 1) return false;
+  return !shared_.events().watches_anything() || shared_.has_work_hint();
 }
 
 // How long to look at the others. A searcher does not see what the kernel has for it: if there is
 // anything to watch, that is the better place. Then it looks twice, to see the pace of workers that
 // have work.
 std::int64_t Worker::search_time() const noexcept {
-  return scheduler_.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
+  return shared_.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }
 
 Fiber* Worker::search_for_a_while() noexcept {
   const std::int64_t start = machine_now();
   for (std::int64_t now = start;; now = machine_now()) {
     if (Fiber* fiber = look_everywhere(now)) return fiber;
-    if (scheduler_.stopping() || now - start >= search_time()) return nullptr;
+    if (shared_.stopping() || now - start >= search_time()) return nullptr;
     spin_between_looks();
   }
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "scheduler/machine_clock.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
 
@@ -16,23 +16,23 @@ using fibers::Stack;
 // for a stack of its size, the system is not asked: they come first.
 Stack* Worker::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
-  if (scheduler_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
+  if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
     return stacks_.take_hot(size_class);
   return stacks_.take(size_class);
 }
 
 void Worker::out_of_stacks(Fiber& fiber) noexcept {
-  StackShortage& shortage = scheduler_.stack_shortage();
-  if (fiber.is_pinned()) pinned_.aside().append(fiber);
+  StackShortage& shortage = shared_.stack_shortage();
+  if (fiber.is_pinned()) desk_.pinned.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
   // While spawns are to be refused, no worker has records at hand: see FiberStore.
-  if (scheduler_.options().refuses_without_stacks) fibers_.empty();
+  if (shared_.options().refuses_without_stacks) fibers_.empty();
 }
 
 // Takes the next fiber that waits for a stack of this size and may run here.
 Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
-  StackShortage& shortage = scheduler_.stack_shortage();
-  Chain& aside = pinned_.aside();
+  StackShortage& shortage = shared_.stack_shortage();
+  Chain& aside = desk_.pinned.aside();
   if (!aside.is_empty() && aside.first->stack_class() == size_class) {
     shortage.note_pinned_served(size_class);
     return aside.take_first();
@@ -42,7 +42,7 @@ Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
 
 void Worker::make_ready_on(Stack& stack, Fiber& fiber) noexcept {
   bind_to_switch(fiber, stack);
-  stack.home = index_;
+  stack.home = desk_.index;
   make_ready_last(fiber);
 }
 
@@ -52,12 +52,12 @@ void Worker::pass_on(Stack& stack) noexcept {
   const unsigned size_class = stack.size_class;
   if (Fiber* fiber = take_from_aside(size_class)) return make_ready_on(stack, *fiber);
   stacks_.give(stack);
-  if (scheduler_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
+  if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
 // Asks the system each time: no other worker does so for them. True when all have been served.
 bool Worker::serve_pinned_aside() noexcept {
-  Chain& aside = pinned_.aside();
+  Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
     Fiber& fiber = *aside.take_first();
     Stack* stack = stacks_.take(fiber.stack_class());
@@ -66,7 +66,7 @@ bool Worker::serve_pinned_aside() noexcept {
       aside.append(fiber);
       return false;
     }
-    scheduler_.stack_shortage().note_pinned_served(fiber.stack_class());
+    shared_.stack_shortage().note_pinned_served(fiber.stack_class());
     make_ready_on(*stack, fiber);
   }
   return true;
@@ -74,7 +74,7 @@ bool Worker::serve_pinned_aside() noexcept {
 
 // True when all that wait for stacks of this size have been served.
 bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
-  StackShortage& shortage = scheduler_.stack_shortage();
+  StackShortage& shortage = shared_.stack_shortage();
   while (shortage.is_listed(size_class)) {
     Stack* stack = asks_system ? stacks_.take(size_class) : stacks_.take_hot(size_class);
     if (stack == nullptr) return false;
@@ -91,7 +91,7 @@ bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
 // Gives waiting fibers the stacks that are at hand; after each pause also what the system has. Runs
 // on the idle stack. True when fibers are ready here.
 bool Worker::serve_aside() noexcept {
-  StackShortage& shortage = scheduler_.stack_shortage();
+  StackShortage& shortage = shared_.stack_shortage();
   const std::int64_t now = machine_now();
   const bool asks_system = shortage.begin_request(now);
   bool is_refused = !serve_pinned_aside();
@@ -104,11 +104,12 @@ bool Worker::serve_aside() noexcept {
 
 // Returns `limit`, or when this worker is to make the next request to the system, if earlier.
 Deadline Worker::prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexcept {
-  const StackShortage& shortage = scheduler_.stack_shortage();
+  const StackShortage& shortage = shared_.stack_shortage();
   if (shortage.is_recent(now)) [[unlikely]]
     stacks_.empty();
   if (!shortage.anyone_waits()) return limit;
-  const bool asks = scheduler_.deadlock_watch().is_on_watch(index_) || !pinned_.aside().is_empty();
+  const bool asks =
+      shared_.deadlock_watch().is_on_watch(desk_.index) || !desk_.pinned.aside().is_empty();
   return asks ? std::min(limit, Deadline::at_nanoseconds(now + tuning::kStackRequestPause)) : limit;
 }
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "scheduler/machine_clock.hpp"
-#include "scheduler/scheduler.hpp"
+#include "scheduler/shared.hpp"
 #include "scheduler/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/worker.hpp"
@@ -21,15 +21,14 @@ void Worker::announce_event() noexcept {
 
 // Not inlined into what begins a sleep: see Timers::try_follow().
 void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
-  if (timers_.add_sleep(timer, deadline)) announce_event();
+  if (desk_.timers.add_sleep(timer, deadline)) announce_event();
 }
 
 // A sleeper is to see to the timers here if this worker does not get to them in time.
 void Worker::mind_watch_while_awake() noexcept {
-  if (!scheduler_.idle().anyone_asleep()) return;
-  const Deadline next = next_timer_hint();
-  mind_watch(scheduler_,
-             next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
+  if (!shared_.idle().anyone_asleep()) return;
+  const Deadline next = desk_.next_timer_hint();
+  mind_watch(shared_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
 }
 
 // Wakes as many fibers of a chain whose sleep is over as a ring holds, so that others need not wait
@@ -41,17 +40,17 @@ std::size_t Worker::wake_sleepers(Fiber*& first) noexcept {
   for (; first != nullptr && woken < RunQueue::kCapacity; ++woken) {
     Fiber& fiber = *std::exchange(first, first->next);
     if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
-    recorder_.ready(fiber);
+    desk_.recorder.ready(fiber);
     if (fiber.is_pinned()) [[unlikely]] {
-      scheduler_.home_of(fiber).push_pinned(fiber);
+      send_home(fiber);
     } else {
       due.append(fiber);
     }
   }
-  recorder_.counters().timers.add(woken);
-  queue_.push_due(due);
+  desk_.recorder.counters().timers.add(woken);
+  desk_.queue.push_due(due);
   // Other fibers need not wait for all of a million.
-  if (first != nullptr && pace_.may_call() && scheduler_.idle().wants_wake_hint()) call_for_help();
+  if (first != nullptr && pace_.may_call() && shared_.idle().wants_wake_hint()) call_for_help();
   return woken;
 }
 
@@ -64,7 +63,7 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
     if (timer->leads) {
       while (fiber != nullptr) woken += wake_sleepers(fiber);
     } else {
-      recorder_.counters().timers.add_one();
+      desk_.recorder.counters().timers.add_one();
       make_ready_last(*fiber);
       ++woken;
     }
@@ -75,12 +74,12 @@ std::size_t Worker::run_timers(Timers& timers, std::int64_t now) noexcept {
 
 // By how much timers of that worker have to be overdue before this one sees to them: one that is
 // awake sees to its own, unless it computes for long.
-std::int64_t Worker::grace_of(const Worker& other) const noexcept {
-  return &other != this && !scheduler_.idle().is_asleep(other.index_) ? tuning::kOverdue : 0;
+std::int64_t Worker::grace_of(const Desk& other) const noexcept {
+  return &other != &desk_ && !shared_.idle().is_asleep(other.index) ? tuning::kOverdue : 0;
 }
 
-bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcept {
-  return other.timers_.due_hint(now - grace_of(other));
+bool Worker::has_due_timers(const Desk& other, std::int64_t now) const noexcept {
+  return other.timers.due_hint(now - grace_of(other));
 }
 
 // Runs timers of all workers: a sleeping worker relies on the holder of the watch, and one that
@@ -88,9 +87,9 @@ bool Worker::has_due_timers(const Worker& other, std::int64_t now) const noexcep
 bool Worker::run_events_of_all() noexcept {
   const std::int64_t now = machine_now();
   std::size_t woken = 0;
-  for (const auto& other : scheduler_.workers()) {
+  for (Desk* other : shared_.desks()) {
     if (has_due_timers(*other, now)) {
-      woken += run_timers(other->timers_, now);
+      woken += run_timers(other->timers, now);
     }
   }
   return woken > 0;
@@ -98,7 +97,7 @@ bool Worker::run_events_of_all() noexcept {
 
 bool Worker::has_due_events() const noexcept {
   const std::int64_t now = machine_now();
-  for (const auto& other : scheduler_.workers()) {
+  for (Desk* other : shared_.desks()) {
     if (has_due_timers(*other, now)) return true;
   }
   return false;
@@ -108,8 +107,8 @@ bool Worker::has_due_events() const noexcept {
 // timer of any worker is due. Awake workers' timers count too, in case these compute for long.
 Deadline Worker::earliest_event(Deadline limit) noexcept {
   std::int64_t earliest = limit.nanoseconds();
-  for (const auto& other : scheduler_.workers()) {
-    const Deadline next = other->timers_.next_hint();
+  for (Desk* other : shared_.desks()) {
+    const Deadline next = other->timers.next_hint();
     if (next.is_never()) continue;
     earliest = std::min(earliest, next.nanoseconds() + grace_of(*other));
   }

@@ -117,6 +117,7 @@ struct RuntimeStats {
 };
 
 namespace scheduler {
+class BlockingPool;
 class EventSource;
 class Scheduler;
 }  // namespace scheduler
@@ -219,6 +220,7 @@ class Runtime {
   void await_end() noexcept;
 
   std::unique_ptr<scheduler::EventSource> events_;  // Outlives the scheduler.
+  std::unique_ptr<scheduler::BlockingPool> blocking_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
   std::stop_source stop_source_;

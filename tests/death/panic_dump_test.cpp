@@ -77,7 +77,7 @@ DEATH_TEST_CASE("a failed check on a plain thread shows the fibers too",
 DEATH_TEST_CASE("a failure with the records locked reports that fibers cannot be listed",
                 "they cannot be listed: the lock of their records is held") {
   weft::run({.workers = 1}, [] {
-    (void)weft::scheduler::Scheduler::current()->fibers().for_each_until(
+    (void)weft::scheduler::Scheduler::current()->shared().fibers().for_each_until(
         weft::Deadline::never(), [](const weft::fibers::Fiber&) {
           WEFT_CHECK(false, "failed with the records locked");
           return true;

@@ -23,7 +23,7 @@ struct Sleeper {
   Parker parker;
   Elsewhere elsewhere;
 
-  // Does the same as Worker::unpark.
+  // Does the same as Desk::unpark.
   void unpark() {
     if (parker.unpark() && weft::model::fault != kForgetsToInterrupt) elsewhere.interrupt();
   }

@@ -82,7 +82,7 @@ class Injected {
 
 struct Worker;
 
-// The shared state of the workers: the part of Scheduler that concerns sleeping.
+// What the workers share: the part of Shared that concerns sleeping.
 class Shared {
  public:
   Shared(Worker* first, unsigned count, unsigned fibers)
@@ -90,7 +90,7 @@ class Shared {
 
   [[nodiscard]] IdleSet& idle() { return *idle_; }
   [[nodiscard]] Watch& watch() { return *watch_; }
-  [[nodiscard]] Worker& worker(unsigned index);
+  [[nodiscard]] Worker& desk(unsigned index);
   [[nodiscard]] bool stopping() const { return stopping_.load(acquire); }
   [[nodiscard]] bool has_outside_work_hint() const { return !injected.empty_hint(); }
   [[nodiscard]] bool watches_events() const {
@@ -100,7 +100,7 @@ class Shared {
     return watches.load(relaxed) != 0 || timer.load(relaxed) != 0;
   }
 
-  // Scheduler::make_ready_from_outside.
+  // Shared::make_ready_from_outside.
   void make_ready_from_outside() {
     injected.push();
     if (fault == kAdderWithoutFence) return weft::scheduler::wake_one(*this);
@@ -115,7 +115,7 @@ class Shared {
     event.store(1, release);  // The kernel's part.
     poller.interrupt();
   }
-  // The worker that runs the last fiber calls it, as Scheduler::stop.
+  // The worker that runs the last fiber calls it, as Shared::stop.
   void stop();
 
   Injected injected;
@@ -279,7 +279,7 @@ struct Worker {
   bool runs_event_ = false;
 };
 
-Worker& Shared::worker(unsigned index) { return workers_[index]; }
+Worker& Shared::desk(unsigned index) { return workers_[index]; }
 
 void Shared::stop() {
   stopping_.store(true, seq_cst);

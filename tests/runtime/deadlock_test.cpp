@@ -61,7 +61,7 @@ bool holds(const std::string& text, const char* part) {
 std::uint64_t looks() {
   std::uint64_t count = 0;
   (void)weft::scheduler::visit_registry(weft::Deadline::never(), [&](Scheduler& scheduler) {
-    count = scheduler.deadlock_watch().looks();
+    count = scheduler.shared().deadlock_watch().looks();
   });
   return count;
 }

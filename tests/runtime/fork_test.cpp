@@ -121,9 +121,10 @@ TEST_CASE("the child of a fork has pools of its own, whatever the parent's are d
 // How often the workers of the newest runtime have looked for a deadlock.
 std::uint64_t looks() {
   std::uint64_t count = 0;
-  (void)weft::scheduler::visit_registry(
-      weft::Deadline::never(),
-      [&](weft::scheduler::Scheduler& scheduler) { count = scheduler.deadlock_watch().looks(); });
+  (void)weft::scheduler::visit_registry(weft::Deadline::never(),
+                                        [&](weft::scheduler::Scheduler& scheduler) {
+                                          count = scheduler.shared().deadlock_watch().looks();
+                                        });
   return count;
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/thread.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/worker.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 
@@ -19,9 +18,9 @@ using weft::scheduler::Scheduler;
 
 // The other worker, as this one runs the caller.
 void await_sleeper() {
-  const Scheduler& scheduler = *Scheduler::current();
-  const auto is_asleep = [&](const auto& worker) { return scheduler.is_asleep(*worker); };
-  while (std::ranges::none_of(scheduler.workers(), is_asleep)) weft::base::yield_processor();
+  const weft::scheduler::Shared& shared = Scheduler::current()->shared();
+  const auto is_asleep = [&](const weft::scheduler::Desk* desk) { return shared.is_asleep(*desk); };
+  while (std::ranges::none_of(shared.desks(), is_asleep)) weft::base::yield_processor();
 }
 
 void compute_until(const std::atomic<bool>& ran) {

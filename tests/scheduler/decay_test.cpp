@@ -59,7 +59,7 @@ THREAD_TEST_CASE(
     return stats.stacks_resident <= 70 * (runtime.workers() + stats.spare_workers) + 200;
   };
   while (!few()) {
-    while (scheduler.decay_some(Deadline::now_nanoseconds())) continue;
+    while (scheduler.shared().stores().decay_some(Deadline::now_nanoseconds())) continue;
     std::this_thread::sleep_for(5ms);
   }
   stop = true;
@@ -76,10 +76,11 @@ THREAD_TEST_CASE_WITH("idle memory is given back within a period, however much i
   constexpr std::int64_t kPeriod = 500'000'000;
   constexpr std::int64_t kSample = 10'000'000;
   std::int64_t now = Deadline::now_nanoseconds();
-  (void)scheduler.decay_some(now);
-  (void)scheduler.decay_some(now += kPeriod);
+  (void)scheduler.shared().stores().decay_some(now);
+  (void)scheduler.shared().stores().decay_some(now += kPeriod);
   // All samples of a period have given the whole back: with steps of 8 chains it would be 78.
-  for (int sample = 0; sample < 50; ++sample) (void)scheduler.decay_some(now += kSample);
+  for (int sample = 0; sample < 50; ++sample)
+    (void)scheduler.shared().stores().decay_some(now += kSample);
   CHECK(runtime.stats().stacks_resident <= 70 * runtime.workers() + 200);
 }
 

@@ -75,7 +75,7 @@ FIBER_TEST_CASE_WITH("spare workers leave when they are not needed, and come up 
     group.go([&] { done = true; });
     while (!done) weft::detail::pause_cpu();
     group.wait();
-    while (scheduler.spares_at_work() != 0) weft::this_fiber::yield();
+    while (scheduler.shared().spares().at_work() != 0) weft::this_fiber::yield();
   }
 }
 
@@ -83,7 +83,7 @@ FIBER_TEST_CASE_WITH("where nothing waits, no spare worker comes up for one that
                      {.monitored = true}) {
   Scheduler& scheduler = *Scheduler::current();
   while (scheduler.monitor().busy_stalls() == 0) weft::detail::pause_cpu();
-  CHECK(scheduler.workers().size() == runtime.workers());
+  CHECK(scheduler.shared().desks().size() == runtime.workers());
 }
 
 TEST_SUITE_END();

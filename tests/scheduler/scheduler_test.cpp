@@ -96,7 +96,7 @@ TEST_CASE("a worker that sleeps for good sees to the timer of one that computes"
     NoEvents events;
     Scheduler scheduler(bare(workers), events);
     const auto compute = [&scheduler] {
-      const auto& watch = scheduler.watch();
+      const auto& watch = scheduler.shared().watch();
       while (watch.holder() == Watch::kNobody) weft::detail::pause_cpu();
       std::atomic<bool> called{false};
       const auto call = weft::call_after(100ms, [&] { called = true; });
@@ -124,7 +124,8 @@ Search ask_about_search(weft::scheduler::EventSource& events, unsigned workers, 
     while (!over) weft::detail::pause_cpu();
   };
   const auto ask = [&] {
-    while (begun < computing - 1 || scheduler.awake_hint() != computing) weft::detail::pause_cpu();
+    while (begun < computing - 1 || scheduler.shared().awake_hint() != computing)
+      weft::detail::pause_cpu();
     const auto& worker = *weft::scheduler::current_worker();
     for (unsigned i = 0; i < queued; ++i) weft::detail::spawn(weft::detail::Task([] {}));
     found = {worker.is_search_worthwhile(), worker.search_time()};
@@ -176,7 +177,7 @@ TEST_CASE("the destructor waits for a thread that is about to leave after a wake
   outsider = std::thread([&] {
     while (!begun) std::this_thread::yield();
     while (!held) {
-      if (scheduler->live() == 0) scheduler->spawn(weft::detail::Task([] {}), {}, nullptr);
+      if (scheduler->shared().live() == 0) scheduler->spawn(weft::detail::Task([] {}), {}, nullptr);
     }
   });
   begun = true;

@@ -140,7 +140,7 @@ TEST_CASE("fibers that wait for a stack are in no run queue and no count is lost
     EXPECT(crowd.without_stack() > kMany / 2);
     EXPECT(runtime.stats().live == kMany);
     weft::scheduler::Scheduler& scheduler = *weft::scheduler::Scheduler::current();
-    EXPECT(!scheduler.has_work_hint());
+    EXPECT(!scheduler.shared().has_work_hint());
     EXPECT(!runtime.wait_idle_for(20ms));
     crowd.let_go.release(kMany);
     EXPECT(runtime.wait_idle_for(20s));

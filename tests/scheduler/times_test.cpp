@@ -6,7 +6,6 @@
 #include "fibers/fiber.hpp"
 #include "scheduler/sampler.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/worker.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {
@@ -26,8 +25,8 @@ TEST_SUITE_BEGIN("scheduler/times");
 
 FIBER_TEST_CASE("a worker that began, or went to sleep, after the moment asked for took no time") {
   weft::this_fiber::sleep_for(2ms);  // The others are asleep.
-  for (const auto& worker : Scheduler::current()->workers()) {
-    const auto before = worker->recorder().times(1);
+  for (const weft::scheduler::Desk* desk : Scheduler::current()->shared().desks()) {
+    const auto before = desk->recorder.times(1);
     CHECK(before.life == 0);
     CHECK(before.parked >= 0);
   }

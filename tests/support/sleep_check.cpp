@@ -15,14 +15,12 @@
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
 #include "scheduler/tuning.hpp"
-#include "scheduler/worker.hpp"
 
 namespace weft::test {
 
 namespace {
 
 using scheduler::Scheduler;
-using scheduler::Worker;
 
 // After this number of equal looks no worker is about to change anything; where one computes, the
 // monitor is not either, which samples every 10 ms and may have to wait for a processor.
@@ -62,29 +60,29 @@ bool sleeps(int thread) {
   return line.compare(line.rfind(')') + 1, 2, " S") == 0;
 }
 
-WorkerSight look_at(const Scheduler& its, const Worker& worker) {
+WorkerSight look_at(const scheduler::Shared& its, const scheduler::Desk& desk) {
   WorkerSight sight;
-  sight.thread = worker.thread().number();
-  const bool asleep = its.is_asleep(worker);
-  sight.computes = !asleep && worker.recorder().running() != nullptr;
-  sight.is_up = !its.idle().is_asleep(worker.index());
+  sight.thread = desk.thread.number();
+  const bool asleep = its.is_asleep(desk);
+  sight.computes = !asleep && desk.recorder.running() != nullptr;
+  sight.is_up = !its.idle().is_asleep(desk.index);
   sight.asleep = asleep && (sight.thread == 0 || sleeps(sight.thread));
-  sight.in_source = worker.waits_for_events_hint();
-  sight.sleeps = worker.recorder().counters().sleeps.get();
-  sight.switches = worker.recorder().counters().switches.get();
-  sight.timer = worker.next_timer_hint().nanoseconds();
+  sight.in_source = desk.waits_for_events_hint();
+  sight.sleeps = desk.recorder.counters().sleeps.get();
+  sight.switches = desk.recorder.counters().switches.get();
+  sight.timer = desk.next_timer_hint().nanoseconds();
   return sight;
 }
 
-SchedulerSight look_at(Scheduler& scheduler) {
+SchedulerSight look_at(scheduler::Shared& scheduler) {
   SchedulerSight sight;
   sight.number = scheduler.number();
   sight.holder = scheduler.watch().holder();
   sight.limit = scheduler.watch().limit();
   sight.watches_events = scheduler.watches_events();
   sight.has_work = scheduler.has_work_hint();
-  for (const auto& worker : scheduler.workers()) {
-    sight.workers.push_back(look_at(scheduler, *worker));
+  for (const scheduler::Desk* desk : scheduler.desks()) {
+    sight.workers.push_back(look_at(scheduler, *desk));
   }
   return sight;
 }
@@ -170,8 +168,10 @@ SleepCheck::~SleepCheck() = default;
 std::string SleepCheck::look() {
   auto sight = std::make_unique<Sight>();
   (void)scheduler::visit_registry(Deadline::past(), [&](Scheduler& scheduler) {
-    const bool is_real = scheduler.options().simulation == nullptr && !scheduler.lost_in_fork();
-    if (is_real && !scheduler.stopping()) sight->schedulers.push_back(look_at(scheduler));
+    const bool is_real =
+        scheduler.shared().options().simulation == nullptr && !scheduler.lost_in_fork();
+    if (is_real && !scheduler.shared().stopping())
+      sight->schedulers.push_back(look_at(scheduler.shared()));
   });
   equal_ = before_ != nullptr && *before_ == *sight ? equal_ + 1 : 0;
   before_ = std::move(sight);

@@ -1,8 +1,7 @@
-// How a scheduler gives back the memory of free stacks and records.
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/scheduler.hpp"
+#include "scheduler/stores.hpp"
 #include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {
@@ -11,22 +10,22 @@ using detail::acquire;
 using detail::relaxed;
 using detail::release;
 
-void Scheduler::trim() noexcept {
+void Stores::trim() noexcept {
   while (trim_some()) {
   }
 }
 
-bool Scheduler::has_surplus_hint() const noexcept {
+bool Stores::has_surplus_hint() const noexcept {
   return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
 }
 
-bool Scheduler::trim_some() noexcept {
+bool Stores::trim_some() noexcept {
   const bool more_stacks = stacks_.trim(tuning::kTrimmedStackChains);
   const bool more_fibers = fibers_.trim(tuning::kTrimmedFiberChains);
   return more_stacks || more_fibers;
 }
 
-bool Scheduler::decay_some(std::int64_t now) noexcept {
+bool Stores::decay_some(std::int64_t now) noexcept {
   // One at a time: the others have better to do.
   if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
   const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);

@@ -1,0 +1,127 @@
+// What other threads may touch of a worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "base/cache_line.hpp"
+#include "base/parker.hpp"
+#include "scheduler/event_source.hpp"
+#include "scheduler/local_queue.hpp"
+#include "scheduler/pinned_queue.hpp"
+#include "scheduler/recorder.hpp"
+#include "scheduler/thread_facts.hpp"
+#include "scheduler/timers.hpp"
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+// What lies on a worker's desk is all that another thread can name of that worker: what it has
+// queued, its timers, which fiber it runs, and the ways to wake it and to ask it for something. The
+// worker's other state (class Worker) is out of reach of all threads but its own.
+// The open members say by themselves which of their functions other threads may call.
+// Order
+//   [resting]  rest stores true (release) -> a thread that calls a spare up, or counts the workers
+//              that are asleep, loads (acquire): what it has left to others is visible.
+class Desk {
+ public:
+  struct Setting {
+    unsigned index = 0;
+    bool is_spare = false;
+    bool has_open_queue = true;  // Thieves may come from the start.
+    unsigned scheduler = 0;      // The sequence number of the scheduler.
+    std::int64_t now = 0;
+    detail::Simulation* simulation = nullptr;
+  };
+
+  Desk(const Setting& setting, EventSource& events)
+      : queue(setting.has_open_queue),
+        timers(setting.now),
+        index(setting.index),
+        recorder(setting.scheduler, setting.index, setting.simulation),
+        events_(events),
+        resting_(setting.is_spare) {}
+  Desk(const Desk&) = delete;
+  Desk& operator=(const Desk&) = delete;
+
+  // --- Any thread may call these ---
+
+  void unpark() noexcept {
+    if (parker_.unpark()) events_.interrupt();
+  }
+  void unpark_for_work() noexcept {
+    wakeups_.fetch_add(1, detail::relaxed);
+    unpark();
+  }
+  // Queues a fiber that is to run on this worker alone. The unpark is remembered: the worker does
+  // not sleep again before it has looked.
+  void send_pinned(fibers::Fiber& fiber) noexcept {
+    pinned.push(fiber);
+    ask_to_look();
+    unpark();
+  }
+  [[nodiscard]] bool has_work_hint() const noexcept { return !queue.empty_hint(); }
+  [[nodiscard]] Deadline next_timer_hint() const noexcept { return timers.next_hint(); }
+  [[nodiscard]] std::size_t queued_hint() const noexcept {
+    return queue.size_hint() + (queue.next_hint() != nullptr ? 1 : 0);
+  }
+  // Whether the worker sleeps in the event source.
+  [[nodiscard]] bool waits_for_events_hint() const noexcept { return parker_.is_elsewhere_hint(); }
+  [[nodiscard]] std::uint64_t wakeups() const noexcept { return wakeups_.load(detail::relaxed); }
+  // May be lost if the worker counts a decision at this very moment; the monitor asks again.
+  void ask_to_look() noexcept { decisions_left.store(1, detail::relaxed); }
+
+  // --- The monitor calls these ---
+
+  // Asks the running fiber to give way at its next call, and the worker to look around before it
+  // runs another one.
+  void end_turn() noexcept {
+    turn.over.store(true, detail::relaxed);
+    ask_to_look();
+  }
+  // A spare begins to work; whether it rests.
+  void call_up() noexcept {
+    resting_.store(false, detail::release);  // [resting]
+    unpark();
+  }
+  [[nodiscard]] bool is_resting() const noexcept {
+    return resting_.load(detail::acquire);  // [resting]
+  }
+
+  // --- The worker calls these ---
+
+  void begin_rest() noexcept { resting_.store(true, detail::release); }  // [resting]
+  // Each returns whether the worker has been unparked.
+  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return parker_.park_until(deadline); }
+  // Sleeps in the event source; calls `woken` with the number of fibers that this has made
+  // runnable.
+  template <class Woken>
+  [[nodiscard]] bool wait_in_source(Deadline deadline, Woken woken) noexcept {
+    if (!parker_.begin_elsewhere()) return true;
+    woken(events_.wait(deadline));
+    return parker_.end_elsewhere();
+  }
+
+  LocalQueue queue;
+  Timers timers;
+  PinnedQueue pinned;
+  WorkerThread thread;
+
+  // The worker reads both all the time; the monitor writes them now and then.
+  alignas(base::kCacheLine) detail::Turn turn;
+  // How many decisions are left until the next look. Relaxed: a count.
+  detail::Atomic<std::uint32_t> decisions_left{tuning::kMostDecisions};
+  const unsigned index;
+  Recorder recorder;
+
+ private:
+  EventSource& events_;
+  base::Parker parker_;
+  detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
+  detail::Atomic<bool> resting_;
+};
+
+}  // namespace weft::scheduler

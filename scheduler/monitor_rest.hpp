@@ -1,0 +1,40 @@
+// The sleep of the monitor while all workers sleep.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+#include "base/parker.hpp"
+
+namespace weft::scheduler {
+
+// Order
+//   [asleep]  rest raises asleep_; full_fence; the workers are seen to sleep, against: a worker
+//   ends
+//             its sleep; full_fence; asleep_ is read (work_begins). One sees the other.
+class MonitorRest {
+ public:
+  // A worker that has slept calls it, after a full fence.
+  void work_begins() noexcept {
+    if (asleep_.load(detail::relaxed) != 0) [[unlikely]]  // [asleep]
+      end();
+  }
+  void end() noexcept {
+    asleep_.store(0, detail::seq_cst);  // [asleep]
+    base::futex_wake_all(asleep_);
+  }
+  // The monitor sleeps until a worker rises or end() is called, if `may_rest` says so.
+  template <class MayRest>
+  void rest(MayRest may_rest) noexcept {
+    asleep_.store(1, detail::seq_cst);  // [asleep]
+    detail::full_fence();               // [asleep]
+    if (may_rest()) base::futex_wait(asleep_, 1, Deadline::never());
+    // Relaxed: a worker that rises now is seen by the next sample.
+    asleep_.store(0, detail::relaxed);
+  }
+
+ private:
+  detail::Atomic<std::uint32_t> asleep_{0};
+};
+
+}  // namespace weft::scheduler

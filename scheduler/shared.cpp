@@ -1,0 +1,136 @@
+#include "scheduler/shared.hpp"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <weft/error.hpp>
+
+#include "base/membarrier.hpp"
+#include "base/probes.hpp"
+#include "base/thread.hpp"
+#include "scheduler/fiber_states.hpp"
+#include "scheduler/sleep_protocol.hpp"
+#include "scheduler/trace_book.hpp"
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using detail::release;
+using detail::seq_cst;
+using fibers::Fiber;
+
+namespace {
+
+unsigned take_number() noexcept {
+  static detail::Atomic<unsigned> next{0};
+  return next.fetch_add(1, relaxed);  // Relaxed: only distinctness matters.
+}
+
+}  // namespace
+
+// The queue of an only worker is closed to thieves, which makes it faster, if it can be opened
+// later for spares. The spares' queues are open.
+Shared::Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
+               EventSource& events)
+    : scheduler_(scheduler),
+      options_(std::move(options)),
+      number_(take_number()),
+      queues_are_open_(options_.workers > 1 ||
+                       (options_.monitor.enabled && !base::prepare_barriers())),
+      processors_(options_.monitor.enabled ? base::usable_processors() : most_workers() + 1),
+      stores_(stack_main, this, options_.max_fibers),
+      events_(events),
+      idle_(options_.workers, most_workers()),
+      desks_(std::make_unique<Desk*[]>(most_workers())) {
+  if (options_.refuses_without_stacks) fibers().refuse_while_any(stack_shortage_.count());
+}
+
+Desk::Setting Shared::setting_of(unsigned index) const noexcept {
+  return {.index = index,
+          .is_spare = is_spare(index),
+          .has_open_queue = queues_are_open_ || is_spare(index),
+          .scheduler = number_,
+          .now = now(),
+          .simulation = options_.simulation};
+}
+
+void Shared::add_desk(Desk& desk) noexcept {
+  const std::size_t count = desk_count_.load(relaxed);
+  desks_[count] = &desk;
+  desk_count_.store(count + 1, release);  // [spares]
+}
+
+bool Shared::all_are_asleep() const noexcept {
+  return std::ranges::all_of(desks(), [this](const Desk* desk) { return is_asleep(*desk); });
+}
+
+void Shared::stop() noexcept {
+  stopping_.store(true, seq_cst);  // [idle]
+  full_fence();                    // [idle]
+  for (Desk* desk : desks()) desk->unpark();
+}
+
+bool Shared::has_work_hint() const noexcept {
+  return has_outside_work_hint() ||
+         std::ranges::any_of(desks(), [](const Desk* desk) { return desk->has_work_hint(); });
+}
+
+bool Shared::has_events_to_watch() const noexcept {
+  return watches_events() || std::ranges::any_of(desks(), [](const Desk* desk) {
+           return !desk->next_timer_hint().is_never();
+         });
+}
+
+Deadline Shared::earliest_timer_of_awake() const noexcept {
+  std::int64_t earliest = Deadline::never().nanoseconds();
+  for (const Desk* desk : desks()) {
+    const Deadline next = desk->next_timer_hint();
+    if (next.is_never() || is_asleep(*desk)) continue;
+    earliest = std::min(earliest, next.nanoseconds() + tuning::kOverdue);
+  }
+  return Deadline::at_nanoseconds(earliest);
+}
+
+void Shared::make_ready_from_outside(Fiber& fiber) noexcept {
+  const Visitors::Visit visit(visitors_);
+  become_ready(fiber);
+  WEFT_PROBE(wake, &fiber, -1);
+  if (detail::is_tracing()) [[unlikely]]
+    trace_fiber_from_outside(detail::TraceKind::ready, fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return home_of(fiber).send_pinned(fiber);
+  inject_queue_.push(fiber);
+  announce_from_outside(*this);
+}
+
+void Shared::throw_too_many_fibers() const {
+  if (const std::size_t waiting = stack_shortage_.waiting();
+      waiting != 0 && options_.refuses_without_stacks) {
+    throw std::system_error(make_error_code(Errc::too_many_fibers),
+                            "weft: RuntimeOptions::refuse_without_stacks: " +
+                                std::to_string(waiting) + " fibers wait for a stack");
+  }
+  throw std::system_error(
+      make_error_code(Errc::too_many_fibers),
+      "weft: RuntimeOptions::max_fibers = " + std::to_string(options_.max_fibers));
+}
+
+// Finished fibers are summed before spawned ones: both only grow, so when the sums are equal,
+// there was a moment in between at which nothing was alive.
+std::uint64_t Shared::live() const noexcept {
+  std::uint64_t finished = 0;
+  for (const Desk* desk : desks()) finished += desk->recorder.counters().finished.get();
+  return spawned() - finished;
+}
+
+std::uint64_t Shared::spawned() const noexcept {
+  std::uint64_t sum = spawned_outside_.load(acquire);  // [outside]
+  for (const Desk* desk : desks()) sum += desk->recorder.counters().spawned.get();
+  return sum;
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,163 @@
+// What the workers of one scheduler share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+
+#include "base/cache_line.hpp"
+#include "scheduler/deadlock.hpp"
+#include "scheduler/desk.hpp"
+#include "scheduler/event_source.hpp"
+#include "scheduler/idle_set.hpp"
+#include "scheduler/inject_queue.hpp"
+#include "scheduler/monitor_rest.hpp"
+#include "scheduler/options.hpp"
+#include "scheduler/quiescence.hpp"
+#include "scheduler/simulation.hpp"
+#include "scheduler/spares.hpp"
+#include "scheduler/stack_shortage.hpp"
+#include "scheduler/stores.hpp"
+#include "scheduler/visitors.hpp"
+#include "scheduler/watch.hpp"
+
+namespace weft::scheduler {
+
+// The desks of the workers, the queue of fibers that come from outside, the free stacks and
+// records, and which workers sleep, search and watch. It starts no thread and knows no worker: the
+// monitor, the deadlock watch and the stack shortage see desks.
+// Order
+//   [outside]  note_spawn_outside counts (release) -> live loads (acquire), as [count] in Counter.
+//   [spares]   add_desk publishes a desk by the count (release) -> desks() loads it (acquire): the
+//              desk is complete.
+class Shared {
+ public:
+  Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
+         EventSource& events);
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  // For what stands above the workers; a worker does not call it.
+  [[nodiscard]] Scheduler& scheduler() const noexcept { return scheduler_; }
+  [[nodiscard]] const SchedulerOptions& options() const noexcept { return options_; }
+  // The sequence number of this scheduler in the process, which starts at 0.
+  [[nodiscard]] unsigned number() const noexcept { return number_; }
+  // The time by the clock of its fibers.
+  [[nodiscard]] std::int64_t now() const noexcept {
+    return options_.simulation != nullptr ? options_.simulation->now()
+                                          : Deadline::now_nanoseconds();
+  }
+
+  // --- Workers ---
+
+  // All that exist, spares too; new ones may be added at the end.
+  [[nodiscard]] std::span<Desk* const> desks() const noexcept {
+    return {desks_.get(), desk_count_.load(detail::acquire)};  // [spares]
+  }
+  // The scheduler calls it, from one thread at a time.
+  void add_desk(Desk& desk) noexcept;
+  [[nodiscard]] Desk& desk(unsigned index) noexcept { return *desks_[index]; }
+  // Returns the home of a fiber that is pinned and has started.
+  [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) noexcept {
+    return desk(fiber.stack.load(detail::relaxed)->home);
+  }
+  [[nodiscard]] unsigned most_workers() const noexcept {
+    return options_.workers + (options_.monitor.enabled ? options_.monitor.spares : 0);
+  }
+  [[nodiscard]] bool is_spare(unsigned index) const noexcept { return index >= options_.workers; }
+  // Counts the threads: the workers, and the monitor.
+  [[nodiscard]] std::size_t threads() const noexcept {
+    return desks().size() + (options_.monitor.enabled ? 1 : 0);
+  }
+  [[nodiscard]] Spares& spares() noexcept { return spares_; }
+  [[nodiscard]] const Spares& spares() const noexcept { return spares_; }
+  // What the desk of a worker is made with.
+  [[nodiscard]] Desk::Setting setting_of(unsigned index) const noexcept;
+  [[nodiscard]] MonitorRest& monitor_rest() noexcept { return monitor_rest_; }
+
+  // --- Who sleeps ---
+
+  // Asleep, or a spare that rests.
+  [[nodiscard]] bool is_asleep(const Desk& desk) const noexcept {
+    return desk.is_resting() || idle_.is_asleep(desk.index);
+  }
+  [[nodiscard]] bool all_are_asleep() const noexcept;
+  // How many workers are awake; may be stale when it returns.
+  [[nodiscard]] unsigned awake_hint() const noexcept {
+    return options_.workers + spares_.at_work() - idle_.asleep_hint();
+  }
+  // Whether each processor has a worker that is awake, so that one more would take turns with
+  // them. Should one of these be blocked, the monitor sees to it.
+  [[nodiscard]] bool is_crowded() const noexcept { return awake_hint() >= processors_; }
+  [[nodiscard]] IdleSet& idle() noexcept { return idle_; }
+  [[nodiscard]] const IdleSet& idle() const noexcept { return idle_; }
+  [[nodiscard]] Watch& watch() noexcept { return watch_; }
+  [[nodiscard]] DeadlockWatch& deadlock_watch() noexcept { return deadlock_watch_; }
+  // Raised once, before all workers are unparked.
+  void stop() noexcept;
+  [[nodiscard]] bool stopping() const noexcept {
+    return stopping_.load(detail::acquire);  // [idle]
+  }
+
+  // --- What there is to do ---
+
+  [[nodiscard]] InjectQueue& inject_queue() noexcept { return inject_queue_; }
+  [[nodiscard]] bool has_outside_work_hint() const noexcept { return !inject_queue_.empty_hint(); }
+  [[nodiscard]] bool has_work_hint() const noexcept;
+  [[nodiscard]] EventSource& events() noexcept { return events_; }
+  [[nodiscard]] bool watches_events() const noexcept { return events_.watches_anything(); }
+  // Descriptors, or timers of any worker.
+  [[nodiscard]] bool has_events_to_watch() const noexcept;
+  // When a sleeper is to see to a timer of a worker that is awake, and does not get to it.
+  [[nodiscard]] Deadline earliest_timer_of_awake() const noexcept;
+  // Any thread that is not one of the workers may call it.
+  void make_ready_from_outside(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] Visitors& visitors() noexcept { return visitors_; }
+
+  // --- Fibers ---
+
+  [[nodiscard]] Stores& stores() noexcept { return stores_; }
+  [[nodiscard]] const Stores& stores() const noexcept { return stores_; }
+  [[nodiscard]] fibers::StackDepot& stacks() noexcept { return stores_.stacks(); }
+  [[nodiscard]] fibers::FiberStore& fibers() noexcept { return stores_.fibers(); }
+  [[nodiscard]] StackShortage& stack_shortage() noexcept { return stack_shortage_; }
+  [[noreturn]] void throw_too_many_fibers() const;
+  void note_spawn_outside() noexcept {
+    spawned_outside_.fetch_add(1, detail::release);  // [outside]
+  }
+  // Fibers spawned and not finished. Exact when nothing runs.
+  [[nodiscard]] std::uint64_t live() const noexcept;
+  [[nodiscard]] std::uint64_t spawned() const noexcept;
+  // For threads that wait until no fiber is left.
+  [[nodiscard]] Quiescence& quiescence() noexcept { return quiescence_; }
+
+ private:
+  Scheduler& scheduler_;
+  const SchedulerOptions options_;
+  const unsigned number_;
+  const bool queues_are_open_;
+  const unsigned processors_;
+  Stores stores_;
+  InjectQueue inject_queue_;
+  EventSource& events_;
+  IdleSet idle_;
+  DeadlockWatch deadlock_watch_{*this};
+  StackShortage stack_shortage_{*this};
+  Watch watch_;
+  // Read by every searcher and sleeper, and hardly ever written.
+  alignas(base::kCacheLine) detail::Atomic<bool> stopping_{false};
+  Quiescence quiescence_;
+  MonitorRest monitor_rest_;
+  // Every plain thread that spawns or wakes writes these.
+  alignas(base::kCacheLine) Visitors visitors_;
+  detail::Atomic<std::uint64_t> spawned_outside_{0};
+  // An array of most_workers(), filled from the front.
+  alignas(base::kCacheLine) std::unique_ptr<Desk*[]> desks_;
+  detail::Atomic<std::size_t> desk_count_{0};
+  Spares spares_;
+};
+
+}  // namespace weft::scheduler

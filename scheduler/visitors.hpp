@@ -1,0 +1,40 @@
+// Threads that are inside a scheduler, and are none of its workers.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+#include "base/thread.hpp"
+
+namespace weft::scheduler {
+
+// Keeps a scheduler alive while such a thread is inside. The fiber that the thread makes runnable
+// may be the last one, whose end lets the scheduler be destroyed.
+// Order
+//   [visit]  the visitor leaves (release) -> the destructor reads 0 (acquire).
+class Visitors {
+ public:
+  class Visit {
+   public:
+    explicit Visit(Visitors& visitors) noexcept : count_(visitors.count_) {
+      // Relaxed: something that the caller holds, a parked fiber for one, keeps it alive until
+      // here.
+      count_.fetch_add(1, detail::relaxed);
+    }
+    ~Visit() { count_.fetch_sub(1, detail::release); }  // [visit]
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    detail::Atomic<std::uint32_t>& count_;
+  };
+
+  void wait_until_none() const noexcept {
+    while (count_.load(detail::acquire) != 0) base::yield_processor();  // [visit]
+  }
+
+ private:
+  detail::Atomic<std::uint32_t> count_{0};
+};
+
+}  // namespace weft::scheduler
