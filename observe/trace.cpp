@@ -11,8 +11,8 @@
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
 #include "observe/trace_story.hpp"
-#include "scheduler/current_worker.hpp"
-#include "scheduler/worker.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 
 namespace weft::trace {
 

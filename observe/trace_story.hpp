@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scheduler/trace_book.hpp"
+#include "scheduler/record/trace_book.hpp"
 
 namespace weft::observe {
 

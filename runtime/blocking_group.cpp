@@ -7,7 +7,7 @@
 #include <weft/error.hpp>
 #include <weft/this_fiber.hpp>
 
-#include "scheduler/blocking_pool.hpp"
+#include "scheduler/waist/blocking_pool.hpp"
 
 namespace weft {
 

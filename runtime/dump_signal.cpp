@@ -19,7 +19,7 @@
 #include "base/signal_handlers.hpp"
 #include "base/thread.hpp"
 #include "runtime/dump.hpp"
-#include "scheduler/parked_threads.hpp"
+#include "scheduler/sleep/parked_threads.hpp"
 
 namespace weft::runtime {
 

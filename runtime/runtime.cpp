@@ -14,9 +14,9 @@
 #include "runtime/dump_signal.hpp"
 #include "runtime/process_exit.hpp"
 #include "runtime/stats.hpp"
-#include "scheduler/blocking_pool.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/waist/blocking_pool.hpp"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 #include "runtime/stats.hpp"
 
-#include "scheduler/blocking_pool.hpp"
+#include "scheduler/waist/blocking_pool.hpp"
 
 namespace weft::runtime {
 

@@ -10,11 +10,11 @@
 #include "base/cache_line.hpp"
 #include "base/parker.hpp"
 #include "scheduler/event_source.hpp"
-#include "scheduler/local_queue.hpp"
-#include "scheduler/pinned_queue.hpp"
-#include "scheduler/recorder.hpp"
+#include "scheduler/queues/local_queue.hpp"
+#include "scheduler/queues/pinned_queue.hpp"
+#include "scheduler/record/recorder.hpp"
 #include "scheduler/thread_facts.hpp"
-#include "scheduler/timers.hpp"
+#include "scheduler/timers/timers.hpp"
 #include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {

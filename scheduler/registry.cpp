@@ -12,9 +12,9 @@
 
 #include "base/lock_until.hpp"
 #include "base/thread.hpp"
-#include "scheduler/current_worker.hpp"
-#include "scheduler/parked_threads.hpp"
-#include "scheduler/worker.hpp"
+#include "scheduler/sleep/parked_threads.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 
 #ifdef WEFT_GDB_SCRIPT
 // An entry of kind 1, which names a file with Python. It is here, as each program has this file.

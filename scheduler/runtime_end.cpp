@@ -2,9 +2,9 @@
 
 #include <weft/detail/waist.hpp>
 
-#include "scheduler/current_worker.hpp"
 #include "scheduler/scheduler.hpp"
-#include "scheduler/worker.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
 
 namespace weft {
 

@@ -14,10 +14,10 @@
 #include "base/probes.hpp"
 #include "base/refusal.hpp"
 #include "fibers/overflow.hpp"
-#include "scheduler/current_worker.hpp"
-#include "scheduler/exit_watch.hpp"
 #include "scheduler/registry.hpp"
-#include "scheduler/sleep_protocol.hpp"
+#include "scheduler/sleep/sleep_protocol.hpp"
+#include "scheduler/upkeep/exit_watch.hpp"
+#include "scheduler/worker/current_worker.hpp"
 
 namespace weft::scheduler {
 

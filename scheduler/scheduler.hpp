@@ -14,12 +14,12 @@
 #include "base/cache_line.hpp"
 #include "fibers/fiber_store.hpp"
 #include "scheduler/event_source.hpp"
-#include "scheduler/monitor.hpp"
 #include "scheduler/options.hpp"
-#include "scheduler/quiescence.hpp"
 #include "scheduler/runtime_end.hpp"
 #include "scheduler/shared.hpp"
-#include "scheduler/worker.hpp"
+#include "scheduler/sleep/quiescence.hpp"
+#include "scheduler/upkeep/monitor.hpp"
+#include "scheduler/worker/worker.hpp"
 
 namespace weft::scheduler {
 

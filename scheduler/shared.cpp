@@ -9,9 +9,9 @@
 #include "base/membarrier.hpp"
 #include "base/probes.hpp"
 #include "base/thread.hpp"
-#include "scheduler/fiber_states.hpp"
-#include "scheduler/sleep_protocol.hpp"
-#include "scheduler/trace_book.hpp"
+#include "scheduler/record/fiber_states.hpp"
+#include "scheduler/record/trace_book.hpp"
+#include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 
 namespace weft::scheduler {

@@ -9,20 +9,20 @@
 #include <weft/detail/atomic.hpp>
 
 #include "base/cache_line.hpp"
-#include "scheduler/deadlock.hpp"
 #include "scheduler/desk.hpp"
 #include "scheduler/event_source.hpp"
-#include "scheduler/idle_set.hpp"
-#include "scheduler/inject_queue.hpp"
-#include "scheduler/monitor_rest.hpp"
 #include "scheduler/options.hpp"
-#include "scheduler/quiescence.hpp"
+#include "scheduler/queues/inject_queue.hpp"
 #include "scheduler/simulation.hpp"
-#include "scheduler/spares.hpp"
-#include "scheduler/stack_shortage.hpp"
-#include "scheduler/stores.hpp"
+#include "scheduler/sleep/idle_set.hpp"
+#include "scheduler/sleep/quiescence.hpp"
+#include "scheduler/sleep/watch.hpp"
+#include "scheduler/upkeep/deadlock.hpp"
+#include "scheduler/upkeep/monitor_rest.hpp"
+#include "scheduler/upkeep/spares.hpp"
+#include "scheduler/upkeep/stack_shortage.hpp"
+#include "scheduler/upkeep/stores.hpp"
 #include "scheduler/visitors.hpp"
-#include "scheduler/watch.hpp"
 
 namespace weft::scheduler {
 

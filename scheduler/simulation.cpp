@@ -1,10 +1,10 @@
 #include "scheduler/simulation.hpp"
 
 #include "base/panic.hpp"
-#include "scheduler/current_worker.hpp"
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
 
 namespace weft::detail {
 

@@ -10,7 +10,7 @@
 #include "base/parker.cpp"
 #undef syscall
 #include "base/spin_lock.cpp"
-#include "scheduler/timers.cpp"
+#include "scheduler/timers/timers.cpp"
 
 namespace weft::base {
 void yield_processor() noexcept { model::let_others_run(); }

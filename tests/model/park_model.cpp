@@ -1,6 +1,6 @@
-// <weft/detail/waiter.hpp>, Claim, scheduler/timers.cpp and JoinCore: a waiter is published on the
-// other side of the switch only, each park ends by one wake, by a notifier or by the clock, and no
-// thread touches a waiter whose owner has gone on.
+// <weft/detail/waiter.hpp>, Claim, scheduler/timers/timers.cpp and JoinCore: a waiter is published
+// on the other side of the switch only, each park ends by one wake, by a notifier or by the clock,
+// and no thread touches a waiter whose owner has gone on.
 #include <stop_token>  // Before the checker's headers, which define words of it.
 
 #include <weft/detail/join_state.hpp>

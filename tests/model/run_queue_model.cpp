@@ -1,6 +1,6 @@
-// scheduler/run_queue.cpp: whatever the owner and the thieves do, each fiber comes out once, and
-// what was written before its push is visible to the thread that takes it.
-#include "scheduler/run_queue.cpp"
+// scheduler/queues/run_queue.cpp: whatever the owner and the thieves do, each fiber comes out once,
+// and what was written before its push is visible to the thread that takes it.
+#include "scheduler/queues/run_queue.cpp"
 
 #include "tests/model/model.hpp"
 

@@ -1,14 +1,14 @@
-// scheduler/sleep_protocol.hpp, with idle_set and watch: work that comes from outside is not left
-// lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
+// scheduler/sleep/sleep_protocol.hpp, with idle_set and watch: work that comes from outside is not
+// left lying while all workers sleep, a burst of it wakes one searcher, and what the kernel and the
 // clock bring is seen by an idle worker, whether others compute or sleep.
 //
 // The workers here have no stacks, fibers or descriptors; all steps of the protocol are the shipped
 // ones.
-#include "scheduler/sleep_protocol.hpp"
+#include "scheduler/sleep/sleep_protocol.hpp"
 
 #include <utility>
 
-#include "scheduler/idle_set.cpp"
+#include "scheduler/sleep/idle_set.cpp"
 #include "tests/model/model_futex.hpp"
 
 #define syscall weft::model::futex_syscall

@@ -16,7 +16,7 @@
 #include <weft/this_fiber.hpp>
 #include <weft/wait_group.hpp>
 
-#include "scheduler/trace_book.hpp"
+#include "scheduler/record/trace_book.hpp"
 #include "tests/support/fiber_test.hpp"
 
 using namespace std::chrono_literals;

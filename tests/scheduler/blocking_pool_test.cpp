@@ -1,4 +1,4 @@
-#include "scheduler/blocking_pool.hpp"
+#include "scheduler/waist/blocking_pool.hpp"
 
 #include <atomic>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "scheduler/idle_set.hpp"
+#include "scheduler/sleep/idle_set.hpp"
 
 #include <doctest/doctest.h>
 

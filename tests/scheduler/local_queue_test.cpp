@@ -1,4 +1,4 @@
-#include "scheduler/local_queue.hpp"
+#include "scheduler/queues/local_queue.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/overflow_queue.hpp"
+#include "scheduler/queues/overflow_queue.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/pace.hpp"
+#include "scheduler/worker/pace.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "scheduler/pinned_queue.hpp"
+#include "scheduler/queues/pinned_queue.hpp"
 
 #include <doctest/doctest.h>
 

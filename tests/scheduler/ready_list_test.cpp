@@ -1,4 +1,4 @@
-#include "scheduler/ready_list.hpp"
+#include "scheduler/queues/ready_list.hpp"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 
 #include "fibers/fiber.hpp"
 #include "fibers/stack.hpp"
-#include "scheduler/inject_queue.hpp"
+#include "scheduler/queues/inject_queue.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/random.hpp"
 

@@ -1,4 +1,4 @@
-#include "scheduler/run_queue.hpp"
+#include "scheduler/queues/run_queue.hpp"
 
 #include <doctest/doctest.h>
 

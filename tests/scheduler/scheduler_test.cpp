@@ -15,10 +15,10 @@
 #include <weft/deadline.hpp>
 #include <weft/timer.hpp>
 
-#include "scheduler/current_worker.hpp"
 #include "scheduler/event_source.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
 #include "tests/support/fiber_test.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "scheduler/thief.hpp"
+#include "scheduler/worker/thief.hpp"
 
 #include <doctest/doctest.h>
 

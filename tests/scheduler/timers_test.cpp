@@ -1,5 +1,5 @@
 // Simulated time throughout: nothing here waits for a clock.
-#include "scheduler/timers.hpp"
+#include "scheduler/timers/timers.hpp"
 
 #include <doctest/doctest.h>
 

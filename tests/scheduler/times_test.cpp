@@ -4,7 +4,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "fibers/fiber.hpp"
-#include "scheduler/sampler.hpp"
+#include "scheduler/record/sampler.hpp"
 #include "scheduler/scheduler.hpp"
 #include "tests/support/fiber_test.hpp"
 

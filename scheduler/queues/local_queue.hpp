@@ -1,0 +1,213 @@
+// All runnable fibers of one worker.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+#include <weft/detail/atomic.hpp>
+
+#include "base/cache_line.hpp"
+#include "fibers/fiber.hpp"
+#include "scheduler/queues/overflow_queue.hpp"
+#include "scheduler/queues/ready_list.hpp"
+#include "scheduler/queues/run_queue.hpp"
+
+namespace weft::scheduler {
+
+// Four places, looked at in this order:
+//   next      the fiber woken last: what it waits for is hot in the cache. It may be displaced, and
+//             goes to the end of the queue if another was next just before it.
+//   ring      a FIFO of 256, whatever comes.
+//   waiting   what has started or comes from outside, and found the ring full: a FIFO without
+//             bound. While it holds any, all that is woken or yields goes to its end, so that order
+//             is kept at every number.
+//   unstarted new fibers that were in the ring when it was full, or came while others waited, in
+//             chains. The newest chain is taken first: a fiber that spawns a tree then walks it
+//             nearly depth first, with few fibers of it parked at a time. The oldest is reached by
+//             and by.
+// A ring that has run empty is filled with waiting fibers; or, if there are none, with the newest
+// chain.
+// Invariants
+//   I1  A fiber that is runnable is in one place of one worker, or in the InjectQueue.
+//       Unchecked: no thread sees all places at one moment.
+//   I2  Fibers in the ring that have started became ready before all that wait, except stolen ones,
+//       which go among the waiting ones by age. Unchecked: no fiber records when it entered the
+//       ring.
+//   I3  overtakers_ counts fibers in the ring that are newer than waiting ones, which new fibers
+//       have driven out of it or another ring has lost. While there are any, every other fiber
+//       taken from the ring's side is the oldest waiting one.
+//   I4  Thieves come only once is_open().
+// The owner's side of a queue that is not shared is plain stores. A monitor that has found the
+// owner stuck in a fiber opens such a queue: try_open() makes the ring shared, has every thread
+// execute a barrier, and looks whether the owner is inside one of the functions below.
+// Order
+//   [next]    put_next stores or exchanges (release) -> the taker exchanges (acquire).
+//   [inside]  inside() stores inside_, then loads whether the ring is shared, with nothing but a
+//             compiler's fence in between; try_open makes it shared, has the barrier executed, and
+//             loads inside_. One sees the other. Its end stores inside_ (release) -> try_open
+//             loads it (acquire): the plain stores are visible.
+//   [open]    try_open stores open_ (release) -> is_open loads it (acquire).
+class LocalQueue {
+ public:
+  explicit LocalQueue(bool shared) noexcept : ring_(shared), open_(shared) {}
+
+  // --- By the owner ---
+
+  // The fiber runs next; the one that was next goes to the end.
+  void put_next(fibers::Fiber& fiber) noexcept {
+    // Relaxed look: only the owner fills the place.
+    if (next_.load(detail::relaxed) == nullptr) {
+      next_.store(&fiber, detail::release);                                           // [next]
+    } else if (fibers::Fiber* displaced = next_.exchange(&fiber, detail::acq_rel)) {  // [next]
+      push_last(*displaced);
+    }
+  }
+  void push_last(fibers::Fiber& fiber) noexcept {
+    if (waiting_.size_hint() == 0 && ring_.push(fiber)) [[likely]]
+      return;
+    push_behind(fiber);
+  }
+  void push_last(Chain chain) noexcept;
+  // Queues fibers that have slept; their time has been set since their sleep began.
+  void push_due(Chain chain) noexcept;
+  // Fibers that become ready from now on do so at this time.
+  void set_time(std::int64_t now) noexcept { time_ = now; }
+  // Call it before push_new(), which needs no memory then. Throws std::bad_alloc.
+  void make_room() {
+    // Thieves only take, so it does not become full by itself.
+    if (ring_.size_hint() == RunQueue::kCapacity || waiting_.size_hint() != 0) [[unlikely]]
+      unstarted_.make_room();
+  }
+  // Queues a fiber that has not started.
+  void push_new(fibers::Fiber& fiber) noexcept {
+    if (waiting_.size_hint() != 0) [[unlikely]]
+      return unstarted_.push_newest_fiber(fiber);
+    while (!ring_.push(fiber)) [[unlikely]] spill();
+  }
+  // Returns nullptr when there is nothing.
+  [[nodiscard]] fibers::Fiber* pop() noexcept {
+    return inside([this]() noexcept -> fibers::Fiber* {
+      if (fibers::Fiber* fiber = take_next()) {
+        if (!std::exchange(next_ran_, !next_ran_) || nobody_waits()) return fiber;
+        push_last(*fiber);
+      }
+      next_ran_ = false;
+      if (overtakers_ != 0) [[unlikely]] {
+        if (fibers::Fiber* fiber = pop_overtaken()) return fiber;
+      }
+      if (fibers::Fiber* fiber = ring_.pop()) [[likely]]
+        return fiber;
+      return size_hint() == 0 ? nullptr : refill();
+    });
+  }
+  // Works as RunQueue::take_recent() does.
+  template <class MayBe, class IsIt>
+  [[nodiscard]] fibers::Fiber* take_recent(MayBe may_be, IsIt is_it) noexcept {
+    return inside([&]() noexcept { return ring_.take_recent(may_be, is_it); });
+  }
+  // Moves the oldest unstarted fibers to the end of the queue: one, and one more for each 512;
+  // eight at most.
+  void reach_oldest() noexcept;
+  // Takes everything there is, for others to run.
+  [[nodiscard]] Chain take_all() noexcept;
+
+  // --- By the owner of another queue, into which it goes, from one that is open ---
+
+  // Takes what does not fit into the victim's ring, into an empty ring. Returns how many.
+  std::size_t steal_overflow(LocalQueue& victim, bool unstarted_first) noexcept;
+  // Takes the victim's oldest chain of new fibers, which becomes the oldest here: a tree that both
+  // walk is not begun anew at the top. Returns how many at most.
+  std::size_t steal_chain(LocalQueue& victim) noexcept;
+  // Takes the older half of the victim's ring, `most` at most, and returns how many. They go before
+  // all that wait here, as their time is unknown; if none wait, alternately with the ring's.
+  std::size_t steal_ring(LocalQueue& victim, std::size_t most = RunQueue::kCapacity) noexcept;
+  // Takes the victim's next fiber, if there is one.
+  std::size_t steal_next(LocalQueue& victim) noexcept;
+  // Takes up to `most` of the victim's waiting fibers, the oldest first. They go before fibers that
+  // have waited here for a shorter time.
+  std::size_t steal_oldest(LocalQueue& victim, std::size_t most) noexcept;
+  // Takes up to `most` of the victim's waiting fibers. If none wait it takes a chain of new ones;
+  // else some of the ring, which the owner will soon get to unless it is stuck or has nothing else.
+  std::size_t relieve(LocalQueue& victim, std::size_t most) noexcept;
+  // Whether a waiting fiber here has waited longer than all that wait at the other queue: fibers
+  // taken from there would overtake it.
+  [[nodiscard]] bool waits_longer_than(LocalQueue& other) noexcept {
+    return other.waiting_.size_hint() != 0 &&
+           waiting_.oldest_since(time_) < other.waiting_.oldest_since(time_);
+  }
+  [[nodiscard]] bool is_open() const noexcept { return open_.load(detail::acquire); }  // [open]
+
+  // --- By the monitor ---
+
+  // Lets thieves in. False while the owner is inside; then the monitor may try again.
+  [[nodiscard]] bool try_open() noexcept;
+
+  // --- By any thread; may be stale when they return ---
+
+  [[nodiscard]] std::uint32_t ring_size_hint() const noexcept { return ring_.size_hint(); }
+  [[nodiscard]] std::uint32_t ring_head_hint() const noexcept { return ring_.head_hint(); }
+  [[nodiscard]] const fibers::Fiber* next_hint() const noexcept {
+    return next_.load(detail::relaxed);
+  }
+  // How often the ring was full.
+  [[nodiscard]] std::uint64_t spills() const noexcept { return spills_.load(detail::relaxed); }
+  // Does not count the next fiber.
+  [[nodiscard]] std::size_t size_hint() const noexcept {
+    return ring_.size_hint() + waiting_.size_hint() +
+           unstarted_.size_hint() * (RunQueue::kCapacity / 2);
+  }
+  [[nodiscard]] bool empty_hint() const noexcept {
+    return ring_.size_hint() == 0 && next_hint() == nullptr && waiting_.size_hint() == 0 &&
+           unstarted_.size_hint() == 0;
+  }
+
+ private:
+  // The owner takes fibers from the ring in here only. A ring that is shared stays so, and needs no
+  // notes: alongside the exchange that takes the next fiber they cost 2 ns each time.
+  template <class Take>
+  [[gnu::always_inline]] std::invoke_result_t<Take> inside(Take take) noexcept {
+    if (!ring_.is_shared()) inside_.store(true, detail::relaxed);  // [inside]
+    asm volatile("" : : : "memory");
+    const auto taken = take();
+    // The note itself is read: a variable would lie in the frame of each fiber that is parked.
+    if (inside_.load(detail::relaxed)) inside_.store(false, detail::release);  // [inside]
+    return taken;
+  }
+  [[nodiscard]] fibers::Fiber* take_next() noexcept {
+    fibers::Fiber* fiber = next_.load(detail::relaxed);
+    if (fiber == nullptr) return nullptr;
+    if (ring_.is_shared()) return next_.exchange(nullptr, detail::acquire);  // [next]
+    next_.store(nullptr, detail::relaxed);  // Relaxed: the worker's own fiber.
+    return fiber;
+  }
+  [[nodiscard]] bool nobody_waits() const noexcept {
+    return ring_.size_hint() == 0 && waiting_.size_hint() == 0;
+  }
+  // Appends the fiber to the waiting ones. Not inlined where fibers park: their frames would be
+  // larger, and what many parked fibers have of the cache is their frames.
+  [[gnu::noinline]] void push_behind(fibers::Fiber& fiber) noexcept;
+  [[nodiscard]] fibers::Fiber* pop_overtaken() noexcept;
+  void stamp(fibers::Fiber& fiber) const noexcept;
+  [[nodiscard]] Chain fill_ring(Chain chain) noexcept;
+  void take_over(Chain stolen) noexcept;
+  void spill() noexcept;
+  [[nodiscard]] fibers::Fiber* refill() noexcept;
+  void adopt(fibers::Fiber* chain) noexcept;
+
+  RunQueue ring_;
+  alignas(base::kCacheLine) detail::Atomic<fibers::Fiber*> next_{nullptr};
+  // While others wait, a fiber that has been woken last runs at once only once in a row. So a fiber
+  // in the ring waits for two runs per fiber before it: its own, and that of the one it woke.
+  bool next_ran_ = false;
+  std::uint32_t overtakers_ = 0;
+  bool overtaken_first_ = false;
+  std::int64_t time_ = 0;
+  detail::Atomic<bool> inside_{false};
+  detail::Atomic<bool> open_;
+  ReadyList waiting_;
+  OverflowQueue unstarted_;
+  detail::Atomic<std::uint64_t> spills_{0};  // Relaxed: written by the owner, statistics.
+};
+
+}  // namespace weft::scheduler

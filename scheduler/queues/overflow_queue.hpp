@@ -1,0 +1,58 @@
+// The fibers that did not fit into a worker's run queue.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/spin_lock.hpp>
+
+#include "scheduler/queues/run_queue.hpp"
+
+namespace weft::fibers {
+struct Fiber;
+}
+
+namespace weft::scheduler {
+
+// A lock guards it. Its users take it once per 128 fibers, and for each fiber that comes alone.
+class OverflowQueue {
+ public:
+  // Owner only. Makes room for one more chain, so that the next push() cannot fail. Throws
+  // std::bad_alloc.
+  void make_room();
+  // Owner only, after make_room().
+  void push_newest(fibers::Fiber& chain) noexcept;
+  // Owner only, after make_room(). Appends to the newest chain, if that has grown so and is not
+  // long; otherwise begins a newer one.
+  void push_newest_fiber(fibers::Fiber& fiber) noexcept;
+  // Owner only. False where that would need memory.
+  [[nodiscard]] bool try_push_oldest(fibers::Fiber& chain) noexcept;
+  [[nodiscard]] fibers::Fiber* take_newest() noexcept;
+  [[nodiscard]] fibers::Fiber* take_oldest() noexcept;
+  // Takes one fiber of the oldest chain; nullptr when empty.
+  [[nodiscard]] fibers::Fiber* take_oldest_fiber() noexcept;
+
+  // Relaxed: a hint, for callers that look before they lock.
+  [[nodiscard]] std::size_t size_hint() const noexcept { return count_.load(detail::relaxed); }
+
+ private:
+  [[nodiscard]] fibers::Fiber*& at(std::size_t position) noexcept WEFT_REQUIRES(lock_) {
+    return chains_[(first_ + position) % capacity_];
+  }
+
+  // The longest chain that grows fiber by fiber: as long as what a full ring gives up, for which an
+  // empty ring has room.
+  static constexpr std::size_t kLongest = RunQueue::kCapacity / 2;
+
+  detail::SpinLock lock_;
+  detail::Atomic<std::size_t> count_{0};
+  std::size_t first_ WEFT_GUARDED_BY(lock_) = 0;
+  std::size_t capacity_ = 0;  // Changed by the owner only.
+  // Owner only: the end of the newest chain, and how many more fibers may follow it.
+  fibers::Fiber* growing_end_ = nullptr;
+  std::size_t growing_room_ = 0;
+  std::unique_ptr<fibers::Fiber*[]> chains_ WEFT_GUARDED_BY(lock_);
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,52 @@
+// The fibers that only one worker may run.
+#pragma once
+
+#include <cstdint>
+
+#include "scheduler/queues/inject_queue.hpp"
+#include "scheduler/queues/ready_list.hpp"
+
+namespace weft::scheduler {
+
+// Runnable fibers of one worker that are pinned to it, in the order in which they came; and how
+// many running or parked ones keep it. Owner: the worker, except for push().
+class PinnedQueue {
+ public:
+  // Any thread may call it. The worker has to be notified.
+  void push(fibers::Fiber& fiber) noexcept { incoming_.push(fiber); }
+
+  // May be stale when it returns, as more may come.
+  [[nodiscard]] bool empty_hint() const noexcept {
+    return ready_.is_empty() && incoming_.empty_hint();
+  }
+  // The oldest one; null if there is none.
+  [[nodiscard]] fibers::Fiber* take() noexcept {
+    if (ready_.is_empty()) ready_ = incoming_.take_all();
+    return ready_.take_first();
+  }
+  // Takes alternately the oldest one and what `pop` returns, the other one if that is null.
+  template <class Pop>
+  [[nodiscard]] fibers::Fiber* take_or(Pop pop) noexcept {
+    is_first_ = !is_first_;
+    fibers::Fiber* fiber = is_first_ ? take() : pop();
+    if (fiber == nullptr) fiber = is_first_ ? pop() : take();
+    return fiber;
+  }
+
+  // A running fiber is pinned from now on, or is no more: a spare worker stays meanwhile.
+  void pin() noexcept { ++pins_; }
+  void unpin() noexcept { --pins_; }
+  [[nodiscard]] bool keeps_worker() const noexcept { return pins_ != 0; }
+
+  // Pinned fibers that wait for a stack.
+  [[nodiscard]] Chain& aside() noexcept { return aside_; }
+
+ private:
+  InjectQueue incoming_;
+  Chain ready_;  // Taken from incoming_.
+  Chain aside_;
+  std::uint32_t pins_ = 0;
+  bool is_first_ = false;
+};
+
+}  // namespace weft::scheduler

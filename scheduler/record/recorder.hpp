@@ -1,0 +1,143 @@
+// What becomes of the fibers of one worker, and what records it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/trace_event.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "base/probes.hpp"
+#include "scheduler/record/counters.hpp"
+#include "scheduler/record/fiber_states.hpp"
+#include "scheduler/record/sampler.hpp"
+#include "scheduler/record/trace_book.hpp"
+
+namespace weft::detail {
+class Simulation;
+}
+
+namespace weft::scheduler {
+
+// Each transition of a fiber on a worker is one call here. The call stores the new state, and tells
+// the counters, the probes, the sampler, the trace and the simulation.
+// While none of the last three watches, the paths from fiber to fiber have a branch on a byte of
+// the recorder's, and no more.
+// Owner: the worker's thread, except for what is const.
+class Recorder {
+ public:
+  // Why the running fiber goes.
+  enum class Departure : std::uint8_t { ended, left, inlines };
+
+  // `simulation` is null outside of simulations.
+  Recorder(unsigned runtime, unsigned worker, detail::Simulation* simulation) noexcept
+      : runtime_(runtime), worker_(worker), simulation_(simulation) {
+    choose_watches();
+  }
+
+  // The fiber that runs here; null on the idle stack. Another thread may see a stale one.
+  [[nodiscard]] fibers::Fiber* running() const noexcept { return running_.load(detail::relaxed); }
+
+  // A fiber has been spawned here. `caller` is where the call of spawn returns to.
+  void spawned(fibers::Fiber& fiber, [[maybe_unused]] const void* caller) noexcept {
+    become_ready(fiber);
+    WEFT_PROBE(spawn, &fiber, caller);
+    if (watches_ready_) [[unlikely]]
+      note_spawn(fiber);
+  }
+  void spawned_parked(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
+    if (watches_ready_) [[unlikely]]
+      note_spawn_parked(fiber);
+    become_parked(fiber, reason);
+  }
+  void ready(fibers::Fiber& fiber) noexcept {
+    become_ready(fiber);
+    WEFT_PROBE(wake, &fiber, worker_);
+    if (watches_ready_) [[unlikely]]
+      note_ready(fiber);
+  }
+  // The running fiber is about to leave.
+  void parks(fibers::Fiber& fiber, detail::WaitReason reason) noexcept {
+    WEFT_PROBE(park, &fiber, static_cast<int>(reason));
+    become_parked(fiber, reason);
+  }
+  // `next` runs.
+  void runs(Departure how, fibers::Fiber& next) noexcept {
+    counters_.switches.add_one();
+    change_to(how, next);
+  }
+  // The idle stack runs.
+  void idles(Departure how) noexcept {
+    counters_.switches.add_one();
+    if (watches_switches_) [[unlikely]]
+      note_switch(how, nullptr);
+    running_.store(nullptr, detail::relaxed);
+  }
+  // A fiber runs again, as its inlined child has ended. The child's start has counted as a switch.
+  void resumes(fibers::Fiber& parent) noexcept { change_to(Departure::ended, parent); }
+  void stolen_from(Recorder& victim) noexcept;
+
+  // The worker falls asleep at that moment, or rests; and gets up.
+  void sleeps(std::int64_t now) noexcept;
+  void wakes(std::int64_t now) noexcept;
+  [[nodiscard]] std::int64_t asleep_since() const noexcept {
+    return parked_since_.load(detail::relaxed);
+  }
+  void begins_life(std::int64_t now) noexcept { born_.store(now, detail::relaxed); }
+
+  [[nodiscard]] WorkerCounters& counters() noexcept { return counters_; }
+  [[nodiscard]] const WorkerCounters& counters() const noexcept { return counters_; }
+  [[nodiscard]] const Sampler& sampler() const noexcept { return sampler_; }
+  // How long the worker's thread has been there, and for how much of that it was asleep or at rest.
+  struct Times {
+    std::int64_t life = 0;
+    std::int64_t parked = 0;
+  };
+  // Any thread may call it.
+  [[nodiscard]] Times times(std::int64_t now) const noexcept;
+
+  // Whether begin() has something to do; for moments when the worker looks at the clock anyway.
+  [[nodiscard]] bool is_due(std::int64_t now) const noexcept {
+    return sampler_.is_due(now) || detail::is_tracing() != trace_.is_on();
+  }
+  void begin(std::int64_t now) noexcept;
+  // The fiber that runs here calls it: a trace has begun or ended.
+  void look_at_trace() noexcept;
+  void note(detail::TraceKind kind, std::uint64_t number = 0) noexcept {
+    if (trace_.is_on()) trace_.put(kind, number);
+  }
+  void note_text(detail::TraceKind kind, std::string_view text) noexcept;
+
+ private:
+  void change_to(Departure how, fibers::Fiber& next) noexcept {
+    if (watches_switches_) [[unlikely]]
+      note_switch(how, &next);
+    WEFT_PROBE(run, &next, worker_);
+    running_.store(&next, detail::relaxed);
+    become_running(next);
+  }
+  void choose_watches() noexcept;
+  // Not gnu::cold: compiled for size, an event takes half as long again.
+  [[gnu::noinline]] void note_spawn(fibers::Fiber& fiber) noexcept;
+  [[gnu::noinline]] void note_spawn_parked(fibers::Fiber& fiber) noexcept;
+  [[gnu::noinline]] void note_ready(const fibers::Fiber& fiber) noexcept;
+  [[gnu::noinline]] void note_switch(Departure how, const fibers::Fiber* next) noexcept;
+
+  const unsigned runtime_;
+  const unsigned worker_;
+  // Not the first field: a compiler would keep its address, as it is the recorder's, in a register
+  // on each path.
+  detail::Atomic<fibers::Fiber*> running_{nullptr};
+  detail::Simulation* const simulation_;
+  // Whether the sampler, the trace or the simulation watches what becomes ready, and what runs.
+  bool watches_ready_ = false;
+  bool watches_switches_ = false;
+  WorkerCounters counters_;
+  // Nanoseconds; 0: never, and not asleep. Relaxed: statistics.
+  detail::Atomic<std::int64_t> born_{0};
+  detail::Atomic<std::int64_t> parked_since_{0};
+  Sampler sampler_;
+  TraceWriter trace_;
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,53 @@
+// Threads that wait until no fiber is left.
+#pragma once
+
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+
+#include "base/parker.hpp"
+#include "scheduler/sleep/parked_threads.hpp"
+
+namespace weft::scheduler {
+
+// Order
+//   [drain]  wait raises waiting_; full_fence; the fibers are counted, against: a worker counts its
+//            last fiber; full_fence; waiting_ is read (worker_sleeps). One sees the other.
+// Relaxed otherwise: a thread that has left is woken in vain.
+class Quiescence {
+ public:
+  // What a thread does at the end of its wait, while fibers live.
+  enum class Then : std::uint8_t { acts, waits_on };
+
+  // A worker about to sleep calls it, after a full fence.
+  void worker_sleeps() noexcept {
+    if (waiting_.load(detail::relaxed) == 0) return;  // [drain], by the fence in sleep()
+    epoch_.fetch_add(1, detail::release);             // [drain]
+    base::futex_wake_all(epoch_);
+  }
+
+  // A plain thread calls it. Waits until is_quiet() is true; false if the deadline passed first.
+  template <class IsQuiet>
+  bool wait(Deadline deadline, Then then, IsQuiet is_quiet) noexcept {
+    waiting_.fetch_add(1, detail::seq_cst);  // [drain]
+    bool quiet = false;
+    for (;;) {
+      const std::uint32_t epoch = epoch_.load(detail::acquire);  // [drain]
+      detail::full_fence();                                      // [drain]
+      quiet = is_quiet();
+      if (quiet || deadline.passed()) break;
+      // While it is counted it only looks at the fibers, so as long as one lives it does nothing.
+      if (then == Then::waits_on) ParkedThreads::begin();
+      base::futex_wait(epoch_, epoch, deadline);
+      if (then == Then::waits_on) ParkedThreads::end();
+    }
+    waiting_.fetch_sub(1, detail::relaxed);
+    return quiet;
+  }
+
+ private:
+  detail::Atomic<std::uint32_t> waiting_{0};
+  detail::Atomic<std::uint32_t> epoch_{0};
+};
+
+}  // namespace weft::scheduler

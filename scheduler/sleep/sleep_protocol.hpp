@@ -1,0 +1,147 @@
+// How workers go to sleep, search and are woken; README.md here has the rules and the proof.
+//
+// Templates, so that tests/model explores these very lines: a Worker there has no stacks, fibers
+// or descriptors, but the same sequence of steps. Relaxed loads here follow a full fence, or are
+// hints that a stale answer does not harm.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+
+#include "scheduler/sleep/idle_set.hpp"
+#include "scheduler/sleep/watch.hpp"
+
+namespace weft::scheduler {
+
+// --- By any thread ---
+
+// Wakes a sleeper for work that has been made visible, unless a worker searches already.
+template <class Shared>
+void wake_one(Shared& shared) noexcept {
+  const int chosen = shared.idle().work_added(shared.watch().holder());
+  if (chosen != IdleSet::kNobody) shared.desk(static_cast<unsigned>(chosen)).unpark_for_work();
+}
+
+// Call it after a push to the inject queue.
+template <class Shared>
+void announce_from_outside(Shared& shared) noexcept {
+  detail::full_fence();  // [idle]
+  wake_one(shared);
+}
+
+// Sees to it that a sleeper watches, if any worker sleeps: no later than `moment`, and in the event
+// source if that watches anything. Awake workers call it now and then, so that it needs no fence
+// there; a thread that will not look again calls it after a full fence.
+template <class Shared>
+void mind_watch(Shared& shared, std::int64_t moment) noexcept {
+  const Watch& watch = shared.watch();
+  const int holder = watch.holder();
+  if (holder != Watch::kNobody) {
+    const bool misses_events = !watch.sees_events() && shared.watches_events();
+    if (moment < watch.limit() || misses_events) {
+      shared.desk(static_cast<unsigned>(holder)).unpark();
+    }
+    return;
+  }
+  const int sleeper = shared.idle().any_asleep();
+  if (sleeper == IdleSet::kNobody || !shared.has_events_to_watch()) return;
+  shared.desk(static_cast<unsigned>(sleeper)).unpark();
+}
+
+// After a plain thread has given the event source something to watch.
+template <class Shared>
+void announce_event(Shared& shared) noexcept {
+  detail::full_fence();  // [watch]
+  mind_watch(shared, Deadline::never().nanoseconds());
+}
+
+// --- By a worker that searches ---
+
+// After the search, before a fiber is run or the worker is lost to the others.
+template <class Worker>
+void end_search(Worker& worker) noexcept {
+  if (!std::exchange(worker.searching(), false)) return;
+  auto& shared = worker.shared();
+  if (!shared.idle().end_search()) return;  // F1
+  // Work that was added while we searched woke no worker: the last searcher looks for it.
+  detail::full_fence();                                  // F2 [idle]
+  if (shared.has_outside_work_hint()) wake_one(shared);  // F3
+}
+
+// Looks for work at the other workers. Returns what it found, or null when the worker should sleep.
+template <class Worker>
+[[nodiscard]] auto search(Worker& worker) noexcept -> decltype(worker.search_for_a_while()) {
+  if (!worker.searching()) {
+    if (!worker.is_search_worthwhile() || !worker.shared().idle().try_begin_search()) return {};
+    worker.searching() = true;
+  }
+  return worker.search_for_a_while();
+}
+
+// --- By a worker that has found nothing ---
+
+// Waits, as the holder of the watch if no other worker is. True when the worker has been unparked,
+// or has made fibers runnable. `limit` bounds the wait.
+template <class Worker>
+[[nodiscard]] bool doze(Worker& worker, Deadline limit) noexcept {
+  auto& shared = worker.shared();
+  Watch& watch = shared.watch();
+  if (!watch.try_begin(worker.index())) {  // D1
+    mind_watch(shared, worker.next_timer_hint().nanoseconds());
+    return worker.park_until(limit);
+  }
+  // What has been told holds, though by D4 a timer may be cancelled, or the last descriptor closed:
+  // workers rely on it for timers and descriptors to come.
+  const Deadline told = worker.earliest_event(limit);
+  const bool sees_events = shared.watches_events();
+  watch.set_limit(told.nanoseconds(), sees_events);                     // D2
+  detail::full_fence();                                                 // D3 [watch]
+  const Deadline rises = std::min(told, worker.earliest_event(limit));  // D4
+  const bool waits_in_source = sees_events || shared.watches_events();
+  // No reader has to see this: it only saves a wake for what the holder has just seen by itself.
+  watch.set_limit(rises.nanoseconds(), waits_in_source);
+  const bool awake = worker.wait_for_events(rises, waits_in_source);
+  watch.end();
+  return awake;
+}
+
+// Sleeps until there may be work. False when the scheduler stops.
+template <class Worker>
+[[nodiscard]] bool sleep(Worker& worker) noexcept {
+  auto& shared = worker.shared();
+  IdleSet& idle = shared.idle();
+  worker.begin_idling();
+  for (;;) {
+    if (shared.stopping()) return false;
+    idle.begin_sleep(worker.index());                                       // S1
+    if (std::exchange(worker.searching(), false)) (void)idle.end_search();  // S2
+    detail::full_fence();                                                   // S3 [idle] [watch]
+    worker.note_sleep();
+    bool timed_out = false;
+    while (!timed_out && !shared.has_outside_work_hint() && !shared.stopping()) {  // S4
+      timed_out = !doze(worker, worker.sleep_limit());                             // S5
+      if (worker.has_own_work() || worker.has_due_events() || !idle.is_asleep(worker.index()))
+        break;
+    }
+    if (!idle.try_end_sleep(worker.index())) {
+      // A waker has chosen it, whose unpark is here or on its way; an unpark for another reason may
+      // have been taken for it, and then only ends the next sleep early.
+      worker.searching() = true;
+      return true;
+    }
+    if (shared.has_outside_work_hint()) {  // S6
+      // Others may have added more while this worker counted as searching, and woken no worker: it
+      // takes the search up again, whose end includes the look for more. If it may not, another
+      // worker searches and will look.
+      worker.searching() = idle.try_begin_search();
+      return true;
+    }
+    if (worker.has_own_work() || worker.run_events_of_all()) return true;
+    if (timed_out && worker.do_chores()) return true;
+  }
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,73 @@
+#include "scheduler/upkeep/deadlock.hpp"
+
+#include "base/signal_handlers.hpp"
+#include "base/thread.hpp"
+#include "scheduler/shared.hpp"
+
+namespace weft::scheduler {
+
+using detail::full_fence;
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::FiberState;
+
+// Returns nothing if it finds anything that may still wake a fiber.
+std::optional<DeadlockWatch::Evidence> DeadlockWatch::collect(unsigned worker) const noexcept {
+  Evidence evidence{0, {0, 0}};
+  const auto desks = shared_.desks();
+  for (const Desk* desk : desks) {
+    if (desk->index != worker && !shared_.is_asleep(*desk)) return std::nullopt;
+  }
+  // Before the counters: what a worker counted before it fell asleep is visible. Pairs with the
+  // fence in sleep().
+  full_fence();  // [idle]
+  for (const Desk* desk : desks) {
+    evidence.switches += desk->recorder.counters().switches.get();
+    if (!desk->next_timer_hint().is_never()) return std::nullopt;
+  }
+  if (shared_.has_work_hint()) return std::nullopt;
+  evidence.threads = ParkedThreads::read();
+  return evidence;
+}
+
+// Looks at every record, so it comes last. Returns doubt also when the records are in use.
+DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
+  std::uint64_t waiting = 0;
+  Finding other = Finding::doubt;
+  const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
+    // Relaxed: unchanged evidence shows that no thread has written meanwhile.
+    const FiberState state = fiber.state.load(relaxed);
+    if (state == FiberState::free) return true;
+    const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+    const bool waits = state == FiberState::parked || state == FiberState::inlining;
+    if (!waits) return false;
+    if (!ends_from_inside(reason)) {
+      other = Finding::waiting;
+      return false;
+    }
+    ++waiting;
+    return true;
+  });
+  return listed && waiting != 0 && waiting == shared_.live() ? Finding::deadlock : other;
+}
+
+DeadlockWatch::Finding DeadlockWatch::find(unsigned worker) {
+  looks_.fetch_add(1, relaxed);
+  const std::optional<Evidence> before = collect(worker);
+  if (!before || before->switches == found_at_.load(relaxed)) return Finding::doubt;
+  const Finding found = judge_fibers();
+  if (found != Finding::deadlock) return found;
+  // No other thread of the process may be running. The workers of another runtime, asleep or not,
+  // count as threads that might wake a fiber.
+  if (base::count_threads() != shared_.threads() + before->threads.parked()) {
+    return Finding::doubt;
+  }
+  // The handler of a signal that is still to come might wake a fiber.
+  if (base::has_foreign_signal_handler()) return Finding::doubt;
+  full_fence();  // [idle]
+  if (collect(worker) != before) return Finding::doubt;
+  found_at_.store(before->switches, relaxed);
+  return Finding::deadlock;
+}
+
+}  // namespace weft::scheduler

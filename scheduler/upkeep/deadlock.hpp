@@ -1,0 +1,103 @@
+// Whether anything can still happen.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <weft/deadline.hpp>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "fibers/backtrace.hpp"
+#include "scheduler/sleep/parked_threads.hpp"
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+class Shared;
+
+// False for waits that only the kernel or another process can end: this process must end all
+// others. A wait for a stack ends either way: StackShortage watches these waits.
+[[nodiscard]] constexpr bool ends_from_inside(detail::WaitReason reason) noexcept {
+  return reason != detail::WaitReason::readable && reason != detail::WaitReason::writable &&
+         reason != detail::WaitReason::select_socket && reason != detail::WaitReason::blocking &&
+         reason != detail::WaitReason::stack;
+}
+
+// Finds out that fibers are left and none will ever run again. README.md, "Deadlocks", says what is
+// looked at and why the verdict is never wrong.
+// The worker that went to sleep last is on watch. It looks when it has slept for a while, and again
+// after growing pauses. So the search costs nothing while there is work, and next to nothing while
+// there is none.
+class DeadlockWatch {
+ public:
+  explicit DeadlockWatch(Shared& shared) noexcept : shared_(shared) {}
+  DeadlockWatch(const DeadlockWatch&) = delete;
+  DeadlockWatch& operator=(const DeadlockWatch&) = delete;
+
+  // A worker that goes to sleep calls it. Relaxed here and below: a stale answer costs a look too
+  // many, or one that comes with the next sleep.
+  void take_over(unsigned worker) noexcept { on_watch_.store(worker, detail::relaxed); }
+  [[nodiscard]] bool is_on_watch(unsigned worker) const noexcept {
+    return on_watch_.load(detail::relaxed) == worker;
+  }
+
+  enum class Finding : std::uint8_t {
+    deadlock,  // A deadlock that has not been found before.
+    doubt,     // What is found now may be a deadlock later, though no worker wakes: look again.
+    waiting,   // The kernel will end a wait; until a worker wakes there is nothing to look for.
+  };
+  // The worker on watch calls it, awake, on its idle stack.
+  [[nodiscard]] Finding find(unsigned worker);
+  // How often a worker has looked. Relaxed: for tests, which wait for it to grow.
+  [[nodiscard]] std::uint64_t looks() const noexcept { return looks_.load(detail::relaxed); }
+
+ private:
+  struct Evidence {
+    std::uint64_t switches;  // The sum of all workers: grows whenever one does anything.
+    ParkedThreads::Counts threads;
+    friend bool operator==(const Evidence&, const Evidence&) = default;
+  };
+
+  [[nodiscard]] std::optional<Evidence> collect(unsigned worker) const noexcept;
+  [[nodiscard]] Finding judge_fibers() const;
+
+  Shared& shared_;
+  detail::Atomic<unsigned> on_watch_{0};
+  detail::Atomic<std::uint64_t> looks_{0};
+  // Relaxed: workers on watch follow one another; at worst two report one deadlock.
+  detail::Atomic<std::uint64_t> found_at_{0};  // The switches when a deadlock was found last.
+};
+
+// When a worker on watch looks next.
+class WatchPauses {
+ public:
+  void restart() noexcept { schedule(tuning::kFirstDeadlockPause); }
+  void lengthen() noexcept {
+    schedule(pause_ * 2 < tuning::kLongestDeadlockPause ? pause_ * 2
+                                                        : tuning::kLongestDeadlockPause);
+  }
+  // Puts the look off until the clock ends a wait: until then there is nothing to look for.
+  void put_off(Deadline until) noexcept {
+    const Deadline last =
+        Deadline::at_nanoseconds(Deadline::never().nanoseconds() - tuning::kFirstDeadlockPause);
+    if (next_ < until) {
+      next_ = Deadline::at_nanoseconds(std::min(until, last).nanoseconds() +
+                                       tuning::kFirstDeadlockPause);
+    }
+  }
+  // No look follows until restart().
+  void stop() noexcept { next_ = Deadline::never(); }
+  [[nodiscard]] Deadline next() const noexcept { return next_; }
+
+ private:
+  void schedule(std::int64_t pause) noexcept {
+    pause_ = pause;
+    next_ = Deadline::at_nanoseconds(Deadline::now_nanoseconds() + pause);
+  }
+
+  std::int64_t pause_ = tuning::kFirstDeadlockPause;
+  Deadline next_ = Deadline::never();
+};
+
+}  // namespace weft::scheduler

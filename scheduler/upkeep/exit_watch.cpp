@@ -1,0 +1,57 @@
+#include "scheduler/upkeep/exit_watch.hpp"
+
+#include <cstdint>
+#include <utility>
+#include <weft/detail/exceptions.hpp>
+
+#include "fibers/sanitizer.hpp"
+
+namespace weft::scheduler {
+
+namespace {
+
+std::uintptr_t frame_address() noexcept {
+  return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+}
+
+// The thread destroys it as it ends, on its own stack; exit() does so on its caller's stack.
+class Sentinel {
+ public:
+  ~Sentinel() {
+    // Workers' stacks are larger than this distance, and begin with the watch's frame or so.
+    constexpr std::uintptr_t kNear = 16 << 10;
+    const std::uintptr_t here = frame_address();
+    const std::uintptr_t distance = here < start_ ? start_ - here : here - start_;
+    if (start_ == 0 || distance > kNear) return;
+    forget_frames_below(here);
+    detail::end_with_thread();
+  }
+  // Returns the former start. 0: no watch.
+  std::uintptr_t watch(std::uintptr_t start) noexcept { return std::exchange(start_, start); }
+
+ private:
+  // The thread's end came from a fiber's stack, past the worker's frames: nothing else tells the
+  // address sanitizer that they are gone, and what is called from here would run into them.
+  static void forget_frames_below(std::uintptr_t here) noexcept {
+    constexpr std::uintptr_t kDeep = 256 << 10;
+    fibers::SanitizerStack::unpoison(reinterpret_cast<const void*>(here - kDeep), kDeep);
+  }
+
+  std::uintptr_t start_ = 0;
+};
+
+// Its caller is a plain thread at the time; it is not inlined all the same, as everywhere.
+[[gnu::noinline]] Sentinel& sentinel() noexcept {
+  thread_local Sentinel instance;
+  return instance;
+}
+
+}  // namespace
+
+ExitWatch::ExitWatch() noexcept { (void)sentinel().watch(frame_address()); }
+ExitWatch::~ExitWatch() { (void)sentinel().watch(0); }
+
+ExitWatch::Pause::Pause() noexcept : start_(sentinel().watch(0)) {}
+ExitWatch::Pause::~Pause() { (void)sentinel().watch(start_); }
+
+}  // namespace weft::scheduler

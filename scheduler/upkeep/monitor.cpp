@@ -1,0 +1,175 @@
+#include "scheduler/upkeep/monitor.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "base/parker.hpp"
+#include "base/probes.hpp"
+#include "base/refusal.hpp"
+#include "base/thread.hpp"
+#include "fibers/thread_calls.hpp"
+#include "scheduler/shared.hpp"
+#include "scheduler/sleep/sleep_protocol.hpp"
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::full_fence;
+using detail::relaxed;
+using detail::release;
+using detail::seq_cst;
+
+Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_spares)
+    : shared_(shared),
+      options_(shared.options().monitor),
+      call_spares_(std::move(call_spares)),
+      sights_(shared.most_workers()),
+      longest_runs_(shared.most_workers()) {}
+
+void Monitor::start() {
+  if (!options_.enabled) return;
+  try {
+    thread_ = std::thread([this] {
+      base::set_thread_name("weft-monitor");
+      run();
+    });
+  } catch (const std::system_error& refused) {
+    throw base::refusal(refused.code(), "a Runtime gets no thread for its monitor");
+  }
+}
+
+void Monitor::stop() noexcept {
+  if (!thread_.joinable()) return;
+  stopping_.store(1, release);  // [stop]
+  base::futex_wake_all(stopping_);
+  shared_.monitor_rest().end();
+  thread_.join();
+}
+
+void Monitor::run() noexcept {
+  std::int64_t period = tuning::kShortestSamplePeriod;
+  std::int64_t last_sample = Deadline::now_nanoseconds();
+  std::int64_t last_long_run = last_sample;
+  std::int64_t last_awake = last_sample;
+  for (;;) {
+    pause(period);
+    if (stopping_.load(acquire) != 0) return;  // [stop]
+    const std::int64_t now = Deadline::now_nanoseconds();
+    const Verdict verdict = sample(now, now - std::exchange(last_sample, now));
+    provide_spares(verdict);
+    rouse_sleepers(verdict);
+    (void)shared_.stores().decay_some(now);
+    if (verdict.long_runs) last_long_run = now;
+    if (verdict.anybody_awake) last_awake = now;
+    const std::int64_t longest =
+        verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
+    period = now - last_long_run < tuning::kAlert ? tuning::kShortestSamplePeriod
+                                                  : std::min(period * 2, longest);
+    if (now - last_awake < tuning::kMonitorRest) continue;
+    shared_.monitor_rest().rest(
+        [this] { return shared_.all_are_asleep() && stopping_.load(acquire) == 0; });  // [stop]
+    last_sample = last_awake = Deadline::now_nanoseconds();
+    period = tuning::kShortestSamplePeriod;
+  }
+}
+
+Monitor::Verdict Monitor::sample(std::int64_t now, std::int64_t elapsed) noexcept {
+  Verdict verdict;
+  for (Desk* desk : shared_.desks()) {
+    look_at(*desk, sights_[desk->index], now, elapsed, verdict);
+  }
+  return verdict;
+}
+
+void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed,
+                      Verdict& verdict) noexcept {
+  if (desk.is_resting()) return;
+  if (shared_.idle().is_asleep(desk.index)) {
+    sight = {};
+    ++verdict.others;
+    return;
+  }
+  verdict.anybody_awake = true;
+  const fibers::Fiber* fiber = desk.recorder.running();
+  const std::uint64_t switches = desk.recorder.counters().switches.get();
+  if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {
+    sight = {fiber, switches, now};
+    desk.ask_to_look();
+    ++verdict.others;
+    return;
+  }
+  verdict.long_runs = true;
+  detail::Atomic<std::int64_t>& longest = longest_runs_[desk.index];
+  if (now - sight.since > longest.load(relaxed)) longest.store(now - sight.since, relaxed);
+  if (now - sight.since >= options_.turn.count()) desk.end_turn();
+  judge(desk, sight, now, elapsed);
+  if (!sight.is_stuck) {
+    ++verdict.others;
+  } else {
+    ++(sight.is_blocked ? verdict.blocked : verdict.computing);
+  }
+}
+
+// Judges a worker that runs the same fiber as at the sample before.
+void Monitor::judge(Desk& desk, Sight& sight, std::int64_t now, std::int64_t elapsed) noexcept {
+  const std::int64_t used = desk.thread.processor_time();
+  const std::int64_t before = std::exchange(sight.processor_time, used);
+  const std::int64_t lasted = now - sight.since;
+  if (lasted < options_.stall.count() || before == 0) return;
+  // A thread that computes has its share of a processor; or has none, and would use it.
+  sight.is_blocked = (used - before) * 8 < elapsed && !desk.thread.is_runnable();
+  if (!std::exchange(sight.is_stuck, true)) {
+    // Relaxed: statistics, and the monitor is the only writer.
+    (sight.is_blocked ? blocked_stalls_ : busy_stalls_).fetch_add(1, relaxed);
+    if (sight.is_blocked) WEFT_PROBE(block, sight.fiber, desk.index);
+  }
+  if (lasted >= options_.report_after.count() && !std::exchange(sight.is_told, true) &&
+      options_.on_stall) {
+    options_.on_stall({sight.is_blocked ? Stall::Kind::blocked : Stall::Kind::busy, desk.index,
+                       sight.fiber, std::chrono::nanoseconds(lasted), &desk, sight.switches,
+                       &shared_.stacks().space()});
+  }
+}
+
+fibers::Backtrace Stall::calls() const noexcept {
+  const fibers::Backtrace found = fibers::calls_of_thread(*stacks, stuck->thread.number());
+  const bool has_gone_on = stuck->recorder.counters().switches.get() != switches;
+  return has_gone_on ? fibers::Backtrace() : found;
+}
+
+// A queue can be closed to thieves only if it is that of the one worker there is.
+void Monitor::provide_spares(const Verdict& verdict) noexcept {
+  const bool all_compute = verdict.others == 0 && verdict.computing != 0;
+  unsigned wanted = verdict.blocked + (all_compute ? 1 : 0);
+  // Spares that are stuck themselves are among the blocked and the computing.
+  if (all_compute || verdict.blocked != 0) {
+    const unsigned usual = shared_.options().workers;
+    const unsigned stuck = verdict.blocked + verdict.computing;
+    if (all_compute) wanted = std::max(wanted, stuck + 1 - usual);
+    if (!shared_.desk(0).queue.try_open()) return;
+    if (all_compute && !shared_.has_work_hint() && !shared_.has_events_to_watch()) {
+      wanted = std::min(wanted, shared_.spares().at_work());
+    }
+  } else if (verdict.computing != 0) {
+    // A worker that moves now may do so thanks to a spare: none leaves while others compute.
+    wanted = shared_.spares().at_work();
+  }
+  call_spares_(std::min(wanted, options_.spares));
+}
+
+// Acts for workers that run a fiber for long or have been stopped by the kernel: wakes a sleeper
+// for what is queued, and for what no worker watches.
+void Monitor::rouse_sleepers(const Verdict& verdict) noexcept {
+  if (!verdict.anybody_awake || !shared_.idle().anyone_asleep()) return;
+  if (verdict.long_runs && shared_.has_work_hint()) wake_one(shared_);
+  mind_watch(shared_, shared_.earliest_timer_of_awake().nanoseconds());
+}
+
+void Monitor::pause(std::int64_t nanoseconds) noexcept {
+  base::futex_wait(stopping_, 0,
+                   Deadline::at_nanoseconds(Deadline::now_nanoseconds() + nanoseconds));
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,52 @@
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/tuning.hpp"
+#include "scheduler/upkeep/stores.hpp"
+
+namespace weft::scheduler {
+
+using detail::acquire;
+using detail::relaxed;
+using detail::release;
+
+void Stores::trim() noexcept {
+  while (trim_some()) {
+  }
+}
+
+bool Stores::has_surplus_hint() const noexcept {
+  return stacks_.has_warm_hint() || fibers_.has_surplus_hint();
+}
+
+bool Stores::trim_some() noexcept {
+  const bool more_stacks = stacks_.trim(tuning::kTrimmedStackChains);
+  const bool more_fibers = fibers_.trim(tuning::kTrimmedFiberChains);
+  return more_stacks || more_fibers;
+}
+
+bool Stores::decay_some(std::int64_t now) noexcept {
+  // One at a time: the others have better to do.
+  if (decaying_.load(relaxed) || decaying_.exchange(true, acquire)) return false;  // [decay]
+  const std::int64_t since = std::min(now - std::exchange(last_decay_, now), tuning::kDecayPeriod);
+  if (now - decay_period_began_ >= tuning::kDecayPeriod) {
+    decay_period_began_ = now;
+    stacks_.begin_decay_period();
+    fibers_.begin_decay_period();
+    stacks_due_ = stacks_.due();
+    fibers_due_ = fibers_.due();
+  }
+  // Releases the due entries in proportion to the elapsed fraction of the period.
+  const auto share = [since](std::int64_t due, unsigned least, std::int64_t most) {
+    return static_cast<unsigned>(
+        std::clamp<std::int64_t>(due * since / tuning::kDecayPeriod, least, most));
+  };
+  const bool more_stacks =
+      stacks_.decay(share(stacks_due_, tuning::kTrimmedStackChains, tuning::kMostStackChains));
+  const bool more_fibers =
+      fibers_.decay(share(fibers_due_, tuning::kTrimmedFiberChains, tuning::kMostFiberChains));
+  decaying_.store(false, release);  // [decay]
+  return more_stacks || more_fibers;
+}
+
+}  // namespace weft::scheduler

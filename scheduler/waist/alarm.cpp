@@ -1,0 +1,113 @@
+#include <weft/detail/alarm.hpp>
+
+#include <utility>
+#include <weft/detail/invariant.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "scheduler/timers/timers.hpp"
+#include "scheduler/waist/destination.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::detail {
+
+// Invariants
+//   I1  claim_ decides whether the clock or a canceller wakes the fiber; it runs the task in the
+//       first case only.
+//   I2  timer_ is in a wheel only if no call had cancelled before it was added; both happen under
+//       lock_.
+//   I3  references_ counts the handle, the fiber, and a plain thread's errand that sets the timer.
+// Order
+//   [alarm]  release (acq_rel, all sides): the last one sees all uses of the others.
+class Alarm {
+ public:
+  Alarm(Deadline deadline, Task&& task) noexcept : deadline_(deadline), task_(std::move(task)) {}
+
+  // The fiber and its timer belong to one runtime: so both get the same choice of one.
+  void make_fiber(const scheduler::Destination& runtime) {
+    timer_.waker =
+        Waker::of_fiber(&runtime->spawn_parked(Task([this] { run(); }), WaitReason::timer));
+    timer_.claim = &claim_;
+  }
+  void start_clock(const scheduler::Destination& runtime) {
+    if (scheduler::current_worker() != nullptr) {
+      add_timer();
+      return;
+    }
+    // Wheels belong to workers, so a plain thread sends a fiber.
+    retain();
+    try {
+      runtime->spawn(Task([this] {
+                       add_timer();
+                       release();
+                     }),
+                     {}, nullptr);
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+
+  bool cancel() noexcept {
+    if (!claim_.try_claim(Claim::kNotifier)) return false;
+    {
+      const detail::SpinGuard guard(lock_);
+      if (timer_.home != nullptr) timer_.home->cancel(timer_);
+      cancelled_ = true;
+    }
+    wake(timer_.waker);
+    return true;
+  }
+
+  // Relaxed: the caller has a reference already.
+  void retain() noexcept { references_.fetch_add(1, relaxed); }
+  void release() noexcept {
+    const std::uint32_t before = references_.fetch_sub(1, acq_rel);  // [alarm]
+    WEFT_INVARIANT(before > 0 && before <= 3, "Alarm I3: handle, fiber and errand are counted");
+    if (before == 1) delete this;
+  }
+
+ private:
+  void add_timer() noexcept {
+    const detail::SpinGuard guard(lock_);
+    WEFT_INVARIANT(timer_.home == nullptr, "Alarm I2: the timer is added once, and not cancelled");
+    if (!cancelled_) scheduler::current_worker()->add_timer(timer_, deadline_);
+  }
+  // Runs in the fiber. The task and all it holds are gone before the reference is.
+  void run() {
+    Task task = std::move(task_);
+    const bool due = claim_.winner() == Claim::kClock;
+    WEFT_INVARIANT(due || claim_.winner() == Claim::kNotifier,
+                   "Alarm I1: the clock or a canceller has won before the fiber runs");
+    release();
+    if (due) task.run();
+  }
+
+  const Deadline deadline_;
+  Task task_;
+  Claim claim_;
+  scheduler::Timer timer_;
+  SpinLock lock_;
+  bool cancelled_ WEFT_GUARDED_BY(lock_) = false;
+  Atomic<std::uint32_t> references_{2};
+};
+
+Alarm* set_alarm(Deadline deadline, Task&& task) {
+  auto owner = std::make_unique<Alarm>(deadline, std::move(task));
+  const scheduler::Destination runtime;
+  owner->make_fiber(runtime);
+  AlarmHandle handle(owner.release());
+  try {
+    handle->start_clock(runtime);
+  } catch (...) {
+    // The fiber exists already: it ends without having run the task.
+    (void)handle->cancel();
+    throw;
+  }
+  return handle.release();
+}
+
+bool cancel_alarm(Alarm& alarm) noexcept { return alarm.cancel(); }
+void release_alarm(Alarm& alarm) noexcept { alarm.release(); }
+
+}  // namespace weft::detail

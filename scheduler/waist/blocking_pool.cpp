@@ -1,0 +1,312 @@
+#include "scheduler/waist/blocking_pool.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+#include <weft/detail/fork.hpp>
+#include <weft/detail/invariant.hpp>
+#include <weft/detail/thread_mutex.hpp>
+
+#include "base/thread.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
+
+namespace weft::scheduler {
+
+namespace {
+
+// The pool whose helper the calling thread is. Not inlined, because fibers move between threads.
+[[gnu::noinline]] const BlockingPool*& pool_of_thread() noexcept {
+  thread_local const BlockingPool* pool = nullptr;
+  return pool;
+}
+
+}  // namespace
+
+// All pools, for a fork.
+class BlockingPools {
+ public:
+  static void add(BlockingPool& pool) {
+    // Never destroyed: pools may end after whatever is static here.
+    static BlockingPools* const made = [] {
+      auto pools = std::make_unique<BlockingPools>();
+      detail::at_fork(&before_fork, &after_fork_in_parent, &after_fork_in_child);
+      return all = pools.release();
+    }();
+    const detail::Guard lock(made->mutex_);
+    made->pools_.push_back(&pool);
+  }
+  static void remove(BlockingPool& pool) noexcept {
+    const detail::Guard lock(all->mutex_);
+    std::erase(all->pools_, &pool);
+  }
+
+ private:
+  // The analysis cannot follow a number of locks.
+  static void before_fork() WEFT_NOT_ANALYZED {
+    if (all == nullptr) return;
+    all->mutex_.lock();
+    for (BlockingPool* pool : all->pools_) {
+      pool->starting_mutex_.lock();
+      pool->mutex_.lock();
+    }
+  }
+  static void after_fork_in_parent() WEFT_NOT_ANALYZED {
+    if (all == nullptr) return;
+    for (BlockingPool* pool : all->pools_) {
+      pool->mutex_.unlock();
+      pool->starting_mutex_.unlock();
+    }
+    all->mutex_.unlock();
+  }
+  static void after_fork_in_child() WEFT_NOT_ANALYZED {
+    if (all == nullptr) return;
+    for (BlockingPool* pool : all->pools_) pool->forget_all();
+    after_fork_in_parent();
+  }
+
+  static constinit inline BlockingPools* all = nullptr;
+
+  detail::ThreadMutex mutex_;
+  std::vector<BlockingPool*> pools_ WEFT_GUARDED_BY(mutex_);
+};
+
+BlockingPool::BlockingPool(std::size_t most, std::chrono::nanoseconds idle_time, std::string name)
+    : most_(most), idle_time_(idle_time), name_(std::move(name)) {
+  BlockingPools::add(*this);
+}
+
+void BlockingPool::forget_all() noexcept {
+  // Threads that are not there can be neither joined nor destroyed.
+  for (auto& helper : helpers_) (void)helper.release();
+  helpers_.clear();
+  (void)gone_.release();
+  owed_ = free_ = 0;
+  first_ = last_ = nullptr;
+  idle_ = nullptr;
+}
+
+BlockingPool::~BlockingPool() {
+  BlockingPools::remove(*this);
+  std::vector<std::unique_ptr<Helper>> left;
+  {
+    const detail::Guard lock(mutex_);
+    stopping_ = true;
+    left.swap(helpers_);
+  }
+  for (const auto& helper : left) (void)helper->parker.unpark();
+  for (const auto& helper : left) helper->thread.join();
+  if (gone_ != nullptr) gone_->thread.join();
+}
+
+std::error_code BlockingPool::expect() noexcept {
+  if (detail::is_simulated()) [[unlikely]]
+    return {};
+  {
+    const detail::Guard lock(mutex_);
+    ++owed_;
+    if (owed_ <= free_ || helpers_.size() == most_) return {};
+  }
+  const detail::Guard starting(starting_mutex_);
+  {
+    const detail::Guard lock(mutex_);
+    // Meanwhile others may have started some, or become free.
+    if (owed_ <= free_ || helpers_.size() == most_) return {};
+  }
+  const std::error_code refused = start_helper();
+  if (!refused) return {};
+  const detail::Guard lock(mutex_);
+  if (!helpers_.empty()) return {};  // I2: the call is made later than it might have been.
+  --owed_;
+  return refused;
+}
+
+std::error_code BlockingPool::start_helper() noexcept {
+  try {
+    {
+      const detail::Guard lock(mutex_);
+      // Only starts make it larger, so there is room for one later.
+      helpers_.reserve(helpers_.size() + 1);
+    }
+    auto owner = std::make_unique<Helper>();
+    Helper& helper = *owner;
+    helper.thread = std::thread([this, &helper, number = started_] {
+      char name[32];
+      (void)std::snprintf(name, sizeof name, "weft-%.16s-%llu", name_.c_str(),
+                          static_cast<unsigned long long>(number));
+      base::set_thread_name(name);
+      pool_of_thread() = this;
+      (void)helper.parker.park_until(Deadline::never());
+      run(helper);
+    });
+    {
+      const detail::Guard lock(mutex_);
+      helpers_.push_back(std::move(owner));
+      ++free_;
+    }
+    ++started_;
+    (void)helper.parker.unpark();  // It exists for the others only now.
+    return {};
+  } catch (const std::system_error& refusal) {
+    return refusal.code();
+  } catch (const std::bad_alloc&) {
+    return std::make_error_code(std::errc::not_enough_memory);
+  }
+}
+
+// In a simulation the caller's fiber is the helper: the call takes no time there.
+void BlockingPool::submit(detail::BlockingCall& call) noexcept {
+  if (detail::is_simulated()) [[unlikely]]
+    return call.make(call);
+  Helper* called = nullptr;
+  {
+    const detail::Guard lock(mutex_);
+    WEFT_INVARIANT(!helpers_.empty() && owed_ > 0,
+                   "BlockingPool I2: while a call is owed there is a helper");
+    call.next = nullptr;
+    call.previous = last_;
+    (first_ == nullptr ? first_ : last_->next) = &call;
+    last_ = &call;
+    called = idle_;
+    if (called != nullptr) {
+      WEFT_INVARIANT(called->idle, "BlockingPool I3: a helper on the idle stack waits");
+      idle_ = called->next_idle;
+      called->idle = false;
+    }
+  }
+  if (called != nullptr) (void)called->parker.unpark();
+}
+
+bool BlockingPool::withdraw(detail::BlockingCall& call) noexcept {
+  const detail::Guard lock(mutex_);
+  // Neither the first call nor one that has left the queue has a predecessor.
+  if (&call != first_ && call.previous == nullptr) return false;
+  unlink(call);
+  return true;
+}
+
+// Takes a call that is owed out of the queue.
+void BlockingPool::unlink(detail::BlockingCall& call) noexcept {
+  (call.previous == nullptr ? first_ : call.previous->next) = call.next;
+  (call.next == nullptr ? last_ : call.next->previous) = call.previous;
+  call.previous = nullptr;
+  --owed_;
+}
+
+void BlockingPool::run(Helper& self) noexcept {
+  while (detail::BlockingCall* call = next_call(self)) {
+    // The waker is read first: a call without one may free itself.
+    const detail::Waker waker = call->waker;
+    call->make(*call);
+    // The fiber that goes on takes the call with it.
+    if (waker) detail::wake(waker);
+    const detail::Guard lock(mutex_);
+    ++free_;
+  }
+}
+
+// Returns nullptr when the helper has left.
+detail::BlockingCall* BlockingPool::next_call(Helper& self) noexcept {
+  mutex_.lock();
+  for (bool told = true;;) {
+    if (first_ != nullptr) {
+      detail::BlockingCall* call = first_;
+      unlink(*call);
+      --free_;
+      mutex_.unlock();
+      return call;
+    }
+    if (stopping_) {
+      mutex_.unlock();
+      return nullptr;
+    }
+    if (!told && owed_ < free_) {
+      leave(self);
+      return nullptr;
+    }
+    self.idle = true;
+    self.next_idle = std::exchange(idle_, &self);
+    mutex_.unlock();
+    told = self.parker.park_until(Deadline::after(idle_time_));
+    mutex_.lock();
+    if (told) continue;
+    if (self.idle) {
+      remove_idle(self);
+    } else {
+      // A caller has just taken it off: its unpark must not be left for a helper that is gone (I3).
+      mutex_.unlock();
+      told = self.parker.park_until(Deadline::never());
+      mutex_.lock();
+    }
+  }
+}
+
+// Joins the helper that left before: it has unlocked, and is about to end.
+void BlockingPool::leave(Helper& self) noexcept {
+  WEFT_INVARIANT(owed_ < free_, "BlockingPool I1: a helper leaves only while others are free");
+  WEFT_INVARIANT(free_ <= helpers_.size(), "BlockingPool I1: free_ counts helpers");
+  --free_;
+  const auto mine = std::find_if(helpers_.begin(), helpers_.end(),
+                                 [&](const auto& helper) { return helper.get() == &self; });
+  const auto before = std::exchange(gone_, std::move(*mine));
+  helpers_.erase(mine);
+  WEFT_INVARIANT(before == nullptr || before->thread.joinable(),
+                 "BlockingPool I4: the helper that left before is not joined yet");
+  mutex_.unlock();
+  if (before != nullptr) before->thread.join();
+}
+
+void BlockingPool::remove_idle(Helper& helper) noexcept {
+  Helper** place = &idle_;
+  while (*place != &helper) place = &(*place)->next_idle;
+  *place = helper.next_idle;
+  helper.idle = false;
+}
+
+bool BlockingPool::runs_on_this_thread() const noexcept { return pool_of_thread() == this; }
+
+std::size_t BlockingPool::size_hint() noexcept {
+  const detail::Guard lock(mutex_);
+  return helpers_.size();
+}
+
+std::size_t BlockingPool::idle_hint() noexcept {
+  const detail::Guard lock(mutex_);
+  std::size_t count = 0;
+  for (const Helper* helper = idle_; helper != nullptr; helper = helper->next_idle) ++count;
+  return count;
+}
+
+}  // namespace weft::scheduler
+
+namespace weft::detail {
+
+namespace {
+
+// The helpers of the calling fiber's runtime.
+scheduler::BlockingPool& blocking_pool_here() noexcept {
+  return *scheduler::current_worker()->shared().options().blocking;
+}
+
+}  // namespace
+
+void make_on_helper(BlockingCall& call) {
+  if (is_simulated()) [[unlikely]]
+    return call.make(call);
+  if (const auto refused = blocking_pool_here().expect()) {
+    throw std::system_error(
+        refused,
+        "weft::blocking: there is no helper thread, and the system refuses a new one; "
+        "its limit of threads or of memory has been met");
+  }
+  call.waker = current();
+  park({[](void* submitted) noexcept {
+          // Another fiber or none runs on the other side of the switch, but in the same scheduler.
+          blocking_pool_here().submit(*static_cast<BlockingCall*>(submitted));
+        },
+        &call},
+       WaitReason::blocking);
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,36 @@
+// Where a spawn goes.
+#pragma once
+
+#include <optional>
+#include <system_error>
+#include <weft/error.hpp>
+
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::scheduler {
+
+// The scheduler that a spawn goes to; lives for the duration of the spawn.
+class Destination {
+ public:
+  Destination() {
+    if (Worker* worker = current_worker()) {
+      scheduler_ = &worker->shared().scheduler();
+      return;
+    }
+    scheduler_ = choice_.emplace().get();
+    if (scheduler_ == nullptr) {
+      throw std::system_error(make_error_code(Errc::no_runtime),
+                              "weft: a plain thread spawned a fiber");
+    }
+  }
+  [[nodiscard]] Scheduler* operator->() const noexcept { return scheduler_; }
+
+ private:
+  std::optional<Choice> choice_;
+  Scheduler* scheduler_;
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,46 @@
+// What a fiber is called, and what it writes into a trace.
+#include <weft/detail/trace_event.hpp>
+#include <weft/this_fiber.hpp>
+
+#include "scheduler/record/trace_book.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft {
+
+using scheduler::current_worker;
+using scheduler::Worker;
+
+namespace {
+
+// The header of the calling fiber's stack; null outside of fibers. Relaxed: the fiber's own.
+fibers::Stack* stack_here() noexcept {
+  Worker* worker = current_worker();
+  fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
+  return fiber == nullptr ? nullptr : fiber->stack.load(detail::relaxed);
+}
+
+}  // namespace
+
+void detail::trace_text(TraceKind kind, std::string_view text) noexcept {
+  if (Worker* worker = current_worker()) {
+    worker->recorder().note_text(kind, text);
+  } else {
+    scheduler::trace_text_from_outside(kind, text);
+  }
+}
+
+std::string_view this_fiber::name() noexcept {
+  const fibers::Stack* stack = stack_here();
+  return stack == nullptr ? std::string_view{} : stack->name.view();
+}
+
+void this_fiber::set_name(std::string_view name) noexcept {
+  fibers::Stack* stack = stack_here();
+  if (stack == nullptr) return;
+  stack->name.assign(name);
+  if (detail::is_tracing()) [[unlikely]]
+    detail::trace_text(detail::TraceKind::name, stack->name.view());
+}
+
+}  // namespace weft

@@ -1,0 +1,34 @@
+// Where the values of FiberLocals hang: at the header of the fiber's stack, or at the thread.
+#include <weft/detail/local_node.hpp>
+#include <weft/detail/waist.hpp>
+
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// Not inlined: fibers, which move between threads, must not learn its address.
+[[gnu::noinline]] LocalNode*& thread_locals() noexcept {
+  struct ThreadLocals {
+    LocalNode* first = nullptr;
+    ~ThreadLocals() { destroy_all(first); }
+  };
+  thread_local ThreadLocals locals;
+  return locals.first;
+}
+
+}  // namespace
+
+LocalNode*& locals() noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  // No fiber: a plain thread, or a handler of the runtime on a worker's own stack.
+  fibers::Fiber* fiber = worker == nullptr ? nullptr : worker->current_fiber();
+  if (fiber == nullptr) return thread_locals();
+  return fiber->stack.load(relaxed)->locals;  // Relaxed: its own.
+}
+
+void destroy_locals() noexcept { destroy_all(locals()); }
+
+}  // namespace weft::detail

@@ -1,0 +1,121 @@
+#include <weft/this_fiber.hpp>
+
+#include <weft/detail/trace_event.hpp>
+#include <weft/detail/waiter.hpp>
+
+#include "fibers/stack_space.hpp"
+#include "scheduler/waist/check_is_fiber.hpp"
+#include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::detail {
+
+namespace {
+
+// A sleep that begins; lives on the stack that is being left.
+struct Sleep {
+  Deadline deadline;
+  scheduler::Timer timer;
+
+  // Runs on the other side of the switch. After it the fiber may go on elsewhere.
+  static void start(void* sleep) noexcept {
+    auto* self = static_cast<Sleep*>(sleep);
+    scheduler::current_worker()->add_sleep(self->timer, self->deadline);
+  }
+};
+
+}  // namespace
+
+void sleep_until(Deadline deadline) noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  if (worker != nullptr && !deadline.is_never()) {
+    scheduler::check_is_fiber(*worker, WaitReason::sleep);
+    Sleep sleep{deadline, {}};
+    fibers::Fiber& fiber = *worker->current_fiber();
+    sleep.timer.waker = Waker::of_fiber(&fiber);
+    fiber.set_ready_since(deadline.nanoseconds());
+    worker->park({&Sleep::start, &sleep}, WaitReason::sleep);
+    return;
+  }
+  // Only the clock refers to this claim.
+  Claim claim;
+  (void)park_until({[](void*) noexcept {}, nullptr}, WaitReason::sleep, deadline, claim);
+}
+
+}  // namespace weft::detail
+
+namespace weft::this_fiber {
+
+namespace {
+
+// The calling fiber. Nullptr on a plain thread, and where a worker calls a handler of the runtime,
+// on the worker's own stack.
+fibers::Fiber* current_fiber() noexcept {
+  scheduler::Worker* worker = scheduler::current_worker();
+  return worker == nullptr ? nullptr : worker->current_fiber();
+}
+
+// Its stack header.
+fibers::Stack* current_stack() noexcept {
+  fibers::Fiber* fiber = current_fiber();
+  return fiber == nullptr ? nullptr : fiber->stack.load(detail::relaxed);
+}
+
+}  // namespace
+
+void yield() noexcept { detail::yield(); }
+
+void sleep_until(Deadline deadline) noexcept {
+  if (!deadline.passed()) detail::sleep_until(deadline);
+}
+
+bool sleep_until(Deadline deadline, const Until& until) noexcept {
+  const Until limit = until.but_before(deadline);
+  if (!limit.is_over()) {
+    // No other thread refers to this lock and list: the wait is like any other.
+    detail::SpinLock lock;
+    detail::WaitList list;
+    detail::Waiter self;
+    lock.lock();
+    (void)detail::wait_in_until(list, lock, self, detail::WaitReason::sleep, limit);
+  }
+  return deadline.passed();
+}
+
+std::uint64_t id() noexcept {
+  const fibers::Stack* stack = current_stack();
+  return stack == nullptr ? 0 : stack->fiber_id.load(detail::relaxed);  // Relaxed: its own.
+}
+
+// Never inlined: all of the caller's frame is above its own.
+[[gnu::noinline]] void trim_stack() noexcept {
+  const fibers::Stack* stack = current_stack();
+  if (stack != nullptr) fibers::give_back_below(*stack, __builtin_frame_address(0));
+}
+
+bool is_fiber() noexcept { return current_fiber() != nullptr; }
+
+NoSwitch::NoSwitch() noexcept {
+  if (fibers::Stack* stack = current_stack()) ++stack->no_switch;
+}
+
+NoSwitch::~NoSwitch() {
+  if (fibers::Stack* stack = current_stack()) --stack->no_switch;
+}
+
+bool may_switch() noexcept {
+  const fibers::Stack* stack = current_stack();
+  return stack == nullptr || stack->no_switch == 0;
+}
+
+Pin::Pin() noexcept {
+  const fibers::Fiber* fiber = current_fiber();
+  pins_ = fiber != nullptr && !fiber->is_pinned();
+  if (pins_) scheduler::current_worker()->pin_current();
+}
+
+Pin::~Pin() {
+  if (pins_) scheduler::current_worker()->unpin_current();
+}
+
+}  // namespace weft::this_fiber

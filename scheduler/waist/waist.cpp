@@ -1,0 +1,205 @@
+// The waist, implemented: each function first checks whether a fiber or a plain thread calls.
+#include <weft/detail/waist.hpp>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "base/parker.hpp"
+#include "base/shake.hpp"
+#include "base/thread.hpp"
+#include "scheduler/registry.hpp"
+#include "scheduler/scheduler.hpp"
+#include "scheduler/upkeep/deadlock.hpp"
+#include "scheduler/waist/check_is_fiber.hpp"
+#include "scheduler/waist/destination.hpp"
+#include "scheduler/worker/current_worker.hpp"
+
+namespace weft::detail {
+
+using fibers::Fiber;
+using scheduler::current_worker;
+using scheduler::Worker;
+namespace shake = base::shake;
+
+struct ThreadSeat {
+  base::Parker parker;
+  // Whether its waker must take it off ParkedThreads. Written before the waiter is published.
+  bool counted = false;
+};
+
+namespace {
+
+// A fiber that has just gone on from a park may as well have gone on later.
+void go_on_later() noexcept {
+  if (!shake::chance(shake::Point::give_way)) return;
+  if (Worker* worker = current_worker()) worker->yield();
+}
+
+// Fibers never come here: they may move between threads.
+[[gnu::noinline]] ThreadSeat& thread_seat() noexcept {
+  thread_local ThreadSeat seat;
+  return seat;
+}
+
+// A timed park in flight; lives on the parked stack.
+struct TimedPark {
+  After after;
+  Deadline deadline;
+  scheduler::Timer timer;
+
+  // Runs on the other side of the switch. Once the timer is added the fiber may go on elsewhere, so
+  // what comes after it uses nothing of this object.
+  static void start(void* timed_park) noexcept {
+    auto* self = static_cast<TimedPark*>(timed_park);
+    const After after = self->after;
+    current_worker()->add_timer(self->timer, self->deadline);
+    after.call(after.argument);
+  }
+};
+
+// Not inlined, so that a fiber saves no registers for it.
+[[gnu::noinline]] void park_thread(After after, WaitReason reason) noexcept {
+  ThreadSeat& seat = thread_seat();
+  const bool counted = scheduler::ends_from_inside(reason);
+  seat.counted = counted;
+  after.call(after.argument);
+  // The thread counts as parked only now, because `after` may wake others. A local variable,
+  // because by now the seat's may be the waker's to read.
+  if (counted) scheduler::ParkedThreads::begin();
+  (void)seat.parker.park_until(Deadline::never());
+}
+
+Claim::Winner park_thread_until(After after, WaitReason reason, Deadline deadline,
+                                Claim& claim) noexcept {
+  if (deadline.is_never()) {
+    park_thread(after, reason);
+    return claim.winner();
+  }
+  ThreadSeat& seat = thread_seat();
+  seat.counted = false;
+  after.call(after.argument);
+  base::Parker& parker = seat.parker;
+  if (!parker.park_until(deadline)) {
+    if (claim.try_claim(Claim::kClock)) return Claim::kClock;
+    // A notifier was faster: its wake is under way and must not be left for the next park.
+    (void)parker.park_until(Deadline::never());
+  }
+  return claim.winner();
+}
+
+}  // namespace
+
+// No optimizer may inline either: the return address tells dumps which code spawned.
+[[gnu::noinline]] void spawn(Task&& task) {
+  shake::delay();
+  const void* caller = __builtin_return_address(0);
+  if (Worker* worker = current_worker()) [[likely]] {
+    worker->spawn(std::move(task), caller);
+  } else {
+    scheduler::Destination()->spawn(std::move(task), {}, caller);
+  }
+}
+
+[[gnu::noinline]] void spawn(Task&& task, const SpawnOptions& options) {
+  shake::delay();
+  scheduler::Destination()->spawn(std::move(task), options, __builtin_return_address(0));
+}
+
+Waker spawn_parked(Task&& task, WaitReason reason) {
+  shake::delay();
+  return Waker::of_fiber(&scheduler::Destination()->spawn_parked(std::move(task), reason));
+}
+
+Waker current() noexcept {
+  if (Worker* worker = current_worker()) return Waker::of_fiber(worker->current_fiber());
+  return Waker::of_thread(&thread_seat());
+}
+
+void park(After after, WaitReason reason) noexcept {
+  shake::delay();
+  if (Worker* worker = current_worker()) {
+    scheduler::check_is_fiber(*worker, reason);
+    worker->park(after, reason);
+    go_on_later();
+    return;
+  }
+  park_thread(after, reason);
+}
+
+Claim::Winner park_until(After after, WaitReason reason, Deadline deadline, Claim& claim) noexcept {
+  shake::delay();
+  Worker* worker = current_worker();
+  if (worker == nullptr) return park_thread_until(after, reason, deadline, claim);
+  scheduler::check_is_fiber(*worker, reason);
+  if (deadline.is_never()) {
+    worker->park(after, reason);
+    go_on_later();
+    return claim.winner();
+  }
+  TimedPark timed{after, deadline, {}};
+  timed.timer.waker = Waker::of_fiber(worker->current_fiber());
+  timed.timer.claim = &claim;
+  worker->park({&TimedPark::start, &timed}, reason);
+  go_on_later();
+  const Claim::Winner winner = claim.winner();
+  if (winner != Claim::kClock) timed.timer.home->cancel(timed.timer);
+  return winner;
+}
+
+void wake(Waker waker) noexcept {
+  shake::delay();
+  if (waker.is_thread()) {
+    // A plain thread never sleeps elsewhere, so there is no sleep to interrupt.
+    ThreadSeat& seat = *waker.thread();
+    if (seat.counted) scheduler::ParkedThreads::end();
+    (void)seat.parker.unpark();
+    return;
+  }
+  Fiber& fiber = *waker.fiber();
+  fibers::happens_before(&fiber);
+  auto* owner = static_cast<scheduler::Shared*>(fibers::Slab::of(fiber).owner);
+  Worker* worker = current_worker();
+  if (worker == nullptr || &worker->shared() != owner || shake::chance(shake::Point::wake_apart)) {
+    owner->make_ready_from_outside(fiber);
+  } else if (worker->current_fiber() == nullptr || shake::chance(shake::Point::wake_last)) {
+    worker->make_ready_last(fiber);  // The poller wakes many at once, in the order of events.
+  } else {
+    worker->make_ready(fiber);
+  }
+}
+
+bool run_in_place(const void* target, WaitReason reason) noexcept {
+  Worker* worker = current_worker();
+  // On a worker's own stack a handler of the runtime may call, which is no fiber.
+  if (worker == nullptr || worker->current_fiber() == nullptr) return false;
+  if (shake::chance(shake::Point::run_apart)) return false;
+  return worker->run_in_place(target, reason);
+}
+
+unsigned concurrency() noexcept {
+  Worker* worker = current_worker();
+  if (worker != nullptr) return worker->shared().options().workers;
+  const scheduler::Choice choice;
+  return choice.get() == nullptr ? 1 : choice.get()->shared().options().workers;
+}
+
+void give_way() noexcept {
+  Worker* worker = current_worker();
+  // On a worker's own stack a handler of the runtime may call, which is no fiber.
+  if (worker != nullptr && worker->current_fiber() != nullptr) worker->give_way();
+}
+
+void yield() noexcept {
+  shake::delay();
+  Worker* worker = current_worker();
+  // A handler of the runtime, on a worker's own stack, cannot give way to a fiber.
+  if (worker != nullptr && worker->current_fiber() != nullptr) {
+    worker->yield();
+    go_on_later();
+  } else {
+    base::yield_processor();
+  }
+}
+
+}  // namespace weft::detail

@@ -1,0 +1,43 @@
+// Whether the fibers of a worker run for long.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "base/thread.hpp"
+#include "scheduler/tuning.hpp"
+#include "scheduler/worker/pace.hpp"
+
+namespace weft::scheduler {
+
+// Tells long runs from short ones whose thread had to wait for a processor, or was stopped by a
+// debugger or a tracer. The kernel can tell, but a call at each run would cost more than the answer
+// is worth. So the worker asks now and then, and only where runs seem to be long.
+// Owner: the worker; times are nanoseconds.
+class RunLengths {
+ public:
+  // What a look has found. True if the runs have been long indeed.
+  [[nodiscard]] bool are_long(const Pace::Progress& progress) noexcept {
+    ++looks_;
+    if (!progress.average(tuning::kLongRun)) [[likely]]
+      return false;
+    if (progress.average(tuning::kCertainlyLongRun)) {
+      const std::uint64_t preemptions = base::count_preemptions();
+      return std::exchange(preemptions_, preemptions) == preemptions;
+    }
+    if (suspicions_++ % tuning::kSuspicionsPerQuestion != 0) return false;
+    // Shorter ones may have been computed or spent in a stop: what do looks take of a processor?
+    const std::int64_t used = base::thread_processor_time();
+    const std::int64_t each =
+        (used - std::exchange(used_, used)) / static_cast<std::int64_t>(std::exchange(looks_, 0));
+    return each >= tuning::kLongRun / 2;
+  }
+
+ private:
+  std::uint64_t preemptions_ = 0;
+  std::int64_t used_ = 0;
+  std::uint64_t looks_ = 0;
+  unsigned suspicions_ = 0;
+};
+
+}  // namespace weft::scheduler

@@ -1,0 +1,87 @@
+#include "scheduler/worker/thief.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+namespace {
+
+constexpr std::int64_t kLongestElapsed = 1'000'000'000;  // Nanoseconds.
+
+}  // namespace
+
+Thief::Look Thief::remember(const Sight& sight, std::int64_t now) noexcept {
+  return {
+      .time = now, .ring_head = sight.ring_head, .switches = sight.switches, .next = sight.next};
+}
+
+bool Thief::may_look(unsigned victim, std::int64_t now) const noexcept {
+  return now - looks_[victim].time >= tuning::kBetweenLooks;
+}
+
+Thief::Loot Thief::look(unsigned victim, const Sight& sight, std::int64_t now) noexcept {
+  const Look before = std::exchange(looks_[victim], remember(sight, now));
+  const std::int64_t elapsed = now - before.time;
+  if (elapsed > tuning::kLookIsOld) return {};
+  const std::uint32_t run = sight.ring_head - before.ring_head;
+  // At the pace just seen the victim needs size * elapsed / run for what it has.
+  const bool ring_waits =
+      sight.ring_size > 0 && static_cast<std::int64_t>(run) * tuning::kWorthStealing <=
+                                 static_cast<std::int64_t>(sight.ring_size) * elapsed;
+  const bool next_waits =
+      sight.next != nullptr && sight.next == before.next && sight.switches == before.switches;
+  return {.has_ring = ring_waits, .has_next = next_waits};
+}
+
+bool Thief::begin_visits(std::int64_t now) noexcept {
+  if (now - last_visit_ < tuning::kVisitPeriod) return false;
+  last_visit_ = now;
+  return true;
+}
+
+// The other worker has run the same fiber since `look`. It is stuck if the visitor has nothing
+// better to do, or if that fiber computes or is blocked. A thread that merely waits for a processor
+// will be given its share of them by the kernel.
+bool Thief::is_stuck(Look& look, const ThreadFacts& thread, bool is_done_soon,
+                     std::int64_t now) noexcept {
+  if (now - look.time < tuning::kVisitPeriod) return false;
+  if (is_done_soon) return true;
+  const std::int64_t used = thread.processor_time();
+  if (look.processor_time == 0) look.processor_time = used;
+  if (used - look.processor_time >= tuning::kComputes) return true;
+  if (now - std::max(look.time, look.asked) < tuning::kAskPeriod) return false;
+  look.asked = now;
+  return !thread.is_runnable();
+}
+
+Thief::Visit Thief::visit(unsigned other, const Sight& sight, const ThreadFacts& thread,
+                          bool is_done_soon, std::int64_t now) noexcept {
+  Look& look = looks_[other];
+  // Not the time since the clock began, at the first visit: the product below must fit.
+  const std::int64_t elapsed = std::min(now - look.time, kLongestElapsed);
+  const auto run = static_cast<std::int64_t>(sight.switches - look.switches);
+  if (run != 0) look = remember(sight, now);
+  const bool has_fibers = sight.is_open && (sight.queued != 0 || sight.next != nullptr);
+  if (!has_fibers && sight.next_timer > now - tuning::kOverdue) return {};
+  Visit found;
+  found.is_stuck = run == 0 && is_stuck(look, thread, is_done_soon, now);
+  const std::int64_t overdue = found.is_stuck ? tuning::kOverdue : tuning::kLongOverdue;
+  found.runs_timers = sight.next_timer <= now - overdue;
+  if (!has_fibers) return {.runs_timers = found.runs_timers};
+  found.is_slow = sight.queued * elapsed >= run * tuning::kWorthVisiting;
+  found.queued = sight.queued;
+  return found;
+}
+
+Thief::Relief Thief::Visit::relief(std::int64_t mine) const noexcept {
+  if (is_stuck) {
+    return {.fibers = std::min((queued + 1) / 2, tuning::kMostRelieved), .has_next = true};
+  }
+  if (!is_slow) return {};
+  return {.fibers = std::min((queued - mine) / 2, tuning::kMostRelieved), .must_be_older = true};
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,344 @@
+// From fiber to fiber: what runs on the fibers' own stacks.
+#include "scheduler/worker/worker.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <utility>
+#include <weft/detail/exceptions.hpp>
+#include <weft/detail/local_node.hpp>
+
+#include "base/debug_locks.hpp"
+#include "base/panic.hpp"
+#include "base/shake.hpp"
+#include "fibers/outermost.hpp"
+#include "scheduler/shared.hpp"
+#include "scheduler/tuning.hpp"
+#include "scheduler/worker/current_worker.hpp"
+
+namespace weft::scheduler {
+
+using detail::After;
+using detail::relaxed;
+using fibers::Fiber;
+using fibers::Stack;
+using Departure = Recorder::Departure;
+
+namespace {
+
+// Workers number fibers from blocks of their own, so that a start touches nothing shared.
+constexpr std::uint64_t kIdBlock = 1 << 16;
+
+// The first of a block of ids that no worker of the process has had. Never a multiple of
+// kIdBlock, which means that a block is used up; so never 0 either.
+std::uint64_t take_id_block() noexcept {
+  static detail::Atomic<std::uint64_t> blocks{0};
+  return blocks.fetch_add(1, relaxed) * kIdBlock + 1;  // Relaxed: only distinctness matters.
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_switch(const Stack& stack,
+                                                          const char* reason) noexcept {
+  char sentence[128];
+  (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s",
+                      static_cast<unsigned long long>(stack.fiber_id.load(relaxed)),
+                      stack.name.printable_copy().data(), reason);
+  base::panic(sentence, __FILE__, __LINE__);
+}
+
+// Before the running fiber, whose stack this is, leaves its thread.
+void check_may_switch(const Stack& stack) noexcept {
+  if (stack.no_switch != 0) [[unlikely]] {
+    refuse_switch(stack, stack.no_switch >= Stack::kForked
+                             ? "in the child of a fork, where no worker is: end it by _exit or exec"
+                             : "inside a NoSwitch scope");
+  }
+  if constexpr (base::kDebugLocks) {
+    if (base::locks_held() > 0) refuse_switch(stack, "with a mutex locked that belongs to threads");
+  }
+}
+
+// The stack that a parent uses between that and the first call of an inlined child.
+constexpr std::size_t kFramesOfParent = 1 << 10;
+
+}  // namespace
+
+Worker::Worker(Shared& shared, unsigned index)
+    : desk_(shared.setting_of(index), shared.events()),
+      shared_(shared),
+      default_size_class_(static_cast<std::uint8_t>(shared.options().size_class)),
+      pace_(shared.now(), shared.options().monitor.enabled,
+            shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
+      stacks_(shared.stacks()),
+      fibers_(shared.fibers()),
+      thief_(shared.most_workers(), (index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL) {
+  WEFT_CHECK(!detail::is_simulated(),
+             "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
+  // A simulation decides at each decision.
+  desk_.decisions_left.store(pace_.allotted(), relaxed);
+}
+
+inline Fiber& Worker::make_fiber(detail::Task&& task, std::uint8_t size_class, const void* caller) {
+  Fiber* fiber = fibers_.take();
+  if (fiber == nullptr) shared_.throw_too_many_fibers();
+  fibers::happens_after(fiber);
+  fiber->set_up(std::move(task), size_class, caller);
+  desk_.recorder.counters().spawned.add_one();
+  fibers::happens_before(fiber);
+  return *fiber;
+}
+
+// What is queued on the idle stack is announced before a fiber is run: most often it is that fiber.
+inline void Worker::announce_work() noexcept {
+  if (pace_.may_call() && shared_.idle().wants_wake_hint() && current_fiber() != nullptr)
+      [[unlikely]]
+    call_for_help();
+}
+
+void Worker::spawn(detail::Task&& task, std::uint8_t size_class, const void* caller) {
+  desk_.queue.make_room();
+  Fiber& fiber = make_fiber(std::move(task), size_class, caller);
+  desk_.recorder.spawned(fiber, caller);
+  desk_.queue.push_new(fiber);
+  announce_work();
+}
+
+Fiber& Worker::spawn_parked(detail::Task&& task, detail::WaitReason reason) {
+  Fiber& fiber = make_fiber(std::move(task), default_size_class_, nullptr);
+  desk_.recorder.spawned_parked(fiber, reason);
+  return fiber;
+}
+
+void Worker::make_ready(Fiber& fiber) noexcept {
+  desk_.recorder.ready(fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return send_home(fiber);
+  desk_.queue.put_next(fiber);
+  announce_work();
+}
+
+void Worker::make_ready_last(Fiber& fiber) noexcept {
+  desk_.recorder.ready(fiber);
+  if (fiber.is_pinned()) [[unlikely]]
+    return send_home(fiber);
+  desk_.queue.push_last(fiber);
+  announce_work();
+}
+
+// Nullptr when nothing is at hand, or when it is time to look around on the idle stack.
+inline Fiber* Worker::take_next_at_hand() noexcept {
+  const std::uint32_t left = desk_.decisions_left.load(relaxed) - 1;
+  desk_.decisions_left.store(left, relaxed);
+  if (left == 0 || base::shake::chance(base::shake::Point::look_round)) [[unlikely]] {
+    look_due_ = true;
+    return nullptr;
+  }
+  return desk_.queue.pop();
+}
+
+inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
+  stack.fiber = &fiber;
+  stack.name.clear();
+  if (next_fiber_id_ % kIdBlock == 0) next_fiber_id_ = take_id_block();
+  stack.fiber_id.store(next_fiber_id_++, relaxed);  // Relaxed: for dumps.
+  fiber.bind(stack);
+}
+
+// The same, if this worker is not on that stack: a switch there must find no exceptions of its
+// former user.
+void Worker::bind_to_switch(Fiber& fiber, Stack& stack) noexcept {
+  stack.exceptions = {};
+  bind(fiber, stack);
+}
+
+// The stack on which `next` goes on; nullptr when it is new and no stack is at hand.
+Stack* Worker::resume_point(Fiber& next) noexcept {
+  if (Stack* stack = next.stack.load(relaxed)) return stack;
+  Stack* stack = stacks_.take_hot(next.size_class);
+  if (stack != nullptr) bind_to_switch(next, *stack);
+  return stack;
+}
+
+// Leaves the fiber's stack `from` for `next`, or for the idle stack when that must see to it.
+inline void Worker::leave(Departure how, Stack& from, Fiber* next, After after) noexcept {
+  check_may_switch(from);
+  Stack* to = next == nullptr ? nullptr : resume_point(*next);
+  if (to == nullptr) {
+    handed_over_ = next;
+    desk_.recorder.idles(how);
+    to = &idle_stack_;
+  } else {
+    desk_.recorder.runs(how, *next);
+  }
+  fibers::switch_to(thread_, from, *to, after.call, after.argument);
+}
+
+void Worker::park(After after, detail::WaitReason reason) noexcept {
+  Fiber& fiber = *current_fiber();
+  desk_.recorder.parks(fiber, reason);
+  leave(Departure::left, *fiber.stack.load(relaxed), take_next_at_hand(), after);
+  fibers::happens_after(&fiber);
+}
+
+void Worker::yield() noexcept {
+  Fiber& fiber = *current_fiber();
+  Fiber* next = take_next_at_hand();
+  if (next == nullptr && !look_due_ && !desk_.has_work_hint() && desk_.pinned.empty_hint() &&
+      !shared_.has_outside_work_hint()) {
+    check_may_switch(*fiber.stack.load(relaxed));
+    return;
+  }
+  set_wait_reason(fiber, detail::WaitReason::yield);
+  leave(Departure::left, *fiber.stack.load(relaxed), next,
+        {[](void* yielded) noexcept {
+           current_worker()->make_ready_last(*static_cast<Fiber*>(yielded));
+         },
+         &fiber});
+}
+
+// By way of the idle stack, which looks around: the turn has been a long one.
+void Worker::give_way() noexcept {
+  desk_.turn.over.store(false, relaxed);
+  if (current_fiber()->stack.load(relaxed)->no_switch != 0) return;
+  if constexpr (base::kDebugLocks) {
+    if (base::locks_held() > 0) return;
+  }
+  desk_.ask_to_look();
+  yield();
+}
+
+void Worker::run_task(Fiber& fiber) {
+  const auto& handler = shared_.options().on_exception;
+  // Without one an exception finds none at all, and the process ends with the throwing stack intact
+  // for the debugger.
+  if (!handler) return fiber.task.run();
+  WEFT_TRY { fiber.task.run(); }
+  WEFT_CATCH_ALL { handler(std::current_exception()); }
+}
+
+// The rest to be done when a fiber has ended.
+void Worker::retire(Fiber& fiber) noexcept {
+  become_free(fiber);
+  fibers_.give(fiber);
+  desk_.recorder.counters().finished.add_one();
+}
+
+// Ends `fiber` and returns the next one that is bound to `here`. That is at once if an unstarted
+// one is at hand, since it can run on the same hot stack without a switch; otherwise when this
+// stack is taken again, perhaps by another worker.
+inline Fiber& Worker::end_fiber(Fiber& fiber, Stack& here) noexcept {
+  check_may_switch(here);
+  Worker& worker = *current_worker();
+  here.fiber = nullptr;
+  worker.retire(fiber);
+  Fiber* next = worker.take_next_at_hand();
+  if (next != nullptr && next->stack.load(relaxed) == nullptr &&
+      next->size_class == here.size_class) {
+    worker.bind(*next, here);
+    worker.desk_.recorder.runs(Departure::ended, *next);
+    return *next;
+  }
+  return worker.give_stack(here, next);
+}
+
+// Goes on with `next`, and gives `here` away; returns the fiber that is bound to it once a worker
+// has taken it again.
+Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
+  leave(Departure::ended, here, next,
+        {[](void* given) noexcept {
+           Worker& worker = *current_worker();
+           auto& stack = *static_cast<Stack*>(given);
+           if (worker.shared_.stack_shortage().anyone_waits()) [[unlikely]]
+             return worker.pass_on(stack);
+           worker.stacks_.give(stack);
+         },
+         &here});
+  return *here.fiber;
+}
+
+// A fiber that the running one may run inlined: spawned here lately, and not started yet.
+Fiber* Worker::take_child(const void* target) noexcept {
+  const std::uint8_t digest = Fiber::digest_of(target);
+  return desk_.queue.take_recent(
+      [digest](const Fiber& fiber) { return fiber.target_digest.load(relaxed) == digest; },
+      [this, target](const Fiber& fiber) {
+        return fiber.stack.load(relaxed) == nullptr && fiber.size_class == default_size_class_ &&
+               fiber.task.join_target() == target;
+      });
+}
+
+bool Worker::run_in_place(const void* target, detail::WaitReason reason) noexcept {
+  Fiber& waiting = *current_fiber();
+  Stack& stack = *waiting.stack.load(relaxed);
+  check_may_switch(stack);
+  // A program that only forks and joins must not keep all others waiting.
+  const std::uint32_t left = desk_.decisions_left.load(relaxed);
+  if (left <= 1) return false;
+  // A fiber that runs here may end on another worker, and this one would go on there.
+  if (waiting.is_pinned()) return false;
+  // The child has no less than a stack of its own would give it.
+  if (fibers::room_left(stack) < fibers::stack_bytes(default_size_class_) + kFramesOfParent)
+    return false;
+  Fiber* child = take_child(target);
+  // It may have been behind others, which thieves did not see for a moment.
+  announce_work();
+  if (child == nullptr) return false;
+  desk_.decisions_left.store(left - 1, relaxed);
+  become_inlining(waiting, reason);
+  run_inlined(waiting, *child);
+  return true;
+}
+
+// Runs `child` to its end on the stack of `parent`, which calls. The child is a fiber in every way:
+// it may park, and go on on another worker, with the parent's frames below its own. So it has a
+// header of its own, here. To the sanitizers both are one stack.
+void Worker::run_inlined(Fiber& parent, Fiber& child) noexcept {
+  Stack& below = *parent.stack.load(relaxed);
+  Stack here;
+  here.lowest = below.lowest;
+  here.sanitizer = below.sanitizer;
+  Worker* worker = current_worker();
+  below.exceptions = std::exchange(*worker->thread_.exceptions, {});
+  below.fiber = &child;
+  worker->bind(child, here);
+  worker->desk_.recorder.runs(Departure::inlines, child);
+  fibers::happens_after(&child);
+  // A handler of the parent's is none of the child's.
+  fibers::call_as_outermost(
+      [](void* fiber) { current_worker()->run_task(*static_cast<Fiber*>(fiber)); }, &child);
+  if (here.locals != nullptr) [[unlikely]]
+    detail::destroy_all(here.locals);
+  fibers::happens_before(&child);
+  check_may_switch(here);
+  worker = current_worker();
+  worker->retire(child);
+  below.fiber = &parent;
+  *worker->thread_.exceptions = below.exceptions;
+  worker->desk_.recorder.resumes(parent);
+}
+
+void Worker::stack_main(fibers::Arrival arrival) {
+#if defined(__x86_64__)
+  // Tells unwinders that this is the outermost frame.
+  asm volatile(".cfi_undefined rip");
+#elif defined(__aarch64__)
+  asm volatile(".cfi_undefined x30");
+#endif
+  Stack& here = *current_worker()->current_fiber()->stack.load(relaxed);
+  fibers::arrive(arrival, here);
+  fibers::call_as_outermost(&run_fibers, &here);
+}
+
+// One after the other, each bound to `stack`.
+void Worker::run_fibers(void* stack) {
+  Stack& here = *static_cast<Stack*>(stack);
+  for (Fiber* fiber = here.fiber;; fiber = &end_fiber(*fiber, here)) {
+    fibers::happens_after(fiber);
+    fibers::happens_after(&here);  // The former user of this memory.
+    current_worker()->run_task(*fiber);
+    if (here.locals != nullptr) [[unlikely]]
+      detail::destroy_all(here.locals);
+    fibers::happens_before(fiber);
+    fibers::happens_before(&here);
+  }
+}
+
+}  // namespace weft::scheduler
