@@ -81,10 +81,10 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
 Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::make_worker() {
-  workers_.push_back(std::make_unique<Worker>(shared_, static_cast<unsigned>(workers_.size())));
+  workers_.push_back(std::make_unique<Loop>(shared_, static_cast<unsigned>(workers_.size())));
 }
 
-void Scheduler::start_thread(Worker& worker) {
+void Scheduler::start_thread(Loop& worker) {
   try {
     threads_.emplace_back([&worker] {
       const fibers::SignalStack signal_stack;

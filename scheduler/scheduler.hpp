@@ -19,7 +19,7 @@
 #include "scheduler/shared.hpp"
 #include "scheduler/sleep/quiescence.hpp"
 #include "scheduler/upkeep/monitor.hpp"
-#include "scheduler/worker/worker.hpp"
+#include "scheduler/worker/loop.hpp"
 
 namespace weft::scheduler {
 
@@ -77,7 +77,7 @@ class Scheduler {
   bool wait_idle(Deadline deadline, Quiescence::Then then) noexcept;
 
   void make_worker();
-  void start_thread(Worker& worker);
+  void start_thread(Loop& worker);
   void call_spares(unsigned wanted) noexcept;
   void stop() noexcept;
   [[nodiscard]] std::uint8_t size_class_for(std::size_t stack_size) const;
@@ -95,7 +95,7 @@ class Scheduler {
   fibers::FiberCache outside_fibers_ WEFT_GUARDED_BY(outside_mutex_);
   detail::Atomic<unsigned> next_home_{0};  // Relaxed: a turn.
   // Each worker is made before its thread starts, the usual ones before any does.
-  std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::unique_ptr<Loop>> workers_;
   std::vector<std::thread> threads_;
   Monitor monitor_;
 };

@@ -1,13 +1,19 @@
 // Which worker the calling thread is.
 #pragma once
 
+#include <weft/detail/waist.hpp>
+
 namespace weft::scheduler {
 class Worker;
 }
 
 // Set once by each worker thread. Read by current_worker() only: a compiler may keep the address
 // of a thread_local across a switch, after which it belongs to another thread.
-extern "C" __thread weft::scheduler::Worker* weft_current_worker;
+extern "C" {
+extern __thread weft::scheduler::Worker* weft_current_worker;
+// The turn of a thread that is no worker.
+extern const weft::detail::Turn weft_never_over;
+}
 
 namespace weft::scheduler {
 

@@ -1,7 +1,6 @@
 // From fiber to fiber: what runs on the fibers' own stacks.
 #include "scheduler/worker/worker.hpp"
 
-#include <cstdio>
 #include <exception>
 #include <utility>
 #include <weft/detail/exceptions.hpp>
@@ -11,9 +10,12 @@
 #include "base/panic.hpp"
 #include "base/shake.hpp"
 #include "fibers/outermost.hpp"
+#include "scheduler/machine_clock.hpp"
 #include "scheduler/shared.hpp"
+#include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/worker/current_worker.hpp"
+#include "scheduler/worker/may_switch.hpp"
 
 namespace weft::scheduler {
 
@@ -24,37 +26,6 @@ using fibers::Stack;
 using Departure = Recorder::Departure;
 
 namespace {
-
-// Workers number fibers from blocks of their own, so that a start touches nothing shared.
-constexpr std::uint64_t kIdBlock = 1 << 16;
-
-// The first of a block of ids that no worker of the process has had. Never a multiple of
-// kIdBlock, which means that a block is used up; so never 0 either.
-std::uint64_t take_id_block() noexcept {
-  static detail::Atomic<std::uint64_t> blocks{0};
-  return blocks.fetch_add(1, relaxed) * kIdBlock + 1;  // Relaxed: only distinctness matters.
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_switch(const Stack& stack,
-                                                          const char* reason) noexcept {
-  char sentence[128];
-  (void)std::snprintf(sentence, sizeof sentence, "fiber %llu '%s' parked or yielded %s",
-                      static_cast<unsigned long long>(stack.fiber_id.load(relaxed)),
-                      stack.name.printable_copy().data(), reason);
-  base::panic(sentence, __FILE__, __LINE__);
-}
-
-// Before the running fiber, whose stack this is, leaves its thread.
-void check_may_switch(const Stack& stack) noexcept {
-  if (stack.no_switch != 0) [[unlikely]] {
-    refuse_switch(stack, stack.no_switch >= Stack::kForked
-                             ? "in the child of a fork, where no worker is: end it by _exit or exec"
-                             : "inside a NoSwitch scope");
-  }
-  if constexpr (base::kDebugLocks) {
-    if (base::locks_held() > 0) refuse_switch(stack, "with a mutex locked that belongs to threads");
-  }
-}
 
 // The stack that a parent uses between that and the first call of an inlined child.
 constexpr std::size_t kFramesOfParent = 1 << 10;
@@ -69,7 +40,7 @@ Worker::Worker(Shared& shared, unsigned index)
             shared.options().simulation != nullptr ? 1 : tuning::kMostDecisions),
       stacks_(shared.stacks()),
       fibers_(shared.fibers()),
-      thief_(shared.most_workers(), (index + 1 + base::shake::seed()) * 0x9E3779B97F4A7C15ULL) {
+      stack_waits_(*this, &make_ready_on, shared, desk_, stacks_, fibers_) {
   WEFT_CHECK(!detail::is_simulated(),
              "a Runtime was made inside a simulation, which has one thread: spawn fibers instead");
   // A simulation decides at each decision.
@@ -137,8 +108,7 @@ inline Fiber* Worker::take_next_at_hand() noexcept {
 inline void Worker::bind(Fiber& fiber, Stack& stack) noexcept {
   stack.fiber = &fiber;
   stack.name.clear();
-  if (next_fiber_id_ % kIdBlock == 0) next_fiber_id_ = take_id_block();
-  stack.fiber_id.store(next_fiber_id_++, relaxed);  // Relaxed: for dumps.
+  stack.fiber_id.store(ids_.take(), relaxed);  // Relaxed: for dumps.
   fiber.bind(stack);
 }
 
@@ -247,7 +217,7 @@ Fiber& Worker::give_stack(Stack& here, Fiber* next) noexcept {
            Worker& worker = *current_worker();
            auto& stack = *static_cast<Stack*>(given);
            if (worker.shared_.stack_shortage().anyone_waits()) [[unlikely]]
-             return worker.pass_on(stack);
+             return worker.stack_waits_.pass_on(stack);
            worker.stacks_.give(stack);
          },
          &here});
@@ -339,6 +309,88 @@ void Worker::run_fibers(void* stack) {
     fibers::happens_before(fiber);
     fibers::happens_before(&here);
   }
+}
+
+// Nothing here is for thieves, so no other worker is woken. This worker does not sleep before it
+// has looked (has_own_work).
+void Worker::send_home(Fiber& fiber) noexcept {
+  Desk& home = shared_.home_of(fiber);
+  if (&home != &desk_) return home.send_pinned(fiber);
+  desk_.pinned.push(fiber);
+  desk_.ask_to_look();
+}
+
+// The fiber is in no queue now; the next wake finds it pinned.
+void Worker::pin_current() noexcept {
+  Fiber& fiber = *current_fiber();
+  fiber.stack.load(relaxed)->home = desk_.index;
+  fiber.size_class |= Fiber::kPinned;
+  desk_.pinned.pin();
+}
+
+void Worker::unpin_current() noexcept {
+  Fiber& fiber = *current_fiber();
+  fiber.size_class = static_cast<std::uint8_t>(fiber.stack_class());
+  desk_.pinned.unpin();
+}
+
+// This worker sees to it at its next look, or before it sleeps; where runs are long, a sleeper
+// does.
+void Worker::announce_event() noexcept {
+  if (current_fiber() != nullptr && expects_long_runs()) mind_watch_while_awake();
+}
+
+// Not inlined into what begins a sleep: see Timers::try_follow().
+void Worker::lead_sleep(Timer& timer, Deadline deadline) noexcept {
+  if (desk_.timers.add_sleep(timer, deadline)) announce_event();
+}
+
+// A sleeper is to see to the timers here if this worker does not get to them in time.
+void Worker::mind_watch_while_awake() noexcept {
+  if (!shared_.idle().anyone_asleep()) return;
+  const Deadline next = desk_.next_timer_hint();
+  mind_watch(shared_, next.is_never() ? next.nanoseconds() : next.nanoseconds() + tuning::kOverdue);
+}
+
+// Fibers wait here behind one that runs, or is about to.
+void Worker::call_for_help() noexcept {
+  if (desk_.queue.empty_hint()) return;
+  pace_.note_call(machine_now());
+  if (!shared_.is_crowded()) wake_one(shared_);
+}
+
+void Worker::make_ready_on(Worker& worker, Stack& stack, Fiber& fiber) noexcept {
+  worker.bind_to_switch(fiber, stack);
+  stack.home = worker.desk_.index;
+  worker.make_ready_last(fiber);
+}
+
+void Worker::enter(Fiber& fiber) noexcept {
+  Stack* stack = fiber.stack.load(relaxed);
+  if (stack == nullptr) {
+    stack = stack_waits_.take_stack(fiber);
+    if (stack == nullptr) return stack_waits_.put_aside(fiber);
+    bind_to_switch(fiber, *stack);
+    stack->home = desk_.index;
+  }
+  desk_.recorder.runs(Recorder::Departure::left, fiber);
+  fibers::switch_to(
+      thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
+}
+
+void Worker::begin_thread() noexcept {
+  desk_.recorder.begins_life(machine_now());
+  desk_.thread.adopt();
+  weft_current_worker = this;
+  weft_current_turn = &desk_.turn;
+  thread_ = fibers::ThreadState::of_this_thread();
+  idle_stack_.sanitizer.adopt_thread();
+}
+
+void Worker::end_thread() noexcept {
+  thread_.between.destroy();
+  weft_current_turn = &weft_never_over;
+  weft_current_worker = nullptr;
 }
 
 }  // namespace weft::scheduler

@@ -12,31 +12,26 @@
 #include "scheduler/desk.hpp"
 #include "scheduler/record/recorder.hpp"
 #include "scheduler/timers/timers.hpp"
-#include "scheduler/upkeep/deadlock.hpp"
 #include "scheduler/worker/block_cache.hpp"
+#include "scheduler/worker/fiber_ids.hpp"
 #include "scheduler/worker/pace.hpp"
-#include "scheduler/worker/run_lengths.hpp"
-#include "scheduler/worker/thief.hpp"
+#include "scheduler/worker/stack_waits.hpp"
 
 namespace weft::scheduler {
 
 class Shared;
 
-// Runs fibers one after the other, as LocalQueue gives them; then what came from outside, then what
-// it can steal; else it sleeps.
-// A fiber that parks or ends goes straight to the next one if that is at hand. For everything else
-// (looks at what others share, timers, polling, stealing, sleeping) it switches to the idle stack,
-// the one the thread was born with.
-// Owner: the worker's thread, which alone can name it. Others know its desk.
+// Runs fibers one after the other, as LocalQueue gives them. A fiber that parks or ends goes
+// straight to the next one if that is at hand. For everything else (looks at what others share,
+// timers, polling, stealing, sleeping) it switches to the idle stack, the one that the thread was
+// born with, on which Loop is. Owner: the worker's thread, which alone can name it. Others know its
+// desk.
 class Worker {
  public:
   Worker(Shared& shared, unsigned index);
   ~Worker() = default;
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
-
-  // The thread's whole life. Returns when the scheduler stops.
-  void run() noexcept;
 
   // The fiber that runs here calls it. `caller` is where the user's call returns to, for dumps.
   // Throws std::bad_alloc, std::system_error (Errc::too_many_fibers); nothing is spawned then.
@@ -79,31 +74,38 @@ class Worker {
   // A fiber that runs here calls it.
   [[nodiscard]] Recorder& recorder() noexcept { return desk_.recorder; }
 
-  // For sleep_protocol.hpp.
-  [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
-  [[nodiscard]] bool& searching() noexcept { return searching_; }
-  [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept;
-  [[nodiscard]] bool is_search_worthwhile() const noexcept;
-  [[nodiscard]] std::int64_t search_time() const noexcept;
-  [[nodiscard]] fibers::Fiber* take_own_work() noexcept;
-  void begin_idling() noexcept;
-  void note_sleep() noexcept;
-  [[nodiscard]] Deadline sleep_limit() noexcept;
-  [[nodiscard]] Deadline earliest_event(Deadline limit) noexcept;
-  [[nodiscard]] bool has_own_work() const noexcept;
-  [[nodiscard]] bool has_due_events() const noexcept;
-  [[nodiscard]] bool run_events_of_all() noexcept;
-  [[nodiscard]] bool do_chores() noexcept;
-  [[nodiscard]] Deadline next_timer_hint() const noexcept { return desk_.next_timer_hint(); }
-  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return desk_.park_until(deadline); }
-  [[nodiscard]] bool wait_for_events(Deadline deadline, bool in_source) noexcept;
+  // --- Its loop calls these, on the idle stack; and the parts of the loop ---
 
+  void begin_thread() noexcept;
+  void end_thread() noexcept;
+  // Runs the fiber, and all that follow it.
+  void enter(fibers::Fiber& fiber) noexcept;
+  // What was left to the idle stack: a look that is due; and a fiber, which is to be found a stack.
+  [[nodiscard]] bool takes_look() noexcept { return std::exchange(look_due_, false); }
+  [[nodiscard]] fibers::Fiber* take_handed_over() noexcept {
+    return std::exchange(handed_over_, nullptr);
+  }
+  // Queues a pinned fiber where it is to run.
+  void send_home(fibers::Fiber& fiber) noexcept;
+  // A sleeper is to see to the timers here if this worker does not get to them in time.
+  void mind_watch_while_awake() noexcept;
+  [[gnu::noinline]] void call_for_help() noexcept;
+  [[nodiscard]] bool expects_long_runs() const noexcept {
+    return pace_.expects_long_runs(pace_.last_look());
+  }
+  [[nodiscard]] Pace& pace() noexcept { return pace_; }
+  [[nodiscard]] StackWaits& stack_waits() noexcept { return stack_waits_; }
+  // Leaves free stacks and records to the others.
+  void empty_caches() noexcept {
+    stacks_.empty();
+    fibers_.empty();
+  }
+
+  [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
   // Where every stack begins.
   static void stack_main(fibers::Arrival arrival);
-  static void run_fibers(void* stack);
 
  private:
-  // worker.cpp: from fiber to fiber.
   // Always inlined, as each fiber's start and end comes here.
   [[nodiscard, gnu::always_inline]] fibers::Fiber& make_fiber(detail::Task&& task,
                                                               std::uint8_t size_class,
@@ -125,77 +127,23 @@ class Worker {
   void run_task(fibers::Fiber& fiber);
   // Always inlined: each spawn and wake comes here.
   [[gnu::always_inline]] void announce_work() noexcept;
-  [[gnu::noinline]] void call_for_help() noexcept;
-
-  template <class Wait>
-  auto while_parked(Wait wait) noexcept;
-
-  // worker_idle.cpp: on the idle stack.
-  [[nodiscard]] fibers::Fiber* find_work() noexcept;
-  // Queues a pinned fiber where it is to run.
-  void send_home(fibers::Fiber& fiber) noexcept;
-  // Whether this is a spare worker, and no fiber needs it in particular.
-  [[nodiscard]] bool is_free_to_leave() const noexcept;
-  void prepare_for_run() noexcept;
-  [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
-  void look_around() noexcept;
-  void look_at_pace(std::int64_t now) noexcept;
-  [[nodiscard]] bool expects_long_runs() const noexcept {
-    return pace_.expects_long_runs(pace_.last_look());
-  }
-  [[nodiscard]] bool take_injected() noexcept;
-  void run_own_timers(std::int64_t now) noexcept;
-  void poll(std::int64_t now) noexcept;
-  void note_events(std::size_t woken) noexcept;
-  void enter(fibers::Fiber& fiber) noexcept;
-  void give_memory_back() noexcept;
-  [[nodiscard]] bool must_look_itself() const noexcept;
-  [[nodiscard]] bool report_deadlock() noexcept;
-  void rest() noexcept;
-
-  // worker_stacks.cpp: when the system has no stacks.
-  [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
-  void out_of_stacks(fibers::Fiber& fiber) noexcept;
-  [[nodiscard]] fibers::Fiber* take_from_aside(unsigned size_class) noexcept;
-  void make_ready_on(fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
-  void pass_on(fibers::Stack& stack) noexcept;
-  [[nodiscard]] bool serve_pinned_aside() noexcept;
-  [[nodiscard]] bool serve_aside(unsigned size_class, bool asks_system) noexcept;
-  [[nodiscard]] bool serve_aside() noexcept;
-  [[nodiscard]] Deadline prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexcept;
-
-  // worker_timers.cpp: the wheels.
+  static void make_ready_on(Worker& worker, fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
   void lead_sleep(Timer& timer, Deadline deadline) noexcept;
-  void mind_watch_while_awake() noexcept;
-  std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
-  [[nodiscard]] std::int64_t grace_of(const Desk& other) const noexcept;
-  [[nodiscard]] bool has_due_timers(const Desk& other, std::int64_t now) const noexcept;
-  [[nodiscard]] std::size_t run_timers(Timers& timers, std::int64_t now) noexcept;
-
-  // worker_search.cpp: among the other workers.
-  [[nodiscard]] fibers::Fiber* look_everywhere(std::int64_t now) noexcept;
-  [[nodiscard]] std::size_t steal_from(Desk& victim, std::int64_t now) noexcept;
-  void visit_others(std::int64_t now) noexcept;
-  void visit(Desk& other, std::int64_t now) noexcept;
+  static void run_fibers(void* stack);
 
   Desk desk_;
   Shared& shared_;
   const std::uint8_t default_size_class_;
-  bool searching_ = false;
   bool look_due_ = false;
   fibers::Fiber* handed_over_ = nullptr;  // Left to the idle stack, which finds it a stack.
   fibers::ThreadState thread_{};
-  std::uint64_t next_fiber_id_ = 0;
+  FiberIds ids_;
   Pace pace_;
-  RunLengths run_lengths_;
-  std::int64_t last_poll_ = 0;
-  std::int64_t last_reach_ = 0;  // When the oldest new fibers had a turn.
-  WatchPauses watch_pauses_;
   fibers::Stack idle_stack_;
   fibers::StackPool stacks_;
   fibers::FiberCache fibers_;
   BlockCache blocks_;
-  Thief thief_;
+  StackWaits stack_waits_;
 };
 
 }  // namespace weft::scheduler

@@ -78,7 +78,7 @@ class World {
       run_other_side(callers[index - count_]);
     }
   }
-  // As Worker::run_timers, again and again while anybody may wait.
+  // As Clockwork::run, again and again while anybody may wait.
   void run_clock() {
     // Goes on when it is late: a timer that is added too late comes with the next tick.
     std::int64_t time = kLate;

@@ -141,7 +141,7 @@ class Shared {
 };
 
 struct Worker {
-  // Worker::run.
+  // Loop::run.
   void run() {
     while (find_work()) {
       leave_search();
@@ -189,7 +189,7 @@ struct Worker {
       weft::model::wait_in_kernel(shared.last_runs, 0, weft::model::WaitEnd::by_wake);
     }
   }
-  // Worker::find_work, which also looks at the worker's own queues.
+  // Loop::find_work, which also looks at the worker's own queues.
   [[nodiscard]] bool find_work() {
     for (;;) {
       if (run_event()) return true;
@@ -229,7 +229,7 @@ struct Worker {
   }
   [[nodiscard]] bool do_chores() { return false; }
   [[nodiscard]] bool park_until(Deadline limit) { return parker_.park_until(limit); }
-  // Does the same as Worker::wait_for_events.
+  // Does the same as Loop::wait_for_events.
   [[nodiscard]] bool wait_for_events(Deadline limit, bool in_source) {
     if (fault == kToldIsForgotten) {
       limit = earliest_event(Deadline::never());

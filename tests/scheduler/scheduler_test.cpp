@@ -126,9 +126,9 @@ Search ask_about_search(weft::scheduler::EventSource& events, unsigned workers, 
   const auto ask = [&] {
     while (begun < computing - 1 || scheduler.shared().awake_hint() != computing)
       weft::detail::pause_cpu();
-    const auto& worker = *weft::scheduler::current_worker();
     for (unsigned i = 0; i < queued; ++i) weft::detail::spawn(weft::detail::Task([] {}));
-    found = {worker.is_search_worthwhile(), worker.search_time()};
+    found = {weft::scheduler::is_search_worthwhile(scheduler.shared()),
+             weft::scheduler::search_time(scheduler.shared())};
     over = true;
   };
   scheduler.spawn(weft::detail::Task(ask), {}, nullptr);

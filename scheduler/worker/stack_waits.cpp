@@ -1,10 +1,10 @@
-// Fibers for which the system has no stack: README.md, "Fibers without a stack".
+#include "scheduler/worker/stack_waits.hpp"
+
 #include <algorithm>
 
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/shared.hpp"
 #include "scheduler/tuning.hpp"
-#include "scheduler/worker/worker.hpp"
 
 namespace weft::scheduler {
 
@@ -12,16 +12,15 @@ using detail::relaxed;
 using fibers::Fiber;
 using fibers::Stack;
 
-// Returns the stack on which a new fiber starts; null if it has to wait for one. While others wait
-// for a stack of its size, the system is not asked: they come first.
-Stack* Worker::take_stack(const Fiber& fiber) noexcept {
+// While others wait for a stack of its size, the system is not asked: they come first.
+Stack* StackWaits::take_stack(const Fiber& fiber) noexcept {
   const unsigned size_class = fiber.stack_class();
   if (shared_.stack_shortage().anyone_waits_for(size_class)) [[unlikely]]
     return stacks_.take_hot(size_class);
   return stacks_.take(size_class);
 }
 
-void Worker::out_of_stacks(Fiber& fiber) noexcept {
+void StackWaits::put_aside(Fiber& fiber) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   if (fiber.is_pinned()) desk_.pinned.aside().append(fiber);
   shortage.put_aside(fiber, machine_now());
@@ -30,7 +29,7 @@ void Worker::out_of_stacks(Fiber& fiber) noexcept {
 }
 
 // Takes the next fiber that waits for a stack of this size and may run here.
-Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
+Fiber* StackWaits::take_next(unsigned size_class) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   Chain& aside = desk_.pinned.aside();
   if (!aside.is_empty() && aside.first->stack_class() == size_class) {
@@ -40,23 +39,17 @@ Fiber* Worker::take_from_aside(unsigned size_class) noexcept {
   return shortage.take(size_class);
 }
 
-void Worker::make_ready_on(Stack& stack, Fiber& fiber) noexcept {
-  bind_to_switch(fiber, stack);
-  stack.home = desk_.index;
-  make_ready_last(fiber);
-}
-
 // While fibers wait for stacks, one that has become free goes to the first of them. If only fibers
 // wait that are pinned to other workers, it goes to where these look.
-void Worker::pass_on(Stack& stack) noexcept {
+void StackWaits::pass_on(Stack& stack) noexcept {
   const unsigned size_class = stack.size_class;
-  if (Fiber* fiber = take_from_aside(size_class)) return make_ready_on(stack, *fiber);
+  if (Fiber* fiber = take_next(size_class)) return make_ready_on(stack, *fiber);
   stacks_.give(stack);
   if (shared_.stack_shortage().anyone_pinned_waits_for(size_class)) stacks_.empty();
 }
 
 // Asks the system each time: no other worker does so for them. True when all have been served.
-bool Worker::serve_pinned_aside() noexcept {
+bool StackWaits::serve_pinned() noexcept {
   Chain& aside = desk_.pinned.aside();
   while (!aside.is_empty()) {
     Fiber& fiber = *aside.take_first();
@@ -73,7 +66,7 @@ bool Worker::serve_pinned_aside() noexcept {
 }
 
 // True when all that wait for stacks of this size have been served.
-bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
+bool StackWaits::serve_size(unsigned size_class, bool asks_system) noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   while (shortage.is_listed(size_class)) {
     Stack* stack = asks_system ? stacks_.take(size_class) : stacks_.take_hot(size_class);
@@ -88,22 +81,18 @@ bool Worker::serve_aside(unsigned size_class, bool asks_system) noexcept {
   return true;
 }
 
-// Gives waiting fibers the stacks that are at hand; after each pause also what the system has. Runs
-// on the idle stack. True when fibers are ready here.
-bool Worker::serve_aside() noexcept {
+void StackWaits::serve() noexcept {
   StackShortage& shortage = shared_.stack_shortage();
   const std::int64_t now = machine_now();
   const bool asks_system = shortage.begin_request(now);
-  bool is_refused = !serve_pinned_aside();
+  bool is_refused = !serve_pinned();
   for (unsigned size_class = 0; size_class < fibers::kStackSizes; ++size_class) {
-    if (!serve_aside(size_class, asks_system) && asks_system) is_refused = true;
+    if (!serve_size(size_class, asks_system) && asks_system) is_refused = true;
   }
   if (is_refused) shortage.report(now);
-  return has_own_work();
 }
 
-// Returns `limit`, or when this worker is to make the next request to the system, if earlier.
-Deadline Worker::prepare_aside_for_sleep(Deadline limit, std::int64_t now) noexcept {
+Deadline StackWaits::prepare_for_sleep(Deadline limit, std::int64_t now) noexcept {
   const StackShortage& shortage = shared_.stack_shortage();
   if (shortage.is_recent(now)) [[unlikely]]
     stacks_.empty();

@@ -1,4 +1,5 @@
-// Between fibers: what a worker does on its idle stack.
+#include "scheduler/worker/loop.hpp"
+
 #include <algorithm>
 #include <cstdio>
 #include <utility>
@@ -9,148 +10,108 @@
 #include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
 #include "scheduler/upkeep/exit_watch.hpp"
-#include "scheduler/worker/current_worker.hpp"
-#include "scheduler/worker/worker.hpp"
-
-extern "C" {
-static constinit const weft::detail::Turn never_over;
-__thread weft::scheduler::Worker* weft_current_worker = nullptr;
-__thread const weft::detail::Turn* weft_current_turn = &never_over;
-}
 
 namespace weft::scheduler {
 
 using detail::relaxed;
 using fibers::Fiber;
-using fibers::Stack;
 
-#if !defined(__x86_64__)
-[[gnu::noinline]] Worker* current_worker() noexcept {
-  Worker* worker = weft_current_worker;
-  asm volatile("" : "+r"(worker) : : "memory");
-  return worker;
-}
-#endif
+Loop::Loop(Shared& shared, unsigned index)
+    : worker_(shared, index),
+      desk_(worker_.desk()),
+      shared_(shared),
+      clockwork_(worker_, shared),
+      searcher_(worker_, clockwork_, shared) {}
 
-}  // namespace weft::scheduler
-
-#if !defined(__x86_64__)
-[[gnu::noinline]] bool weft::detail::is_turn_over() noexcept {
-  const Turn* turn = weft_current_turn;
-  asm volatile("" : "+r"(turn) : : "memory");
-  return turn->over.load(relaxed);
-}
-#endif
-
-namespace weft::scheduler {
-
-void Worker::run() noexcept {
-  desk_.recorder.begins_life(machine_now());
-  desk_.thread.adopt();
-  weft_current_worker = this;
-  weft_current_turn = &desk_.turn;
-  thread_ = fibers::ThreadState::of_this_thread();
-  idle_stack_.sanitizer.adopt_thread();
+void Loop::run() noexcept {
+  worker_.begin_thread();
   char name[16];
   (void)std::snprintf(name, sizeof name, "weft-%u", desk_.index);
   base::set_thread_name(name);
   while (Fiber* fiber = find_work()) {
     end_search(*this);
     prepare_for_run();
-    enter(*fiber);
+    worker_.enter(*fiber);
   }
-  thread_.between.destroy();
-  weft_current_turn = &never_over;
-  weft_current_worker = nullptr;
+  worker_.end_thread();
 }
 
-void Worker::enter(Fiber& fiber) noexcept {
-  Stack* stack = fiber.stack.load(relaxed);
-  if (stack == nullptr) {
-    stack = take_stack(fiber);
-    if (stack == nullptr) return out_of_stacks(fiber);
-    bind_to_switch(fiber, *stack);
-    stack->home = desk_.index;
-  }
-  desk_.recorder.runs(Recorder::Departure::left, fiber);
-  fibers::switch_to(
-      thread_, idle_stack_, *stack, [](void*) noexcept {}, nullptr);
+bool Loop::is_free_to_leave() const noexcept {
+  return shared_.is_spare(desk_.index) && !desk_.pinned.keeps_worker();
 }
 
 // Has a sleeper get up, if need be, for what waits here or for what comes.
-void Worker::prepare_for_run() noexcept {
+void Loop::prepare_for_run() noexcept {
   if (!shared_.idle().anyone_asleep()) return;
-  if (expects_long_runs()) mind_watch_while_awake();
-  if (pace_.may_call() && pace_.expects_wait(desk_.queue.size_hint()) &&
+  if (worker_.expects_long_runs()) worker_.mind_watch_while_awake();
+  if (worker_.pace().may_call() && worker_.pace().expects_wait(desk_.queue.size_hint()) &&
       shared_.idle().wants_wake_hint()) {
-    call_for_help();
+    worker_.call_for_help();
   }
 }
 
 // Looks at all that local work would keep waiting forever.
-void Worker::look_around() noexcept {
+void Loop::look_around() noexcept {
   const std::int64_t now = machine_now();
-  look_due_ = false;
   desk_.queue.set_time(now);
   look_at_pace(now);
-  (void)take_injected();
+  (void)searcher_.take_injected();
   if (shared_.stack_shortage().anyone_waits()) [[unlikely]]
-    (void)serve_aside();
+    (void)serve_stack_waits();
   if (now - last_reach_ >= tuning::kReachPeriod) {
     last_reach_ = now;
     desk_.queue.reach_oldest();
   }
   run_own_timers(now);
   if (now - last_poll_ > tuning::kPollInterval) poll(now);
-  visit_others(now);
+  searcher_.visit_others(now);
 }
 
 // Decides when the next look is, and whether a worker that sleeps should get up. Runs may become
 // longer all of a sudden; then the monitor asks for a look.
-void Worker::look_at_pace(std::int64_t now) noexcept {
-  const Pace::Progress progress = pace_.look(now, desk_.recorder.counters().switches.get());
-  if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
+void Loop::look_at_pace(std::int64_t now) noexcept {
+  const Pace::Progress progress =
+      worker_.pace().look(now, desk_.recorder.counters().switches.get());
+  if (run_lengths_.are_long(progress)) worker_.pace().note_long_run(now);
   if (!shared_.idle().anyone_asleep()) {
-    desk_.decisions_left.store(pace_.allot(progress, tuning::kLookPeriod), relaxed);
+    desk_.decisions_left.store(worker_.pace().allot(progress, tuning::kLookPeriod), relaxed);
     return;
   }
-  desk_.decisions_left.store(pace_.allot(progress, tuning::kPatience), relaxed);
+  desk_.decisions_left.store(worker_.pace().allot(progress, tuning::kPatience), relaxed);
   const bool crowded = shared_.is_crowded();
-  if (!crowded) mind_watch_while_awake();
+  if (!crowded) worker_.mind_watch_while_awake();
   const std::int64_t patience = crowded ? tuning::kPatienceWhenCrowded : tuning::kPatience;
-  if (!pace_.finds_waiting(patience, desk_.queue.size_hint())) return;
-  pace_.note_waiting();
+  if (!worker_.pace().finds_waiting(patience, desk_.queue.size_hint())) return;
+  worker_.pace().note_waiting();
   wake_one(shared_);
 }
 
-bool Worker::take_injected() noexcept {
-  const Chain chain = shared_.inject_queue().take_all();
-  if (chain.is_empty()) return false;
-  desk_.queue.push_last(chain);
-  return true;
-}
-
-void Worker::run_own_timers(std::int64_t now) noexcept {
+void Loop::run_own_timers(std::int64_t now) noexcept {
   if (desk_.recorder.is_due(now)) [[unlikely]]
     desk_.recorder.begin(now);
-  if (desk_.timers.due_hint(now)) (void)run_timers(desk_.timers, now);
+  if (desk_.timers.due_hint(now)) (void)clockwork_.run(desk_.timers, now);
 }
 
 // Looks at the descriptors, without waiting for them.
-void Worker::poll(std::int64_t now) noexcept {
+void Loop::poll(std::int64_t now) noexcept {
   if (!shared_.events().watches_anything()) return;
   last_poll_ = now;
   note_events(shared_.events().wait(Deadline::past()));
 }
 
-void Worker::note_events(std::size_t woken) noexcept {
+void Loop::note_events(std::size_t woken) noexcept {
   desk_.recorder.counters().polls.add_one();
   if (woken != 0) desk_.recorder.note(detail::TraceKind::poll, woken);
 }
 
+bool Loop::serve_stack_waits() noexcept {
+  worker_.stack_waits().serve();
+  return has_own_work();
+}
+
 // Waits, and counts the time that it takes.
 template <class Wait>
-auto Worker::while_parked(Wait wait) noexcept {
+auto Loop::while_parked(Wait wait) noexcept {
   struct Count {
     explicit Count(Recorder& its) noexcept : recorder(its) { recorder.sleeps(machine_now()); }
     ~Count() { recorder.wakes(machine_now()); }
@@ -163,21 +124,21 @@ auto Worker::while_parked(Wait wait) noexcept {
 }
 
 // Returns the next fiber to run, whatever it takes; nullptr when the scheduler stops.
-Fiber* Worker::find_work() noexcept {
+Fiber* Loop::find_work() noexcept {
   for (;;) {
-    if (look_due_) {
+    if (worker_.takes_look()) {
       look_around();
     } else {
       run_own_timers(machine_now());
     }
-    if (Fiber* fiber = std::exchange(handed_over_, nullptr)) return fiber;
+    if (Fiber* fiber = worker_.take_handed_over()) return fiber;
     if (is_free_to_leave() && shared_.spares().lets_one_leave()) {
       rest();
       if (shared_.stopping()) return nullptr;
     }
     if (Fiber* fiber = take_own_work()) return fiber;
-    if (take_injected()) continue;
-    if (shared_.stack_shortage().anyone_waits() && serve_aside()) [[unlikely]]
+    if (searcher_.take_injected()) continue;
+    if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) [[unlikely]]
       continue;
     // What the kernel has is at hand; but a worker that was called is to help, and one that will
     // sleep at once sees descriptors in its sleep.
@@ -190,14 +151,14 @@ Fiber* Worker::find_work() noexcept {
       if (!while_parked([this] { return sleep(*this); })) return nullptr;
       shared_.monitor_rest().work_begins();
     }
-    pace_.resume(machine_now(), desk_.recorder.counters().switches.get());
-    desk_.decisions_left.store(pace_.allotted(), relaxed);
+    worker_.pace().resume(machine_now(), desk_.recorder.counters().switches.get());
+    desk_.decisions_left.store(worker_.pace().allotted(), relaxed);
     if (found != nullptr) return found;
   }
 }
 
 // In a simulation the worker hands over all that is ready, and gets one fiber back.
-Fiber* Worker::take_chosen() noexcept {
+Fiber* Loop::take_chosen() noexcept {
   detail::Simulation& simulation = *shared_.options().simulation;
   while (Fiber* fiber = desk_.pinned.take()) simulation.ready(*fiber);
   while (Fiber* fiber = desk_.queue.pop()) simulation.ready(*fiber);
@@ -208,7 +169,7 @@ Fiber* Worker::take_chosen() noexcept {
 }
 
 // Takes fibers that may run nowhere else, and fibers that others might take, too, alternately.
-Fiber* Worker::take_own_work() noexcept {
+Fiber* Loop::take_own_work() noexcept {
   if (shared_.options().simulation != nullptr) [[unlikely]]
     return take_chosen();
   Fiber* fiber = desk_.pinned.take_or([this] { return desk_.queue.pop(); });
@@ -217,7 +178,7 @@ Fiber* Worker::take_own_work() noexcept {
 }
 
 // When a sleeper gets up by itself, events apart.
-Deadline Worker::sleep_limit() noexcept {
+Deadline Loop::sleep_limit() noexcept {
   Deadline limit = Deadline::never();
   if (shared_.deadlock_watch().is_on_watch(desk_.index)) {
     limit = std::min(limit, watch_pauses_.next());
@@ -228,18 +189,18 @@ Deadline Worker::sleep_limit() noexcept {
   }
   if (must_look_itself())
     limit = std::min(limit, Deadline::at_nanoseconds(now + tuning::kUnmonitored));
-  return prepare_aside_for_sleep(limit, now);
+  return worker_.stack_waits().prepare_for_sleep(limit, now);
 }
 
 // Without a monitor no thread wakes this one for what another worker, awake, has queued and does
 // not run.
-bool Worker::must_look_itself() const noexcept {
+bool Loop::must_look_itself() const noexcept {
   const unsigned itself = shared_.is_asleep(desk_) ? 0 : 1;
   return !shared_.options().monitor.enabled && shared_.awake_hint() > itself;
 }
 
 // Sleeps in the event source, or on the futex.
-bool Worker::wait_for_events(Deadline deadline, bool in_source) noexcept {
+bool Loop::wait_for_events(Deadline deadline, bool in_source) noexcept {
   if (!in_source) return desk_.park_until(deadline);
   std::size_t found = 0;
   const bool unparked = desk_.wait_in_source(deadline, [this, &found](std::size_t woken) {
@@ -249,28 +210,29 @@ bool Worker::wait_for_events(Deadline deadline, bool in_source) noexcept {
   return unparked || found > 0;
 }
 
-bool Worker::has_own_work() const noexcept {
+bool Loop::has_own_work() const noexcept {
   return desk_.has_work_hint() || !desk_.pinned.empty_hint() ||
          (is_free_to_leave() && shared_.spares().wants_one_to_leave());
 }
 
-void Worker::begin_idling() noexcept {
+void Loop::begin_idling() noexcept {
   const std::int64_t now = desk_.recorder.asleep_since();
-  const Pace::Progress progress = pace_.look(now, desk_.recorder.counters().switches.get());
-  if (run_lengths_.are_long(progress)) pace_.note_long_run(now);
+  const Pace::Progress progress =
+      worker_.pace().look(now, desk_.recorder.counters().switches.get());
+  if (run_lengths_.are_long(progress)) worker_.pace().note_long_run(now);
   shared_.deadlock_watch().take_over(desk_.index);
   watch_pauses_.restart();
 }
 
 // Runs after a full fence.
-void Worker::note_sleep() noexcept {
+void Loop::note_sleep() noexcept {
   desk_.recorder.counters().sleeps.add_one();
   shared_.quiescence().worker_sleeps();
 }
 
 // Does the chores of a worker that is not needed. True when it may have made work.
-bool Worker::do_chores() noexcept {
-  if (shared_.stack_shortage().anyone_waits() && serve_aside()) return true;
+bool Loop::do_chores() noexcept {
+  if (shared_.stack_shortage().anyone_waits() && serve_stack_waits()) return true;
   if (must_look_itself()) return shared_.has_work_hint();
   give_memory_back();
   return report_deadlock();
@@ -278,12 +240,11 @@ bool Worker::do_chores() noexcept {
 
 // A spare that is not needed any more leaves what it has to others. Returns when it is called up
 // again, or when the scheduler stops.
-void Worker::rest() noexcept {
+void Loop::rest() noexcept {
   for (Chain chain = desk_.queue.take_all(); Fiber* fiber = chain.take_first();) {
     shared_.inject_queue().push(*fiber);
   }
-  stacks_.empty();
-  fibers_.empty();
+  worker_.empty_caches();
   end_search(*this);
   announce_from_outside(shared_);
   desk_.begin_rest();
@@ -294,7 +255,7 @@ void Worker::rest() noexcept {
 
 // Works in small steps, until all is given back or there is something better to do: no thread would
 // wake this worker meanwhile.
-void Worker::give_memory_back() noexcept {
+void Loop::give_memory_back() noexcept {
   while (!shared_.has_work_hint() && !shared_.stopping() && !desk_.timers.due_hint(machine_now())) {
     if (!shared_.stores().trim_some()) return;
   }
@@ -302,7 +263,7 @@ void Worker::give_memory_back() noexcept {
 
 // Looks whether anything can still happen, if it is time, and this worker's turn. True if it has
 // reported that nothing can: the program may have done something about it.
-bool Worker::report_deadlock() noexcept {
+bool Loop::report_deadlock() noexcept {
   DeadlockWatch& watch = shared_.deadlock_watch();
   const auto& report = shared_.options().on_deadlock;
   if (!watch_pauses_.next().passed() || !watch.is_on_watch(desk_.index)) return false;
@@ -317,7 +278,7 @@ bool Worker::report_deadlock() noexcept {
     return false;
   }
   watch_pauses_.lengthen();
-  if (const Deadline timer = earliest_event(Deadline::never()); !timer.is_never()) {
+  if (const Deadline timer = clockwork_.earliest(Deadline::never()); !timer.is_never()) {
     watch_pauses_.put_off(timer);
   }
   if (found != DeadlockWatch::Finding::deadlock) return false;

@@ -1,12 +1,11 @@
-// What a worker does among the others: as a thief, as a visitor, and when it calls for help.
+#include "scheduler/worker/searcher.hpp"
+
 #include <algorithm>
 
 #include "base/shake.hpp"
 #include "scheduler/machine_clock.hpp"
 #include "scheduler/shared.hpp"
-#include "scheduler/sleep/sleep_protocol.hpp"
 #include "scheduler/tuning.hpp"
-#include "scheduler/worker/worker.hpp"
 
 namespace weft::scheduler {
 
@@ -31,15 +30,15 @@ Sight see(const LocalQueue& queue, const Timers& timers, const WorkerCounters& c
 
 }  // namespace
 
-// Fibers wait here behind one that runs, or is about to.
-void Worker::call_for_help() noexcept {
-  if (desk_.queue.empty_hint()) return;
-  pace_.note_call(machine_now());
-  if (!shared_.is_crowded()) wake_one(shared_);
-}
+Searcher::Searcher(Worker& worker, Clockwork& clockwork, Shared& shared)
+    : worker_(worker),
+      desk_(worker.desk()),
+      clockwork_(clockwork),
+      shared_(shared),
+      thief_(shared.most_workers(), (desk_.index + 1 + shake::seed()) * 0x9E3779B97F4A7C15ULL) {}
 
 // A searcher, whose queue is empty, steals. Returns how many fibers it took.
-std::size_t Worker::steal_from(Desk& victim, std::int64_t now) noexcept {
+std::size_t Searcher::steal_from(Desk& victim, std::int64_t now) noexcept {
   LocalQueue& theirs = victim.queue;
   if (!theirs.is_open() || shake::chance(shake::Point::pass_by)) return 0;
   const std::size_t taken = desk_.queue.steal_overflow(theirs, thief_.prefers_new_fibers());
@@ -57,9 +56,7 @@ std::size_t Worker::steal_from(Desk& victim, std::int64_t now) noexcept {
   return loot.has_next ? desk_.queue.steal_next(theirs) : 0;
 }
 
-// A worker that has work sees, at a look, to timers that others do not get to, and to fibers that
-// wait longer at another worker than here.
-void Worker::visit_others(std::int64_t now) noexcept {
+void Searcher::visit_others(std::int64_t now) noexcept {
   if (!thief_.begin_visits(now)) return;
   const auto desks = shared_.desks();
   const auto count = static_cast<unsigned>(desks.size());
@@ -72,11 +69,11 @@ void Worker::visit_others(std::int64_t now) noexcept {
 }
 
 // Runs overdue timers of a worker, and takes fibers from it.
-void Worker::visit(Desk& other, std::int64_t now) noexcept {
+void Searcher::visit(Desk& other, std::int64_t now) noexcept {
   const Sight sight = see(other.queue, other.timers, other.recorder.counters());
-  const bool is_done_soon = desk_.queue.size_hint() < pace_.allotted();
+  const bool is_done_soon = desk_.queue.size_hint() < worker_.pace().allotted();
   const Thief::Visit found = thief_.visit(other.index, sight, other.thread, is_done_soon, now);
-  if (found.runs_timers) (void)run_timers(other.timers, now);
+  if (found.runs_timers) (void)clockwork_.run(other.timers, now);
   const Thief::Relief relief = found.relief(static_cast<std::int64_t>(desk_.queue.size_hint()));
   if (relief.has_next) (void)desk_.queue.steal_next(other.queue);
   if (relief.fibers <= 0) return;
@@ -85,7 +82,14 @@ void Worker::visit(Desk& other, std::int64_t now) noexcept {
     desk_.recorder.stolen_from(other.recorder);
 }
 
-Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
+bool Searcher::take_injected() noexcept {
+  const Chain chain = shared_.inject_queue().take_all();
+  if (chain.is_empty()) return false;
+  desk_.queue.push_last(chain);
+  return true;
+}
+
+Fiber* Searcher::look_everywhere(std::int64_t now) noexcept {
   if (take_injected()) return desk_.queue.pop();
   const auto desks = shared_.desks();
   const auto count = static_cast<unsigned>(desks.size());
@@ -98,28 +102,28 @@ Fiber* Worker::look_everywhere(std::int64_t now) noexcept {
       return desk_.queue.pop();
     }
   }
-  return run_events_of_all() ? desk_.queue.pop() : nullptr;
+  return clockwork_.run_all() ? desk_.queue.pop() : nullptr;
 }
 
 // Whether another worker may have work, or soon make some. What sleeping workers will have comes
 // from the kernel first.
-bool Worker::is_search_worthwhile() const noexcept {
-  if (shared_.awake_hint() <= 1) return false;
-  return !shared_.events().watches_anything() || shared_.has_work_hint();
+bool is_search_worthwhile(Shared& shared) noexcept {
+  if (shared.awake_hint() <= 1) return false;
+  return !shared.events().watches_anything() || shared.has_work_hint();
 }
 
 // How long to look at the others. A searcher does not see what the kernel has for it: if there is
 // anything to watch, that is the better place. Then it looks twice, to see the pace of workers that
 // have work.
-std::int64_t Worker::search_time() const noexcept {
-  return shared_.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
+std::int64_t search_time(Shared& shared) noexcept {
+  return shared.events().watches_anything() ? tuning::kBetweenLooks : tuning::kSearchTime;
 }
 
-Fiber* Worker::search_for_a_while() noexcept {
+Fiber* Searcher::search_for_a_while() noexcept {
   const std::int64_t start = machine_now();
   for (std::int64_t now = start;; now = machine_now()) {
     if (Fiber* fiber = look_everywhere(now)) return fiber;
-    if (shared_.stopping() || now - start >= search_time()) return nullptr;
+    if (shared_.stopping() || now - start >= search_time(shared_)) return nullptr;
     spin_between_looks();
   }
 }

@@ -1,0 +1,96 @@
+#include "scheduler/worker/clockwork.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "scheduler/machine_clock.hpp"
+#include "scheduler/shared.hpp"
+#include "scheduler/tuning.hpp"
+
+namespace weft::scheduler {
+
+using detail::relaxed;
+using fibers::Fiber;
+
+// Wakes as many fibers of a chain whose sleep is over as a ring holds, so that others need not wait
+// for all; `first` is then the next one. One hold of a lock queues them, without a look at their
+// stacks, which are on their way into the cache.
+std::size_t Clockwork::wake_sleepers(Fiber*& first) noexcept {
+  Chain due;
+  std::size_t woken = 0;
+  for (; first != nullptr && woken < RunQueue::kCapacity; ++woken) {
+    Fiber& fiber = *std::exchange(first, first->next);
+    if (first != nullptr) fibers::prefetch(first->stack.load(relaxed));
+    worker_.recorder().ready(fiber);
+    if (fiber.is_pinned()) [[unlikely]] {
+      worker_.send_home(fiber);
+    } else {
+      due.append(fiber);
+    }
+  }
+  worker_.recorder().counters().timers.add(woken);
+  worker_.desk().queue.push_due(due);
+  // Other fibers need not wait for all of a million.
+  if (first != nullptr && worker_.pace().may_call() && shared_.idle().wants_wake_hint())
+    worker_.call_for_help();
+  return woken;
+}
+
+std::size_t Clockwork::run(Timers& timers, std::int64_t now) noexcept {
+  std::size_t woken = 0;
+  for (Timer* timer = timers.expire(now); timer != nullptr;) {
+    // Read before the wake: the timer lies on the stack of the fiber that goes on then.
+    Timer* next = timer->next;
+    Fiber* fiber = timer->waker.fiber();
+    if (timer->leads) {
+      while (fiber != nullptr) woken += wake_sleepers(fiber);
+    } else {
+      worker_.recorder().counters().timers.add_one();
+      worker_.make_ready_last(*fiber);
+      ++woken;
+    }
+    timer = next;
+  }
+  return woken;
+}
+
+// By how much timers of that worker have to be overdue before this one sees to them: one that is
+// awake sees to its own, unless it computes for long.
+std::int64_t Clockwork::grace_of(const Desk& other) const noexcept {
+  return &other != &worker_.desk() && !shared_.idle().is_asleep(other.index) ? tuning::kOverdue : 0;
+}
+
+bool Clockwork::has_due(const Desk& other, std::int64_t now) const noexcept {
+  return other.timers.due_hint(now - grace_of(other));
+}
+
+bool Clockwork::run_all() noexcept {
+  const std::int64_t now = machine_now();
+  std::size_t woken = 0;
+  for (Desk* other : shared_.desks()) {
+    if (has_due(*other, now)) {
+      woken += run(other->timers, now);
+    }
+  }
+  return woken > 0;
+}
+
+bool Clockwork::has_due() const noexcept {
+  const std::int64_t now = machine_now();
+  for (Desk* other : shared_.desks()) {
+    if (has_due(*other, now)) return true;
+  }
+  return false;
+}
+
+Deadline Clockwork::earliest(Deadline limit) const noexcept {
+  std::int64_t earliest = limit.nanoseconds();
+  for (Desk* other : shared_.desks()) {
+    const Deadline next = other->timers.next_hint();
+    if (next.is_never()) continue;
+    earliest = std::min(earliest, next.nanoseconds() + grace_of(*other));
+  }
+  return Deadline::at_nanoseconds(earliest);
+}
+
+}  // namespace weft::scheduler

@@ -1,0 +1,37 @@
+// What a worker does with timers: its own, and other workers'.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::scheduler {
+
+// Any worker that comes along runs timers that are due. A sleeper relies on the holder of the watch
+// for its own, and a worker that computes does not get to its own.
+// Owner: the worker. Relaxed: the stack of a fiber that is parked.
+class Clockwork {
+ public:
+  Clockwork(Worker& worker, Shared& shared) noexcept : worker_(worker), shared_(shared) {}
+
+  // Runs the timers that are due. Returns how many fibers have become runnable.
+  std::size_t run(Timers& timers, std::int64_t now) noexcept;
+  // Runs timers of all workers. True when anything has become runnable.
+  [[nodiscard]] bool run_all() noexcept;
+  [[nodiscard]] bool has_due() const noexcept;
+  // When the holder of the watch must look again: at the latest at `limit`, and when the earliest
+  // timer of any worker is due. Awake workers' timers count too, in case these compute for long.
+  [[nodiscard]] Deadline earliest(Deadline limit) const noexcept;
+
+ private:
+  std::size_t wake_sleepers(fibers::Fiber*& first) noexcept;
+  [[nodiscard]] std::int64_t grace_of(const Desk& other) const noexcept;
+  [[nodiscard]] bool has_due(const Desk& other, std::int64_t now) const noexcept;
+
+  Worker& worker_;
+  Shared& shared_;
+};
+
+}  // namespace weft::scheduler

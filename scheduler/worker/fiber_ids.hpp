@@ -1,0 +1,32 @@
+// The numbers of fibers.
+#pragma once
+
+#include <cstdint>
+#include <weft/detail/atomic.hpp>
+
+namespace weft::scheduler {
+
+// One worker's. Workers number fibers from blocks of their own, so that a start touches nothing
+// that is shared. No two fibers of the process have one number, and none has 0. Owner: the worker.
+class FiberIds {
+ public:
+  [[nodiscard]] std::uint64_t take() noexcept {
+    if (next_ % kBlock == 0) next_ = take_block();
+    return next_++;
+  }
+
+ private:
+  static constexpr std::uint64_t kBlock = 1 << 16;
+
+  // The first of a block that no worker of the process has had. Never a multiple of kBlock, which
+  // means that a block is used up; so never 0 either.
+  [[nodiscard, gnu::noinline]] static std::uint64_t take_block() noexcept {
+    static detail::Atomic<std::uint64_t> blocks{0};
+    return blocks.fetch_add(1, detail::relaxed) * kBlock +
+           1;  // Relaxed: only distinctness matters.
+  }
+
+  std::uint64_t next_ = 0;
+};
+
+}  // namespace weft::scheduler

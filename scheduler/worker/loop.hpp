@@ -1,0 +1,87 @@
+// What a worker's thread does between fibers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "scheduler/upkeep/deadlock.hpp"
+#include "scheduler/worker/clockwork.hpp"
+#include "scheduler/worker/run_lengths.hpp"
+#include "scheduler/worker/searcher.hpp"
+#include "scheduler/worker/worker.hpp"
+
+namespace weft::scheduler {
+
+// The loop of a worker's thread, on the stack that the thread was born with: finds the next fiber
+// and enters it. The worker comes back here when no fiber is at hand, or a look is due.
+// It takes what is queued here; then what came from outside, then what it can steal; else it
+// sleeps. Owner: the worker's thread. Relaxed: counts.
+class Loop {
+ public:
+  Loop(Shared& shared, unsigned index);
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  // The thread's whole life. Returns when the scheduler stops.
+  void run() noexcept;
+  [[nodiscard]] Desk& desk() noexcept { return desk_; }
+
+  // For sleep_protocol.hpp.
+  [[nodiscard]] Shared& shared() noexcept { return shared_; }
+  [[nodiscard]] unsigned index() const noexcept { return desk_.index; }
+  [[nodiscard]] bool& searching() noexcept { return searching_; }
+  [[nodiscard]] fibers::Fiber* search_for_a_while() noexcept {
+    return searcher_.search_for_a_while();
+  }
+  [[nodiscard]] bool is_search_worthwhile() const noexcept {
+    return scheduler::is_search_worthwhile(shared_);
+  }
+  [[nodiscard]] fibers::Fiber* take_own_work() noexcept;
+  void begin_idling() noexcept;
+  void note_sleep() noexcept;
+  [[nodiscard]] Deadline sleep_limit() noexcept;
+  [[nodiscard]] Deadline earliest_event(Deadline limit) const noexcept {
+    return clockwork_.earliest(limit);
+  }
+  [[nodiscard]] bool has_own_work() const noexcept;
+  [[nodiscard]] bool has_due_events() const noexcept { return clockwork_.has_due(); }
+  [[nodiscard]] bool run_events_of_all() noexcept { return clockwork_.run_all(); }
+  [[nodiscard]] bool do_chores() noexcept;
+  [[nodiscard]] Deadline next_timer_hint() const noexcept { return desk_.next_timer_hint(); }
+  [[nodiscard]] bool park_until(Deadline deadline) noexcept { return desk_.park_until(deadline); }
+  [[nodiscard]] bool wait_for_events(Deadline deadline, bool in_source) noexcept;
+
+ private:
+  template <class Wait>
+  auto while_parked(Wait wait) noexcept;
+
+  [[nodiscard]] fibers::Fiber* find_work() noexcept;
+  // Whether this is a spare worker, and no fiber needs it in particular.
+  [[nodiscard]] bool is_free_to_leave() const noexcept;
+  void prepare_for_run() noexcept;
+  [[nodiscard]] fibers::Fiber* take_chosen() noexcept;
+  void look_around() noexcept;
+  void look_at_pace(std::int64_t now) noexcept;
+  void run_own_timers(std::int64_t now) noexcept;
+  void poll(std::int64_t now) noexcept;
+  void note_events(std::size_t woken) noexcept;
+  // True when fibers are ready here.
+  [[nodiscard]] bool serve_stack_waits() noexcept;
+  void give_memory_back() noexcept;
+  [[nodiscard]] bool must_look_itself() const noexcept;
+  [[nodiscard]] bool report_deadlock() noexcept;
+  void rest() noexcept;
+
+  Worker worker_;
+  Desk& desk_;  // The worker's.
+  Shared& shared_;
+  Clockwork clockwork_;
+  Searcher searcher_;
+  bool searching_ = false;
+  RunLengths run_lengths_;
+  std::int64_t last_poll_ = 0;
+  std::int64_t last_reach_ = 0;  // When the oldest new fibers had a turn.
+  WatchPauses watch_pauses_;
+};
+
+}  // namespace weft::scheduler

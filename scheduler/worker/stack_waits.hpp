@@ -1,0 +1,59 @@
+// What a worker does for fibers that the system has no stack for.
+#pragma once
+
+#include <cstdint>
+#include <weft/deadline.hpp>
+
+#include "fibers/fiber_store.hpp"
+#include "fibers/stack_pool.hpp"
+#include "scheduler/desk.hpp"
+
+namespace weft::scheduler {
+
+class Shared;
+class Worker;
+
+// A worker's part of StackShortage. README.md, "Fibers without a stack", has the rules.
+// Owner: the worker.
+class StackWaits {
+ public:
+  // Makes a fiber ready on a stack, which is the fiber's from then on.
+  using MakeReady = void (*)(Worker& worker, fibers::Stack& stack, fibers::Fiber& fiber) noexcept;
+
+  StackWaits(Worker& worker, MakeReady make_ready, Shared& shared, Desk& desk,
+             fibers::StackPool& stacks, fibers::FiberCache& fibers) noexcept
+      : worker_(worker),
+        make_ready_(make_ready),
+        shared_(shared),
+        desk_(desk),
+        stacks_(stacks),
+        fibers_(fibers) {}
+
+  // Returns the stack on which a new fiber starts; null if it has to wait for one, in put_aside().
+  [[nodiscard]] fibers::Stack* take_stack(const fibers::Fiber& fiber) noexcept;
+  void put_aside(fibers::Fiber& fiber) noexcept;
+  // A stack has become free while fibers wait.
+  void pass_on(fibers::Stack& stack) noexcept;
+  // Gives waiting fibers the stacks that are at hand; after each pause also what the system has.
+  // Call it on the idle stack.
+  void serve() noexcept;
+  // Returns `limit`, or when this worker is to make the next request to the system, if earlier.
+  [[nodiscard]] Deadline prepare_for_sleep(Deadline limit, std::int64_t now) noexcept;
+
+ private:
+  void make_ready_on(fibers::Stack& stack, fibers::Fiber& fiber) noexcept {
+    make_ready_(worker_, stack, fiber);
+  }
+  [[nodiscard]] fibers::Fiber* take_next(unsigned size_class) noexcept;
+  [[nodiscard]] bool serve_pinned() noexcept;
+  [[nodiscard]] bool serve_size(unsigned size_class, bool asks_system) noexcept;
+
+  Worker& worker_;
+  const MakeReady make_ready_;
+  Shared& shared_;
+  Desk& desk_;
+  fibers::StackPool& stacks_;
+  fibers::FiberCache& fibers_;
+};
+
+}  // namespace weft::scheduler
