@@ -22,7 +22,8 @@ BodyReader::BodyReader(Connection& connection, Input& input, Output& output,
             (head.framing == Framing::length && head.content_length == 0)),
       must_ask_(head.expects_continue && !over_ && input.rest().empty()),
       left_(head.framing == Framing::length ? head.content_length
-                                            : connection.server().limits().body_bytes) {
+                                            : connection.server().limits().body_bytes),
+      allowance_(connection.server().limits().body, connection.server().limits().least_rate) {
   if (head.framing == Framing::chunked) {
     const Limits& limits = connection.server().limits();
     decoder_.emplace(limits.head_bytes, limits.headers);
@@ -49,9 +50,10 @@ net::Result<std::size_t> BodyReader::receive(std::span<char> room) {
   if (const auto error = output_.flush()) return {.error = fail(error)};
   auto result = connection_.read(room, Deadline::past());
   if (result.error == weft::Errc::timed_out) {
-    if (!deadline_is_set_) deadline_ = Deadline::after(connection_.server().limits().body);
-    deadline_is_set_ = true;
-    result = connection_.read(room, deadline_);
+    result =
+        allowance_.wait([&](const Deadline deadline) { return connection_.read(room, deadline); });
+  } else {
+    allowance_.earn(result.value);
   }
   if (result.error == weft::Errc::end_of_stream) return {.error = fail(Errc::unexpected_end)};
   if (result.error) return {.error = fail(result.error)};

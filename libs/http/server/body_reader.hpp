@@ -6,10 +6,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <weft/deadline.hpp>
 #include <weft/http/header.hpp>
 #include <weft/net/result.hpp>
 
+#include "libs/http/server/allowance.hpp"
 #include "libs/http/wire/chunk_decoder.hpp"
 #include "libs/http/wire/head_parser.hpp"
 
@@ -60,8 +60,7 @@ class BodyReader {
   bool may_ask_ = true;
   std::error_code error_;
   std::uint64_t left_;  // Bytes of a body of known length; otherwise bytes that are allowed.
-  Deadline deadline_ = Deadline::never();
-  bool deadline_is_set_ = false;
+  Allowance allowance_;
   std::optional<ChunkDecoder> decoder_;
   // Chunks that have been received behind the input; [raw_begin_, raw_end_) is not decoded yet.
   std::unique_ptr<char[]> raw_;

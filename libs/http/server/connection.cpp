@@ -1,5 +1,6 @@
 #include "libs/http/server/connection.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
@@ -8,6 +9,7 @@
 #include <weft/this_fiber.hpp>
 
 #include "io/poller.hpp"
+#include "libs/http/server/allowance.hpp"
 #include "libs/http/server/server_core.hpp"
 #include "libs/http/server/session.hpp"
 
@@ -138,22 +140,36 @@ net::Result<std::size_t> Connection::read(std::span<char> room, Deadline deadlin
   return result;
 }
 
-std::error_code Connection::write(std::string_view text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  if (layer_ != nullptr) {
-    const auto all = layer_->write_all(bytes, Deadline::after(server_.limits().write));
-    progress_.count_sent(all.value);
-    return all.error;
-  }
+std::error_code Connection::write(std::string_view text, Allowance& allowance) {
+  auto bytes = std::as_bytes(std::span(text));
+  if (layer_ != nullptr) return write_by_layer(bytes, allowance);
   // Most answers fit at once, and then no clock is needed.
-  const auto [done, error] = stream_.write_some(bytes, Deadline::past());
-  progress_.count_sent(done);
-  if (!error && done == bytes.size()) return {};
-  if (error && error != weft::Errc::timed_out) return error;
-  const Deadline deadline = Deadline::after(server_.limits().write);
-  const auto rest = stream_.write_all(bytes.subspan(done), deadline);
-  progress_.count_sent(rest.value);
-  return rest.error;
+  auto result = stream_.write_some(bytes, Deadline::past());
+  allowance.earn(result.value);
+  for (;;) {
+    progress_.count_sent(result.value);
+    bytes = bytes.subspan(result.value);
+    if (result.error && result.error != weft::Errc::timed_out) return result.error;
+    if (bytes.empty()) return {};
+    result = allowance.wait(
+        [&](const Deadline deadline) { return stream_.write_some(bytes, deadline); });
+    if (result.error == weft::Errc::timed_out && !allowance.covers(result)) return result.error;
+  }
+}
+
+// In parts, as only the end of a call shows progress.
+std::error_code Connection::write_by_layer(std::span<const std::byte> bytes, Allowance& allowance) {
+  constexpr std::size_t kPart = 64 * 1024;
+  for (;;) {
+    const auto part = bytes.first(std::min(kPart, bytes.size()));
+    const auto result =
+        allowance.wait([&](const Deadline deadline) { return layer_->write_all(part, deadline); });
+    progress_.count_sent(result.value);
+    bytes = bytes.subspan(result.value);
+    if (result.error && !allowance.covers(result)) return result.error;
+    // A layer that has taken all, and could not deliver it in time, is called again without bytes.
+    if (!result.error && bytes.empty()) return {};
+  }
 }
 
 // Reads however much comes: a client that sends a large body must still read why it was refused.

@@ -26,6 +26,7 @@ class IoDirection;
 
 namespace weft::http {
 
+class Allowance;
 class ServerCore;
 enum class SessionEnd : std::uint8_t;
 
@@ -52,11 +53,11 @@ class Connection : private detail::IoWatch {
   [[nodiscard]] bool may_have_bytes() noexcept;
   // Reads what there is. A past deadline only looks.
   net::Result<std::size_t> read(std::span<char> room, Deadline deadline);
-  // Writes all, in Limits::write.
-  std::error_code write(std::string_view text);
+  // Writes all, as long as the client is fast enough for `allowance`.
+  std::error_code write(std::string_view text, Allowance& allowance);
   // Writes part of a file, by the kernel; without a layer only. `written` counts what it took.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
-                             std::uint64_t& written);
+                             Allowance& allowance, std::uint64_t& written);
   // Ends the connection so that the last answer still arrives: a close with unread bytes would
   // take it back. Parks, for a second at most.
   void linger();
@@ -107,6 +108,7 @@ class Connection : private detail::IoWatch {
 
  private:
   friend class Registry;
+  std::error_code write_by_layer(std::span<const std::byte> bytes, Allowance& allowance);
   static detail::Waker start_fiber(IoWatch& watch) noexcept;
   [[nodiscard]] io::IoDirection* reading() noexcept;
   void serve() noexcept;

@@ -6,6 +6,7 @@
 #include <weft/detail/simulated.hpp>
 
 #include "libs/http/server/connection.hpp"
+#include "libs/http/server/server_core.hpp"
 
 namespace weft::http {
 
@@ -70,12 +71,16 @@ struct DateText {
 
 }  // namespace
 
+Output::Output(Connection& connection) noexcept
+    : connection_(connection),
+      allowance_(connection.server().limits().write, connection.server().limits().least_rate) {}
+
 void Output::append(std::string_view text) {
   if (error_) return;
   if (text.size() > kSize - size_) {
     if (flush()) return;
     if (text.size() > kSize) {
-      error_ = connection_.write(text);
+      error_ = connection_.write(text, allowance_);
       return;
     }
   }
@@ -97,7 +102,7 @@ void Output::append_date() {
 }
 
 std::error_code Output::flush() {
-  if (!error_ && size_ > 0) error_ = connection_.write({buffer_.data(), size_});
+  if (!error_ && size_ > 0) error_ = connection_.write({buffer_.data(), size_}, allowance_);
   size_ = 0;
   return error_;
 }

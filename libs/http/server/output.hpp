@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "libs/http/server/allowance.hpp"
+
 namespace weft::http {
 
 class Connection;
@@ -13,7 +15,7 @@ class Connection;
 // A small buffer in front of a connection. The first error stays: what comes after it is dropped.
 class Output {
  public:
-  explicit Output(Connection& connection) noexcept : connection_(connection) {}
+  explicit Output(Connection& connection) noexcept;
 
   // Parks only when the buffer is full.
   void append(std::string_view text);
@@ -22,12 +24,15 @@ class Output {
   void append_date();
   // Parks until the kernel has taken all.
   std::error_code flush();
+  // The time that the client has for an answer; each one begins with all of it.
+  [[nodiscard]] Allowance& allowance() noexcept { return allowance_; }
   [[nodiscard]] std::error_code error() const noexcept { return error_; }
 
  private:
   static constexpr std::size_t kSize = 4096;
 
   Connection& connection_;
+  Allowance allowance_;
   std::error_code error_;
   std::size_t size_ = 0;
   std::array<char, kSize> buffer_;

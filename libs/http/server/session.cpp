@@ -194,6 +194,7 @@ bool Session::answer() {
   const Deadline began = measured ? Deadline::after(std::chrono::nanoseconds(0)) : Deadline::past();
   Exchange exchange(connection_, input_, output_, head_);
   connection_.progress().show(head_);
+  output_.allowance().renew();
   run_handler(exchange);
   const bool stays = exchange.finish();
   connection_.progress().clear();

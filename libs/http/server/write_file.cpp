@@ -8,6 +8,7 @@
 #include <weft/http/error.hpp>
 
 #include "io/kernel.hpp"
+#include "libs/http/server/allowance.hpp"
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
 #include "libs/http/server/server_core.hpp"
@@ -39,17 +40,19 @@ std::error_code to_code(int error) noexcept { return {error, std::system_categor
 
 }  // namespace
 
-// In parts, each with a limit: a client that takes them, however slowly, is not given up.
+// In parts, as only the end of a call shows progress.
 std::error_code Connection::write_file(int descriptor, std::uint64_t offset, std::uint64_t size,
-                                       std::uint64_t& written) {
+                                       Allowance& allowance, std::uint64_t& written) {
   constexpr std::uint64_t kPart = 256 * 1024;
   while (written < size) {
-    const Deadline deadline = Deadline::after(server_.limits().write);
-    const auto [count, error] =
-        stream_.send_file(descriptor, offset + written, std::min(kPart, size - written), deadline);
-    written += count;
-    if (error == weft::Errc::end_of_stream) return Errc::wrong_length;  // It has become shorter.
-    if (error) return error;
+    const auto result = allowance.wait([&](const Deadline deadline) {
+      return stream_.send_file(descriptor, offset + written, std::min(kPart, size - written),
+                               deadline);
+    });
+    written += result.value;
+    // It has become shorter.
+    if (result.error == weft::Errc::end_of_stream) return Errc::wrong_length;
+    if (result.error && !allowance.covers(result)) return result.error;
   }
   return {};
 }
@@ -64,7 +67,8 @@ std::error_code Exchange::write_file(int descriptor, std::uint64_t offset, std::
   }
   if (const auto error = output_.flush()) return error;
   std::uint64_t sent = 0;
-  const std::error_code error = connection_.write_file(descriptor, offset, size, sent);
+  const std::error_code error =
+      connection_.write_file(descriptor, offset, size, output_.allowance(), sent);
   written_ += sent;
   if (error) break_off();
   return error;

@@ -1,0 +1,64 @@
+// The time that a peer may let a transfer wait.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <weft/deadline.hpp>
+#include <weft/error.hpp>
+#include <weft/net/result.hpp>
+
+namespace weft::http {
+
+// A bucket of time: waits take from it, and each byte gives 1/least_rate seconds back, up to the
+// grace. So a peer is given up after the grace without progress, or when it has been slower than
+// the least rate for long. Only waits count: a handler that takes its time costs the peer nothing.
+// Context: one fiber at a time.
+class Allowance {
+ public:
+  // `least_rate`: bytes per second; 0: any progress fills the bucket.
+  Allowance(std::chrono::nanoseconds grace, std::uint64_t least_rate) noexcept
+      : grace_(grace), left_(grace), least_rate_(least_rate) {}
+
+  // Fills the bucket, for another transfer.
+  void renew() noexcept { left_ = grace_; }
+
+  // Counts bytes that came without a wait.
+  void earn(std::size_t bytes) noexcept {
+    if (bytes == 0 || left_ == grace_) return;
+    const std::chrono::duration<double> missing = grace_ - left_;
+    const std::chrono::duration<double> earned(static_cast<double>(bytes) /
+                                               static_cast<double>(least_rate_));
+    if (least_rate_ == 0 || earned >= missing) {
+      left_ = grace_;
+    } else {
+      left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
+    }
+  }
+
+  // Calls `transfer` with the deadline that is left, and counts its time and its bytes. It may
+  // park.
+  template <class Transfer>
+  net::Result<std::size_t> wait(Transfer transfer) {
+    const Deadline deadline = Deadline::after(left_);
+    const net::Result<std::size_t> result = transfer(deadline);
+    if (deadline.is_never()) return result;
+    const std::chrono::nanoseconds left(deadline.nanoseconds() - Deadline::now_nanoseconds());
+    left_ = std::clamp(left, std::chrono::nanoseconds(0), left_);
+    earn(result.value);
+    return result;
+  }
+
+  // Whether a wait was ended although the peer was fast enough: its transfer may go on.
+  [[nodiscard]] bool covers(const net::Result<std::size_t>& result) const noexcept {
+    return result.error == weft::Errc::timed_out && result.value > 0 && left_.count() > 0;
+  }
+
+ private:
+  std::chrono::nanoseconds grace_;
+  std::chrono::nanoseconds left_;
+  std::uint64_t least_rate_;
+};
+
+}  // namespace weft::http
