@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 #include <weft/detail/guard.hpp>
+#include <weft/pool_options.hpp>
 #include <weft/tls/error.hpp>
 
 #include "libs/tls/context_state.hpp"
@@ -25,6 +26,12 @@ bool are_names(const std::vector<std::string>& protocols) noexcept {
   return std::all_of(protocols.begin(), protocols.end(), [](const std::string& protocol) {
     return !protocol.empty() && protocol.size() <= 255;
   });
+}
+
+// Each takes some tenths of a millisecond of a processor, so the newest waits for a fraction of a
+// second at most.
+std::size_t most_handshakes(std::size_t option) noexcept {
+  return option != 0 ? option : 512 * detail::processors();
 }
 
 std::string wire_form(const std::vector<std::string>& protocols) {
@@ -63,9 +70,11 @@ std::error_code use_certificate(SSL_CTX& context, const std::string& certificate
 }  // namespace
 
 ContextState::ContextState(ServerOptions options)
-    : options_(std::move(options)), alpn_(wire_form(std::get<0>(options_).alpn)) {}
+    : options_(std::move(options)),
+      alpn_(wire_form(std::get<0>(options_).alpn)),
+      handshakes_(most_handshakes(std::get<0>(options_).max_handshakes)) {}
 ContextState::ContextState(ClientOptions options)
-    : options_(std::move(options)), alpn_(wire_form(std::get<1>(options_).alpn)) {}
+    : options_(std::move(options)), alpn_(wire_form(std::get<1>(options_).alpn)), handshakes_(0) {}
 
 std::error_code ContextState::read_files() {
   ERR_clear_error();
@@ -197,6 +206,8 @@ net::Result<Context> Context::client(const ClientOptions& options) {
   if (const auto error = state->read_files()) return {.error = error};
   return {.value = Context(std::move(state))};
 }
+
+HandshakeStats Context::handshakes() const noexcept { return state_->handshakes().stats(); }
 
 std::error_code Context::reload() { return state_->read_files(); }
 

@@ -9,6 +9,7 @@
 #include <weft/detail/thread_mutex.hpp>
 #include <weft/tls/context.hpp>
 
+#include "libs/tls/handshake_limit.hpp"
 #include "libs/tls/openssl.hpp"
 
 namespace weft::tls {
@@ -20,6 +21,8 @@ class ContextState {
 
   std::error_code read_files();
   [[nodiscard]] bool is_server() const noexcept { return options_.index() == 0; }
+  // A server's.
+  [[nodiscard]] HandshakeLimit& handshakes() noexcept { return handshakes_; }
   // Owned by the caller; null if out of memory.
   [[nodiscard]] SslPtr make_ssl() const;
 
@@ -37,6 +40,7 @@ class ContextState {
 
   const std::variant<ServerOptions, ClientOptions> options_;
   std::string alpn_;  // Each behind its size.
+  HandshakeLimit handshakes_;
   mutable detail::ThreadMutex mutex_;
   ContextPtr context_ WEFT_GUARDED_BY(mutex_);
   std::map<std::string, SessionPtr> sessions_ WEFT_GUARDED_BY(mutex_);

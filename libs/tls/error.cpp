@@ -21,8 +21,17 @@ class Category final : public std::error_category {
       case Errc::encrypted_key:
         return "the key file is encrypted, and nobody is asked for its password: decrypt it, by "
                "`openssl pkey`, say";
+      case Errc::too_many_handshakes:
+        return "a newer handshake took the place of this one: raise "
+               "tls::ServerOptions::max_handshakes if clients did not abandon theirs";
     }
     return "unknown weft-tls error";
+  }
+  [[nodiscard]] std::error_condition default_error_condition(int code) const noexcept override {
+    if (static_cast<Errc>(code) == Errc::too_many_handshakes) {
+      return std::make_error_condition(std::errc::resource_unavailable_try_again);
+    }
+    return {code, *this};
   }
 };
 

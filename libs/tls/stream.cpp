@@ -21,10 +21,6 @@ namespace weft::tls {
 
 namespace {
 
-// A handshake checks chains of certificates, with big numbers on the stack: some tens of KiB, which
-// a fiber of the usual size does not have for sure.
-constexpr std::size_t kHandshakeStack = 256 * 1024;
-
 // An idle connection keeps this much of each empty buffer.
 constexpr std::size_t kKept = 512;
 
@@ -286,36 +282,6 @@ Stream::Stream(Stream&& other) noexcept = default;
 Stream& Stream::operator=(Stream&& other) noexcept = default;
 Stream::~Stream() = default;
 Stream::Stream(std::unique_ptr<StreamState> state) noexcept : state_(std::move(state)) {}
-
-net::Result<Stream> Stream::accept(net::TcpStream stream, const Context& context,
-                                   const Until& until) {
-  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), std::string()),
-               until);
-}
-
-net::Result<Stream> Stream::connect(net::TcpStream stream, const Context& context,
-                                    const std::string& server_name, const Until& until) {
-  return begin(std::make_unique<StreamState>(std::move(stream), context.state(), server_name),
-               until);
-}
-
-net::Result<Stream> Stream::accept_on(net::TcpStream& stream, const Context& context,
-                                      const Until& until) {
-  return begin(std::make_unique<StreamState>(stream, context.state(), std::string()), until);
-}
-
-net::Result<Stream> Stream::connect_on(net::TcpStream& stream, const Context& context,
-                                       const std::string& server_name, const Until& until) {
-  return begin(std::make_unique<StreamState>(stream, context.state(), server_name), until);
-}
-
-net::Result<Stream> Stream::begin(std::unique_ptr<StreamState> state, const Until& until) {
-  if (const auto error = state->prepare()) return {.error = error};
-  auto handshake = weft::spawn({.stack_size = kHandshakeStack, .name = "tls handshake"},
-                               [&] { return state->handshake(until); });
-  if (const auto error = handshake.join()) return {.error = error};
-  return {.value = Stream(std::move(state))};
-}
 
 net::Result<std::size_t> Stream::read_some(std::span<std::byte> buffer, const Until& until) {
   if (state_ == nullptr) return {.error = weft::Errc::closed};

@@ -9,6 +9,7 @@
 #include <weft/http/server.hpp>
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/this_fiber.hpp>
 #include <weft/tls/error.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -256,6 +257,28 @@ FIBER_TEST_CASE("a server of TLS that refuses a body without reading it is heard
   CHECK(reply.read_all().value == "no");
   over.set();
   server.join();
+}
+
+FIBER_TEST_CASE("clients that abandon their handshakes keep no other client out") {
+  const Secrets secrets;
+  http::ServerOptions options;
+  options.secure = tls::server_layer(
+      tls::Context::server({.certificate_file = secrets.certificates.certificate("server"),
+                            .key_file = secrets.certificates.key("server"),
+                            .max_handshakes = 2})
+          .value);
+  HttpServer server([](http::Request&, http::Response& response) { (void)response.send("hello"); },
+                    options);
+  std::vector<net::TcpStream> silent;
+  for (int i = 0; i < 3; ++i) {
+    silent.push_back(server.connect());
+    send_text(silent.back(), "\x16");
+  }
+  while (server.server().stats().refused < 1) this_fiber::yield();
+  tls::Stream stream = connect(server, secrets);
+  send_text(stream, kGetOverTls);
+  CHECK(receive_until(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(server.server().stats().malformed == 0);
 }
 
 TEST_SUITE_END();

@@ -10,6 +10,8 @@
 #include <weft/blocking.hpp>
 #include <weft/error.hpp>
 #include <weft/go.hpp>
+#include <weft/this_fiber.hpp>
+#include <weft/tls/error.hpp>
 #include <weft/tls/http.hpp>
 #include <weft/tls/stream.hpp>
 
@@ -199,6 +201,35 @@ FIBER_TEST_CASE("limits end the waits of a layer, also on a plain thread") {
   const World world;
   end_waits(world);
   blocking([&] { end_waits(world); });
+}
+
+FIBER_TEST_CASE("a newcomer takes the place of the oldest handshake when there are too many") {
+  const World world;
+  const auto server =
+      tls::Context::server({.certificate_file = world.certificates.certificate("server"),
+                            .key_file = world.certificates.key("server"),
+                            .max_handshakes = 2})
+          .value;
+  std::vector<TcpPair> silent;
+  std::vector<JoinHandle<std::error_code>> abandoned;
+  for (std::size_t i = 0; i < 2; ++i) {
+    silent.push_back(connect_tcp());
+    abandoned.push_back(spawn([&server, tcp = std::move(silent.back().server)]() mutable {
+      return tls::Stream::accept(std::move(tcp), server).error;
+    }));
+    while (server.handshakes().running <= i) this_fiber::yield();
+  }
+  const auto [client, accepted] = shake_hands(server, world.client, "a.test");
+  CHECK_FALSE(client.error);
+  CHECK_FALSE(accepted.error);
+  const std::error_code oldest = abandoned[0].join();
+  CHECK(oldest == tls::Errc::too_many_handshakes);
+  CHECK(oldest == std::errc::resource_unavailable_try_again);
+  CHECK(server.handshakes().running == 1);
+  CHECK(server.handshakes().dropped == 1);
+  silent[1].client.close();
+  CHECK(abandoned[1].join() == tls::Errc::truncated);
+  CHECK(server.handshakes().running == 0);
 }
 
 TEST_SUITE_END();

@@ -33,7 +33,8 @@ class Layer {
 };
 
 using NewLayer = net::Result<std::unique_ptr<Layer>>;
-// Performs a handshake with a connected client, or with the server of this name.
+// Performs a handshake with a connected client, or with the server of this name. An error that
+// equals std::errc::resource_unavailable_try_again makes a server reset the connection at once.
 using ServerLayer = std::function<NewLayer(net::TcpStream& stream, const Until& until)>;
 using ClientLayer =
     std::function<NewLayer(net::TcpStream& stream, const std::string& host, const Until& until)>;

@@ -75,11 +75,11 @@ struct ServerOptions {
 
 // A reading; each figure is exact when nothing happens.
 struct ServerStats {
-  std::uint64_t accepted = 0;       // Connections ever.
-  std::uint64_t connections = 0;    // Open now.
-  std::uint64_t requests = 0;       // Heads that were proper requests.
-  std::uint64_t refused = 0;        // Answered with 503 for want of a slot.
-  std::uint64_t malformed = 0;      // Answered with another error before a handler was called.
+  std::uint64_t accepted = 0;     // Connections ever.
+  std::uint64_t connections = 0;  // Open now.
+  std::uint64_t requests = 0;     // Heads that were proper requests.
+  std::uint64_t refused = 0;      // Answered with 503 for want of a slot, or a handshake too many.
+  std::uint64_t malformed = 0;    // Answered with another error before a handler was called.
   std::uint64_t accept_pauses = 0;  // Times that accept() failed and was tried again later.
   std::uint64_t turned_away = 0;    // Answered with 503 at once, for want of descriptors.
 };

@@ -1,6 +1,8 @@
 // The common part of TLS connections: certificates and trust.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <system_error>
@@ -21,6 +23,15 @@ struct ServerOptions {
   // The suites of TLS 1.2 in OpenSSL's form, such as "ECDHE+AESGCM:AES128-SHA". Empty: only suites
   // with forward secrecy and authenticated encryption, as in RFC 9325.
   std::string cipher_list = {};
+  // The largest number of handshakes at once. One more takes the place of the oldest, which ends
+  // with Errc::too_many_handshakes: abandoned ones keep no newcomer out. 0: 512 for each processor.
+  std::size_t max_handshakes = 0;
+};
+
+// A reading of a server's handshakes.
+struct HandshakeStats {
+  std::size_t running = 0;    // At the moment.
+  std::uint64_t dropped = 0;  // Ever, for newcomers.
 };
 
 struct ClientOptions {
@@ -54,6 +65,10 @@ class Context {
   // Reads the files again for later connections. Earlier sessions are still resumed, without a
   // check of a certificate. An error changes nothing.
   std::error_code reload();
+
+  // Returns figures of a server's handshakes, which may be stale; zeros for a client.
+  // Context: any thread; it does not block for files.
+  [[nodiscard]] HandshakeStats handshakes() const noexcept;
 
   // Returns the state, for streams.
   [[nodiscard]] const std::shared_ptr<ContextState>& state() const noexcept { return state_; }

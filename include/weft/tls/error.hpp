@@ -9,6 +9,9 @@ namespace weft::tls {
 enum class Errc {
   truncated = 1,  // The peer's stream ended without close_notify: another party may have cut it.
   encrypted_key,  // A key file is of no use without a password.
+  // The handshake was the oldest of more than ServerOptions::max_handshakes. It equals
+  // std::errc::resource_unavailable_try_again.
+  too_many_handshakes,
 };
 
 // Returns the category of Errc, named "weft-tls". It lives as long as the process.

@@ -36,7 +36,7 @@ class Stream {
 
   // Performs the handshake as a server, on a stack that is large enough.
   // Errors: verification_category() for a refused certificate, openssl_category(), Errc::truncated,
-  // TcpStream's.
+  // Errc::too_many_handshakes, TcpStream's.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
                                     const Until& until = {});
   // Performs the handshake as a client. The server's certificate must have `server_name` among its

@@ -84,6 +84,11 @@ SessionEnd Connection::shake_hands() {
   auto [layer, error] =
       secure(stream_, {Deadline::after(server_.limits().head), server_.end_of_new_connections()});
   if (error == weft::Errc::cancelled) return SessionEnd::over;
+  if (error == std::errc::resource_unavailable_try_again) {
+    server_.refusals().count_refused();
+    reset();
+    return SessionEnd::over;
+  }
   if (error) {
     server_.refusals().count_malformed();
     linger();  // So that the client learns why.
