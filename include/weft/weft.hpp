@@ -40,6 +40,7 @@
 #include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/net/tls_info.hpp>
 #include <weft/net/unix_address.hpp>
 #include <weft/net/unix_listener.hpp>
 #include <weft/net/unix_stream.hpp>

@@ -1,7 +1,6 @@
 #include <weft/tls/stream.hpp>
 
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <weft/go.hpp>
 #include <weft/tls/error.hpp>
 
+#include "libs/tls/peer.hpp"
 #include "libs/tls/server_name.hpp"
 #include "libs/tls/stream_state.hpp"
 
@@ -277,6 +277,12 @@ std::error_code StreamState::shutdown(const Until& until) {
   return flush(until);
 }
 
+// With the lock: a reader that takes a ticket replaces the session, with its certificate.
+net::TlsInfo StreamState::info() const {
+  const detail::Guard guard(ssl_mutex_);
+  return describe(*ssl_);
+}
+
 Stream::Stream() noexcept = default;
 Stream::Stream(Stream&& other) noexcept = default;
 Stream& Stream::operator=(Stream&& other) noexcept = default;
@@ -347,16 +353,10 @@ std::string Stream::version() const { return SSL_get_version(state_->ssl()); }
 bool Stream::resumed() const noexcept { return SSL_session_reused(state_->ssl()) == 1; }
 
 std::string Stream::peer_subject() const {
-  X509* const certificate = SSL_get0_peer_certificate(state_->ssl());
-  if (certificate == nullptr) return {};
-  const BioPtr text(BIO_new(BIO_s_mem()));
-  if (text == nullptr ||
-      X509_NAME_print_ex(text.get(), X509_get_subject_name(certificate), 0, XN_FLAG_ONELINE) < 0) {
-    throw std::bad_alloc();
-  }
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(text.get(), &data);
-  return {data, static_cast<std::size_t>(size)};
+  net::TlsInfo all = info();
+  return all.peer ? std::move(all.peer->subject) : std::string();
 }
+
+net::TlsInfo Stream::info() const { return state_->info(); }
 
 }  // namespace weft::tls

@@ -13,6 +13,7 @@
 #include <weft/mutex.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/net/tls_info.hpp>
 #include <weft/until.hpp>
 
 #include "libs/tls/context_state.hpp"
@@ -43,6 +44,7 @@ class StreamState {
   [[nodiscard]] bool has_read_ahead() const noexcept;
   net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until);
   [[nodiscard]] std::error_code shutdown(const Until& until);
+  [[nodiscard]] net::TlsInfo info() const;
 
   [[nodiscard]] net::TcpStream& tcp() noexcept { return stream_; }
   [[nodiscard]] SSL* ssl() const noexcept { return ssl_.get(); }

@@ -1,6 +1,7 @@
 // HTTP over TLS, from end to end.
 #include <weft/tls/http.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/event.hpp>
@@ -279,6 +280,51 @@ FIBER_TEST_CASE("clients that abandon their handshakes keep no other client out"
   send_text(stream, kGetOverTls);
   CHECK(receive_until(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
   CHECK(server.server().stats().malformed == 0);
+}
+
+FIBER_TEST_CASE("a handler sees the certificate of its client, and the connection's protocol") {
+  const Secrets secrets;
+  secrets.certificates.make("client", "someone", "someone.test");
+  http::ServerOptions options;
+  options.secure = tls::server_layer(
+      tls::Context::server({.certificate_file = secrets.certificates.certificate("server"),
+                            .key_file = secrets.certificates.key("server"),
+                            .alpn = {"http/1.1"},
+                            .client_authorities_file = secrets.certificates.authority()})
+          .value);
+  const auto client =
+      tls::Context::client({.authorities_file = secrets.certificates.authority(),
+                            .alpn = {"http/1.1"},
+                            .certificate_file = secrets.certificates.certificate("client"),
+                            .key_file = secrets.certificates.key("client")})
+          .value;
+  std::optional<net::TlsInfo> info;
+  const http::Handler look = [&](http::Request& request, http::Response& response) {
+    info = request.tls();
+    (void)response.send("hello");
+  };
+  const HttpServer server(look, options);
+  auto [stream, error] = tls::Stream::connect(server.connect(), client, "a.test");
+  CHECK_FALSE(error);
+  send_text(stream, kGetOverTls);
+  CHECK(receive_until(stream, "hello").starts_with("HTTP/1.1 200 OK\r\n"));
+  CHECK(info.has_value());
+  CHECK(info->version == "TLSv1.3");
+  CHECK(info->cipher.starts_with("TLS_"));
+  CHECK(info->server_name == "a.test");
+  CHECK(info->alpn == "http/1.1");
+  CHECK(info->peer.has_value());
+  CHECK(info->peer->subject == "CN = someone");
+  CHECK(info->peer->names == std::vector<std::string>{"DNS:someone.test"});
+  CHECK(info->peer->der.size() > 100);
+  CHECK(info->peer->verified);
+  CHECK(stream.info().peer->names == std::vector<std::string>{"DNS:a.test"});
+
+  const HttpServer plain(look);
+  net::TcpStream bare = plain.connect();
+  send_text(bare, kGet);
+  CHECK(receive_answer(bare).status == 200);
+  CHECK_FALSE(info.has_value());
 }
 
 TEST_SUITE_END();

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/net/tls_info.hpp>
 #include <weft/until.hpp>
 
 namespace weft::http {
@@ -28,6 +30,8 @@ class Layer {
   // Writes all; after an error `value` bytes have been written.
   virtual net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                              const Until& until) = 0;
+  // Returns what Request::tls() tells of the connection; a layer that is no TLS knows nothing.
+  [[nodiscard]] virtual std::optional<net::TlsInfo> tls_info() const { return std::nullopt; }
   // Tells the peer that no more is sent.
   virtual std::error_code shutdown(const Until& until) = 0;
 };

@@ -11,6 +11,7 @@
 #include <weft/http/header.hpp>
 #include <weft/net/address.hpp>
 #include <weft/net/result.hpp>
+#include <weft/net/tls_info.hpp>
 
 namespace weft::http {
 
@@ -76,6 +77,9 @@ class Request {
 
   // Returns the address of the other end, perhaps a proxy. Errors: the system's.
   [[nodiscard]] net::Result<net::Address> peer_address() const noexcept;
+  // Returns what is known of the connection's TLS, with the client's certificate if it has shown
+  // one; nothing for a plain connection. Each call makes a copy.
+  [[nodiscard]] std::optional<net::TlsInfo> tls() const;
 
  private:
   Exchange& exchange_;

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -32,6 +33,8 @@ class HttpLayer final : public http::Layer {
   }
   // Does the same as Stream::shutdown(): sends close_notify.
   std::error_code shutdown(const Until& until) override { return stream_.shutdown(until); }
+  // Does the same as Stream::info().
+  [[nodiscard]] std::optional<net::TlsInfo> tls_info() const override { return stream_.info(); }
   // Returns the stream, for its certificate, say.
   [[nodiscard]] Stream& stream() noexcept { return stream_; }
 

@@ -9,6 +9,7 @@
 #include <weft/deadline.hpp>
 #include <weft/net/result.hpp>
 #include <weft/net/tcp_stream.hpp>
+#include <weft/net/tls_info.hpp>
 #include <weft/tls/context.hpp>
 #include <weft/until.hpp>
 
@@ -83,6 +84,9 @@ class Stream {
   [[nodiscard]] bool resumed() const noexcept;
   // Returns the subject of the peer's certificate, "CN = name"; empty without one.
   [[nodiscard]] std::string peer_subject() const;
+  // Returns what is known of the connection, with the peer's certificate. Parks briefly while
+  // another caller uses the stream.
+  [[nodiscard]] net::TlsInfo info() const;
 
  private:
   explicit Stream(std::unique_ptr<StreamState> state) noexcept;

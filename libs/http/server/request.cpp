@@ -116,4 +116,9 @@ net::Result<net::Address> Request::peer_address() const noexcept {
   return exchange_.connection().stream().peer_address();
 }
 
+std::optional<net::TlsInfo> Request::tls() const {
+  const Layer* const layer = exchange_.connection().layer();
+  return layer != nullptr ? layer->tls_info() : std::nullopt;
+}
+
 }  // namespace weft::http

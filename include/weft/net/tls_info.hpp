@@ -1,0 +1,28 @@
+// What is known of a connection's encryption, as plain values; weft-tls fills them in.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace weft::net {
+
+// The certificate of the other end.
+struct PeerCertificate {
+  std::string subject;  // "CN = name"
+  std::vector<std::string>
+      names;                   // Alternative names: "DNS:a.test", "IP:10.0.0.1", "URI:", "email:".
+  std::vector<std::byte> der;  // All of it, encoded.
+  bool verified = false;       // It leads to an authority that this end trusts.
+};
+
+struct TlsInfo {
+  std::string version;      // "TLSv1.3"
+  std::string cipher;       // "TLS_AES_256_GCM_SHA384"
+  std::string server_name;  // Requested by the client (SNI); empty: none.
+  std::string alpn;         // The agreed protocol; empty: none.
+  std::optional<PeerCertificate> peer;
+};
+
+}  // namespace weft::net

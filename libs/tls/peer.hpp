@@ -1,0 +1,13 @@
+// The other end of a connection, in plain values.
+#pragma once
+
+#include <weft/net/tls_info.hpp>
+
+#include "libs/tls/openssl.hpp"
+
+namespace weft::tls {
+
+// No other call may be using `ssl`. Throws std::bad_alloc.
+[[nodiscard]] net::TlsInfo describe(const SSL& ssl);
+
+}  // namespace weft::tls
