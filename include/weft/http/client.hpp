@@ -22,6 +22,8 @@
 
 namespace weft::http {
 
+class CookieJar;  // In <weft/http/cookie_jar.hpp>.
+
 struct ClientOptions {
   // The largest number of connections to a host and port, with idle ones. Further requests wait.
   std::size_t max_per_host = 16;
@@ -44,6 +46,9 @@ struct ClientOptions {
   ClientLayer secure = {};
   // The resolver for hosts, which must outlive the client. Null: as net::resolve().
   net::AnyResolver* resolver = nullptr;
+  // Keeps the cookies of answers, redirects among them, and gives them to later requests. It must
+  // outlive the client's calls; clients may share it. Null: cookies are left to the caller.
+  CookieJar* cookies = nullptr;
 };
 
 // A request to be made.
@@ -52,11 +57,11 @@ struct Call {
   // has no body and is not redirected, and the connection of its answer is closed.
   std::string method = "GET";
   std::string url;
-  // Without Connection, Content-Length and Transfer-Encoding, which the client writes. A Host
-  // replaces the URL's until a redirect to another origin; the connection and TLS's verified name
-  // remain the URL's. With "Expect: 100-continue" the body waits for the server, and an earlier
-  // answer spares it. The header is omitted without a body; after 417 a call with `body` is
-  // repeated without it.
+  // Without Connection, Content-Length and Transfer-Encoding, which the client writes. A Cookie is
+  // sent instead of the jar's cookies. A Host replaces the URL's until a redirect to
+  // another origin; the connection and TLS's verified name remain the URL's. With "Expect:
+  // 100-continue" the body waits for the server, and an earlier answer spares it. The header is
+  // omitted without a body; after 417 a call with `body` is repeated without it.
   std::vector<std::pair<std::string, std::string>> headers = {};
   std::string body = {};
   // Replaces a body: returns its next part, or weft::Errc::end_of_stream; it is sent in chunks.
@@ -121,7 +126,7 @@ struct ClientStats {
 
 class ClientCore;
 
-// Sends requests over connections that it keeps. It has no proxies, cookies or caches.
+// Sends requests over connections that it keeps. It has no proxies or caches.
 // Context: fibers and plain threads of one runtime; send() and get() park.
 // Throws: std::bad_alloc; send() and get() also as go().
 // Lifetime: it must not outlive the runtime.

@@ -10,6 +10,7 @@
 #include <string>
 #include <weft/detail/guard.hpp>
 #include <weft/error.hpp>
+#include <weft/http/cookie_jar.hpp>
 #include <weft/http/error.hpp>
 #include <weft/net/dial.hpp>
 
@@ -232,6 +233,22 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
   return send_once(url, call, until);
 }
 
+net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, const Until& until) {
+  const auto is_cookie = [](const auto& header) { return equal_tokens(header.first, "cookie"); };
+  std::string ours;
+  if (std::none_of(call.headers.begin(), call.headers.end(), is_cookie)) {
+    ours = options_.cookies->header_for(url);
+  }
+  if (!ours.empty()) call.headers.emplace_back("Cookie", ours);
+  auto result = send_to(url, call, until);
+  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need others.
+  if (result.error) return result;
+  for (const Header& header : result.value.headers()) {
+    if (equal_tokens(header.name, "set-cookie")) options_.cookies->add(url, header.value);
+  }
+  return result;
+}
+
 net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const Until& until) {
   const std::string head = make_call_head(url, call);
   if (head.empty()) return {.error = Errc::malformed_call};
@@ -265,7 +282,8 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
   auto [url, malformed] = Url::parse(call.url);
   if (malformed) return {.error = malformed};
   for (std::size_t count = 0;; ++count) {
-    auto result = send_to(url, call, until);
+    auto result = options_.cookies != nullptr ? send_with_cookies(url, call, until)
+                                              : send_to(url, call, until);
     if (result.error || options_.max_redirects == 0 || !redirects(result.value.status()) ||
         call.method == "CONNECT") {
       return result;

@@ -123,6 +123,8 @@ class ClientCore {
  private:
   // Repeats a call whose expectation the server refuses without it (RFC 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
+  // Does the same with the cookies of the jar, and keeps what the answer sets.
+  net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
   // Sends by the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,

@@ -1,0 +1,63 @@
+// Cookies of a server.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+
+namespace weft::http {
+
+// Which requests from other sites carry a cookie; `unset` leaves it to the browser.
+enum class SameSite : std::uint8_t { unset, strict, lax, none };
+
+// A cookie that an answer sets.
+// Context: plain value.
+struct Cookie {
+  std::string name;   // A token.
+  std::string value;  // Visible ASCII without '"', ',', ';' and '\'; quotes around it are allowed.
+  // Empty: the folder of the request's path.
+  std::string path = {};
+  // Empty: the host that sets the cookie, without its subdomains.
+  std::string domain = {};
+  // Zero deletes the cookie. Nothing: it ends with the browser's session.
+  std::optional<std::chrono::seconds> max_age = {};
+  bool secure = false;     // Sent by HTTPS only.
+  bool http_only = false;  // Hidden from scripts.
+  SameSite same_site = SameSite::unset;
+  bool partitioned = false;  // Kept for each top-level site separately.
+};
+
+// A cookie of a request.
+struct CookieView {
+  std::string_view name;
+  std::string_view value;
+};
+
+// Returns the value of a Set-Cookie header.
+// Context: any caller; does not park.
+// Throws: std::bad_alloc; std::invalid_argument for a text that would split the line or add
+// attributes, for a name and a value of more than 4096 bytes, and for what browsers drop: `none`
+// and `partitioned` without `secure`, and the prefixes __Secure- and __Host- without their
+// attributes.
+[[nodiscard]] std::string to_set_cookie(const Cookie& cookie);
+// Adds a Set-Cookie header to an answer that has not begun, after any earlier ones.
+// Context: the request's handler; does not park.
+// Throws: as to_set_cookie().
+void add_cookie(Response& response, const Cookie& cookie);
+
+// Returns the cookies of a request in their order, with views of its texts. Values are neither
+// decoded nor unquoted. The client may send a name several times, the most specific path first.
+// Context: the request's handler; does not park.
+// Throws: std::bad_alloc.
+[[nodiscard]] std::vector<CookieView> cookies(const Request& request);
+// Returns the value of the first cookie of this name, in exact case.
+// Context: the request's handler; does not park.
+[[nodiscard]] std::optional<std::string_view> cookie(const Request& request,
+                                                     std::string_view name) noexcept;
+
+}  // namespace weft::http
