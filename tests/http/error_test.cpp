@@ -12,7 +12,7 @@ TEST_SUITE_BEGIN("http/error");
 TEST_CASE("each error has a sentence of its own, and names the limit that is met") {
   const auto message_of = [](http::Errc code) { return http::make_error_code(code).message(); };
   std::set<std::string> messages;
-  for (int code = 1; code <= static_cast<int>(http::Errc::unsupported_expectation); ++code) {
+  for (int code = 1; code <= static_cast<int>(http::Errc::unsupported_form); ++code) {
     const std::string message = message_of(static_cast<http::Errc>(code));
     CAPTURE(code);
     CHECK(message.find("unknown weft-http") == std::string::npos);

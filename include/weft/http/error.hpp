@@ -33,6 +33,10 @@ enum class Errc {
   unsupported_method,   // CONNECT, at a server.
   unsupported_coding,   // A Transfer-Encoding besides "chunked".
   unsupported_expectation,
+
+  malformed_form,    // A form whose parts cannot be taken apart.
+  form_too_large,    // More than FormLimits or MultipartLimits allow.
+  unsupported_form,  // A body whose Content-Type is of no form that is read so.
 };
 
 // The common property of several of these.

@@ -33,6 +33,8 @@ const char* message_of_malformed(Errc code) noexcept {
       return "malformed: the size of a chunk, or what follows its data";
     case Errc::malformed_trailer:
       return "malformed: a line behind the last chunk that is no header";
+    case Errc::malformed_form:
+      return "malformed: a form without its boundary or its end, or a part without a name";
     case Errc::truncated_head:
       return "malformed: the peer ended the stream within a head";
     default:
@@ -72,6 +74,12 @@ const char* message_of(Errc code) noexcept {
       return "not supported: a Transfer-Encoding besides \"chunked\"";
     case Errc::unsupported_expectation:
       return "not supported: an Expect other than \"100-continue\"";
+    case Errc::form_too_large:
+      return "the form is larger than FormLimits or MultipartLimits allow: raise the limit that is "
+             "met";
+    case Errc::unsupported_form:
+      return "not supported: a form with another Content-Type; use read_form() for "
+             "application/x-www-form-urlencoded, Multipart for multipart/form-data";
     default:
       return "unknown weft-http error";
   }

@@ -1,0 +1,114 @@
+// Forms: fields in one text, and parts with files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+#include <weft/files.hpp>
+#include <weft/http/request.hpp>
+#include <weft/net/result.hpp>
+
+namespace weft::http {
+
+// A field of a form, decoded.
+struct FormField {
+  std::string name;
+  std::string value;
+};
+
+// Beyond a bound the form is Errc::form_too_large. Limits::body_bytes of the server is met first.
+struct FormLimits {
+  std::size_t bytes = 1024 * 1024;
+  std::size_t fields = 1000;
+};
+
+// Parses "a=1&b=x+y%21". Badly coded characters are kept.
+// Context: plain value.
+// Errors: Errc::form_too_large.
+// Throws: std::bad_alloc.
+[[nodiscard]] net::Result<std::vector<FormField>> parse_form(std::string_view text,
+                                                             const FormLimits& limits = {});
+// Reads the body of a request with Content-Type: application/x-www-form-urlencoded.
+// Context: the request's handler; parks.
+// Errors: Errc::unsupported_form for another type, form_too_large; as Request::read_some().
+// Throws: std::bad_alloc.
+[[nodiscard]] net::Result<std::vector<FormField>> read_form(Request& request,
+                                                            const FormLimits& limits = {});
+
+// Beyond a bound the form is Errc::form_too_large. A file needs a Limits::body_bytes of the server
+// that is as large.
+struct MultipartLimits {
+  std::size_t parts = 1000;
+  std::size_t header_bytes = 8 * 1024;  // All headers of one part.
+  std::uint64_t part_bytes = ~std::uint64_t{0};
+  std::uint64_t total_bytes = ~std::uint64_t{0};  // With boundaries and headers.
+};
+
+// Reads multipart/form-data part by part, in a buffer of some 8 KiB whatever the size of the form:
+//
+//   Multipart form(request);
+//   while (!form.next()) {
+//     if (form.filename()) {
+//       if (const auto saved = form.save_to("/srv/upload"); saved.error) break;
+//     } else {
+//       fields[form.name()] = form.read_all(4096).value;
+//     }
+//   }
+//   if (form.next() != weft::Errc::end_of_stream) response.set_status(400);
+//
+// After an error all calls return it.
+// Context: one caller at a time, where the body may be read; calls that return an error park.
+// Throws: std::bad_alloc.
+class Multipart {
+ public:
+  // Returns the next bytes of a body, or weft::Errc::end_of_stream.
+  using Source = std::function<net::Result<std::size_t>(std::span<std::byte>)>;
+
+  // Reads the body of a request, which must live as long.
+  explicit Multipart(Request& request, const MultipartLimits& limits = {});
+  // Reads any body with this Content-Type.
+  Multipart(std::string_view content_type, Source source, const MultipartLimits& limits = {});
+  // Leaves the rest of the body unread.
+  ~Multipart();
+  Multipart(const Multipart&) = delete;
+  Multipart& operator=(const Multipart&) = delete;
+
+  // Goes to the next part, and skips what is left of the present one.
+  // Errors: weft::Errc::end_of_stream after the last part, when all of the body has been read;
+  // Errc::unsupported_form for another Content-Type, malformed_form, form_too_large; the source's.
+  [[nodiscard]] std::error_code next();
+  // Returns the field's name, as the client sent it.
+  [[nodiscard]] const std::string& name() const noexcept;
+  // Returns the file's name, if there is one, as the client sent it. It may have slashes or dots:
+  // do not use it as a path.
+  [[nodiscard]] const std::optional<std::string>& filename() const noexcept;
+  // Returns the Content-Type, or "text/plain" without one.
+  [[nodiscard]] std::string_view content_type() const noexcept;
+
+  // Reads at least one byte of the part. weft::Errc::end_of_stream: the part's end.
+  // Errors: also as next().
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer);
+  // Reads the rest of the part. After an error `value` is the text before.
+  // Errors: also Errc::form_too_large above `most` bytes.
+  net::Result<std::string> read_all(std::size_t most = 64 * 1024);
+  // Writes the rest of the part to the file, from the file's beginning, and returns the number of
+  // bytes. Workers do not wait for the disk.
+  // Errors: also as files::File::write_all().
+  net::Result<std::uint64_t> save(files::File& file);
+  // Does the same with a new file. After an error the file stays, with a part of the bytes.
+  // Errors: also as files::File::open(), file_exists if it is there.
+  net::Result<std::uint64_t> save_to(const std::string& path);
+
+ private:
+  class Reader;
+  const std::unique_ptr<Reader> reader_;
+};
+
+}  // namespace weft::http
