@@ -7,6 +7,7 @@
 #include <weft/error.hpp>
 #include <weft/event.hpp>
 #include <weft/http/error.hpp>
+#include <weft/http/event_stream.hpp>
 #include <weft/http/server.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -278,6 +279,47 @@ FIBER_TEST_CASE("a client that ends its half reads that its request was given up
   const auto answers = ask(server, kGet);
   CHECK(answers.size() == 1);
   CHECK(answers.at(0).status == 503);
+}
+
+FIBER_TEST_CASE("an event stream sends each event at once, with its lines apart") {
+  Event seen;
+  const HttpServer server([&seen](http::Request& request, http::Response& response) {
+    http::EventStream events(request, response);
+    CHECK_FALSE(events.comment());
+    seen.wait();
+    CHECK_FALSE(events.send({.data = "a\r\nb\rc\n", .event = "x", .id = "8", .retry = 5s}));
+    CHECK_FALSE(events.send({.data = events.last_id()}));
+    CHECK_FALSE(events.send({.id = ""}));
+    CHECK_THROWS_AS((void)events.send({.event = "a\nb"}), std::invalid_argument);
+    CHECK_THROWS_AS((void)events.send({.id = std::string_view("\0", 1)}), std::invalid_argument);
+    CHECK_THROWS_AS((void)events.send({.retry = -1s}), std::invalid_argument);
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, "GET / HTTP/1.0\r\nLast-Event-ID: 7\r\n\r\n");
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.find("\r\nContent-Type: text/event-stream\r\n") != std::string::npos);
+  CHECK(receive_until(stream, "\n\n") == ": \n\n");
+  seen.set();
+  CHECK(receive_all(stream) ==
+        "event: x\nid: 8\nretry: 5000\ndata: a\ndata: b\ndata: c\ndata: \n\n"
+        "data: 7\n\nid: \n\n");
+}
+
+FIBER_TEST_CASE("an event stream ends when its client is gone") {
+  Event ended;
+  const HttpServer server([&ended](http::Request& request, http::Response& response) {
+    http::EventStream events(request, response);
+    CHECK_FALSE(events.send({.data = "x"}));
+    CHECK(wait_for_end(events.context()) == Errc::cancelled);
+    CHECK(events.error() == Errc::cancelled);
+    CHECK(events.comment() == Errc::cancelled);
+    ended.set();
+  });
+  net::TcpStream stream = server.connect();
+  send_text(stream, kGet);
+  CHECK(receive_until(stream, "data: x\n\n").ends_with("data: x\n\n"));
+  stream.close();
+  ended.wait();
 }
 
 TEST_SUITE_END();

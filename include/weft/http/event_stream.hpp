@@ -1,0 +1,71 @@
+// Server-sent events.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+
+namespace weft::http {
+
+// An event of a stream.
+struct ServerEvent {
+  // The text; each of its lines becomes a `data` line. An event without data only sets id and
+  // retry: browsers dispatch none.
+  std::optional<std::string_view> data = {};
+  // The type that a page listens for. Empty: "message".
+  std::string_view event = {};
+  // The client sends the last one when it connects again. Empty text: it forgets the id.
+  std::optional<std::string_view> id = {};
+  // How long the client waits before it connects again.
+  std::optional<std::chrono::milliseconds> retry = {};
+};
+
+// An answer of Content-Type: text/event-stream, which a page reads by EventSource. The head goes
+// out with the first event or comment. Each call sends all that it is given:
+//
+//   EventStream events(request, response);
+//   while (!events.error()) {
+//     std::optional<std::string> text;
+//     const Until until = events.context().until().but_before(Deadline::after(15s));
+//     const ChannelStatus status = news.receive_until(text, until);
+//     if (status == ChannelStatus::closed) break;
+//     (void)(text ? events.send({.data = *text}) : events.comment());
+//   }
+//
+// Context: one caller at a time, in the request's handler; send() and comment() park.
+// Errors: the first error stays: as Response::write(); weft::Errc::cancelled if the client is gone
+// or the server ends, timed_out at Limits::request.
+// Throws: std::bad_alloc; the constructor also as Request::context().
+class EventStream {
+ public:
+  // Sets the headers of the answer. A request with a body must have been read.
+  EventStream(Request& request, Response& response);
+
+  // Sends an event; parks until the kernel has taken it.
+  // Throws: also std::invalid_argument for a line's end or a NUL in `event` or `id`, and for a
+  // negative `retry`.
+  std::error_code send(const ServerEvent& event);
+  // Sends a comment, which clients ignore. Every 15 seconds or so, it keeps proxies from closing
+  // an idle connection, and notices a client that is gone.
+  std::error_code comment(std::string_view text = {});
+  // Returns the error that ended the stream, such as the end of the client; nothing before.
+  [[nodiscard]] std::error_code error() noexcept;
+  // Returns the id of the last event that the client has seen before it connected again.
+  [[nodiscard]] std::optional<std::string_view> last_id() const noexcept;
+  // Returns the request's context, which ends waits for the next event when the client is gone.
+  [[nodiscard]] Context& context() noexcept { return context_; }
+
+ private:
+  std::error_code write(std::string_view text);
+
+  Request& request_;
+  Response& response_;
+  Context& context_;
+  std::error_code error_;
+};
+
+}  // namespace weft::http

@@ -1,0 +1,71 @@
+#include <weft/http/event_stream.hpp>
+
+#include <stdexcept>
+
+namespace weft::http {
+
+namespace {
+
+// Appends a line with this start for each line of `text`, which ends in LF, CR or both.
+void append_lines(std::string& to, std::string_view start, std::string_view text) {
+  for (;;) {
+    const std::size_t end = text.find_first_of("\r\n");
+    to.append(start).append(text.substr(0, end)).append("\n");
+    if (end == std::string_view::npos) return;
+    text.remove_prefix(end + (text.substr(end).starts_with("\r\n") ? 2 : 1));
+  }
+}
+
+void append_field(std::string& to, const char* name, std::string_view value) {
+  if (value.find_first_of(std::string_view("\r\n\0", 3)) != std::string_view::npos) {
+    throw std::invalid_argument(std::string("weft::http::ServerEvent: ") + name +
+                                " must have no line's end and no NUL");
+  }
+  to.append(name).append(": ").append(value).append("\n");
+}
+
+}  // namespace
+
+EventStream::EventStream(Request& request, Response& response)
+    : request_(request), response_(response), context_(request.context()) {
+  response.add_header("Content-Type", "text/event-stream");
+  response.add_header("Cache-Control", "no-cache");
+  response.add_header("X-Accel-Buffering", "no");  // For proxies that would collect events.
+}
+
+std::error_code EventStream::send(const ServerEvent& event) {
+  std::string text;
+  if (!event.event.empty()) append_field(text, "event", event.event);
+  if (event.id) append_field(text, "id", *event.id);
+  if (event.retry) {
+    if (event.retry->count() < 0) {
+      throw std::invalid_argument("weft::http::ServerEvent: retry = " +
+                                  std::to_string(event.retry->count()) + " ms; must be at least 0");
+    }
+    append_field(text, "retry", std::to_string(event.retry->count()));
+  }
+  if (event.data) append_lines(text, "data: ", *event.data);
+  return write(text.append("\n"));
+}
+
+std::error_code EventStream::comment(std::string_view text) {
+  std::string lines;
+  append_lines(lines, ": ", text);
+  return write(lines.append("\n"));
+}
+
+std::error_code EventStream::error() noexcept {
+  if (!error_ && context_.is_over()) error_ = context_.error();
+  return error_;
+}
+
+std::optional<std::string_view> EventStream::last_id() const noexcept {
+  return request_.header("last-event-id");
+}
+
+std::error_code EventStream::write(std::string_view text) {
+  if (!error()) error_ = response_.write(text);
+  return error_;
+}
+
+}  // namespace weft::http
