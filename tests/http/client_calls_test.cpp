@@ -7,6 +7,7 @@
 #include <vector>
 #include <weft/http/client.hpp>
 #include <weft/http/error.hpp>
+#include <weft/http/forward.hpp>
 
 #include "tests/support/http_script.hpp"
 #include "tests/support/http_test.hpp"
@@ -207,6 +208,72 @@ FIBER_TEST_CASE("a call whose expectation is refused is repeated without it, onc
   CHECK(requests[0].find("Expect") != std::string::npos);
   CHECK(requests[1].find("Expect") == std::string::npos);
   CHECK(requests[1].find("A: b\r\n") != std::string::npos);
+}
+
+FIBER_TEST_CASE("a forwarded request has its end-to-end headers and says where it came from") {
+  Script script({kGood, kGood});
+  const std::string origin = script.url().substr(0, script.url().size() - 1);
+  http::Client client;
+  for (const bool trusts : {false, true}) {
+    const HttpServer server([&](http::Request& request, http::Response& response) {
+      const auto call =
+          http::forward_call(request, origin, {.scheme = "https", .trusts_client = trusts});
+      auto reply = client.send(call);
+      CHECK_FALSE(http::forward_reply(reply.value, response));
+    });
+    const Answer answer = ask(server,
+                              "DELETE http://weft.example/a?b HTTP/1.1\r\nHost: weft.example\r\n"
+                              "Connection: x-hop,TE\r\nTE: trailers\r\nX-Hop: 1\r\nX-End: 2\r\n"
+                              "Via: 1.0 a\r\nX-Forwarded-For: 192.0.2.1\r\nKeep-Alive: 1\r\n"
+                              "Forwarded: for=b\r\nX-Forwarded-Host: c\r\n\r\n")
+                              .at(0);
+    CHECK(answer.body == "ok");
+  }
+  const std::string start =
+      "DELETE /a?b HTTP/1.1\r\nHost: weft.example\r\nX-End: 2\r\nVia: 1.0 a, 1.1 weft\r\n";
+  const std::string by = "for=127.0.0.1;host=\"weft.example\";proto=https\r\n";
+  CHECK(script.requests() ==
+        std::vector<std::string>{
+            start + "Forwarded: " + by +
+                "X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Host: weft.example\r\n"
+                "X-Forwarded-Proto: https\r\n\r\n",
+            start + "Forwarded: for=b, " + by +
+                "X-Forwarded-For: 192.0.2.1, 127.0.0.1\r\nX-Forwarded-Host: c\r\n"
+                "X-Forwarded-Proto: https\r\n\r\n"});
+}
+
+FIBER_TEST_CASE("a forwarded answer is complete, or visibly is not") {
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  Script script(
+      {"HTTP/1.1 201 Created\r\nConnection: X-A\r\nX-A: 1\r\nX-B: 2\r\nDate: never\r\n"
+       "Content-Length: 2\r\n\r\nok",
+       "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n", chunked + "2\r\nab\r\n0\r\n\r\n",
+       chunked + "2\r\nab\r\n", "HTTP/1.1 200 OK\r\nX-C: 1\r\nContent-Length: 7\r\n\r\nab"});
+  const std::string origin = script.url().substr(0, script.url().size() - 1);
+  http::Client client;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    auto reply = client.send(http::forward_call(request, origin));
+    const auto error = http::forward_reply(reply.value, response);
+    if (error && !response.started()) response.set_status(502);
+  });
+  const Answer plain = ask(server, kGet).at(0);
+  CHECK(plain.status == 201);
+  CHECK(plain.body == "ok");
+  CHECK(plain.has("X-B: 2"));
+  CHECK_FALSE(plain.has("X-A: 1"));
+  CHECK_FALSE(plain.has("Date: never"));
+  net::TcpStream stream = server.connect();
+  send_text(stream, "HEAD / HTTP/1.1\r\nHost: a\r\n\r\n");
+  const std::string head = receive_until(stream, "\r\n\r\n");
+  CHECK(head.find("\r\nContent-Length: 7\r\n") != std::string::npos);
+  const std::string get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+  send_text(stream, get);
+  CHECK(receive_until(stream, "0\r\n\r\n").ends_with("2\r\nab\r\n0\r\n\r\n"));
+  send_text(stream, get);
+  CHECK(receive_all(stream).ends_with("\r\n\r\n2\r\nab\r\n"));
+  const Answer broken = ask(server, kGet).at(0);
+  CHECK(broken.status == 502);
+  CHECK_FALSE(broken.has("X-C: 1"));
 }
 
 TEST_SUITE_END();

@@ -9,6 +9,7 @@
 #include <vector>
 #include <weft/blocking.hpp>
 #include <weft/go.hpp>
+#include <weft/http/forward.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/http_test.hpp"
@@ -172,6 +173,46 @@ FIBER_TEST_CASE("the idle time of HTTP does not end what is upgraded") {
   CHECK_FALSE(upgraded.shutdown(net::Shutdown::write));
   CHECK(receive_all(upgraded).empty());
   CHECK(talks == 3);
+}
+
+FIBER_TEST_CASE("an upgrade is forwarded with what came early, and relayed") {
+  const HttpServer origin([](http::Request&, http::Response& response) {
+    CHECK_FALSE(response.upgrade("echo", [](http::Upgraded upgraded) {
+      std::string text(upgraded.early);
+      text += receive_until(upgraded.stream, "\n");
+      send_text(upgraded.stream, text);
+    }));
+  });
+  HttpServer proxy([&origin](http::Request& request, http::Response& response) {
+    CHECK(http::asks_for_upgrade(request));
+    CHECK_FALSE(http::forward_upgrade(request, response, "http://" + origin.address().to_string()));
+  });
+  net::TcpStream stream = proxy.connect();
+  send_text(stream, std::string(kUpgrade) + "early ");
+  CHECK(receive_until(stream, "\r\n\r\n").find("\r\nUpgrade: echo\r\n") != std::string::npos);
+  send_text(stream, "and late\n");
+  CHECK(receive_until(stream, "\n") == "early and late\n");
+  net::TcpStream waiting = proxy.connect();
+  send_text(waiting, kUpgrade);
+  CHECK(receive_until(waiting, "\r\n\r\n").starts_with("HTTP/1.1 101 "));
+  proxy.stop(Deadline::after(1h));  // Ends the relay that goes on.
+  CHECK(receive_all(waiting).empty());
+}
+
+FIBER_TEST_CASE("an upgrade that an origin refuses is answered with its status") {
+  const HttpServer origin(
+      [](http::Request&, http::Response& response) { response.set_status(403); });
+  const HttpServer proxy([&origin](http::Request& request, http::Response& response) {
+    const auto error = http::forward_upgrade(
+        request, response,
+        request.path() == "/" ? "http://" + origin.address().to_string() : "https://a");
+    if (error) response.set_status(502);
+  });
+  CHECK(ask(proxy, kUpgrade).at(0).status == 403);
+  CHECK(ask(proxy, kGet).at(0).status == 502);
+  const std::string rest = " HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: h2c, x\r\n\r\n";
+  CHECK(ask(proxy, "GET /" + rest).at(0).status == 502);
+  CHECK(ask(proxy, "GET /secure" + rest).at(0).status == 502);
 }
 
 TEST_SUITE_END();

@@ -87,6 +87,9 @@ class Response {
   // owns the descriptor. An error of the file aborts the answer.
   // Errors: as write(); the file's; Errc::wrong_length if it ends early.
   std::error_code write_file(int descriptor, std::uint64_t offset, std::uint64_t size);
+  // Ends an answer that has begun as an exception does: the client sees that it is not complete.
+  // Before the head is sent, it has no effect.
+  void break_off() noexcept;
   // Returns whether the head has been sent.
   [[nodiscard]] bool started() const noexcept;
 

@@ -45,6 +45,9 @@ std::error_code Response::write(std::span<const std::byte> part) {
 std::error_code Response::write_file(int descriptor, std::uint64_t offset, std::uint64_t size) {
   return exchange_.write_file(descriptor, offset, size);
 }
+void Response::break_off() noexcept {
+  if (exchange_.started()) exchange_.break_off();
+}
 bool Response::started() const noexcept { return exchange_.started(); }
 std::error_code Response::upgrade(std::string_view protocol, std::function<void(Upgraded)> talk) {
   if (!talk) return exchange_.upgrade(protocol, nullptr);

@@ -1,0 +1,64 @@
+// What a proxy needs: a request goes to another server, and that server's answer comes back.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <weft/http/client.hpp>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+struct ForwardOptions {
+  // The scheme by which clients reach the proxy, for X-Forwarded-Proto and Forwarded.
+  std::string scheme = "http";
+  // The client is a proxy whose X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded
+  // are true: they are kept, and the lists get another item. Otherwise they are replaced.
+  bool trusts_client = false;
+};
+
+// Returns whether a header concerns one connection only, and is not forwarded: Connection,
+// Keep-Alive, Proxy-Authenticate, Proxy-Authorization, Proxy-Connection, TE, Trailer,
+// Transfer-Encoding, Upgrade, and what a Connection among `headers` names.
+// Context: plain value.
+[[nodiscard]] bool is_hop_by_hop(std::span<const Header> headers, std::string_view name) noexcept;
+
+// Returns a call that forwards a request to `origin`, "http://127.0.0.1:9000". It has the request's
+// method, target, Host and end-to-end headers; Via, Forwarded, X-Forwarded-For, X-Forwarded-Host
+// and X-Forwarded-Proto are added. A body is its `body_source`, which reads the request: the
+// request must outlive the call. It is sent in chunks; trailers are dropped. The client should have
+// max_redirects = 0 and no cookies.
+// Context: the request's handler; does not park.
+// Throws: std::bad_alloc.
+[[nodiscard]] Call forward_call(Request& request, std::string_view origin,
+                                const ForwardOptions& options = {});
+
+// Answers with a reply: its status, its end-to-end headers except Date, and its body part by part,
+// as it comes. If the reply breaks off, so does the answer.
+// Context: the request's handler; parks.
+// Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
+// set, and the handler can still answer.
+// Throws: std::bad_alloc.
+std::error_code forward_reply(Reply& reply, Response& response, const Until& until = {});
+
+// Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
+// (h2c) is none: its requests would pass the proxy unseen.
+// Context: the request's handler; does not park.
+[[nodiscard]] bool asks_for_upgrade(const Request& request) noexcept;
+// Forwards such a request to `origin`, of http, on a connection of its own. After 101 it relays
+// bytes in both directions until both ends have closed or the server stops. Another final answer
+// of the origin is passed on as a status without a body. `until` bounds the wait for the answer.
+// Context: the request's handler; parks.
+// Errors: Errc::unsupported unless asks_for_upgrade() and the origin is of http, malformed_url,
+// malformed_start, head_too_large, unexpected_end; as net::dial() and the stream. After an error
+// the handler can still answer.
+// Throws: std::bad_alloc; the relay also as spawn().
+[[nodiscard]] std::error_code forward_upgrade(Request& request, Response& response,
+                                              std::string_view origin,
+                                              const ForwardOptions& options = {},
+                                              const Until& until = {});
+
+}  // namespace weft::http
