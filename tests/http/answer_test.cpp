@@ -322,6 +322,33 @@ FIBER_TEST_CASE("an event stream ends when its client is gone") {
   ended.wait();
 }
 
+FIBER_TEST_CASE("headers of an answer are replaced and removed until it begins") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    response.add_header("A", "1");
+    response.add_header("B", "2");
+    response.add_header("a", "3");
+    response.add_header("AA", "4");
+    response.add_header("Content-Length", "9");
+    CHECK_THROWS_AS(response.set_header("A", "x\n"), std::invalid_argument);
+    CHECK_THROWS_AS(response.set_header("Content-Length", "x"), std::invalid_argument);
+    response.set_header("a", "5");
+    response.remove_header("b");
+    response.remove_header("none");
+    response.remove_header("content-length");
+    std::string values;
+    for (const std::string& value : request.query_values("k")) values += value + ";";
+    CHECK_FALSE(response.send(values));
+    response.set_header("A", "6");
+    response.remove_header("A");
+  });
+  const Answer answer =
+      ask(server, "GET /?k=1&K=2&k&k=a%20b+c&kk=3 HTTP/1.1\r\nHost: a\r\n\r\n").at(0);
+  CHECK(answer.body == "1;;a b c;");
+  CHECK(answer.head.find("\r\nAA: 4\r\na: 5\r\nContent-Length: 9\r\n") != std::string::npos);
+  CHECK_FALSE(answer.has("A: 1"));
+  CHECK_FALSE(answer.has("B: 2"));
+}
+
 TEST_SUITE_END();
 
 }  // namespace weft::test

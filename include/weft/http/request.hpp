@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <weft/context.hpp>
 #include <weft/http/header.hpp>
 #include <weft/net/address.hpp>
@@ -37,6 +38,8 @@ class Request {
   [[nodiscard]] std::string_view query() const noexcept;
   // Returns the first value of `name` in the query, decoded.
   [[nodiscard]] std::optional<std::string> query_value(std::string_view name) const;
+  // Returns all values of `name` in the query, in their order, decoded.
+  [[nodiscard]] std::vector<std::string> query_values(std::string_view name) const;
   // Returns 1 for HTTP/1.1, 0 for HTTP/1.0.
   [[nodiscard]] int minor_version() const noexcept;
 

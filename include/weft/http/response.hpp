@@ -71,6 +71,11 @@ class Response {
   // Throws: std::invalid_argument for a name that is no token, a value with control characters, and
   // for the library's own headers: Transfer-Encoding, Connection, Date.
   void add_header(std::string_view name, std::string_view value);
+  // Adds a header in the place of all headers of this name.
+  // Throws: as add_header(); then no header has changed.
+  void set_header(std::string_view name, std::string_view value);
+  // Removes all headers of this name that were added before.
+  void remove_header(std::string_view name) noexcept;
   // Closes the connection after this answer.
   void close_after() noexcept;
 

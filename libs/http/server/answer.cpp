@@ -36,7 +36,7 @@ void Exchange::set_status(int status) noexcept {
   status_is_set_ = true;
 }
 
-void Exchange::add_header(std::string_view name, std::string_view value) {
+void Exchange::add_header(std::string_view name, std::string_view value, Earlier earlier) {
   if (!is_token(name) || !is_value(value) || is_ours(name)) {
     throw std::invalid_argument("weft::http::Response::add_header: '" + printable(name) +
                                 "' must be a token with a value on one line, and none of the "
@@ -54,7 +54,25 @@ void Exchange::add_header(std::string_view name, std::string_view value) {
     return;  // Written with the head, once.
   }
   if (fields_.capacity() < 64) fields_.reserve(256);
+  if (earlier == Earlier::replaced) {
+    // First: if there is no memory, nothing is lost.
+    fields_.reserve(fields_.size() + name.size() + value.size() + 4);
+    remove_header(name);
+  }
   fields_.append(name).append(": ").append(value).append("\r\n");
+}
+
+void Exchange::remove_header(std::string_view name) noexcept {
+  if (equal_tokens(name, "content-length")) promise_.reset();
+  for (std::size_t at = 0; at < fields_.size();) {
+    const std::size_t size = fields_.find("\r\n", at) + 2 - at;
+    const std::string_view line(fields_.data() + at, size);
+    if (equal_tokens(line.substr(0, line.find(':')), name)) {
+      fields_.erase(at, size);
+    } else {
+      at += size;
+    }
+  }
 }
 
 // True for a HEAD's answer, 204, 205 and 304, whatever the handler says.
@@ -82,7 +100,8 @@ void Exchange::append_status_line() {
 
 // Appends the status before them.
 void Exchange::append_fields() {
-  if (status_ == 304) drop_content_type();
+  // It would be about a body that the client has (RFC 9110, 15.4.5).
+  if (status_ == 304) remove_header("content-type");
   append_status_line();
   output_.append(fields_);
 }

@@ -65,15 +65,6 @@ void Exchange::announce_code() {
     fields_.insert(static_cast<std::size_t>(tag.data() - fields_.data()), "W/");
 }
 
-// A 304 has no Content-Type, which is about a body that the client has (RFC 9110, 15.4.5).
-void Exchange::drop_content_type() {
-  const std::string_view type = field("content-type");
-  if (type.empty()) return;
-  const std::size_t at = static_cast<std::size_t>(type.data() - fields_.data());
-  const std::size_t begin = at - std::string_view("content-type: ").size();
-  fields_.erase(begin, at + type.size() + 2 - begin);
-}
-
 // The bytes to send: `body`, or `coded`, which is then filled, if that is less.
 std::string_view Exchange::code_all(std::string_view body, std::string& coded) {
   if (has_no_body()) {

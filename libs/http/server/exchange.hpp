@@ -45,7 +45,9 @@ class Exchange {
   // The answer; see Response.
   void set_status(int status) noexcept;
   [[nodiscard]] int status() const noexcept { return status_; }
-  void add_header(std::string_view name, std::string_view value);
+  enum class Earlier : std::uint8_t { kept, replaced };
+  void add_header(std::string_view name, std::string_view value, Earlier earlier);
+  void remove_header(std::string_view name) noexcept;
   void close_after() noexcept { close_ = true; }
   std::error_code send(std::string_view body);
   std::error_code write(std::string_view part);
@@ -82,7 +84,6 @@ class Exchange {
   [[nodiscard]] std::string_view field(std::string_view name) const noexcept;
   [[nodiscard]] bool wants_code(std::optional<std::uint64_t> size);
   void announce_code();
-  void drop_content_type();
   [[nodiscard]] std::string_view code_all(std::string_view body, std::string& coded);
   std::error_code write_coded(std::string_view part, Gzip::Then then);
   std::error_code send_rest(std::string_view body);

@@ -1,6 +1,7 @@
 #include <weft/http/request.hpp>
 
 #include <array>
+#include <utility>
 #include <weft/error.hpp>
 
 #include "libs/http/server/connection.hpp"
@@ -18,6 +19,21 @@ std::string_view origin_form(std::string_view target) noexcept {
   const std::size_t slash = target.find_first_of("/?", host + 3);
   if (slash == std::string_view::npos) return "/";
   return target.substr(slash);
+}
+
+// Calls `visit` with each value of `name` until it returns true.
+template <class Visit>
+void visit_values(std::string_view query, std::string_view name, const Visit& visit) {
+  while (!query.empty()) {
+    const std::size_t end = query.find('&');
+    const std::string_view pair = query.substr(0, end);
+    const std::size_t equals = pair.find('=');
+    if (decode_query(pair.substr(0, equals)) == name) {
+      const bool has_value = equals != std::string_view::npos;
+      if (visit(has_value ? decode_query(pair.substr(equals + 1)) : std::string())) return;
+    }
+    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
+  }
 }
 
 }  // namespace
@@ -38,18 +54,21 @@ std::string_view Request::query() const noexcept {
 }
 
 std::optional<std::string> Request::query_value(std::string_view name) const {
-  std::string_view rest = query();
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('&');
-    const std::string_view pair = rest.substr(0, end);
-    const std::size_t equals = pair.find('=');
-    if (decode_query(pair.substr(0, equals)) == name) {
-      return equals == std::string_view::npos ? std::string()
-                                              : decode_query(pair.substr(equals + 1));
-    }
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  }
-  return std::nullopt;
+  std::optional<std::string> found;
+  visit_values(query(), name, [&found](std::string value) {
+    found = std::move(value);
+    return true;
+  });
+  return found;
+}
+
+std::vector<std::string> Request::query_values(std::string_view name) const {
+  std::vector<std::string> all;
+  visit_values(query(), name, [&all](std::string value) {
+    all.push_back(std::move(value));
+    return false;
+  });
+  return all;
 }
 
 int Request::minor_version() const noexcept { return exchange_.head().minor_version; }

@@ -34,7 +34,13 @@ void Upgraded::close() noexcept {
 void Response::set_status(int status) noexcept { exchange_.set_status(status); }
 int Response::status() const noexcept { return exchange_.status(); }
 void Response::add_header(std::string_view name, std::string_view value) {
-  exchange_.add_header(name, value);
+  exchange_.add_header(name, value, Exchange::Earlier::kept);
+}
+void Response::set_header(std::string_view name, std::string_view value) {
+  exchange_.add_header(name, value, Exchange::Earlier::replaced);
+}
+void Response::remove_header(std::string_view name) noexcept {
+  if (!exchange_.started()) exchange_.remove_header(name);
 }
 void Response::close_after() noexcept { exchange_.close_after(); }
 std::error_code Response::send(std::string_view body) { return exchange_.send(body); }
