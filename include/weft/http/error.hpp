@@ -20,6 +20,7 @@ enum class Errc {
   malformed_chunk,    // The size of a chunk, or the line's end behind its data.
   malformed_trailer,  // A line behind the last chunk.
   truncated_head,     // The stream ended within a head.
+  malformed_frame,    // A WebSocket's frame or message that breaks its rules; a text not in UTF-8.
 
   body_too_large,    // More than Limits::body_bytes.
   head_too_large,    // More than Limits::head_bytes or Limits::headers, or as many trailers.
@@ -37,6 +38,7 @@ enum class Errc {
   malformed_form,    // A form whose parts cannot be taken apart.
   form_too_large,    // More than FormLimits or MultipartLimits allow.
   unsupported_form,  // A body whose Content-Type is of no form that is read so.
+  message_too_large,  // More than WebSocketOptions::message_bytes or fragments.
 };
 
 // The common property of several of these.

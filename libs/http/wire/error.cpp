@@ -37,6 +37,9 @@ const char* message_of_malformed(Errc code) noexcept {
       return "malformed: a form without its boundary or its end, or a part without a name";
     case Errc::truncated_head:
       return "malformed: the peer ended the stream within a head";
+    case Errc::malformed_frame:
+      return "malformed: a frame or message of a WebSocket breaks its rules, or a text is not in "
+             "UTF-8";
     default:
       return nullptr;
   }
@@ -80,6 +83,9 @@ const char* message_of(Errc code) noexcept {
     case Errc::unsupported_form:
       return "not supported: a form with another Content-Type; use read_form() for "
              "application/x-www-form-urlencoded, Multipart for multipart/form-data";
+    case Errc::message_too_large:
+      return "the message is larger than WebSocketOptions::message_bytes or fragments allow: raise "
+             "the limit that is met";
     default:
       return "unknown weft-http error";
   }

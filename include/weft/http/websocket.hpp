@@ -1,0 +1,109 @@
+// WebSockets of a server (RFC 6455), with compression (RFC 7692).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+#include <weft/http/request.hpp>
+#include <weft/http/response.hpp>
+#include <weft/net/result.hpp>
+#include <weft/until.hpp>
+
+namespace weft::http {
+
+struct WebSocketOptions {
+  // A message after decompression, in bytes; a larger one ends the connection with 1009.
+  std::size_t message_bytes = 1024 * 1024;
+  // Frames of one message; more end the connection with 1008.
+  std::size_t fragments = 4096;
+  // After this silence receive() sends a ping, and after the same time again the connection ends.
+  // kNever: no pings.
+  std::chrono::nanoseconds ping = std::chrono::seconds(30);
+  // The time for the kernel to take one frame; the connection ends after it.
+  std::chrono::nanoseconds write = std::chrono::seconds(30);
+  // The time for the client's part of the close handshake.
+  std::chrono::nanoseconds close = std::chrono::seconds(5);
+  // The server's subprotocols, the preferred one first. The first one that the client offers is
+  // selected.
+  std::vector<std::string> protocols = {};
+  // Compresses messages of at least `compress_bytes` if the client offers it; needs zlib. No memory
+  // for it is kept between messages.
+  bool compress = true;
+  std::size_t compress_bytes = 256;
+};
+
+// A whole message.
+// Context: plain value.
+struct Message {
+  std::string data;
+  bool is_text = false;  // Valid UTF-8 then.
+};
+
+// A connection that carries messages. It answers pings and the client's close while a caller is in
+// receive(). If the server stops, receive() closes with 1001.
+// Context: fibers and plain threads, any number of callers; all calls that have an Until park.
+// Throws: std::bad_alloc.
+// Ordering: as net::TcpStream.
+// Lifetime: the call of its talk.
+class WebSocket {
+ public:
+  class Core;  // Of no use to programs, as is the constructor.
+  // Wraps the connection of accept_websocket().
+  explicit WebSocket(Core& core) noexcept : core_(core) {}
+  WebSocket(const WebSocket&) = delete;
+  WebSocket& operator=(const WebSocket&) = delete;
+
+  // Receives the next message. It may be repeated after weft::Errc::timed_out or cancelled, unless
+  // the client has not answered a ping.
+  // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
+  // Errc::unexpected_end without one; Errc::malformed_frame and message_too_large, of which the
+  // client is notified by 1002, 1007, 1008 or 1009; the stream's.
+  net::Result<Message> receive(const Until& until = {});
+
+  // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
+  // ends the connection.
+  // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
+  // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
+  std::error_code send_text(std::string_view text, const Until& until = {});
+  // Sends any bytes, as send_text() does.
+  std::error_code send_binary(std::span<const std::byte> data, const Until& until = {});
+
+  // Performs the close handshake and ends the connection, at the latest after
+  // WebSocketOptions::close. Messages that come before the client's part are dropped. A further
+  // call has no effect.
+  // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
+  // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
+  std::error_code close(std::uint16_t code = 1000, std::string_view reason = {},
+                        const Until& until = {});
+
+  // Returns the code of the client's close, 1005 if it had none, and 0 before it. Call it, as the
+  // next one, after receive() has returned weft::Errc::end_of_stream.
+  [[nodiscard]] std::uint16_t close_code() const noexcept;
+  // Returns the reason of the client's close, which may be empty.
+  [[nodiscard]] std::string_view close_reason() const noexcept;
+  // Returns the selected subprotocol; empty if there is none.
+  [[nodiscard]] std::string_view protocol() const noexcept;
+
+ private:
+  Core& core_;
+};
+
+// Answers a handshake, and calls `talk` in the connection's fiber after the handler. The return of
+// `talk` closes with 1000, its exception with 1011. No Origin is checked: a handler that serves
+// browsers with cookies must do so before.
+// Context: the handler's fiber. It parks for the answer to a wrong request.
+// Errors: Errc::unsupported for no handshake, or an impossible one; it has been answered then, with
+// 400 or 426.
+// Throws: std::bad_alloc.
+std::error_code accept_websocket(Request& request, Response& response,
+                                 std::function<void(WebSocket&)> talk,
+                                 const WebSocketOptions& options = {});
+
+}  // namespace weft::http

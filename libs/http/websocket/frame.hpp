@@ -1,0 +1,62 @@
+// Frames of a WebSocket (RFC 6455, 5.2).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace weft::http {
+
+enum class Opcode : std::uint8_t {
+  continuation = 0,
+  text = 1,
+  binary = 2,
+  close = 8,
+  ping = 9,
+  pong = 10,
+};
+
+namespace close_code {
+inline constexpr std::uint16_t kNormal = 1000;
+inline constexpr std::uint16_t kGoingAway = 1001;
+inline constexpr std::uint16_t kProtocolError = 1002;
+inline constexpr std::uint16_t kNone = 1005;  // Never sent.
+inline constexpr std::uint16_t kBadText = 1007;
+inline constexpr std::uint16_t kRefused = 1008;
+inline constexpr std::uint16_t kTooLarge = 1009;
+inline constexpr std::uint16_t kFailed = 1011;
+}  // namespace close_code
+
+using Mask = std::array<char, 4>;
+
+// What is in front of a frame's payload.
+struct FrameHeader {
+  enum class State : std::uint8_t { complete, incomplete, refused };
+
+  bool is_final = true;
+  bool is_compressed = false;
+  bool is_masked = false;
+  Opcode opcode = Opcode::text;
+  Mask mask = {};
+  std::uint64_t size = 0;  // The payload has that many bytes.
+
+  [[nodiscard]] bool is_control() const noexcept { return opcode >= Opcode::close; }
+  // Reads the header at the beginning of `bytes`, and removes it if it is complete. It is refused
+  // as soon as it breaks a rule that needs no other frame.
+  [[nodiscard]] State parse(std::string_view& bytes) noexcept;
+};
+
+inline constexpr std::size_t kControlBytes = 125;  // The payload of a control frame.
+
+// Appends a whole, final frame without a mask.
+void append_frame(Opcode opcode, bool is_compressed, std::string_view payload, std::string& out);
+// Applies the mask to a part of the payload that begins at `offset`, in either direction.
+void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
+// Returns whether a close frame may have this code (RFC 6455, 7.4, with the registered ones).
+[[nodiscard]] bool may_be_sent(std::uint16_t code) noexcept;
+// Returns the payload of a close frame.
+[[nodiscard]] std::string make_close(std::uint16_t code, std::string_view reason);
+
+}  // namespace weft::http

@@ -1,0 +1,230 @@
+#include <weft/http/websocket.hpp>
+
+#include <algorithm>
+#include <weft/detail/stop_registration.hpp>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+
+#include "libs/http/websocket/deflate.hpp"
+#include "libs/http/websocket/handshake.hpp"
+#include "libs/http/websocket/utf8.hpp"
+#include "libs/http/websocket/websocket_core.hpp"
+
+namespace weft::http {
+
+namespace {
+
+using Event = MessageReader::Event;
+
+Errc error_of(std::uint16_t code) noexcept {
+  const bool is_size = code == close_code::kTooLarge || code == close_code::kRefused;
+  return is_size ? Errc::message_too_large : Errc::malformed_frame;
+}
+
+}  // namespace
+
+net::Result<Message> WebSocket::Core::receive(const Until& until) {
+  if (!reading_.try_lock_until(until)) return {.error = until.error()};
+  const HeldLock lock(reading_);
+  if (ended_) return {.error = ended_};
+  const std::stop_source source;
+  detail::StopRegistration<detail::RequestStop> of_server;
+  detail::StopRegistration<detail::RequestStop> of_caller;
+  of_server.add(link_.stop, {source});
+  if (until.token() != nullptr) of_caller.add(*until.token(), {source});
+  auto result = read_message(Until(until.deadline(), source.get_token()));
+  if (result.error != weft::Errc::cancelled || until.stop_requested()) return result;
+  // The server stops.
+  (void)send(Opcode::close, make_close(close_code::kGoingAway, {}), options_.write);
+  (void)await_close(options_.close);
+  return {.error = end(weft::Errc::end_of_stream)};
+}
+
+net::Result<Message> WebSocket::Core::read_message(const Until& until) {
+  for (;;) {
+    if (ended_) return {.error = ended_};
+    const Event event = reader_.next(input_);
+    if (event == Event::text || event == Event::binary) {
+      return {.value = {.data = std::move(reader_.message()), .is_text = event == Event::text}};
+    }
+    const auto error = event == Event::nothing ? read_more(until) : handle(event);
+    if (error) return {.error = error};
+    // A client that sends nothing but pings ends no wait.
+    if (until.is_over()) return {.error = until.error()};
+  }
+}
+
+std::error_code WebSocket::Core::read_more(const Until& until) {
+  for (;;) {
+    const bool pings = options_.ping != kNever;
+    const auto error = read_once(pings ? until.but_before(Deadline::after(options_.ping)) : until);
+    if (!error) {
+      awaits_pong_ = false;
+      return {};
+    }
+    const bool is_silent = error == weft::Errc::timed_out && !until.is_over();
+    if (!is_silent && (error == weft::Errc::timed_out || error == weft::Errc::cancelled)) {
+      return error;
+    }
+    if (!is_silent || awaits_pong_) return end(error);
+    if (const auto unsent = send(Opcode::ping, {}, until)) return end(unsent);
+    awaits_pong_ = true;
+  }
+}
+
+std::error_code WebSocket::Core::read_once(const Until& until) {
+  const auto [count, error] = link_.read_some(std::as_writable_bytes(std::span(room_)), until);
+  if (error == weft::Errc::end_of_stream) return Errc::unexpected_end;
+  if (!error) input_ = {room_.data(), count};
+  return error;
+}
+
+std::error_code WebSocket::Core::handle(Event event) {
+  switch (event) {
+    case Event::ping: {
+      const auto error = send(Opcode::pong, reader_.control(), options_.write);
+      // After a close of ours there is none to send.
+      return error && error != weft::Errc::closed ? end(error) : std::error_code();
+    }
+    case Event::close:
+      close_code_ = reader_.code();
+      close_reason_ = reader_.control();
+      (void)send(Opcode::close, make_close(close_code_, {}), options_.write);
+      drain();
+      return end(weft::Errc::end_of_stream);
+    case Event::refused:
+      return refuse(reader_.code());
+    default:
+      return {};  // A pong; it has been counted when it came.
+  }
+}
+
+std::error_code WebSocket::Core::refuse(std::uint16_t code) {
+  (void)send(Opcode::close, make_close(code, {}), options_.write);
+  drain();
+  return end(error_of(code));
+}
+
+std::error_code WebSocket::Core::await_close(const Until& until) {
+  while (!ended_) {
+    const auto error = read_message(until).error;
+    if (error) return error;
+    if (until.is_over()) return until.error();  // A client that goes on sending ends no wait.
+  }
+  return ended_;
+}
+
+void WebSocket::Core::drain() {
+  constexpr std::size_t kMost = 64 * 1024;
+  const Deadline deadline = Deadline::after(options_.close);
+  const Until until = deadline;
+  (void)(link_.layer != nullptr ? link_.layer->shutdown(until)
+                                : link_.stream.shutdown(net::Shutdown::write));
+  for (std::size_t total = 0; total < kMost && !read_once(until); total += input_.size()) {
+  }
+}
+
+std::error_code WebSocket::Core::end(std::error_code why) {
+  if (!ended_) ended_ = why;
+  link_.close();
+  return ended_;
+}
+
+std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, const Until& until) {
+  const Until limit = until.but_before(Deadline::after(options_.write));
+  if (!writing_.try_lock_until(limit)) return limit.error();
+  const HeldLock lock(writing_);
+  if (has_closed_) return weft::Errc::closed;
+  has_closed_ = opcode == Opcode::close;
+  return write_frame(opcode, payload, limit);
+}
+
+std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view payload,
+                                             const Until& until) {
+  std::string deflated;
+  const bool is_compressed = deflate_bits_ != 0 && opcode < Opcode::close &&
+                             payload.size() >= options_.compress_bytes &&
+                             deflate_message(payload, deflate_bits_, deflated);
+  std::string frame;
+  append_frame(opcode, is_compressed, is_compressed ? deflated : payload, frame);
+  const auto [count, error] = link_.write_all(std::as_bytes(std::span(frame)), until);
+  if (error && count > 0) {
+    has_closed_ = true;  // What follows a part of a frame would be taken for its rest.
+    link_.close();
+  }
+  return error;
+}
+
+std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reason,
+                                       const Until& until) {
+  if (!may_be_sent(code) || reason.size() > kControlBytes - 2 || !is_utf8(reason)) {
+    return std::make_error_code(std::errc::invalid_argument);
+  }
+  const auto error = send(Opcode::close, make_close(code, reason), until);
+  if (error) return error == weft::Errc::closed ? std::error_code() : error;
+  const Until limit = until.but_before(Deadline::after(options_.close));
+  // A caller in receive() reads the client's part, too.
+  std::error_code outcome = weft::Errc::timed_out;
+  if (reading_.try_lock_until(limit)) {
+    const HeldLock lock(reading_);
+    outcome = await_close(limit);
+    (void)end(weft::Errc::end_of_stream);
+  } else {
+    link_.close();
+  }
+  return outcome == weft::Errc::end_of_stream ? std::error_code() : outcome;
+}
+
+net::Result<Message> WebSocket::receive(const Until& until) { return core_.receive(until); }
+
+std::error_code WebSocket::send_text(std::string_view text, const Until& until) {
+  if (!is_utf8(text)) return Errc::malformed_frame;
+  return core_.send(Opcode::text, text, until);
+}
+
+std::error_code WebSocket::send_binary(std::span<const std::byte> data, const Until& until) {
+  return core_.send(Opcode::binary, {reinterpret_cast<const char*>(data.data()), data.size()},
+                    until);
+}
+
+std::error_code WebSocket::close(std::uint16_t code, std::string_view reason, const Until& until) {
+  return core_.close(code, reason, until);
+}
+
+std::uint16_t WebSocket::close_code() const noexcept { return core_.close_code(); }
+std::string_view WebSocket::close_reason() const noexcept { return core_.close_reason(); }
+std::string_view WebSocket::protocol() const noexcept { return core_.protocol(); }
+
+std::error_code accept_websocket(Request& request, Response& response,
+                                 std::function<void(WebSocket&)> talk,
+                                 const WebSocketOptions& options) {
+  Opening opening = check_opening(request.headers(), options.protocols);
+  if (request.method() != "GET") opening.status = 400;
+  const auto terms =
+      options.compress ? select_deflate(opening.extensions) : std::optional<DeflateTerms>();
+  auto serve = [talk = std::move(talk), options, protocol = opening.protocol,
+                bits = terms ? terms->server_bits : 0](Upgraded link) {
+    WebSocket::Core core(link, options, protocol, bits);
+    WebSocket socket(core);
+    try {
+      talk(socket);
+    } catch (...) {
+      (void)core.close(close_code::kFailed, {}, {});
+      throw;
+    }
+    (void)core.close(close_code::kNormal, {}, {});
+  };
+  const bool opens = opening.status == 101 && !response.upgrade("websocket", std::move(serve));
+  if (!opens) {
+    response.set_status(opening.status == 101 ? 400 : opening.status);
+    response.add_header("Sec-WebSocket-Version", "13");
+    (void)response.send({});
+    return Errc::unsupported;
+  }
+  response.add_header("Sec-WebSocket-Accept", opening.accept);
+  if (!opening.protocol.empty()) response.add_header("Sec-WebSocket-Protocol", opening.protocol);
+  if (terms) response.add_header("Sec-WebSocket-Extensions", terms->answer);
+  return {};
+}
+
+}  // namespace weft::http

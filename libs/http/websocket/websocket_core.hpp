@@ -1,0 +1,87 @@
+// One WebSocket of a server.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <weft/detail/atomic.hpp>
+#include <weft/detail/thread_annotations.hpp>
+#include <weft/http/response.hpp>
+#include <weft/http/websocket.hpp>
+#include <weft/mutex.hpp>
+
+#include "libs/http/websocket/message_reader.hpp"
+
+namespace weft::http {
+
+// Unlocks a mutex that its maker has locked.
+class WEFT_SCOPED_LOCK HeldLock {
+ public:
+  explicit HeldLock(Mutex& mutex) noexcept WEFT_REQUIRES(mutex) : mutex_(mutex) {}
+  ~HeldLock() WEFT_RELEASES() { mutex_.unlock(); }
+  HeldLock(const HeldLock&) = delete;
+  HeldLock& operator=(const HeldLock&) = delete;
+
+ private:
+  Mutex& mutex_;
+};
+
+// The connection, with a mutex for each direction. A reader may lock for writing, too, for the
+// answers to pings and a close; a writer never reads.
+class WebSocket::Core {
+ public:
+  // `deflate_bits` is 0 without compression.
+  Core(Upgraded link, const WebSocketOptions& options, std::string protocol, int deflate_bits)
+      : link_(link),
+        options_(options),
+        protocol_(std::move(protocol)),
+        deflate_bits_(deflate_bits),
+        reader_(options.message_bytes, options.fragments, deflate_bits != 0) {}
+
+  net::Result<Message> receive(const Until& until);
+  std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
+  std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
+
+  [[nodiscard]] std::uint16_t close_code() const noexcept { return close_code_; }
+  [[nodiscard]] std::string_view close_reason() const noexcept { return close_reason_; }
+  [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
+
+ private:
+  net::Result<Message> read_message(const Until& until) WEFT_REQUIRES(reading_);
+  // Reads bytes, and sends pings as long as none come.
+  std::error_code read_more(const Until& until) WEFT_REQUIRES(reading_);
+  std::error_code read_once(const Until& until) WEFT_REQUIRES(reading_);
+  // Answers what is no message. An error ends the connection.
+  std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
+  std::error_code refuse(std::uint16_t code) WEFT_REQUIRES(reading_);
+  // Reads the client's part of the close handshake.
+  std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
+  // Reads until the client has closed, so that no reset overtakes what was sent.
+  void drain() WEFT_REQUIRES(reading_);
+  std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
+  std::error_code write_frame(Opcode opcode, std::string_view payload, const Until& until)
+      WEFT_REQUIRES(writing_);
+
+  Upgraded link_;
+  const WebSocketOptions& options_;
+  const std::string protocol_;
+  const int deflate_bits_;
+
+  Mutex reading_;
+  MessageReader reader_ WEFT_GUARDED_BY(reading_);
+  std::array<char, 4096> room_;  // For reading_'s owner, as is input_, a part of it.
+  std::string_view input_ WEFT_GUARDED_BY(reading_);
+  bool awaits_pong_ WEFT_GUARDED_BY(reading_) = false;
+  std::error_code ended_ WEFT_GUARDED_BY(reading_);  // What all further reads return.
+  std::uint16_t close_code_ = 0;
+  std::string close_reason_;
+
+  Mutex writing_;
+  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // A close frame was the last one.
+};
+
+}  // namespace weft::http

@@ -1,0 +1,184 @@
+// Servers of WebSockets.
+#include <array>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <weft/error.hpp>
+#include <weft/http/error.hpp>
+#include <weft/http/websocket.hpp>
+
+#include "libs/http/websocket/deflate.hpp"
+#include "tests/http/websocket_frames.hpp"
+#include "tests/support/http_test.hpp"
+#include "tests/support/sim_test.hpp"
+
+namespace weft::test {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::string_view kOpening =
+    "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+// Connects, and returns after the head of the answer.
+net::TcpStream open(const HttpServer& server, std::string& head, std::string_view more = {}) {
+  net::TcpStream stream = server.connect();
+  send_text(stream, std::string(kOpening).append(more).append("\r\n"));
+  head = receive_until(stream, "\r\n\r\n");
+  return stream;
+}
+
+// The next frame of the server, without its length. Empty: the stream has ended.
+std::string receive_frame(net::TcpStream& stream) {
+  std::array<char, 2> head{};
+  const auto bytes = std::as_writable_bytes(std::span(head));
+  if (stream.read_exactly(bytes).error) return {};
+  std::string payload(static_cast<unsigned char>(head[1]), '\0');
+  (void)stream.read_exactly(std::as_writable_bytes(std::span(payload)));
+  return head[0] + payload;
+}
+
+std::string server_close(std::uint16_t code) { return "\x88" + http::make_close(code, {}); }
+
+// Says each message again.
+void echo(http::WebSocket& socket) {
+  for (;;) {
+    const auto [message, error] = socket.receive();
+    if (error) return;
+    const auto unsent = message.is_text
+                            ? socket.send_text(message.data)
+                            : socket.send_binary(std::as_bytes(std::span(message.data)));
+    CHECK_FALSE(unsent);
+  }
+}
+
+void serve_echo(http::Request& request, http::Response& response) {
+  const http::WebSocketOptions options{.ping = 30s, .close = 5s, .protocols = {"b", "a"}};
+  (void)http::accept_websocket(request, response, echo, options);
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("http/websocket");
+
+FIBER_TEST_CASE("a WebSocket server opens, answers messages and pings, and closes") {
+  const HttpServer server(serve_echo);
+  std::string head;
+  net::TcpStream stream = open(server, head, "Sec-WebSocket-Protocol: x, a\r\n");
+  CHECK(head.starts_with("HTTP/1.1 101 "));
+  CHECK(head.find("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n") != std::string::npos);
+  CHECK(head.find("Sec-WebSocket-Protocol: a\r\n") != std::string::npos);
+  CHECK(head.find("Extensions") == std::string::npos);
+  send_text(stream, frame(0x81, "hello") + frame(0x89, "p") + frame(0x82, "\xff"));
+  CHECK(receive_frame(stream) == "\x81hello");
+  CHECK(receive_frame(stream) == "\x8ap");
+  CHECK(receive_frame(stream) == "\x82\xff");
+  send_text(stream, close_frame(3000, "bye"));
+  CHECK(receive_frame(stream) == server_close(3000));
+  CHECK(receive_frame(stream).empty());
+}
+
+FIBER_TEST_CASE("a WebSocket server refuses wrong handshakes and frames") {
+  const HttpServer server(serve_echo);
+  CHECK(ask(server, kGet).at(0).status == 426);
+  std::string short_key(kOpening);
+  short_key.replace(short_key.find("dGhl"), 4, "");
+  CHECK(ask(server, short_key + "\r\n").at(0).status == 400);
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  send_text(stream, frame(0x81, "\xff"));
+  CHECK(receive_frame(stream) == server_close(1007));
+  CHECK(receive_frame(stream).empty());
+}
+
+FIBER_TEST_CASE("a WebSocket server compresses what a client offers to read") {
+  if (!http::can_deflate()) return;
+  const HttpServer server(serve_echo);
+  std::string head;
+  net::TcpStream stream = open(server, head, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
+  CHECK(head.find("Sec-WebSocket-Extensions: permessage-deflate;") != std::string::npos);
+  const std::string text(300, 'a');
+  std::string deflated;
+  CHECK(http::deflate_message(text, 15, deflated));
+  send_text(stream, frame(0xc1, deflated));
+  const std::string answer = receive_frame(stream);
+  CHECK(answer.at(0) == '\xc1');
+  std::string inflated;
+  CHECK(http::inflate_message(answer.substr(1), 300, inflated) == http::Inflated::well);
+  CHECK(inflated == text);
+}
+
+SIM_TEST_CASE("a silent WebSocket is pinged, and ends when no pong comes") {
+  const HttpServer server(serve_echo);
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  CHECK(receive_frame(stream) == "\x89");
+  send_text(stream, frame(0x8a, ""));
+  CHECK(receive_frame(stream) == "\x89");
+  CHECK(receive_all(stream).empty());
+  CHECK(world.now() >= 90s);
+  CHECK(world.now() < 100s);
+}
+
+SIM_TEST_CASE("a server's close waits for its client's part, but not beyond the deadline") {
+  const bool answers = world.seed() % 2 == 0;
+  std::error_code closed;
+  {
+    const HttpServer server([&](http::Request& request, http::Response& response) {
+      (void)http::accept_websocket(request, response, [&](http::WebSocket& socket) {
+        CHECK(socket.close(1005) == std::errc::invalid_argument);
+        CHECK(socket.send_text("\xff") == http::Errc::malformed_frame);
+        closed = socket.close(1001);
+        CHECK(socket.close_code() == (answers ? 1001 : 0));
+        CHECK(socket.send_text("late") == weft::Errc::closed);
+        CHECK(socket.receive().error == weft::Errc::end_of_stream);
+      });
+    });
+    std::string head;
+    net::TcpStream stream = open(server, head);
+    CHECK(receive_frame(stream) == server_close(1001));
+    if (answers) send_text(stream, frame(0x81, "dropped") + close_frame(1001));
+    CHECK(receive_all(stream).empty());
+  }
+  CHECK(closed == (answers ? std::error_code() : weft::Errc::timed_out));
+}
+
+FIBER_TEST_CASE("a receive that is ended loses no byte, and other fibers send meanwhile") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    (void)http::accept_websocket(request, response, [](http::WebSocket& socket) {
+      CHECK(socket.receive(Deadline::past()).error == weft::Errc::timed_out);
+      auto sender = spawn([&] { CHECK_FALSE(socket.send_text("send the rest")); });
+      const auto [message, error] = socket.receive();
+      CHECK_FALSE(error);
+      CHECK(message.data == "in two pieces");
+      sender.join();
+    });
+  });
+  std::string head;
+  const std::string bytes = frame(0x81, "in two pieces");
+  net::TcpStream stream = open(server, head);
+  send_text(stream, bytes.substr(0, 9));
+  CHECK(receive_frame(stream) == "\x81send the rest");
+  send_text(stream, bytes.substr(9));
+  CHECK(receive_frame(stream) == server_close(1000));
+  send_text(stream, close_frame(1000));
+  CHECK(receive_frame(stream).empty());
+}
+
+FIBER_TEST_CASE("a server that stops closes its WebSockets with 1001") {
+  HttpServer server(serve_echo);
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  auto stopping = spawn([&] { return server.stop(Deadline::after(60s)); });
+  CHECK(receive_frame(stream) == server_close(1001));
+  send_text(stream, close_frame(1001));
+  CHECK(receive_frame(stream).empty());
+  stream.close();
+  CHECK(stopping.join());
+}
+
+TEST_SUITE_END();
+
+}  // namespace weft::test
