@@ -21,7 +21,7 @@ using namespace std::string_literals;
 // What comes out of the bytes, one word each, to the first close or refusal.
 std::string events_of(std::string_view bytes, std::size_t piece, bool may_compress = false) {
   using Event = http::MessageReader::Event;
-  http::MessageReader reader(1000, 8, may_compress);
+  http::MessageReader reader(http::Role::server, 1000, 8, may_compress);
   std::string events;
   while (!bytes.empty()) {
     std::string rest(bytes.substr(0, piece));

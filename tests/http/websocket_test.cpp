@@ -1,4 +1,4 @@
-// Servers of WebSockets.
+// Servers and clients of WebSockets.
 #include <array>
 #include <string>
 #include <string_view>
@@ -8,6 +8,7 @@
 #include <weft/http/websocket.hpp>
 
 #include "libs/http/websocket/deflate.hpp"
+#include "libs/http/websocket/handshake.hpp"
 #include "tests/http/websocket_frames.hpp"
 #include "tests/support/http_test.hpp"
 #include "tests/support/sim_test.hpp"
@@ -41,6 +42,10 @@ std::string receive_frame(net::TcpStream& stream) {
 }
 
 std::string server_close(std::uint16_t code) { return "\x88" + http::make_close(code, {}); }
+
+std::string url_of(const HttpServer& server) {
+  return "ws://127.0.0.1:" + std::to_string(server.address().port()) + "/";
+}
 
 // Says each message again.
 void echo(http::WebSocket& socket) {
@@ -177,6 +182,51 @@ FIBER_TEST_CASE("a server that stops closes its WebSockets with 1001") {
   CHECK(receive_frame(stream).empty());
   stream.close();
   CHECK(stopping.join());
+}
+
+FIBER_TEST_CASE("a client's WebSocket carries messages in both directions, compressed if large") {
+  const HttpServer server(serve_echo);
+  auto [socket, error] =
+      http::open_websocket({.url = url_of(server), .options = {.protocols = {"a"}}});
+  CHECK_FALSE(error);
+  if (error) return;
+  CHECK(socket->protocol() == "a");
+  const std::string large(70'000, 'x');
+  CHECK_FALSE(socket->send_text("small"));
+  CHECK_FALSE(socket->send_binary(std::as_bytes(std::span(large))));
+  CHECK(socket->receive().value.data == "small");
+  const auto echoed = socket->receive();
+  CHECK_FALSE(echoed.value.is_text);
+  CHECK(echoed.value.data == large);
+  CHECK_FALSE(socket->close(4000, "done"));
+  CHECK(socket->close_code() == 4000);
+}
+
+FIBER_TEST_CASE("a client refuses to open a WebSocket that its server has not accepted") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    if (request.path() == "/none") return;
+    CHECK_FALSE(response.upgrade("websocket", [](http::Upgraded) {}));
+    const auto accept = http::accept_key(*request.header("sec-websocket-key"));
+    response.add_header("Sec-WebSocket-Accept", request.path() == "/key" ? "x" : *accept);
+    if (request.path() == "/protocol") response.add_header("Sec-WebSocket-Protocol", "x");
+    if (request.path() == "/code") response.add_header("Sec-WebSocket-Extensions", "x");
+  });
+  for (const std::string path : {"none", "key", "protocol", "code"}) {
+    CHECK(http::open_websocket({.url = url_of(server) + path}).error == http::Errc::unsupported);
+  }
+  CHECK_FALSE(http::open_websocket({.url = url_of(server)}).error);
+  CHECK(http::open_websocket({.url = "wss://127.0.0.1/"}).error == http::Errc::unsupported);
+  CHECK(http::open_websocket({.url = "ws://a b/"}).error == http::Errc::malformed_url);
+  CHECK(http::open_websocket({.url = url_of(server), .headers = {{"a", "b\n"}}}).error ==
+        http::Errc::malformed_call);
+}
+
+SIM_TEST_CASE("a client that opens a WebSocket does not wait for its server beyond the deadline") {
+  auto listener = net::TcpListener::listen(net::Address::loopback_v4(0)).value;
+  const std::string port = std::to_string(listener.local_address().value.port());
+  const auto opened = http::open_websocket({.url = "ws://127.0.0.1:" + port + "/"}, 5s);
+  CHECK(opened.error == weft::Errc::timed_out);
+  CHECK(world.now() >= 5s);
 }
 
 TEST_SUITE_END();

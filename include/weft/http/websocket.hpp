@@ -1,4 +1,4 @@
-// WebSockets of a server (RFC 6455), with compression (RFC 7692).
+// WebSockets (RFC 6455), with compression (RFC 7692).
 #pragma once
 
 #include <chrono>
@@ -10,9 +10,12 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
+#include <weft/http/layer.hpp>
 #include <weft/http/request.hpp>
 #include <weft/http/response.hpp>
+#include <weft/net/dial.hpp>
 #include <weft/net/result.hpp>
 #include <weft/until.hpp>
 
@@ -28,12 +31,12 @@ struct WebSocketOptions {
   std::chrono::nanoseconds ping = std::chrono::seconds(30);
   // The time for the kernel to take one frame; the connection ends after it.
   std::chrono::nanoseconds write = std::chrono::seconds(30);
-  // The time for the client's part of the close handshake.
+  // The time for the peer's part of the close handshake.
   std::chrono::nanoseconds close = std::chrono::seconds(5);
-  // The server's subprotocols, the preferred one first. The first one that the client offers is
-  // selected.
+  // Subprotocols, the preferred one first. A client offers them, and a server selects the first one
+  // that its client offers.
   std::vector<std::string> protocols = {};
-  // Compresses messages of at least `compress_bytes` if the client offers it; needs zlib. No memory
+  // Compresses messages of at least `compress_bytes` if the peer takes it; needs zlib. No memory
   // for it is kept between messages.
   bool compress = true;
   std::size_t compress_bytes = 256;
@@ -46,25 +49,25 @@ struct Message {
   bool is_text = false;  // Valid UTF-8 then.
 };
 
-// A connection that carries messages. It answers pings and the client's close while a caller is in
-// receive(). If the server stops, receive() closes with 1001.
+// A connection that carries messages. It answers pings and the peer's close while a caller is in
+// receive(). If its server stops, receive() closes with 1001.
 // Context: fibers and plain threads, any number of callers; all calls that have an Until park.
 // Throws: std::bad_alloc.
 // Ordering: as net::TcpStream.
-// Lifetime: the call of its talk.
+// Lifetime: a server's one lives for the call of its talk.
 class WebSocket {
  public:
   class Core;  // Of no use to programs, as is the constructor.
-  // Wraps the connection of accept_websocket().
+  // Wraps a connection.
   explicit WebSocket(Core& core) noexcept : core_(core) {}
   WebSocket(const WebSocket&) = delete;
   WebSocket& operator=(const WebSocket&) = delete;
 
   // Receives the next message. It may be repeated after weft::Errc::timed_out or cancelled, unless
-  // the client has not answered a ping.
+  // the peer has not answered a ping.
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
   // Errc::unexpected_end without one; Errc::malformed_frame and message_too_large, of which the
-  // client is notified by 1002, 1007, 1008 or 1009; the stream's.
+  // peer is notified by 1002, 1007, 1008 or 1009; the stream's.
   net::Result<Message> receive(const Until& until = {});
 
   // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
@@ -76,17 +79,17 @@ class WebSocket {
   std::error_code send_binary(std::span<const std::byte> data, const Until& until = {});
 
   // Performs the close handshake and ends the connection, at the latest after
-  // WebSocketOptions::close. Messages that come before the client's part are dropped. A further
+  // WebSocketOptions::close. Messages that come before the peer's part are dropped. A further
   // call has no effect.
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   std::error_code close(std::uint16_t code = 1000, std::string_view reason = {},
                         const Until& until = {});
 
-  // Returns the code of the client's close, 1005 if it had none, and 0 before it. Call it, as the
+  // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
   // next one, after receive() has returned weft::Errc::end_of_stream.
   [[nodiscard]] std::uint16_t close_code() const noexcept;
-  // Returns the reason of the client's close, which may be empty.
+  // Returns the reason of the peer's close, which may be empty.
   [[nodiscard]] std::string_view close_reason() const noexcept;
   // Returns the selected subprotocol; empty if there is none.
   [[nodiscard]] std::string_view protocol() const noexcept;
@@ -105,5 +108,28 @@ class WebSocket {
 std::error_code accept_websocket(Request& request, Response& response,
                                  std::function<void(WebSocket&)> talk,
                                  const WebSocketOptions& options = {});
+
+// A WebSocket to be opened.
+struct WebSocketCall {
+  // The scheme is ws or wss, or http or https.
+  std::string url;
+  // Further headers, such as Origin and Authorization.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  WebSocketOptions options = {};
+  // The layer of wss: tls::client_layer(context). Empty: wss is Errc::unsupported.
+  ClientLayer secure = {};
+  // The resolver for the host. Null: as net::resolve().
+  net::AnyResolver* resolver = nullptr;
+};
+
+// Connects to a server and performs the handshake; `until` ends all waits. No redirect is followed.
+// The end of the last pointer closes the connection without a close handshake.
+// Context: fibers and plain threads; parks.
+// Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer);
+// Errc::unsupported for an answer that does not accept what was offered; Errc::unexpected_end,
+// head_too_large; the errors of dial(), the layer and the stream.
+// Throws: std::bad_alloc; as go().
+net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
+                                                       const Until& until = {});
 
 }  // namespace weft::http

@@ -82,7 +82,8 @@ bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
 
-// Receives the next head.
+}  // namespace
+
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until) {
   HeadLines lines(HeadLines::Folds::taken);
@@ -105,6 +106,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
     if (error) return error;
   }
 }
+
+namespace {
 
 // Receives the next head, which may be one that only informs: it counts as a part of the answer's,
 // of which `most` bytes are left.

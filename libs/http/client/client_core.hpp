@@ -109,6 +109,10 @@ class Lease {
 // The head of a request. Empty: something in the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
 
+// Receives the next head of an answer.
+std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
+                             const Until& until);
+
 // Takes "Expect: 100-continue" out of a call that may be repeated. False: it is not there, or the
 // body can be read only once.
 [[nodiscard]] bool take_expectation_back(Call& call) noexcept;

@@ -160,18 +160,27 @@ struct OfferReader {
   }
 };
 
+// Returns false for an offer that is none of this extension, or that cannot be served.
+bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
+  bool is_served = take_parameter(offer) == "permessage-deflate";
+  while (is_served && !offer.empty()) is_served = reader.take(take_parameter(offer));
+  return is_served;
+}
+
 }  // namespace
+
+bool accepts_deflate(std::string_view answer) noexcept {
+  OfferReader reader;
+  return can_deflate() && read_offer(answer, reader) && reader.server_resets &&
+         !reader.has_client_bits;
+}
 
 std::optional<DeflateTerms> select_deflate(std::string_view offers) {
   while (can_deflate() && !offers.empty()) {
-    std::string_view offer = take_item(offers);
-    if (take_parameter(offer) != "permessage-deflate") continue;
     OfferReader reader;
-    bool is_served = true;
-    while (is_served && !offer.empty()) is_served = reader.take(take_parameter(offer));
-    if (!is_served) continue;
+    if (!read_offer(take_item(offers), reader)) continue;
     DeflateTerms terms;
-    terms.answer = "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+    terms.answer = kDeflateOffer;
     if (reader.server_bits != 0) {
       terms.server_bits = reader.server_bits;
       terms.answer += "; server_max_window_bits=" + std::to_string(reader.server_bits);

@@ -27,5 +27,10 @@ struct DeflateTerms {
 };
 // Selects the first offer in a client's Sec-WebSocket-Extensions that can be served.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers);
+// What a client offers.
+inline constexpr std::string_view kDeflateOffer =
+    "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
+// Returns true if a server's answer to it can be accepted.
+[[nodiscard]] bool accepts_deflate(std::string_view answer) noexcept;
 
 }  // namespace weft::http

@@ -56,18 +56,23 @@ FrameHeader::State FrameHeader::parse(std::string_view& bytes) noexcept {
   return State::complete;
 }
 
-void append_frame(Opcode opcode, bool is_compressed, std::string_view payload, std::string& out) {
+void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
+                  const std::optional<Mask>& mask, std::string& out) {
   out +=
       static_cast<char>(kFinal | (is_compressed ? kCompressed : 0) | static_cast<unsigned>(opcode));
   const std::size_t size = payload.size();
+  const unsigned masked = mask ? kMasked : 0;
   if (size < kTwoBytes) {
-    out += static_cast<char>(size);
+    out += static_cast<char>(masked | size);
   } else {
     const bool is_short = size < 0x10000;
-    out += static_cast<char>(is_short ? kTwoBytes : kEightBytes);
+    out += static_cast<char>(masked | (is_short ? kTwoBytes : kEightBytes));
     append_number(size, is_short ? 2 : 8, out);
   }
+  if (mask) out.append(mask->data(), mask->size());
+  const std::size_t begin = out.size();
   out += payload;
+  if (mask) apply_mask(*mask, 0, out.data() + begin, size);
 }
 
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -50,8 +51,9 @@ struct FrameHeader {
 
 inline constexpr std::size_t kControlBytes = 125;  // The payload of a control frame.
 
-// Appends a whole, final frame without a mask.
-void append_frame(Opcode opcode, bool is_compressed, std::string_view payload, std::string& out);
+// Appends a whole, final frame; one of a client has a mask.
+void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
+                  const std::optional<Mask>& mask, std::string& out);
 // Applies the mask to a part of the payload that begins at `offset`, in either direction.
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
 // Returns whether a close frame may have this code (RFC 6455, 7.4, with the registered ones).

@@ -1,5 +1,7 @@
 #include "libs/http/websocket/handshake.hpp"
 
+#include <sys/random.h>
+
 #include <algorithm>
 
 #include "libs/http/websocket/sha1.hpp"
@@ -10,6 +12,8 @@ namespace {
 
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+}  // namespace
 
 std::string base64(std::span<const std::uint8_t> bytes) {
   std::string text;
@@ -24,7 +28,6 @@ std::string base64(std::span<const std::uint8_t> bytes) {
   return text;
 }
 
-// The values of all headers of this name, as one list.
 std::string join_values(std::span<const Header> headers, std::string_view name) {
   std::string all;
   for (const Header& header : headers) {
@@ -35,7 +38,10 @@ std::string join_values(std::span<const Header> headers, std::string_view name) 
   return all;
 }
 
-}  // namespace
+void fill_randomly(std::span<char> bytes) noexcept {
+  // So few bytes always come at once.
+  (void)::getrandom(bytes.data(), bytes.size(), 0);
+}
 
 std::optional<std::string> accept_key(std::string_view key) {
   constexpr std::string_view kFixed = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";

@@ -24,5 +24,11 @@ struct Opening {
                                     std::span<const std::string> protocols);
 // Returns the answer to a Sec-WebSocket-Key. Nothing: it has not the form of 16 bytes.
 [[nodiscard]] std::optional<std::string> accept_key(std::string_view key);
+// Returns the text of the bytes.
+[[nodiscard]] std::string base64(std::span<const std::uint8_t> bytes);
+// Returns the values of all headers of this name, as one list.
+[[nodiscard]] std::string join_values(std::span<const Header> headers, std::string_view name);
+// Fills a mask or a key with what no peer can foretell.
+void fill_randomly(std::span<char> bytes) noexcept;
 
 }  // namespace weft::http

@@ -33,7 +33,8 @@ MessageReader::Event MessageReader::next(std::string_view& input) {
 }
 
 bool MessageReader::begin_frame() {
-  if (!frame_.is_masked) return refuse(close_code::kProtocolError);
+  // A client masks its frames, and a server does not.
+  if (frame_.is_masked != (role_ == Role::server)) return refuse(close_code::kProtocolError);
   if (!frame_.is_control() && !begin_data()) return false;
   if (frame_.is_control()) control_.clear();
   in_frame_ = true;

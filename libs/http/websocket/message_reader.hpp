@@ -1,4 +1,4 @@
-// Messages out of a client's frames.
+// Messages out of a peer's frames.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,17 @@
 
 namespace weft::http {
 
-// Assembles what a client sends, in whatever pieces it comes.
+// Which end of a connection this is.
+enum class Role : std::uint8_t { server, client };
+
+// Assembles what the peer sends, in whatever pieces it comes.
 class MessageReader {
  public:
   enum class Event : std::uint8_t { nothing, text, binary, ping, pong, close, refused };
 
-  MessageReader(std::size_t message_bytes, std::size_t fragments, bool may_compress) noexcept
-      : most_(message_bytes), fragments_(fragments), may_compress_(may_compress) {}
+  MessageReader(Role role, std::size_t message_bytes, std::size_t fragments,
+                bool may_compress) noexcept
+      : role_(role), most_(message_bytes), fragments_(fragments), may_compress_(may_compress) {}
 
   // Uses bytes from the beginning of `input`. Event::nothing: it needs more than there are.
   [[nodiscard]] Event next(std::string_view& input);
@@ -38,6 +42,7 @@ class MessageReader {
   bool refuse(std::uint16_t code) noexcept;
   Event refused_by(std::uint16_t code) noexcept;
 
+  const Role role_;
   const std::size_t most_;
   const std::size_t fragments_;
   const bool may_compress_;

@@ -1,6 +1,6 @@
 #include <weft/http/websocket.hpp>
 
-#include <algorithm>
+#include <optional>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
@@ -146,7 +146,12 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
                              payload.size() >= options_.compress_bytes &&
                              deflate_message(payload, deflate_bits_, deflated);
   std::string frame;
-  append_frame(opcode, is_compressed, is_compressed ? deflated : payload, frame);
+  std::optional<Mask> mask;
+  if (role_ == Role::client) {
+    mask.emplace();
+    fill_randomly(*mask);
+  }
+  append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
   const auto [count, error] = link_.write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
     has_closed_ = true;  // What follows a part of a frame would be taken for its rest.
@@ -204,7 +209,7 @@ std::error_code accept_websocket(Request& request, Response& response,
       options.compress ? select_deflate(opening.extensions) : std::optional<DeflateTerms>();
   auto serve = [talk = std::move(talk), options, protocol = opening.protocol,
                 bits = terms ? terms->server_bits : 0](Upgraded link) {
-    WebSocket::Core core(link, options, protocol, bits);
+    WebSocket::Core core(Role::server, link, options, protocol, bits);
     WebSocket socket(core);
     try {
       talk(socket);

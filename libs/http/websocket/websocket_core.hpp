@@ -1,4 +1,4 @@
-// One WebSocket of a server.
+// One WebSocket, at either end.
 #pragma once
 
 #include <array>
@@ -35,12 +35,14 @@ class WEFT_SCOPED_LOCK HeldLock {
 class WebSocket::Core {
  public:
   // `deflate_bits` is 0 without compression.
-  Core(Upgraded link, const WebSocketOptions& options, std::string protocol, int deflate_bits)
-      : link_(link),
+  Core(Role role, Upgraded link, const WebSocketOptions& options, std::string protocol,
+       int deflate_bits)
+      : role_(role),
+        link_(link),
         options_(options),
         protocol_(std::move(protocol)),
         deflate_bits_(deflate_bits),
-        reader_(options.message_bytes, options.fragments, deflate_bits != 0) {}
+        reader_(role, options.message_bytes, options.fragments, deflate_bits != 0) {}
 
   net::Result<Message> receive(const Until& until);
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
@@ -58,14 +60,15 @@ class WebSocket::Core {
   // Answers what is no message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code) WEFT_REQUIRES(reading_);
-  // Reads the client's part of the close handshake.
+  // Reads the peer's part of the close handshake.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
-  // Reads until the client has closed, so that no reset overtakes what was sent.
+  // Reads until the peer has closed, so that no reset overtakes what was sent.
   void drain() WEFT_REQUIRES(reading_);
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code write_frame(Opcode opcode, std::string_view payload, const Until& until)
       WEFT_REQUIRES(writing_);
 
+  const Role role_;
   Upgraded link_;
   const WebSocketOptions& options_;
   const std::string protocol_;
