@@ -86,18 +86,27 @@ const void* Context::find(const void* key) const noexcept {
   return nullptr;
 }
 
+namespace detail {
+
 namespace {
 
-const std::uint64_t scope_key = detail::new_local_key();
+const std::uint64_t context_key = new_local_key();
 
 }  // namespace
 
-ContextScope::ContextScope(const Context* context) noexcept
-    : LocalScope(scope_key), context_(context) {}
+ContextNode::ContextNode(const Context* context) noexcept
+    : LocalScope(context_key), context_(context) {}
 
-const Context* ContextScope::current() noexcept {
-  const LocalScope* scope = innermost(scope_key);
-  return scope == nullptr ? nullptr : static_cast<const ContextScope*>(scope)->context_;
+const Context* ContextNode::current() noexcept {
+  const LocalScope* node = innermost(context_key);
+  return node == nullptr ? nullptr : static_cast<const ContextNode*>(node)->context_;
+}
+
+}  // namespace detail
+
+Until Until::ambient() noexcept {
+  const Context* const context = detail::ContextNode::current();
+  return context == nullptr ? Until() : context->until();
 }
 
 }  // namespace weft

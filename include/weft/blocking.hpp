@@ -7,6 +7,7 @@
 #include <future>
 #include <type_traits>
 #include <weft/detail/blocking.hpp>
+#include <weft/detail/context_node.hpp>
 #include <weft/detail/join_state.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -21,11 +22,13 @@ struct BlockingCallOf : BlockingCall {
   explicit BlockingCallOf(F& function) noexcept
       : BlockingCall{[](BlockingCall& self) noexcept {
           auto& call = static_cast<BlockingCallOf&>(self);
+          const ContextNode carried(call.context);
           call.state.store_outcome(call.callable);
         }},
         callable(function) {}
 
   F& callable;
+  const Context* const context = ContextNode::current();  // The caller's.
   JoinState<std::invoke_result_t<F&>> state;
 };
 
@@ -34,6 +37,7 @@ struct BlockingCallOf : BlockingCall {
 // Runs `callable` on a helper thread while the calling fiber is parked, and returns its result. It
 // suits calls that block a worker: files, name resolution, foreign locks, a long computation. A
 // plain thread runs it in place. The helper is a plain thread, so `callable` may use all of weft.
+// It has the caller's context (context.hpp).
 //
 // The runtime starts helpers on demand, up to RuntimeOptions::max_blocking_threads, and ends them
 // after 10 s without work. At the limit calls wait, so a call must not wait for later ones. A call

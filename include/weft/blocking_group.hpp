@@ -120,7 +120,8 @@ class BlockingGroup {
   // Throws: what `callable` throws, std::bad_alloc.
   // Ordering: run() synchronizes with the start of the call, and its end with a successful return.
   template <std::invocable F>
-  auto run(F callable, const Until& until = {}) -> Result<typename detail::GroupCallOf<F>::Stored> {
+  auto run(F callable, const Until& until = Until::ambient())
+      -> Result<typename detail::GroupCallOf<F>::Stored> {
     Result<typename detail::GroupCallOf<F>::Stored> result;
     const Owner<detail::GroupCallOf<F>> call(
         new detail::GroupCallOf<F>(*this, std::move(callable)));

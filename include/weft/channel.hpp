@@ -86,7 +86,8 @@ class Channel {
     return self.granted;
   }
   // Waits as send() does, until `until` at most. `value` is moved from only if the result is ok.
-  [[nodiscard]] ChannelStatus send_until(T& value, const Until& until) WEFT_NOT_ANALYZED {
+  [[nodiscard]] ChannelStatus send_until(T& value,
+                                         const Until& until = Until::ambient()) WEFT_NOT_ANALYZED {
     lock_.lock();
     return send_or_wait(value, until);
   }
@@ -122,8 +123,8 @@ class Channel {
     return std::optional<T>(std::in_place, std::move(*late));
   }
   // Waits as receive() does, but `until` may end the wait. `value` is set only if the result is ok.
-  [[nodiscard]] ChannelStatus receive_until(std::optional<T>& value,
-                                            const Until& until) WEFT_NOT_ANALYZED {
+  [[nodiscard]] ChannelStatus receive_until(
+      std::optional<T>& value, const Until& until = Until::ambient()) WEFT_NOT_ANALYZED {
     value.reset();
     lock_.lock();
     return receive_or_wait(value, until);

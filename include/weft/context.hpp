@@ -11,7 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/detail/atomic.hpp>
-#include <weft/detail/local_scope.hpp>
+#include <weft/detail/context_node.hpp>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/error.hpp>
@@ -139,22 +139,20 @@ class Context {
   mutable DelayedCall clock_;  // The thread that has set the flag sets it, once.
 };
 
-// Makes `context` the calling fiber's own while it lives. Scopes nest. A fiber begins without a
-// context; tasks of a TaskGroup begin with the group's. It costs a few nanoseconds and no memory.
+// Makes `context` the calling fiber's own while it lives: the limit of calls that report errors and
+// are given none (docs/semantics.md). Scopes nest. A fiber begins without a context; tasks of a
+// TaskGroup begin with the group's. It costs a few nanoseconds and no memory.
 // Context: the fiber or plain thread that makes it also destroys it; no call parks.
-class ContextScope : private detail::LocalScope {
+class ContextScope : private detail::ContextNode {
  public:
   // Makes `context`, which must outlive it, the caller's; its end restores the previous one.
-  explicit ContextScope(const Context& context) noexcept : ContextScope(&context) {}
+  explicit ContextScope(const Context& context) noexcept : ContextNode(&context) {}
 
   // Returns the caller's innermost context, or null.
-  [[nodiscard]] static const Context* current() noexcept;
+  [[nodiscard]] static const Context* current() noexcept { return ContextNode::current(); }
 
  protected:
-  explicit ContextScope(const Context* context) noexcept;
-
- private:
-  const Context* const context_;
+  explicit ContextScope(const Context* context) noexcept : ContextNode(context) {}
 };
 
 namespace this_fiber {
@@ -163,12 +161,10 @@ namespace this_fiber {
 // Context: fibers and plain threads; does not park.
 [[nodiscard]] inline const Context* context() noexcept { return ContextScope::current(); }
 
-// Returns the caller's context as a limit: `channel.receive_until(value, this_fiber::until())`.
+// Returns the caller's context as a limit, for calls that do not take it by default:
+// `pool.run_until(this_fiber::until(), work)`.
 // Context: fibers and plain threads; does not park.
-[[nodiscard]] inline Until until() noexcept {
-  const Context* context = ContextScope::current();
-  return context == nullptr ? Until() : context->until();
-}
+[[nodiscard]] inline Until until() noexcept { return Until::ambient(); }
 
 // While it lives, the caller has no context, so that a clean-up is not cut short.
 // Context: as ContextScope.

@@ -52,22 +52,22 @@ class File {
   // Opens a file.
   // Errors: also is_a_directory; operation_not_supported for no regular file.
   static Result<File> open(std::string path, const OpenOptions& options = {},
-                           const Until& until = {});
+                           const Until& until = Until::ambient());
 
   // Reads at least one byte; bytes in memory come at once, even if there are fewer. At or after the
   // end it returns Errc::end_of_stream. An empty buffer gives 0 at once.
   Result<std::size_t> read_some(std::span<std::byte> buffer, std::uint64_t offset,
-                                const Until& until = {});
+                                const Until& until = Until::ambient());
   // Fills the buffer. After an error, `value` bytes at its start have been read.
   Result<std::size_t> read_exactly(std::span<std::byte> buffer, std::uint64_t offset,
-                                   const Until& until = {});
+                                   const Until& until = Until::ambient());
   // Writes all. After an error the system has taken at least `value` bytes. On most file systems
   // each MiB takes a thread and a copy.
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
-                                const Until& until = {});
+                                const Until& until = Until::ambient());
   // Waits until written data is on the disk (fdatasync).
-  [[nodiscard]] std::error_code sync(const Until& until = {});
+  [[nodiscard]] std::error_code sync(const Until& until = Until::ambient());
   // Returns the size. Errors: Errc::closed without a file.
   Result<std::uint64_t> size() const noexcept;
 
@@ -84,19 +84,19 @@ class File {
 
 // Reads a whole file.
 // Errors: also File::open()'s; file_too_large above `most` bytes; not_enough_memory.
-Result<std::string> read_file(std::string path, const Until& until = {},
+Result<std::string> read_file(std::string path, const Until& until = Until::ambient(),
                               std::size_t most = ~std::size_t{0});
 // Makes a file of these bytes, or replaces its contents. A concurrent reader sees a part.
 // Errors: also as File::open().
 [[nodiscard]] std::error_code write_file(std::string path, std::string data,
-                                         const Until& until = {});
+                                         const Until& until = Until::ambient());
 // Does the same, but each reader sees the whole old or the whole new file, even after a crash. It
 // writes a file in the same folder (.weft.*.new), syncs it and renames it. As with rename(2), a
 // symbolic link itself is replaced. A link to a device, a pipe, a socket or a directory is refused
 // with the errors of File::open(). From its first byte on the new file has the rights of the old
 // one, or fewer. It also has its owner and group, if the caller may set them.
 [[nodiscard]] std::error_code replace_file(std::string path, std::string data,
-                                           const Until& until = {});
+                                           const Until& until = Until::ambient());
 
 enum class Kind : std::uint8_t { file, directory, symbolic_link, other };
 
@@ -106,7 +106,7 @@ struct Entry {
 };
 
 // Returns the entries of a directory, sorted by name, without "." and "..".
-Result<std::vector<Entry>> list_directory(std::string path, const Until& until = {});
+Result<std::vector<Entry>> list_directory(std::string path, const Until& until = Until::ambient());
 
 // All entries below a directory, directories before their contents, sorted by name. Symbolic links
 // are listed but not followed. One caller at a time.
@@ -117,7 +117,7 @@ class Walk {
 
   // Returns the next entry, or nothing at the end. An error concerns the directory whose path comes
   // with it. The walk continues after it, but retries it after Errc::timed_out, cancelled and full.
-  Result<std::optional<Entry>> next(const Until& until = {});
+  Result<std::optional<Entry>> next(const Until& until = Until::ambient());
   // Omits the contents of the last returned directory.
   void skip() noexcept { next_.reset(); }
 

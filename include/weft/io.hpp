@@ -58,7 +58,7 @@ class Watch {
   // Parks until the descriptor is ready for `what`; with Deadline::past() it only polls. Returns
   // the readiness. An error or a hang-up counts as ready, and the next call reports it.
   // Errors: Errc::timed_out, cancelled, closed.
-  Result<Ready> wait(Ready what, const Until& until = {});
+  Result<Ready> wait(Ready what, const Until& until = Until::ambient());
 
   // Ends all waits with Errc::closed, at any time; it closes an adopted descriptor.
   void close() noexcept;
@@ -121,7 +121,7 @@ class WatchSet {
 
   // Parks until a descriptor is ready; fills the beginning of `events`, and returns their number.
   // Errors: Errc::timed_out, cancelled, closed.
-  Result<std::size_t> wait(std::span<Event> events, const Until& until = {});
+  Result<std::size_t> wait(std::span<Event> events, const Until& until = Until::ambient());
   // Ends a wait with Errc::closed.
   void close() noexcept { epoll_.close(); }
 
@@ -154,7 +154,7 @@ class SignalSet {
   // Parks until a signal has come since the last wait, and returns it; the smallest, if there are
   // several. One caller at a time.
   // Errors: Errc::timed_out, cancelled.
-  Result<int> wait(const Until& until = {});
+  Result<int> wait(const Until& until = Until::ambient());
 
  private:
   void restore() noexcept;
@@ -166,7 +166,7 @@ class SignalSet {
 // Waits for one of `signals`, which end nothing meanwhile, by a SignalSet. A second concurrent call
 // for the same signal is refused.
 // Errors: as SignalSet::watch() and SignalSet::wait().
-Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = {});
+Result<int> wait_signal(std::initializer_list<int> signals, const Until& until = Until::ambient());
 
 // How a process has ended.
 // Context: plain value.
@@ -181,7 +181,7 @@ struct ExitStatus {
 // waited for again.
 // Errors: no_child_process if it is not a child or has been reaped, as the system does if SIGCHLD
 // is ignored; Errc::timed_out, cancelled, no_runtime; the system's.
-Result<ExitStatus> wait_process(int process, const Until& until = {});
+Result<ExitStatus> wait_process(int process, const Until& until = Until::ambient());
 
 struct CommandOptions {
   std::string input = {};                // The bytes of its standard input.
@@ -201,7 +201,8 @@ struct CommandResult {
 // the system's (no_such_file_or_directory, ...). no_child_process: the output is complete, but the
 // status is -1. The program then ignores SIGCHLD or waits for any child.
 Result<CommandResult> run_command(const std::vector<std::string>& arguments,
-                                  const CommandOptions& options = {}, const Until& until = {});
+                                  const CommandOptions& options = {},
+                                  const Until& until = Until::ambient());
 
 // Two ends of a pipe: bytes written to one are read from the other.
 struct Pipe {
@@ -216,10 +217,11 @@ Result<Pipe> make_pipe();
 // position (weft/files.hpp does not block workers). write_all() to a pipe without a reader is
 // broken_pipe, and no signal.
 // Errors: Errc::end_of_stream; the system's; as Watch::wait().
-Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer, const Until& until = {});
+Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
+                              const Until& until = Until::ambient());
 // Writes all of `data`; after an error `value` bytes have been written.
 // Errors: the system's; as Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
-                              const Until& until = {});
+                              const Until& until = Until::ambient());
 
 }  // namespace weft::io

@@ -261,7 +261,8 @@ inline constexpr std::size_t kNoCase = detail::kNoCase;
 // one select at a time.
 // Returns: the position in `cases`, or kNoCase if `until` ended the wait.
 // Throws: as select().
-inline std::size_t select_among(std::span<SelectCase* const> cases, const Until& until = {}) {
+inline std::size_t select_among(std::span<SelectCase* const> cases,
+                                const Until& until = Until::ambient()) {
   const std::size_t chosen = detail::select_one(cases, until);
   if (chosen != kNoCase) cases[chosen]->handle();
   return chosen;

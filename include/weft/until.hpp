@@ -27,6 +27,12 @@ class Until {
  public:
   // Never ends the wait early.
   Until() noexcept = default;
+  // Returns a limit that never ends the wait. It makes a call wait on past the caller's context.
+  [[nodiscard]] static Until never() noexcept { return {}; }
+  // Returns the limit of the caller's context (context.hpp), or never() if there is none. It is the
+  // default of calls that report why they ended. It refers to the context.
+  // Context: fibers and plain threads; does not park.
+  [[nodiscard]] static Until ambient() noexcept;
   // Ends the wait at a deadline, a moment, a duration from now or a stop request, whichever is
   // first.
   Until(Deadline deadline) noexcept : deadline_(deadline) {}  // NOLINT: any limit is an Until.

@@ -55,6 +55,31 @@ FIBER_TEST_CASE("a stop ends every call that waits, and the stream goes on") {
   CHECK(other_client.is_open_hint());
 }
 
+FIBER_TEST_CASE("calls without a limit end with the caller's context") {
+  auto [client, server] = connected_pair();
+  TcpListener listener = listen_anywhere();
+  Context context;
+  auto read = spawn([&client = client, &context] {
+    const ContextScope scope(context);
+    std::array<std::byte, 8> buffer;
+    return client.read_some(buffer).error;
+  });
+  auto accept = spawn([&] {
+    const ContextScope scope(context);
+    return listener.accept().error;
+  });
+  await_parked(2);
+  context.cancel();
+  CHECK(read.join() == Errc::cancelled);
+  CHECK(accept.join() == Errc::cancelled);
+
+  const ContextScope scope(context);
+  CHECK(server.write_all(bytes("here")).value == 4);
+  std::array<std::byte, 4> buffer;
+  CHECK(client.read_exactly(buffer, Until::never()).value == 4);
+  CHECK(client.wait_readable() == Errc::cancelled);
+}
+
 FIBER_TEST_CASE(
     "a stop ends waits for bytes, reads and writes in pieces, and a file that is sent") {
   auto [client, server] = connected_pair();

@@ -5,9 +5,12 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include <weft/blocking.hpp>
 #include <weft/channel.hpp>
 #include <weft/fiber_local.hpp>
+#include <weft/select.hpp>
 #include <weft/semaphore.hpp>
+#include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 
 #include "tests/support/fiber_test.hpp"
@@ -94,6 +97,47 @@ SIM_TEST_CASE("the deadline ends waits, the tokens and the scope") {
   CHECK(world.now() < 2h + 1s);
   CHECK(token.stop_requested());
   CHECK(other.error() == Errc::timed_out);
+}
+
+SIM_TEST_CASE("a call that reports its end takes the caller's context as its limit") {
+  Channel<int> channel;
+  std::optional<int> value;
+  const auto receive = [&] { return channel.receive_until(value); };
+  CHECK(weft::with_timeout(1s, receive) == ChannelStatus::timed_out);
+  int one = 1;
+  CHECK(weft::with_timeout(1s, [&] { return channel.send_until(one); }) ==
+        ChannelStatus::timed_out);
+  CHECK(weft::with_timeout(1s, [] { return weft::select_among({}); }) == weft::kNoCase);
+
+  ChannelStatus status = ChannelStatus::ok;
+  weft::TaskGroup group;
+  group.spawn([&] { status = channel.receive_until(value); });
+  group.spawn([] { throw std::runtime_error("the sibling fails"); });
+  CHECK_THROWS_WITH(group.join(), "the sibling fails");
+  CHECK(status == ChannelStatus::stopped);
+  CHECK(world.now() < 4s);
+}
+
+SIM_TEST_CASE("a call with a limit of its own waits on past the caller's context") {
+  Channel<int> channel;
+  std::optional<int> value;
+  auto sender = weft::spawn([&] {
+    weft::this_fiber::sleep_for(1min);
+    for (int i = 0; i < 2; ++i) channel.send(i);
+  });
+  weft::with_timeout(1s, [&] {
+    CHECK(channel.receive_until(value, weft::Until::never()) == ChannelStatus::ok);
+    const weft::this_fiber::NoCancel clean_up;
+    CHECK(channel.receive_until(value) == ChannelStatus::ok);
+  });
+}
+
+FIBER_TEST_CASE("blocking() carries the caller's context to its thread") {
+  const auto carried = [] { return weft::blocking([] { return weft::this_fiber::context(); }); };
+  CHECK(carried() == nullptr);
+  const Context context;
+  const weft::ContextScope scope(context);
+  CHECK(carried() == &context);
 }
 
 FIBER_TEST_CASE("a child's deadline is never after its parent's") {

@@ -100,10 +100,11 @@ class Reply {
   // Reads at least one byte of the body. weft::Errc::end_of_stream: its end. It may be repeated
   // after weft::Errc::timed_out or cancelled.
   // Errors: also ErrorKind::malformed's, Errc::unexpected_end; the stream's.
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer,
+                                     const Until& until = Until::ambient());
   // Reads the body. After an error `value` is the part before.
   // Errors: also Errc::body_too_large.
-  net::Result<std::string> read_all(const Until& until = {});
+  net::Result<std::string> read_all(const Until& until = Until::ambient());
   // Returns the headers after the last chunk; empty before the body's end has been read.
   [[nodiscard]] std::span<const Header> trailers() const noexcept;
 
@@ -153,9 +154,9 @@ class Client {
   // Errors: weft::Errc::timed_out, cancelled; ErrorKind::malformed's (a URL, a header, an answer),
   // Errc::unsupported, unexpected_end, head_too_large, too_many_redirects; the errors of dial(),
   // the layer and the stream.
-  net::Result<Reply> send(const Call& call, const Until& until = {});
+  net::Result<Reply> send(const Call& call, const Until& until = Until::ambient());
   // Sends a GET without extra headers, as send() does.
-  net::Result<Reply> get(std::string url, const Until& until = {}) {
+  net::Result<Reply> get(std::string url, const Until& until = Until::ambient()) {
     return send({.url = std::move(url)}, until);
   }
 

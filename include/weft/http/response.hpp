@@ -36,11 +36,14 @@ struct Upgraded {
   std::stop_token stop = {};
 
   // Reads at least one byte: from `early`, which shrinks, then from the layer or the stream.
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer,
+                                     const Until& until = Until::ambient());
   // Writes at least one byte, with a layer all.
-  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  net::Result<std::size_t> write_some(std::span<const std::byte> data,
+                                      const Until& until = Until::ambient());
   // Writes all of `data`.
-  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  net::Result<std::size_t> write_all(std::span<const std::byte> data,
+                                     const Until& until = Until::ambient());
   // Ends the connection and its waiting calls. It notifies a layer's peer if that needs no wait.
   void close() noexcept;
 };

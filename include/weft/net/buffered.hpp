@@ -116,17 +116,18 @@ class BufferedReader {
   ~BufferedReader() = default;
 
   // Returns the next line without its end, which is "\n" or "\r\n".
-  Result<std::string_view> read_line(const Until& until = {});
+  Result<std::string_view> read_line(const Until& until = Until::ambient());
   // Returns the bytes before the next `delimiter`, which is read, too.
-  Result<std::string_view> read_until(char delimiter, const Until& until = {});
+  Result<std::string_view> read_until(char delimiter, const Until& until = Until::ambient());
   // Returns the next `size` bytes.
-  Result<std::string_view> read_exactly(std::size_t size, const Until& until = {});
+  Result<std::string_view> read_exactly(std::size_t size, const Until& until = Until::ambient());
   // Fills `buffer`, which may exceed `longest`. After an error its first `value` bytes are read.
-  Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
+  Result<std::size_t> read_exactly(std::span<std::byte> buffer,
+                                   const Until& until = Until::ambient());
   // Reads at least one byte, from the buffer or otherwise by one read of the stream.
-  Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
   // Returns the next `size` bytes without reading them. After an error `value` has a part.
-  Result<std::string_view> peek(std::size_t size, const Until& until = {});
+  Result<std::string_view> peek(std::size_t size, const Until& until = Until::ambient());
 
   // Returns the bytes read ahead.
   [[nodiscard]] std::string_view buffered() const noexcept;
@@ -163,11 +164,11 @@ class BufferedWriter {
 
   // Puts `data` into the buffer, which is flushed first if there is no room. Data of at least its
   // size goes to the stream without a copy. After an error `value` bytes have been accepted.
-  Result<std::size_t> write(std::span<const std::byte> data, const Until& until = {});
+  Result<std::size_t> write(std::span<const std::byte> data, const Until& until = Until::ambient());
   // Does the same for text.
-  Result<std::size_t> write(std::string_view text, const Until& until = {});
+  Result<std::size_t> write(std::string_view text, const Until& until = Until::ambient());
   // Writes the buffer to the stream.
-  [[nodiscard]] std::error_code flush(const Until& until = {});
+  [[nodiscard]] std::error_code flush(const Until& until = Until::ambient());
 
   // Returns the number of unflushed bytes.
   [[nodiscard]] std::size_t buffered() const noexcept { return waiting_.size(); }

@@ -42,29 +42,32 @@ class ByteStream {
 
   // Waits until a read would not park: there are bytes, the end or an error. An idle connection
   // therefore needs no buffer.
-  [[nodiscard]] std::error_code wait_readable(const Until& until = {});
+  [[nodiscard]] std::error_code wait_readable(const Until& until = Until::ambient());
   // Reads at least one byte. At the end: Errc::end_of_stream. An empty buffer gives 0 at once.
-  Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = Until::ambient());
   // Fills the buffer. After an error its first `value` bytes have been read.
-  Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
+  Result<std::size_t> read_exactly(std::span<std::byte> buffer,
+                                   const Until& until = Until::ambient());
   // Reads as read_some() does, into up to 64 buffers by one system call, each filled before the
   // next.
   Result<std::size_t> read_scattered(std::span<const std::span<std::byte>> buffers,
-                                     const Until& until = {});
+                                     const Until& until = Until::ambient());
   // Writes at least one byte, and as much as the kernel takes. If the peer is gone, returns the
   // system's broken_pipe or connection_reset; there is no signal.
-  Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  Result<std::size_t> write_some(std::span<const std::byte> data,
+                                 const Until& until = Until::ambient());
   // Writes all. After an error the kernel has taken `value` bytes.
-  Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  Result<std::size_t> write_all(std::span<const std::byte> data,
+                                const Until& until = Until::ambient());
   // Writes several pieces in order without joining them, up to 64 by each system call.
   Result<std::size_t> write_gathered(std::span<const std::span<const std::byte>> pieces,
-                                     const Until& until = {});
+                                     const Until& until = Until::ambient());
   // Writes `size` bytes of an open file from `offset` on, without copies to the process. The file's
   // position stays. A thread of file_group() (weft/files.hpp) reads bytes that are not in memory,
   // so the worker never waits for a disk. After an error the kernel has taken `value` bytes.
   // Errors: also Errc::end_of_stream if the file ends early.
   Result<std::uint64_t> send_file(int file, std::uint64_t offset, std::uint64_t size,
-                                  const Until& until = {});
+                                  const Until& until = Until::ambient());
 
   // Sets the deadline for reads; Deadline::never() lifts it.
   void set_read_deadline(Deadline deadline) noexcept;

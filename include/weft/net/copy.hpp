@@ -73,7 +73,7 @@ namespace weft::net {
 // been read that `to` has not taken.
 // Errors: as `from` and `to`.
 template <class From, class To>
-Result<std::uint64_t> copy(From& from, To& to, const Until& until = {}) {
+Result<std::uint64_t> copy(From& from, To& to, const Until& until = Until::ambient()) {
   return detail::copy(detail::copy_source(from), detail::copy_sink(to), until);
 }
 
@@ -102,7 +102,7 @@ namespace weft::net {
 // Errors: as the direction that failed first.
 // Throws: also as spawn().
 template <class First, class Second>
-Result<Relayed> relay(First& first, Second& second, const Until& until = {}) {
+Result<Relayed> relay(First& first, Second& second, const Until& until = Until::ambient()) {
   return detail::relay(detail::copy_source(first), detail::relay_sink(first),
                        detail::copy_source(second), detail::relay_sink(second), until);
 }

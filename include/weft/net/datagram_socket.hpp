@@ -62,24 +62,27 @@ class DatagramSocket {
   static Result<DatagramSocket> adopt(int descriptor);
 
   // Receives the next datagram, which may be empty.
-  Result<Received<Where>> receive(std::span<std::byte> buffer, const Until& until = {});
+  Result<Received<Where>> receive(std::span<std::byte> buffer,
+                                  const Until& until = Until::ambient());
   // Receives all available datagrams, at least one, by one system call (recvmmsg). Fills the first
   // slots, at most 64, and returns their number.
-  Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots, const Until& until = {});
+  Result<std::size_t> receive_batch(std::span<DatagramSlot<Where>> slots,
+                                    const Until& until = Until::ambient());
 
   // Sends a datagram to `to`. UDP drops it if the receiver has no room. A Unix socket waits. One
   // that is not connected polls after pauses of up to 50 ms, since the system has no better way.
   [[nodiscard]] std::error_code send_to(std::span<const std::byte> data, const Where& to,
-                                        const Until& until = {});
+                                        const Until& until = Until::ambient());
   // Sends a datagram to the peer of a connected socket.
-  [[nodiscard]] std::error_code send(std::span<const std::byte> data, const Until& until = {});
+  [[nodiscard]] std::error_code send(std::span<const std::byte> data,
+                                     const Until& until = Until::ambient());
   // Sends all in order, up to 64 by each system call (sendmmsg). After an error the first `value`
   // have been sent.
   Result<std::size_t> send_batch_to(std::span<const Outgoing<Where>> batch,
-                                    const Until& until = {});
+                                    const Until& until = Until::ambient());
   // Sends all to the peer of a connected socket, in the same way.
   Result<std::size_t> send_batch(std::span<const std::span<const std::byte>> batch,
-                                 const Until& until = {});
+                                 const Until& until = Until::ambient());
 
   // Returns its own address, with the port that the system chose.
   Result<Where> local_address() const noexcept;

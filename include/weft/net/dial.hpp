@@ -36,12 +36,12 @@ class AnyResolver {
   // Errors: resolver_category()'s; Errc::timed_out, cancelled; Errc::full if the resolver has a
   // limit; invalid_argument for a host with a zero byte.
   Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
-                                       const Until& until = {});
+                                       const Until& until = Until::ambient());
   // Returns the addresses of `host` that resolve() did not wait for: of the kind, IPv6 or IPv4,
   // that `found` lacks. It is empty if there are none or resolve() waits for both kinds.
   // Errors: as resolve().
   Result<std::vector<Address>> resolve_rest(std::string_view host, std::span<const Address> found,
-                                            const Until& until = {});
+                                            const Until& until = Until::ambient());
 
  protected:
   AnyResolver() = default;
@@ -95,7 +95,8 @@ Result<HostPort> parse_host_port(std::string_view text);
 
 // Does the same as AnyResolver::resolve() of `resolver`, or of Resolver::shared() if it is null.
 Result<std::vector<Address>> resolve(std::string_view host, std::uint16_t port,
-                                     const Until& until = {}, AnyResolver* resolver = nullptr);
+                                     const Until& until = Until::ambient(),
+                                     AnyResolver* resolver = nullptr);
 
 struct DialOptions {
   // The time of an attempt before the next address is tried alongside it (RFC 8305: 250 ms).
@@ -109,12 +110,12 @@ struct DialOptions {
 // Losing attempts are closed. Plain threads need a runtime.
 // Errors: the first attempt's, if all fail; Errc::timed_out, cancelled; invalid_argument without an
 // address.
-Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = {},
+Result<TcpStream> dial(std::span<const Address> addresses, const Until& until = Until::ambient(),
                        const DialOptions& options = {});
 // Does the same with the addresses of a name: "example.org:443". If they are all IPv6 or all IPv4,
 // the other kind is resolved meanwhile and tried, too.
 // Errors: also as resolve().
-Result<TcpStream> dial(std::string_view host_port, const Until& until = {},
+Result<TcpStream> dial(std::string_view host_port, const Until& until = Until::ambient(),
                        const DialOptions& options = {});
 
 }  // namespace weft::net

@@ -75,7 +75,7 @@ class Connection {
   }
   // Does the same as ByteStream::wait_readable(), between two requests: a drain ends it with
   // Errc::cancelled, unless the next request has come.
-  [[nodiscard]] std::error_code wait_readable(const Until& until = {});
+  [[nodiscard]] std::error_code wait_readable(const Until& until = Until::ambient());
 
  private:
   AnyStream& stream_;

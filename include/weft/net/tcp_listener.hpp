@@ -40,7 +40,7 @@ class TcpListener {
   // while they waited are skipped. While the system lacks descriptors or memory, it retries after
   // pauses from 1 ms to 1 s. A firewall's EPERM or EOPNOTSUPP is returned after eight tries.
   // Errors: also Errc::timed_out, cancelled, or that of the last try, such as too_many_files_open.
-  Result<TcpStream> accept(const Until& until = {});
+  Result<TcpStream> accept(const Until& until = Until::ambient());
 
   // Returns its address, with the port that the system chose.
   Result<Address> local_address() const noexcept;

@@ -38,7 +38,7 @@ class TcpStream : public ByteStream {
   // Connects, with TCP_NODELAY set; parks.
   // Errors: Errc::timed_out, cancelled; Errc::no_runtime from a plain thread without one; the
   // system's (connection_refused, ...).
-  static Result<TcpStream> connect(const Address& address, const Until& until = {},
+  static Result<TcpStream> connect(const Address& address, const Until& until = Until::ambient(),
                                    const ConnectOptions& options = {});
 
   // Takes a connected socket of another library and makes it non-blocking; release() is the

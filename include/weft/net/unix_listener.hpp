@@ -36,7 +36,7 @@ class UnixListener {
                                      const UnixListenOptions& options = {});
 
   // Accepts as TcpListener::accept() does.
-  Result<UnixStream> accept(const Until& until = {});
+  Result<UnixStream> accept(const Until& until = Until::ambient());
 
   // Returns its address.
   Result<UnixAddress> local_address() const noexcept;

@@ -41,7 +41,8 @@ class UnixStream : public ByteStream {
   // ms, since the system has no better way.
   // Errors: connection_refused if no server listens there; no_such_file_or_directory;
   // Errc::timed_out, cancelled, no_runtime; the system's.
-  static Result<UnixStream> connect(const UnixAddress& address, const Until& until = {});
+  static Result<UnixStream> connect(const UnixAddress& address,
+                                    const Until& until = Until::ambient());
   // Returns two connected streams.
   static Result<UnixStreamPair> pair();
   // Does the same as TcpStream::adopt().
@@ -58,12 +59,13 @@ class UnixStream : public ByteStream {
   // copies. An ordinary read of the peer drops them.
   // Errors: also std::errc::invalid_argument for no data or too many descriptors.
   Result<std::size_t> send_descriptors(std::span<const std::byte> data,
-                                       std::span<const int> descriptors, const Until& until = {});
+                                       std::span<const int> descriptors,
+                                       const Until& until = Until::ambient());
   // Reads as read_some() does, and takes the descriptors of these bytes, which are close-on-exec.
   // Errors: also too_many_files_open if the process has no room for all. Received ones are then
   // closed; the bytes have been read.
   Result<ReceivedDescriptors> receive_descriptors(std::span<std::byte> buffer,
-                                                  const Until& until = {});
+                                                  const Until& until = Until::ambient());
 };
 
 struct UnixStreamPair {

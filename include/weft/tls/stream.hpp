@@ -39,30 +39,36 @@ class Stream {
   // Errors: verification_category() for a refused certificate, openssl_category(), Errc::truncated,
   // Errc::too_many_handshakes, TcpStream's.
   static net::Result<Stream> accept(net::TcpStream stream, const Context& context,
-                                    const Until& until = {});
+                                    const Until& until = Until::ambient());
   // Performs the handshake as a client. The server's certificate must have `server_name` among its
   // alternative names: a name, whose final dot is ignored, or an IP address.
   // Errors: also std::errc::invalid_argument for a name that is empty or has a zero byte.
   static net::Result<Stream> connect(net::TcpStream stream, const Context& context,
-                                     const std::string& server_name, const Until& until = {});
+                                     const std::string& server_name,
+                                     const Until& until = Until::ambient());
   // Does the same on the caller's connection. It outlives the Stream, which does not close it.
   static net::Result<Stream> accept_on(net::TcpStream& stream, const Context& context,
-                                       const Until& until = {});
+                                       const Until& until = Until::ambient());
   // Does the same as accept_on(), as the client.
   static net::Result<Stream> connect_on(net::TcpStream& stream, const Context& context,
-                                        const std::string& server_name, const Until& until = {});
+                                        const std::string& server_name,
+                                        const Until& until = Until::ambient());
 
   // Reads at least one byte. weft::Errc::end_of_stream comes only after the peer's close_notify; an
   // end without it is Errc::truncated.
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer,
+                                     const Until& until = Until::ambient());
   // Returns whether received bytes have not been returned by a read. Only the reader calls it.
   [[nodiscard]] bool has_read_ahead() const noexcept;
   // Reads until `buffer` is full.
-  net::Result<std::size_t> read_exactly(std::span<std::byte> buffer, const Until& until = {});
+  net::Result<std::size_t> read_exactly(std::span<std::byte> buffer,
+                                        const Until& until = Until::ambient());
   // Writes at least one byte.
-  net::Result<std::size_t> write_some(std::span<const std::byte> data, const Until& until = {});
+  net::Result<std::size_t> write_some(std::span<const std::byte> data,
+                                      const Until& until = Until::ambient());
   // Writes all of `data`.
-  net::Result<std::size_t> write_all(std::span<const std::byte> data, const Until& until = {});
+  net::Result<std::size_t> write_all(std::span<const std::byte> data,
+                                     const Until& until = Until::ambient());
   // Bounds all later reads; Deadline::never() lifts the bound.
   void set_read_deadline(Deadline deadline) noexcept;
   // Bounds all later writes; Deadline::never() lifts the bound.
@@ -70,7 +76,7 @@ class Stream {
 
   // Sends close_notify: the peer reads the end of the stream, and later writes fail. Reads continue
   // until the peer's close_notify.
-  std::error_code shutdown(const Until& until = {});
+  std::error_code shutdown(const Until& until = Until::ambient());
   // Ends all waiting and later calls with weft::Errc::closed, without close_notify.
   void close() noexcept;
   // Returns the TCP connection, for its addresses, say.
