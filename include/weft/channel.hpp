@@ -91,8 +91,16 @@ class Channel {
     lock_.lock();
     return send_or_wait(value, until);
   }
+  // Does the same with a temporary, or a value that is given by std::move().
+  [[nodiscard]] ChannelStatus send_until(T&& value, const Until& until = Until::ambient()) {
+    return send_until(value, until);
+  }
   template <class Rep, class Period>
   [[nodiscard]] ChannelStatus send_for(T& value, std::chrono::duration<Rep, Period> duration) {
+    return send_until(value, Deadline::after(duration));
+  }
+  template <class Rep, class Period>
+  [[nodiscard]] ChannelStatus send_for(T&& value, std::chrono::duration<Rep, Period> duration) {
     return send_until(value, Deadline::after(duration));
   }
   // Sends without waiting. `value` is moved from only if the result is ok.
@@ -102,6 +110,8 @@ class Channel {
     if (status == ChannelStatus::would_wait) lock_.unlock();
     return status;
   }
+  // Does the same with a temporary, or a value that is given by std::move().
+  [[nodiscard]] ChannelStatus try_send(T&& value) { return try_send(value); }
 
   // Parks until there is a value. Returns nothing if the channel is closed and drained.
   [[nodiscard]] std::optional<T> receive() WEFT_NOT_ANALYZED {

@@ -66,6 +66,11 @@ class File {
   // Errors: also file_too_large.
   Result<std::size_t> write_all(std::span<const std::byte> data, std::uint64_t offset,
                                 const Until& until = Until::ambient());
+  // Does the same for text.
+  Result<std::size_t> write_all(std::string_view text, std::uint64_t offset,
+                                const Until& until = Until::ambient()) {
+    return write_all(std::as_bytes(std::span(text)), offset, until);
+  }
   // Waits until written data is on the disk (fdatasync).
   [[nodiscard]] std::error_code sync(const Until& until = Until::ambient());
   // Returns the size. Errors: Errc::closed without a file.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -223,5 +224,10 @@ Result<std::size_t> read_some(Watch& watch, std::span<std::byte> buffer,
 // Errors: the system's; as Watch::wait().
 Result<std::size_t> write_all(Watch& watch, std::span<const std::byte> data,
                               const Until& until = Until::ambient());
+// Does the same for text.
+inline Result<std::size_t> write_all(Watch& watch, std::string_view text,
+                                     const Until& until = Until::ambient()) {
+  return write_all(watch, std::as_bytes(std::span(text)), until);
+}
 
 }  // namespace weft::io

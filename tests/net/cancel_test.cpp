@@ -74,7 +74,7 @@ FIBER_TEST_CASE("calls without a limit end with the caller's context") {
   CHECK(accept.join() == Errc::cancelled);
 
   const ContextScope scope(context);
-  CHECK(server.write_all(bytes("here")).value == 4);
+  CHECK(server.write_all("here").value == 4);
   std::array<std::byte, 4> buffer;
   CHECK(client.read_exactly(buffer, Until::never()).value == 4);
   CHECK(client.wait_readable() == Errc::cancelled);

@@ -31,6 +31,17 @@ static_assert(std::input_iterator<Channel<std::unique_ptr<int>>::Iterator>);
 static_assert(!std::is_copy_constructible_v<Channel<int>> &&
               !std::is_move_constructible_v<Channel<int>>);
 
+FIBER_TEST_CASE("a temporary can be sent, and a moved value is kept unless the result is ok") {
+  Channel<std::unique_ptr<int>> channel(3);
+  CHECK(channel.try_send(std::make_unique<int>(1)) == ChannelStatus::ok);
+  CHECK(channel.send_for(std::make_unique<int>(2), 1s) == ChannelStatus::ok);
+  CHECK(channel.send_until(std::make_unique<int>(3), Until::never()) == ChannelStatus::ok);
+  auto four = std::make_unique<int>(4);
+  CHECK(channel.try_send(std::move(four)) == ChannelStatus::would_wait);
+  CHECK(channel.send_until(std::move(four), Deadline::past()) == ChannelStatus::timed_out);
+  CHECK((four != nullptr && *four == 4));
+}
+
 // --- Batches -------------------------------------------------------------------------------------
 
 FIBER_TEST_CASE("a batch takes what is there, in order, and no more than asked for") {

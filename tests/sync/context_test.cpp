@@ -104,9 +104,7 @@ SIM_TEST_CASE("a call that reports its end takes the caller's context as its lim
   std::optional<int> value;
   const auto receive = [&] { return channel.receive_until(value); };
   CHECK(weft::with_timeout(1s, receive) == ChannelStatus::timed_out);
-  int one = 1;
-  CHECK(weft::with_timeout(1s, [&] { return channel.send_until(one); }) ==
-        ChannelStatus::timed_out);
+  CHECK(weft::with_timeout(1s, [&] { return channel.send_until(1); }) == ChannelStatus::timed_out);
   CHECK(weft::with_timeout(1s, [] { return weft::select_among({}); }) == weft::kNoCase);
 
   ChannelStatus status = ChannelStatus::ok;

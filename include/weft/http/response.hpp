@@ -44,6 +44,10 @@ struct Upgraded {
   // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                      const Until& until = Until::ambient());
+  // Does the same for text.
+  net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
+    return write_all(std::as_bytes(std::span(text)), until);
+  }
   // Ends the connection and its waiting calls. It notifies a layer's peer if that needs no wait.
   void close() noexcept;
 };

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <weft/error.hpp>
@@ -59,6 +60,10 @@ class ByteStream {
   // Writes all. After an error the kernel has taken `value` bytes.
   Result<std::size_t> write_all(std::span<const std::byte> data,
                                 const Until& until = Until::ambient());
+  // Does the same for text.
+  Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
+    return write_all(std::as_bytes(std::span(text)), until);
+  }
   // Writes several pieces in order without joining them, up to 64 by each system call.
   Result<std::size_t> write_gathered(std::span<const std::span<const std::byte>> pieces,
                                      const Until& until = Until::ambient());

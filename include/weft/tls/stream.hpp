@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <weft/deadline.hpp>
 #include <weft/net/result.hpp>
@@ -69,6 +70,10 @@ class Stream {
   // Writes all of `data`.
   net::Result<std::size_t> write_all(std::span<const std::byte> data,
                                      const Until& until = Until::ambient());
+  // Does the same for text.
+  net::Result<std::size_t> write_all(std::string_view text, const Until& until = Until::ambient()) {
+    return write_all(std::as_bytes(std::span(text)), until);
+  }
   // Bounds all later reads; Deadline::never() lifts the bound.
   void set_read_deadline(Deadline deadline) noexcept;
   // Bounds all later writes; Deadline::never() lifts the bound.
