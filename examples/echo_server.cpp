@@ -67,7 +67,7 @@ int serve(const Options& options, const weft::net::Address& address) {
   std::fflush(stdout);
 
   std::optional<weft::FiberPool> pool;
-  weft::net::ServeOptions serving{.grace = std::chrono::seconds(1)};
+  weft::net::ServerOptions serving{.grace = std::chrono::seconds(1)};
   if (options.pool > 0) {
     pool.emplace(weft::PoolOptions{
         .capacity = options.pool, .on_full = weft::OnFull::reject, .name = "connections"});

@@ -327,8 +327,8 @@ void Server::Core::sweep() {
   }
 }
 
-ServeStats Server::Core::stats() const noexcept {
-  ServeStats stats;
+ServerStats Server::Core::stats() const noexcept {
+  ServerStats stats;
   const std::uint64_t ended = counts_.ended.load(relaxed);
   stats.accepted = counts_.accepted.load(relaxed);
   stats.refused = counts_.refused.load(relaxed);
@@ -339,7 +339,7 @@ ServeStats Server::Core::stats() const noexcept {
   return stats;
 }
 
-Server::Server(Handler handler, ServeOptions options)
+Server::Server(Handler handler, ServerOptions options)
     : core_(std::make_unique<Core>(std::move(handler), std::move(options))) {}
 Server::~Server() = default;
 
@@ -349,7 +349,7 @@ std::error_code Server::serve(std::span<const AnyListener> listeners) {
 void Server::stop() noexcept { core_->stop(); }
 bool Server::shutdown(Deadline grace) { return core_->shutdown(grace); }
 bool Server::is_stopping() const noexcept { return core_->is_stopping(); }
-ServeStats Server::stats() const noexcept { return core_->stats(); }
+ServerStats Server::stats() const noexcept { return core_->stats(); }
 
 Result<std::vector<TcpListener>> listen_shared(const Address& address, std::size_t count,
                                                ListenOptions options) {

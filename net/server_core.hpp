@@ -33,7 +33,7 @@ struct Shard {
 // The inside of a server.
 class Server::Core {
  public:
-  Core(Handler handler, ServeOptions options)
+  Core(Handler handler, ServerOptions options)
       : handler_(std::move(handler)),
         options_(std::move(options)),
         slots_(options_.max_connections),
@@ -44,7 +44,7 @@ class Server::Core {
   void stop() noexcept { (void)std::stop_source(drain_).request_stop(); }
   bool shutdown(Deadline grace);
   [[nodiscard]] bool is_stopping() const noexcept { return drain_.stop_requested(); }
-  [[nodiscard]] ServeStats stats() const noexcept;
+  [[nodiscard]] ServerStats stats() const noexcept;
 
   // The fiber of a connection calls the handler until the connection ends or is idle.
   void serve(Served& connection);
@@ -98,13 +98,13 @@ class Server::Core {
   void sweep();
 
   const Handler handler_;
-  const ServeOptions options_;
+  const ServerOptions options_;
   detail::Atomic<bool> draining_{false};  // Ordered as Connection says.
   std::stop_source drain_;
   std::stop_source late_;  // The grace is over.
   Takeover taken_over_;
   Mutex failure_mutex_;
-  std::exception_ptr failure_;  // The first one of ServeOptions::run; guarded until all has ended.
+  std::exception_ptr failure_;  // The first one of ServerOptions::run; guarded until all has ended.
   Semaphore slots_;             // With max_connections only.
   std::array<Shard, 16> shards_;
   WaitGroup accepting_;  // Fibers that accept.

@@ -232,7 +232,7 @@ bool may_read(Readers readers, const net::Address& peer, std::string_view host) 
 }
 
 std::error_code serve(net::TcpListener& listener, const Options& options) {
-  net::ServeOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
+  net::ServerOptions serving{.max_connections = kMostConnections, .stack_size = kStack};
   serving.grace = 1s;
   serving.stop = options.stop;
   Mutex reading;

@@ -55,7 +55,7 @@ void ask(const Address& address) {
 }
 
 // A fault of one connection is not another's affair: a client that comes later is served.
-void serve_with(weft::net::ServeOptions options) {
+void serve_with(weft::net::ServerOptions options) {
   options.grace = 1s;
   auto [listener, refused] = TcpListener::listen(Address::loopback_v4(0));
   expect_none(refused);

@@ -1,4 +1,4 @@
-// The fibers that serve a connection: ServeOptions::run and stack_size, for the first request and
+// The fibers that serve a connection: ServerOptions::run and stack_size, for the first request and
 // for requests after a time without a fiber.
 #include <array>
 #include <atomic>
@@ -130,7 +130,7 @@ FIBER_TEST_CASE("a handler's exception is reported and ends its connection, not 
   std::atomic<int> told{0};
   FiberPool pool({.capacity = 2});
   for (const bool in_a_pool : {false, true}) {
-    ServeOptions options{.on_exception = [&](const std::exception_ptr& thrown) {
+    ServerOptions options{.on_exception = [&](const std::exception_ptr& thrown) {
       CHECK_THROWS_WITH_AS(std::rethrow_exception(thrown), "as it was asked to",
                            std::runtime_error);
       ++told;

@@ -25,8 +25,8 @@ using namespace std::chrono_literals;
 using net::AtLimit;
 using net::Connection;
 using net::Next;
-using net::ServeOptions;
 using net::Server;
+using net::ServerOptions;
 using net::TcpListener;
 using net::TcpStream;
 

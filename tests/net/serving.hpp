@@ -20,8 +20,8 @@ namespace weft::test {
 
 using net::Connection;
 using net::Next;
-using net::ServeOptions;
 using net::Server;
+using net::ServerOptions;
 using net::TcpListener;
 using net::TcpStream;
 
@@ -29,7 +29,7 @@ using net::TcpStream;
 class Serving {
  public:
   template <class H>
-  Serving(ServeOptions options, H handler)
+  Serving(ServerOptions options, H handler)
       : server_(std::move(handler), std::move(options)), listener_(listen_anywhere()) {
     address_ = listener_.local_address().value;
     running_ = spawn([this] { return server_.serve(listener_); });

@@ -30,7 +30,7 @@ namespace weft::net {
 // What happens to a connection when its handler has returned.
 enum class Next : std::uint8_t {
   close,
-  // The handler is called again when there is something to read. ServeOptions::run starts it and
+  // The handler is called again when there is something to read. ServerOptions::run starts it and
   // may refuse the connection. Until then it has no running fiber and no stack. The handler must
   // have processed bytes that it read ahead.
   idle,
@@ -110,13 +110,13 @@ class AnyListener {
   std::variant<TcpListener*, UnixListener*> listener_;
 };
 
-// What happens to connections beyond ServeOptions::max_connections.
+// What happens to connections beyond ServerOptions::max_connections.
 enum class AtLimit : std::uint8_t {
   wait,    // They wait in the system's queue (ListenOptions::backlog) until another one ends.
   refuse,  // They are accepted and refused.
 };
 
-struct ServeOptions {
+struct ServerOptions {
   // The largest number of connections served at once, with idle ones; 0: limited by descriptors.
   std::size_t max_connections = 0;
   AtLimit at_limit = AtLimit::wait;
@@ -146,7 +146,7 @@ struct ServeOptions {
 };
 
 // Sums since the beginning, which may be stale.
-struct ServeStats {
+struct ServerStats {
   std::uint64_t accepted = 0;     // Connections accepted, refused ones included.
   std::uint64_t refused = 0;      // Accepted ones given up instead of calling the handler.
   std::uint64_t open = 0;         // Connections there are now.
@@ -155,7 +155,7 @@ struct ServeStats {
   std::uint64_t closed_late = 0;  // Connections still there at the end of the grace.
 };
 
-// Makes a ServeOptions::run whose connections the pool's fibers serve while their handlers run. A
+// Makes a ServerOptions::run whose connections the pool's fibers serve while their handlers run. A
 // refusal of the pool (OnFull::reject) refuses the connection. With OnFull::block new connections
 // wait in the system's queue, and readable idle ones each in a fiber. The pool must outlive the
 // server.
@@ -175,7 +175,7 @@ concept ConnectionHandler = std::invocable<H&, Connection&> || std::invocable<H&
 
 // Accepts connections and calls a handler for each. It retries after a lack of descriptors or
 // memory, or a refusing firewall, with pauses from 1 ms to 1 s. A reserved descriptor serves to
-// refuse waiting clients. An exception of a handler goes to ServeOptions::on_exception and closes
+// refuse waiting clients. An exception of a handler goes to ServerOptions::on_exception and closes
 // its connection.
 // Context: fibers and plain threads; serve() and shutdown() park.
 // Throws: std::bad_alloc.
@@ -185,32 +185,32 @@ class Server {
   class Core;  // Private to the server.
 
   // Serves nothing yet; serve() does.
-  explicit Server(Handler handler, ServeOptions options = {});
+  explicit Server(Handler handler, ServerOptions options = {});
   // Takes a handler of any form, also one that can only be moved.
   template <ConnectionHandler H>
-  requires(!std::same_as<H, Handler>) explicit Server(H handler, ServeOptions options = {})
+  requires(!std::same_as<H, Handler>) explicit Server(H handler, ServerOptions options = {})
       : Server(to_handler(std::move(handler)), std::move(options)) {}
   // Requires that serve(), stop() and shutdown() have returned.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Serves until stop(), shutdown(), a request of ServeOptions::stop, or the close of a listener.
+  // Serves until stop(), shutdown(), a request of ServerOptions::stop, or the close of a listener.
   // It then accepts connected clients, closes the listeners, ends idle connections and gives the
   // remaining ones the grace. Waiting ones meanwhile get places that become free. It finally closes
   // what is left and returns after every handler. Call it once. Listeners that share a port
   // (ListenOptions::reuse_port) accept independently, each in a fiber.
   // Errors: the error that ended a listener, except a close.
-  // Throws: as spawn(), and as ServeOptions::run tells; every handler has then returned, too.
+  // Throws: as spawn(), and as ServerOptions::run tells; every handler has then returned, too.
   std::error_code serve(std::span<const AnyListener> listeners);
   std::error_code serve(std::span<TcpListener> listeners) { return serve_each(listeners); }
   std::error_code serve(std::span<UnixListener> listeners) { return serve_each(listeners); }
   std::error_code serve(const AnyListener& listener) { return serve(std::span(&listener, 1)); }
-  // Begins the end of serve(), which has ServeOptions::grace for it, and returns at once. It may be
-  // called repeatedly, from any thread, also before serve().
+  // Begins the end of serve(), which has ServerOptions::grace for it, and returns at once. It may
+  // be called repeatedly, from any thread, also before serve().
   void stop() noexcept;
   // Begins the end as stop() does, and waits until the connections have ended. At the deadline,
-  // which replaces ServeOptions::grace, it closes what is left, and waits for the handlers. It may
+  // which replaces ServerOptions::grace, it closes what is left, and waits for the handlers. It may
   // be called repeatedly. In a handler it does not wait for that handler's connection, which then
   // has the grace, nor for connections whose handlers have called shutdown(). At the deadline it
   // closes the others and returns. Returns: true if the deadline was not needed.
@@ -218,7 +218,7 @@ class Server {
   // Returns whether the end has begun.
   [[nodiscard]] bool is_stopping() const noexcept;
   // Returns sums that may be stale.
-  [[nodiscard]] ServeStats stats() const noexcept;
+  [[nodiscard]] ServerStats stats() const noexcept;
 
  private:
   template <class H>
@@ -257,19 +257,19 @@ Server::Handler Server::to_handler(H handler) {
 template <class T>
 concept Listener = std::same_as<T, TcpListener> || std::same_as<T, UnixListener>;
 
-// Runs a Server. ServeOptions::stop or listener.close() begins its end.
+// Runs a Server. ServerOptions::stop or listener.close() begins its end.
 // Context, Errors, Throws: as Server::serve().
 template <Listener L, ConnectionHandler H>
-std::error_code serve(std::span<L> listeners, ServeOptions options, H handler) {
+std::error_code serve(std::span<L> listeners, ServerOptions options, H handler) {
   return Server(std::move(handler), std::move(options)).serve(listeners);
 }
 template <Listener L, ConnectionHandler H>
-std::error_code serve(L& listener, ServeOptions options, H handler) {
+std::error_code serve(L& listener, ServerOptions options, H handler) {
   return serve(std::span(&listener, 1), std::move(options), std::move(handler));
 }
 template <Listener L, ConnectionHandler H>
 std::error_code serve(L& listener, H handler) {
-  return serve(listener, ServeOptions{}, std::move(handler));
+  return serve(listener, ServerOptions{}, std::move(handler));
 }
 
 // Returns `count` listeners that share a port; the system spreads connections over them.

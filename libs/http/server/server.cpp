@@ -138,14 +138,14 @@ class ServerCore::Loop {
 
   std::error_code run(std::span<net::TcpListener> listeners) { return server_.serve(listeners); }
   void add_to(LoopStats& sum) const noexcept {
-    const net::ServeStats stats = server_.stats();
+    const net::ServerStats stats = server_.stats();
     sum.pauses += stats.pauses;
     sum.turned_away += stats.refused;
   }
   [[nodiscard]] const Loop* next() const noexcept { return next_; }
 
  private:
-  static net::ServeOptions make_options(ServerCore& core) {
+  static net::ServerOptions make_options(ServerCore& core) {
     return {.on_refused = turn_away,
             // The work to be done with a connection here is none for a fiber.
             .run =
