@@ -35,9 +35,9 @@ enum class Errc {
   unsupported_coding,   // A Transfer-Encoding besides "chunked".
   unsupported_expectation,
 
-  malformed_form,    // A form whose parts cannot be taken apart.
-  form_too_large,    // More than FormLimits or MultipartLimits allow.
-  unsupported_form,  // A body whose Content-Type is of no form that is read so.
+  malformed_form,     // A form whose parts cannot be taken apart.
+  form_too_large,     // More than FormLimits or MultipartLimits allow.
+  unsupported_form,   // A body whose Content-Type is of no form that is read so.
   message_too_large,  // More than WebSocketOptions::message_bytes or fragments.
 };
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <weft/detail/invariant.hpp>
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/form.hpp>
@@ -57,6 +58,8 @@ class Multipart::Reader {
     while (in_part_ && clear_ == 0 && !error_) look();
     if (error_) return {.error = error_};
     if (!in_part_) return {.error = weft::Errc::end_of_stream};
+    WEFT_INVARIANT(clear_ <= buffer_.size() - begin_,
+                   "Multipart::Reader I1: clear bytes have come");
     const std::size_t count = std::min(clear_, buffer.size());
     if (count > part_left_) return {.error = fail(Errc::form_too_large)};
     part_left_ -= count;
@@ -82,6 +85,7 @@ class Multipart::Reader {
 
   // Reads more of the body, behind what is there.
   [[nodiscard]] std::error_code fill() {
+    WEFT_INVARIANT(!error_, "Multipart::Reader I2: nothing is read after an error");
     constexpr std::size_t kSize = 8192;
     buffer_.erase(0, begin_);
     begin_ = 0;
