@@ -42,7 +42,8 @@ struct ForwardOptions {
 // Errors: as Reply::read_some() and Response::write(); unless Response::started(), nothing has been
 // set, and the handler can still answer.
 // Throws: std::bad_alloc.
-std::error_code forward_reply(Reply& reply, Response& response, const Until& until = {});
+std::error_code forward_reply(Reply& reply, Response& response,
+                              const Until& until = Until::ambient());
 
 // Returns whether a request without a body asks for another protocol, such as WebSocket. HTTP/2
 // (h2c) is none: its requests would pass the proxy unseen.
@@ -59,6 +60,6 @@ std::error_code forward_reply(Reply& reply, Response& response, const Until& unt
 [[nodiscard]] std::error_code forward_upgrade(Request& request, Response& response,
                                               std::string_view origin,
                                               const ForwardOptions& options = {},
-                                              const Until& until = {});
+                                              const Until& until = Until::ambient());
 
 }  // namespace weft::http

@@ -68,15 +68,16 @@ class WebSocket {
   // Errors: weft::Errc::end_of_stream after a close handshake or the server's stop;
   // Errc::unexpected_end without one; Errc::malformed_frame and message_too_large, of which the
   // peer is notified by 1002, 1007, 1008 or 1009; the stream's.
-  net::Result<Message> receive(const Until& until = {});
+  net::Result<Message> receive(const Until& until = Until::ambient());
 
   // Sends a message, and returns when the kernel has taken it. An error in the middle of a message
   // ends the connection.
   // Errors: weft::Errc::closed after a close; weft::Errc::timed_out, cancelled; the stream's.
   // send_text() returns Errc::malformed_frame, with nothing sent, unless `text` is UTF-8.
-  std::error_code send_text(std::string_view text, const Until& until = {});
+  std::error_code send_text(std::string_view text, const Until& until = Until::ambient());
   // Sends any bytes, as send_text() does.
-  std::error_code send_binary(std::span<const std::byte> data, const Until& until = {});
+  std::error_code send_binary(std::span<const std::byte> data,
+                              const Until& until = Until::ambient());
 
   // Performs the close handshake and ends the connection, at the latest after
   // WebSocketOptions::close. Messages that come before the peer's part are dropped. A further
@@ -84,7 +85,7 @@ class WebSocket {
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   std::error_code close(std::uint16_t code = 1000, std::string_view reason = {},
-                        const Until& until = {});
+                        const Until& until = Until::ambient());
 
   // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
   // next one, after receive() has returned weft::Errc::end_of_stream.
@@ -130,6 +131,6 @@ struct WebSocketCall {
 // head_too_large; the errors of dial(), the layer and the stream.
 // Throws: std::bad_alloc; as go().
 net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call,
-                                                       const Until& until = {});
+                                                       const Until& until = Until::ambient());
 
 }  // namespace weft::http

@@ -14,7 +14,7 @@ namespace weft::http {
 
 namespace {
 
-using Event = MessageReader::Event;
+using ReaderEvent = MessageReader::Event;
 
 Errc error_of(std::uint16_t code) noexcept {
   const bool is_size = code == close_code::kTooLarge || code == close_code::kRefused;
@@ -43,11 +43,12 @@ net::Result<Message> WebSocket::Core::receive(const Until& until) {
 net::Result<Message> WebSocket::Core::read_message(const Until& until) {
   for (;;) {
     if (ended_) return {.error = ended_};
-    const Event event = reader_.next(input_);
-    if (event == Event::text || event == Event::binary) {
-      return {.value = {.data = std::move(reader_.message()), .is_text = event == Event::text}};
+    const ReaderEvent event = reader_.next(input_);
+    if (event == ReaderEvent::text || event == ReaderEvent::binary) {
+      return {
+          .value = {.data = std::move(reader_.message()), .is_text = event == ReaderEvent::text}};
     }
-    const auto error = event == Event::nothing ? read_more(until) : handle(event);
+    const auto error = event == ReaderEvent::nothing ? read_more(until) : handle(event);
     if (error) return {.error = error};
     // A client that sends nothing but pings ends no wait.
     if (until.is_over()) return {.error = until.error()};
@@ -79,20 +80,20 @@ std::error_code WebSocket::Core::read_once(const Until& until) {
   return error;
 }
 
-std::error_code WebSocket::Core::handle(Event event) {
+std::error_code WebSocket::Core::handle(ReaderEvent event) {
   switch (event) {
-    case Event::ping: {
+    case ReaderEvent::ping: {
       const auto error = send(Opcode::pong, reader_.control(), options_.write);
       // After a close of ours there is none to send.
       return error && error != weft::Errc::closed ? end(error) : std::error_code();
     }
-    case Event::close:
+    case ReaderEvent::close:
       close_code_ = reader_.code();
       close_reason_ = reader_.control();
       (void)send(Opcode::close, make_close(close_code_, {}), options_.write);
       drain();
       return end(weft::Errc::end_of_stream);
-    case Event::refused:
+    case ReaderEvent::refused:
       return refuse(reader_.code());
     default:
       return {};  // A pong; it has been counted when it came.
