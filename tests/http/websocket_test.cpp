@@ -1,11 +1,15 @@
 // Servers and clients of WebSockets.
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <weft/error.hpp>
+#include <weft/event.hpp>
+#include <weft/go.hpp>
 #include <weft/http/error.hpp>
 #include <weft/http/websocket.hpp>
+#include <weft/this_fiber.hpp>
 
 #include "libs/http/websocket/deflate.hpp"
 #include "libs/http/websocket/handshake.hpp"
@@ -148,6 +152,54 @@ SIM_TEST_CASE("a server's close waits for its client's part, but not beyond the 
     CHECK(receive_all(stream).empty());
   }
   CHECK(closed == (answers ? std::error_code() : weft::Errc::timed_out));
+}
+
+SIM_TEST_CASE("frames may come in pieces of any size") {
+  const HttpServer server(serve_echo);
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  const std::string long_text(300, 'x');
+  const std::string bytes = frame(0x81, "in") + frame(0x89, "p") + frame(0x82, long_text);
+  for (const char byte : bytes) {
+    send_text(stream, {&byte, 1});
+    this_fiber::sleep_for(1ms);
+  }
+  CHECK(receive_frame(stream) == "\x81in");
+  CHECK(receive_frame(stream) == "\x8ap");
+  CHECK(receive_frame(stream).size() == 1 + 126);  // The length comes in two more bytes.
+}
+
+FIBER_TEST_CASE("a message that cannot be compressed may be as long as the limit") {
+  const HttpServer server([](http::Request& request, http::Response& response) {
+    (void)http::accept_websocket(request, response, echo, {.message_bytes = 4096});
+  });
+  const auto [socket, error] =
+      http::open_websocket({.url = url_of(server), .options = {.message_bytes = 4096}});
+  REQUIRE_FALSE(error);
+  std::string data(4096, '\0');
+  std::uint32_t state = 1;
+  for (char& byte : data) byte = static_cast<char>((state = state * 1664525 + 1013904223) >> 24);
+  CHECK_FALSE(socket->send_binary(std::as_bytes(std::span(data))));
+  CHECK(socket->receive().value.data == data);
+}
+
+SIM_TEST_CASE("a ping is no reason to wait for a sender that the peer keeps waiting") {
+  std::string received;
+  Event over;
+  const HttpServer server([&](http::Request& request, http::Response& response) {
+    (void)http::accept_websocket(request, response, [&](http::WebSocket& socket) {
+      auto sender = spawn([&] { (void)socket.send_text(std::string(64 << 20, 'x'), 20s); });
+      received = socket.receive(10s).value.data;
+      over.set();
+      sender.join();
+    });
+  });
+  std::string head;
+  net::TcpStream stream = open(server, head);
+  this_fiber::sleep_for(1s);  // The sender waits by now.
+  send_text(stream, frame(0x89, "p") + frame(0x81, "hello"));
+  over.wait();
+  CHECK(received == "hello");
 }
 
 FIBER_TEST_CASE("a receive that is ended loses no byte, and other fibers send meanwhile") {

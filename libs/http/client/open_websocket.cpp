@@ -62,7 +62,8 @@ net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
 
 // Empty: the caller's headers must not be sent.
 std::string make_opening(const Url& url, const WebSocketCall& call, const std::string& key) {
-  Call request{.headers = call.headers};
+  Call request;
+  request.headers = call.headers;
   const auto add = [&request](std::string_view name, std::string value) {
     if (!value.empty()) request.headers.emplace_back(name, std::move(value));
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "libs/http/server/exchange.hpp"
@@ -27,7 +28,11 @@ net::Result<std::size_t> Upgraded::write_all(std::span<const std::byte> data, co
 }
 
 void Upgraded::close() noexcept {
-  if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+  try {
+    if (layer != nullptr) (void)layer->shutdown(Deadline::past());
+  } catch (const std::bad_alloc&) {
+    // The peer is not told of the end; it sees that the connection has closed.
+  }
   stream.close();
 }
 

@@ -1,5 +1,7 @@
 #include "libs/http/websocket/handshake.hpp"
 
+#include "libs/http/wire/list_items.hpp"
+
 #include <sys/random.h>
 
 #include <algorithm>
@@ -52,6 +54,18 @@ std::optional<std::string> accept_key(std::string_view key) {
   return base64(sha1(std::string(key).append(kFixed)));
 }
 
+namespace {
+
+// Exactly, as clients compare the answer.
+bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
+  while (!offered.empty()) {
+    if (take_item(offered) == protocol) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Opening check_opening(std::span<const Header> headers, std::span<const std::string> protocols) {
   constexpr int kBad = 400;
   constexpr int kUpgradeRequired = 426;
@@ -65,7 +79,7 @@ Opening check_opening(std::span<const Header> headers, std::span<const std::stri
   opening.extensions = join_values(headers, "sec-websocket-extensions");
   const std::string offered = join_values(headers, "sec-websocket-protocol");
   for (const std::string& protocol : protocols) {
-    if (!list_has(offered, protocol)) continue;
+    if (!offers_protocol(offered, protocol)) continue;
     opening.protocol = protocol;
     break;
   }

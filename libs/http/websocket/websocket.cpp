@@ -1,5 +1,6 @@
 #include <weft/http/websocket.hpp>
 
+#include <cstring>
 #include <optional>
 #include <weft/detail/stop_registration.hpp>
 #include <weft/error.hpp>
@@ -33,8 +34,9 @@ net::Result<Message> WebSocket::Core::receive(const Until& until) {
   of_server.add(link_.stop, {source});
   if (until.token() != nullptr) of_caller.add(*until.token(), {source});
   auto result = read_message(Until(until.deadline(), source.get_token()));
-  if (result.error != weft::Errc::cancelled || until.stop_requested()) return result;
-  // The server stops.
+  if (!result.error || ended_ || !link_.stop.stop_requested() || until.stop_requested()) {
+    return result;
+  }
   (void)send(Opcode::close, make_close(close_code::kGoingAway, {}), options_.write);
   (void)await_close(options_.close);
   return {.error = end(weft::Errc::end_of_stream)};
@@ -48,9 +50,12 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
       return {
           .value = {.data = std::move(reader_.message()), .is_text = event == ReaderEvent::text}};
     }
-    const auto error = event == ReaderEvent::nothing ? read_more(until) : handle(event);
-    if (error) return {.error = error};
-    // A client that sends nothing but pings ends no wait.
+    if (event == ReaderEvent::nothing) {
+      if (const auto error = read_more(until)) return {.error = error};
+      continue;
+    }
+    if (const auto error = handle(event)) return {.error = error};
+    // A peer that sends nothing but pings ends no wait.
     if (until.is_over()) return {.error = until.error()};
   }
 }
@@ -58,8 +63,9 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
 std::error_code WebSocket::Core::read_more(const Until& until) {
   for (;;) {
     const bool pings = options_.ping != kNever;
-    const auto error = read_once(pings ? until.but_before(Deadline::after(options_.ping)) : until);
+    const auto error = read_once(pings ? until.but_before(ping_at_) : until);
     if (!error) {
+      ping_at_ = Deadline::after(options_.ping);
       awaits_pong_ = false;
       return {};
     }
@@ -68,26 +74,39 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
       return error;
     }
     if (!is_silent || awaits_pong_) return end(error);
-    if (const auto unsent = send(Opcode::ping, {}, until)) return end(unsent);
+    const auto unsent = send(Opcode::ping, {}, until);
+    // After a close of ours there is no ping to send, and the peer's part is waited for.
+    if (unsent && unsent != weft::Errc::closed) {
+      const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
+      return is_callers && until.is_over() ? unsent : end(unsent);
+    }
+    ping_at_ = Deadline::after(options_.ping);
     awaits_pong_ = true;
   }
 }
 
 std::error_code WebSocket::Core::read_once(const Until& until) {
-  const auto [count, error] = link_.read_some(std::as_writable_bytes(std::span(room_)), until);
-  if (error == weft::Errc::end_of_stream) return Errc::unexpected_end;
-  if (!error) input_ = {room_.data(), count};
-  return error;
+  // A part of a frame's header waits here for the rest of it.
+  const std::size_t kept = input_.size();
+  std::memmove(room_.data(), input_.data(), kept);
+  const auto room = std::as_writable_bytes(std::span(room_)).subspan(kept);
+  const auto [count, error] = link_.read_some(room, until);
+  input_ = {room_.data(), error ? kept : kept + count};
+  return error == weft::Errc::end_of_stream ? Errc::unexpected_end : error;
 }
 
 std::error_code WebSocket::Core::handle(ReaderEvent event) {
   switch (event) {
     case ReaderEvent::ping: {
-      const auto error = send(Opcode::pong, reader_.control(), options_.write);
-      // After a close of ours there is none to send.
-      return error && error != weft::Errc::closed ? end(error) : std::error_code();
+      {
+        const detail::SpinGuard guard(pong_lock_);
+        pong_ = reader_.control();
+      }
+      send_pong();
+      return {};  // A connection that broke shows at the next read.
     }
     case ReaderEvent::close:
+      ended_ = weft::Errc::end_of_stream;
       close_code_ = reader_.code();
       close_reason_ = reader_.control();
       (void)send(Opcode::close, make_close(close_code_, {}), options_.write);
@@ -101,6 +120,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
 }
 
 std::error_code WebSocket::Core::refuse(std::uint16_t code) {
+  ended_ = error_of(code);
   (void)send(Opcode::close, make_close(code, {}), options_.write);
   drain();
   return end(error_of(code));
@@ -110,18 +130,20 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
   while (!ended_) {
     const auto error = read_message(until).error;
     if (error) return error;
-    if (until.is_over()) return until.error();  // A client that goes on sending ends no wait.
+    if (until.is_over()) return until.error();  // A peer that goes on sending ends no wait.
   }
   return ended_;
 }
 
 void WebSocket::Core::drain() {
-  constexpr std::size_t kMost = 64 * 1024;
   const Deadline deadline = Deadline::after(options_.close);
   const Until until = deadline;
   (void)(link_.layer != nullptr ? link_.layer->shutdown(until)
                                 : link_.stream.shutdown(net::Shutdown::write));
-  for (std::size_t total = 0; total < kMost && !read_once(until); total += input_.size()) {
+  // The clock is read, because a read that finds bytes succeeds past its deadline, too.
+  while (!deadline.passed()) {
+    input_ = {};
+    if (read_once(until)) return;
   }
 }
 
@@ -132,7 +154,16 @@ std::error_code WebSocket::Core::end(std::error_code why) {
 }
 
 std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, const Until& until) {
-  const Until limit = until.but_before(Deadline::after(options_.write));
+  const std::error_code error =
+      send_alone(opcode, payload, until.but_before(Deadline::after(options_.write)));
+  send_pong();
+  // It was not the caller's limit that ended the wait.
+  if (error == weft::Errc::timed_out && !until.is_over()) link_.close();
+  return error;
+}
+
+std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payload,
+                                            const Until& limit) {
   if (!writing_.try_lock_until(limit)) return limit.error();
   const HeldLock lock(writing_);
   if (has_closed_) return weft::Errc::closed;
@@ -140,12 +171,31 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
   return write_frame(opcode, payload, limit);
 }
 
+// The reader does not wait for a writer: the writer sends the pong after its frame. Each looks for
+// the pong after the other one may have missed it.
+void WebSocket::Core::send_pong() {
+  const auto take = [this] {
+    const detail::SpinGuard guard(pong_lock_);
+    return std::exchange(pong_, std::nullopt);
+  };
+  const auto is_owed = [this] {
+    const detail::SpinGuard guard(pong_lock_);
+    return pong_.has_value();
+  };
+  while (is_owed() && writing_.try_lock()) {
+    const HeldLock lock(writing_);
+    const std::optional<std::string> payload = take();
+    // After a close of ours there is none to send.
+    if (payload && !has_closed_) (void)write_frame(Opcode::pong, *payload, options_.write);
+  }
+}
+
 std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view payload,
                                              const Until& until) {
   std::string deflated;
-  const bool is_compressed = deflate_bits_ != 0 && opcode < Opcode::close &&
-                             payload.size() >= options_.compress_bytes &&
-                             deflate_message(payload, deflate_bits_, deflated);
+  const bool is_compressed =
+      deflate_bits_ != 0 && opcode < Opcode::close && payload.size() >= options_.compress_bytes &&
+      deflate_message(payload, deflate_bits_, deflated) && deflated.size() < payload.size();
   std::string frame;
   std::optional<Mask> mask;
   if (role_ == Role::client) {
@@ -166,9 +216,12 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
   if (!may_be_sent(code) || reason.size() > kControlBytes - 2 || !is_utf8(reason)) {
     return std::make_error_code(std::errc::invalid_argument);
   }
-  const auto error = send(Opcode::close, make_close(code, reason), until);
-  if (error) return error == weft::Errc::closed ? std::error_code() : error;
   const Until limit = until.but_before(Deadline::after(options_.close));
+  if (const auto error = send(Opcode::close, make_close(code, reason), limit)) {
+    if (error == weft::Errc::closed) return {};
+    link_.close();
+    return error;
+  }
   // A caller in receive() reads the client's part, too.
   std::error_code outcome = weft::Errc::timed_out;
   if (reading_.try_lock_until(limit)) {
@@ -224,6 +277,7 @@ std::error_code accept_websocket(Request& request, Response& response,
   if (!opens) {
     response.set_status(opening.status == 101 ? 400 : opening.status);
     response.add_header("Sec-WebSocket-Version", "13");
+    if (opening.status == 426) response.add_header("Upgrade", "websocket");
     (void)response.send({});
     return Errc::unsupported;
   }

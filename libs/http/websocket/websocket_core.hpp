@@ -4,11 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <weft/detail/atomic.hpp>
+#include <weft/deadline.hpp>
+#include <weft/detail/guard.hpp>
+#include <weft/detail/spin_lock.hpp>
 #include <weft/detail/thread_annotations.hpp>
 #include <weft/http/response.hpp>
 #include <weft/http/websocket.hpp>
@@ -42,7 +45,8 @@ class WebSocket::Core {
         options_(options),
         protocol_(std::move(protocol)),
         deflate_bits_(deflate_bits),
-        reader_(role, options.message_bytes, options.fragments, deflate_bits != 0) {}
+        reader_(role, options.message_bytes, options.fragments, deflate_bits != 0),
+        ping_at_(Deadline::after(options.ping)) {}
 
   net::Result<Message> receive(const Until& until);
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
@@ -65,6 +69,9 @@ class WebSocket::Core {
   // Reads until the peer has closed, so that no reset overtakes what was sent.
   void drain() WEFT_REQUIRES(reading_);
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
+  std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
+  // Sends the pong that is owed, if no writer does.
+  void send_pong();
   std::error_code write_frame(Opcode opcode, std::string_view payload, const Until& until)
       WEFT_REQUIRES(writing_);
 
@@ -78,6 +85,7 @@ class WebSocket::Core {
   MessageReader reader_ WEFT_GUARDED_BY(reading_);
   std::array<char, 4096> room_;  // For reading_'s owner, as is input_, a part of it.
   std::string_view input_ WEFT_GUARDED_BY(reading_);
+  Deadline ping_at_ WEFT_GUARDED_BY(reading_);
   bool awaits_pong_ WEFT_GUARDED_BY(reading_) = false;
   std::error_code ended_ WEFT_GUARDED_BY(reading_);  // What all further reads return.
   std::uint16_t close_code_ = 0;
@@ -85,6 +93,9 @@ class WebSocket::Core {
 
   Mutex writing_;
   bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // A close frame was the last one.
+  detail::SpinLock pong_lock_;
+  // What the answer to the newest ping says. Older ones need none.
+  std::optional<std::string> pong_ WEFT_GUARDED_BY(pong_lock_);
 };
 
 }  // namespace weft::http

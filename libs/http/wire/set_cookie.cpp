@@ -21,7 +21,7 @@ bool is_control(char c) noexcept {
 }
 
 // Between the parts of a date.
-bool is_delimiter(char c) noexcept {
+bool is_date_delimiter(char c) noexcept {
   return c == '\t' || (c >= 0x20 && c <= 0x2f) || (c >= 0x3b && c <= 0x40) ||
          (c >= 0x5b && c <= 0x60) || (c >= 0x7b && c <= 0x7e);
 }
@@ -133,7 +133,7 @@ void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie)
 std::optional<std::int64_t> parse_cookie_date(std::string_view text) noexcept {
   Found found;
   while (!text.empty()) {
-    const auto end = std::find_if(text.begin(), text.end(), is_delimiter);
+    const auto end = std::find_if(text.begin(), text.end(), is_date_delimiter);
     const auto size = static_cast<std::size_t>(end - text.begin());
     found.add(text.substr(0, size));
     text.remove_prefix(std::min(size + 1, text.size()));
