@@ -59,7 +59,6 @@ Runtime::~Runtime() {
   scheduler_->begin_end();
   await_end();
   scheduler_->retire();
-  blocking_.reset();  // Before the scheduler, whose fibers its threads wake.
 }
 
 // A program that seems to hang at its end gets a report. The report comes soon if an exception

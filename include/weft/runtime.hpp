@@ -219,7 +219,8 @@ class Runtime {
   void note_exception() noexcept;
   void await_end() noexcept;
 
-  std::unique_ptr<scheduler::EventSource> events_;  // Outlives the scheduler.
+  // Both outlive the scheduler, by which statistics are read until it ends.
+  std::unique_ptr<scheduler::EventSource> events_;
   std::unique_ptr<scheduler::BlockingPool> blocking_;
   std::unique_ptr<scheduler::Scheduler> scheduler_;
   std::unique_ptr<runtime::DumpSignal> dump_signal_;
