@@ -43,6 +43,9 @@ struct OpenOptions {
   unsigned mode = 0644;    // Of a file that is created, less the process' umask.
 };
 
+// A call that has begun goes on in its thread after Errc::timed_out or cancelled: what it changes
+// may still change later. Give Until::never() where that matters.
+
 // An open regular file. Copies share it; the last one closes it after the last call. Calls may be
 // concurrent, since each has its own offset.
 class File {

@@ -148,6 +148,7 @@ class OrderedStream {
     R operator()() {
       Context& context = stream.context_;
       [[maybe_unused]] const detail::PoolStopScope<F> pool_stop(stream.pool_, context);
+      const ContextScope scope(context);
       WEFT_TRY { return detail::invoke_in(context, task); }
       WEFT_CATCH_ALL {
         context.cancel(std::current_exception());

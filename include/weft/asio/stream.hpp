@@ -69,8 +69,8 @@ class SyncStream {
     error = {};
     const auto buffer = first_of<boost::asio::mutable_buffer>(buffers);
     if (buffer.size() == 0) return 0;
-    const auto result =
-        stream_.read_some(std::span(static_cast<std::byte*>(buffer.data()), buffer.size()));
+    const auto result = stream_.read_some(
+        std::span(static_cast<std::byte*>(buffer.data()), buffer.size()), Until::never());
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }
@@ -80,8 +80,8 @@ class SyncStream {
     error = {};
     const auto buffer = first_of<boost::asio::const_buffer>(buffers);
     if (buffer.size() == 0) return 0;
-    const auto result =
-        stream_.write_some(std::span(static_cast<const std::byte*>(buffer.data()), buffer.size()));
+    const auto result = stream_.write_some(
+        std::span(static_cast<const std::byte*>(buffer.data()), buffer.size()), Until::never());
     error = to_boost(result.error);
     return result.error ? 0 : result.value;
   }

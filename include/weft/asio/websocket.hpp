@@ -34,9 +34,10 @@ class FrameStream {
   net::Result<std::size_t> read_some(std::span<std::byte> buffer) {
     buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), rest_of_frame()));
     if (begin_ == end_) {
-      if (buffer.size() >= kAhead) return passed(upgraded_->read_some(buffer), buffer);
+      if (buffer.size() >= kAhead)
+        return passed(upgraded_->read_some(buffer, Until::never()), buffer);
       if (ahead_ == nullptr) ahead_ = std::make_unique_for_overwrite<std::byte[]>(kAhead);
-      const auto [count, error] = upgraded_->read_some({ahead_.get(), kAhead});
+      const auto [count, error] = upgraded_->read_some({ahead_.get(), kAhead}, Until::never());
       if (error) return {.error = error};
       begin_ = 0;
       end_ = count;
@@ -49,7 +50,7 @@ class FrameStream {
   }
   // Does the same as Upgraded::write_some().
   net::Result<std::size_t> write_some(std::span<const std::byte> data) {
-    return upgraded_->write_some(data);
+    return upgraded_->write_some(data, Until::never());
   }
   // Ends the connection.
   void close() noexcept { upgraded_->close(); }

@@ -85,7 +85,7 @@ class WebSocket {
   // Errors: std::errc::invalid_argument for a code that must not be sent, and for a reason that is
   // longer than 123 bytes or not UTF-8; weft::Errc::timed_out, cancelled; the stream's.
   std::error_code close(std::uint16_t code = 1000, std::string_view reason = {},
-                        const Until& until = Until::ambient());
+                        const Until& until = Until::never());
 
   // Returns the code of the peer's close, 1005 if it had none, and 0 before it. Call it, as the
   // next one, after receive() has returned weft::Errc::end_of_stream.

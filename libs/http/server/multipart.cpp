@@ -268,7 +268,7 @@ net::Result<std::uint64_t> Multipart::save(files::File& file) {
       if (!error) filled += part.value;
     }
     if (error && error != weft::Errc::end_of_stream) return {.value = written, .error = error};
-    const auto result = file.write_all(std::span(buffer).first(filled), written);
+    const auto result = file.write_all(std::span(buffer).first(filled), written, Until::never());
     if (result.error) return {.value = written, .error = reader_->fail(result.error)};
     written += filled;
     if (error) return {.value = written};
@@ -276,8 +276,8 @@ net::Result<std::uint64_t> Multipart::save(files::File& file) {
 }
 
 net::Result<std::uint64_t> Multipart::save_to(const std::string& path) {
-  auto [file, error] =
-      files::File::open(path, {.access = files::Access::write, .create = true, .exclusive = true});
+  auto [file, error] = files::File::open(
+      path, {.access = files::Access::write, .create = true, .exclusive = true}, Until::never());
   if (error) return {.error = reader_->fail(error)};
   return save(file);
 }
