@@ -31,13 +31,13 @@ class FrameStream {
   }
 
   // Reads at least one byte of the frame, as Upgraded::read_some() does.
-  net::Result<std::size_t> read_some(std::span<std::byte> buffer) {
+  net::Result<std::size_t> read_some(std::span<std::byte> buffer,
+                                     const Until& until = Until::never()) {
     buffer = buffer.first(std::min<std::uint64_t>(buffer.size(), rest_of_frame()));
     if (begin_ == end_) {
-      if (buffer.size() >= kAhead)
-        return passed(upgraded_->read_some(buffer, Until::never()), buffer);
+      if (buffer.size() >= kAhead) return passed(upgraded_->read_some(buffer, until), buffer);
       if (ahead_ == nullptr) ahead_ = std::make_unique_for_overwrite<std::byte[]>(kAhead);
-      const auto [count, error] = upgraded_->read_some({ahead_.get(), kAhead}, Until::never());
+      const auto [count, error] = upgraded_->read_some({ahead_.get(), kAhead}, until);
       if (error) return {.error = error};
       begin_ = 0;
       end_ = count;
@@ -49,8 +49,9 @@ class FrameStream {
     return passed({.value = count}, buffer);
   }
   // Does the same as Upgraded::write_some().
-  net::Result<std::size_t> write_some(std::span<const std::byte> data) {
-    return upgraded_->write_some(data, Until::never());
+  net::Result<std::size_t> write_some(std::span<const std::byte> data,
+                                      const Until& until = Until::never()) {
+    return upgraded_->write_some(data, until);
   }
   // Ends the connection.
   void close() noexcept { upgraded_->close(); }
