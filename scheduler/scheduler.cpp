@@ -66,7 +66,7 @@ Scheduler::Scheduler(SchedulerOptions options, EventSource& events)
   // All exist before the first runs.
   for (unsigned i = 0; i < shared_.options().workers; ++i) {
     make_worker();
-    shared_.add_desk(workers_.back()->desk());
+    shared_.publish_desk();
   }
   try {
     enter_registry(*this);
@@ -82,6 +82,7 @@ Scheduler::~Scheduler() { stop(); }
 
 void Scheduler::make_worker() {
   workers_.push_back(std::make_unique<Loop>(shared_, static_cast<unsigned>(workers_.size())));
+  shared_.add_desk(workers_.back()->desk());
 }
 
 void Scheduler::start_thread(Loop& worker) {
@@ -119,10 +120,9 @@ void Scheduler::call_spares(unsigned wanted) noexcept {
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
-    Desk& desk = workers_.back()->desk();
-    shared_.add_desk(desk);
+    shared_.publish_desk();
     at_work = spares.add_one();
-    desk.call_up();
+    workers_.back()->desk().call_up();
   }
   if (at_work <= wanted) return;
   // Spares that sleep leave, too.

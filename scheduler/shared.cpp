@@ -58,10 +58,10 @@ Desk::Setting Shared::setting_of(unsigned index) const noexcept {
           .simulation = options_.simulation};
 }
 
-void Shared::add_desk(Desk& desk) noexcept {
-  const std::size_t count = desk_count_.load(relaxed);
-  desks_[count] = &desk;
-  desk_count_.store(count + 1, release);  // [spares]
+void Shared::add_desk(Desk& desk) noexcept { desks_[desk.index] = &desk; }
+
+void Shared::publish_desk() noexcept {
+  desk_count_.store(desk_count_.load(relaxed) + 1, release);  // [spares]
 }
 
 bool Shared::all_are_asleep() const noexcept {

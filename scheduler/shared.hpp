@@ -31,8 +31,8 @@ namespace weft::scheduler {
 // monitor, the deadlock watch and the stack shortage see desks.
 // Order
 //   [outside]  note_spawn_outside counts (release) -> live loads (acquire), as [count] in Counter.
-//   [spares]   add_desk publishes a desk by the count (release) -> desks() loads it (acquire): the
-//              desk is complete.
+//   [spares]   publish_desk counts a desk (release) -> desks() loads the count (acquire): the desk
+//              is complete. A waker that chooses a worker has read its bit by acquire: see IdleSet.
 class Shared {
  public:
   Shared(Scheduler& scheduler, SchedulerOptions options, fibers::StackMain stack_main,
@@ -57,8 +57,11 @@ class Shared {
   [[nodiscard]] std::span<Desk* const> desks() const noexcept {
     return {desks_.get(), desk_count_.load(detail::acquire)};  // [spares]
   }
-  // The scheduler calls it, from one thread at a time.
+  // The scheduler calls these, from one thread at a time. add_desk: before the worker's thread
+  // starts, as a waker may choose that worker once it sleeps. publish_desk: once the thread runs,
+  // so that each desk that is counted has one.
   void add_desk(Desk& desk) noexcept;
+  void publish_desk() noexcept;
   [[nodiscard]] Desk& desk(unsigned index) noexcept { return *desks_[index]; }
   // Returns the home of a fiber that is pinned and has started.
   [[nodiscard]] Desk& home_of(const fibers::Fiber& fiber) noexcept {
