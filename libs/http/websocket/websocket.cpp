@@ -63,25 +63,25 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
 std::error_code WebSocket::Core::read_more(const Until& until) {
   for (;;) {
     const bool pings = options_.ping != kNever;
-    const auto error = read_once(pings ? until.but_before(ping_at_) : until);
+    const auto error = read_once(pings ? until.but_before(silence_.ends) : until);
     if (!error) {
-      ping_at_ = Deadline::after(options_.ping);
-      awaits_pong_ = false;
+      silence_.ends = Deadline::after(options_.ping);
+      silence_.awaits_pong = false;
       return {};
     }
     const bool is_silent = error == weft::Errc::timed_out && !until.is_over();
     if (!is_silent && (error == weft::Errc::timed_out || error == weft::Errc::cancelled)) {
       return error;
     }
-    if (!is_silent || awaits_pong_) return end(error);
+    if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
     // After a close of ours there is no ping to send, and the peer's part is waited for.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
     }
-    ping_at_ = Deadline::after(options_.ping);
-    awaits_pong_ = true;
+    silence_.ends = Deadline::after(options_.ping);
+    silence_.awaits_pong = true;
   }
 }
 
@@ -97,19 +97,15 @@ std::error_code WebSocket::Core::read_once(const Until& until) {
 
 std::error_code WebSocket::Core::handle(ReaderEvent event) {
   switch (event) {
-    case ReaderEvent::ping: {
-      {
-        const detail::SpinGuard guard(pong_lock_);
-        pong_ = reader_.control();
-      }
+    case ReaderEvent::ping:
+      pong_.owe(reader_.control());
       send_pong();
       return {};  // A connection that broke shows at the next read.
-    }
     case ReaderEvent::close:
       ended_ = weft::Errc::end_of_stream;
-      close_code_ = reader_.code();
-      close_reason_ = reader_.control();
-      (void)send(Opcode::close, make_close(close_code_, {}), options_.write);
+      peer_close_.code = reader_.code();
+      peer_close_.reason = reader_.control();
+      (void)send(Opcode::close, make_close(peer_close_.code, {}), options_.write);
       drain();
       return end(weft::Errc::end_of_stream);
     case ReaderEvent::refused:
@@ -174,17 +170,9 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
 // The reader does not wait for a writer: the writer sends the pong after its frame. Each looks for
 // the pong after the other one may have missed it.
 void WebSocket::Core::send_pong() {
-  const auto take = [this] {
-    const detail::SpinGuard guard(pong_lock_);
-    return std::exchange(pong_, std::nullopt);
-  };
-  const auto is_owed = [this] {
-    const detail::SpinGuard guard(pong_lock_);
-    return pong_.has_value();
-  };
-  while (is_owed() && writing_.try_lock()) {
+  while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
-    const std::optional<std::string> payload = take();
+    const std::optional<std::string> payload = pong_.take();
     // After a close of ours there is none to send.
     if (payload && !has_closed_) (void)write_frame(Opcode::pong, *payload, options_.write);
   }

@@ -33,6 +33,27 @@ class WEFT_SCOPED_LOCK HeldLock {
   Mutex& mutex_;
 };
 
+// The answer to the newest ping; older ones need none. Any thread may call each function.
+class OwedPong {
+ public:
+  void owe(std::string_view payload) {
+    const detail::SpinGuard guard(lock_);
+    payload_ = payload;
+  }
+  [[nodiscard]] bool is_owed() const noexcept {
+    const detail::SpinGuard guard(lock_);
+    return payload_.has_value();
+  }
+  [[nodiscard]] std::optional<std::string> take() noexcept {
+    const detail::SpinGuard guard(lock_);
+    return std::exchange(payload_, std::nullopt);
+  }
+
+ private:
+  mutable detail::SpinLock lock_;
+  std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
+};
+
 // The connection, with a mutex for each direction. A reader may lock for writing, too, for the
 // answers to pings and a close; a writer never reads.
 class WebSocket::Core {
@@ -46,17 +67,27 @@ class WebSocket::Core {
         protocol_(std::move(protocol)),
         deflate_bits_(deflate_bits),
         reader_(role, options.message_bytes, options.fragments, deflate_bits != 0),
-        ping_at_(Deadline::after(options.ping)) {}
+        silence_{.ends = Deadline::after(options.ping)} {}
 
   net::Result<Message> receive(const Until& until);
   std::error_code send(Opcode opcode, std::string_view payload, const Until& until);
   std::error_code close(std::uint16_t code, std::string_view reason, const Until& until);
 
-  [[nodiscard]] std::uint16_t close_code() const noexcept { return close_code_; }
-  [[nodiscard]] std::string_view close_reason() const noexcept { return close_reason_; }
+  [[nodiscard]] std::uint16_t close_code() const noexcept { return peer_close_.code; }
+  [[nodiscard]] std::string_view close_reason() const noexcept { return peer_close_.reason; }
   [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
 
  private:
+  // When it is time to ask the peer by a ping, or to give up one that has not answered.
+  struct Silence {
+    Deadline ends;
+    bool awaits_pong = false;
+  };
+  struct PeerClose {
+    std::uint16_t code = 0;
+    std::string reason;
+  };
+
   net::Result<Message> read_message(const Until& until) WEFT_REQUIRES(reading_);
   // Reads bytes, and sends pings as long as none come.
   std::error_code read_more(const Until& until) WEFT_REQUIRES(reading_);
@@ -85,17 +116,13 @@ class WebSocket::Core {
   MessageReader reader_ WEFT_GUARDED_BY(reading_);
   std::array<char, 4096> room_;  // For reading_'s owner, as is input_, a part of it.
   std::string_view input_ WEFT_GUARDED_BY(reading_);
-  Deadline ping_at_ WEFT_GUARDED_BY(reading_);
-  bool awaits_pong_ WEFT_GUARDED_BY(reading_) = false;
+  Silence silence_ WEFT_GUARDED_BY(reading_);
   std::error_code ended_ WEFT_GUARDED_BY(reading_);  // What all further reads return.
-  std::uint16_t close_code_ = 0;
-  std::string close_reason_;
+  PeerClose peer_close_;
 
   Mutex writing_;
   bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // A close frame was the last one.
-  detail::SpinLock pong_lock_;
-  // What the answer to the newest ping says. Older ones need none.
-  std::optional<std::string> pong_ WEFT_GUARDED_BY(pong_lock_);
+  OwedPong pong_;
 };
 
 }  // namespace weft::http
