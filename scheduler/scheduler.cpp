@@ -13,6 +13,7 @@
 
 #include "base/probes.hpp"
 #include "base/refusal.hpp"
+#include "base/shake.hpp"
 #include "fibers/overflow.hpp"
 #include "scheduler/registry.hpp"
 #include "scheduler/sleep/sleep_protocol.hpp"
@@ -120,6 +121,7 @@ void Scheduler::call_spares(unsigned wanted) noexcept {
       if (workers_.size() > threads_.size()) workers_.pop_back();
       return;
     }
+    base::shake::delay();  // The spare may sleep, and be chosen, before it is counted.
     shared_.publish_desk();
     at_work = spares.add_one();
     workers_.back()->desk().call_up();
