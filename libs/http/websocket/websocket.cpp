@@ -88,7 +88,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
 std::error_code WebSocket::Core::read_once(const Until& until) {
   // A part of a frame's header waits here for the rest of it.
   const std::size_t kept = input_.size();
-  std::memmove(room_.data(), input_.data(), kept);
+  if (kept > 0) std::memmove(room_.data(), input_.data(), kept);
   const auto room = std::as_writable_bytes(std::span(room_)).subspan(kept);
   const auto [count, error] = link_.read_some(room, until);
   input_ = {room_.data(), error ? kept : kept + count};
