@@ -61,12 +61,18 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
+// A server that refuses a body may have answered before it closed.
+bool is_gone(std::error_code error) noexcept {
+  return error == std::errc::broken_pipe || error == std::errc::connection_reset;
+}
+
 std::error_code send_chunks(ClientConnection& connection, const Call& call, const Until& until) {
   std::array<char, 4096> part;
   for (;;) {
     const auto [count, error] = call.body_source(std::as_writable_bytes(std::span(part)));
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
-    if (error) return error;
+    // It is the source that is gone, and not the server.
+    if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
     if (until.is_over()) return until.error();  // A server that takes all at once ends no wait.
     if (count == 0) continue;                   // It would end the body.
     std::array<char, 20> digits;
@@ -75,11 +81,6 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
     chunk.append("\r\n").append(part.data(), count).append("\r\n");
     if (const auto failed = connection.write(chunk, until)) return failed;
   }
-}
-
-// A server that refuses a body may have answered before it closed.
-bool is_gone(std::error_code error) noexcept {
-  return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ void add_origin(const Request& request, const ForwardOptions& options, Call& cal
   call.headers.emplace_back("X-Forwarded-Proto", kept("x-forwarded-proto", options.scheme));
 }
 
+// An answer of ours has no higher one.
+constexpr int kLastStatus = 599;
+
 void add_headers(const Reply& reply, Response& response) {
   response.set_status(reply.status());
   for (const Header& header : reply.headers()) {
@@ -177,6 +180,7 @@ Call forward_call(Request& request, std::string_view origin, const ForwardOption
 }
 
 std::error_code forward_reply(Reply& reply, Response& response, const Until& until) {
+  if (reply.status() > kLastStatus) return Errc::malformed_start;
   constexpr std::size_t kSize = 16 * 1024;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kSize);
   const std::span part(buffer.get(), kSize);
@@ -231,6 +235,7 @@ std::error_code forward_upgrade(Request& request, Response& response, std::strin
   if (const auto error = ask(*tunnel, make_upgrade_head(request, url, call), status, until)) {
     return error;
   }
+  if (status > kLastStatus) return Errc::malformed_start;
   if (status != 101) {
     response.set_status(status);
     return response.send({});

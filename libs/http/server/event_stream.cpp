@@ -64,7 +64,10 @@ std::optional<std::string_view> EventStream::last_id() const noexcept {
 }
 
 std::error_code EventStream::write(std::string_view text) {
-  if (!error()) error_ = response_.write(text);
+  if (error()) return error_;
+  // There is nothing to go on with after the head.
+  error_ = request_.method() == "HEAD" ? make_error_code(weft::Errc::end_of_stream)
+                                       : response_.write(text);
   return error_;
 }
 
