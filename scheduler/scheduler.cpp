@@ -1,8 +1,6 @@
 #include "scheduler/scheduler.hpp"
 
 #include <algorithm>
-#include <limits>
-#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -22,11 +20,7 @@
 
 namespace weft::scheduler {
 
-using detail::acquire;
-using detail::full_fence;
 using detail::relaxed;
-using detail::release;
-using detail::seq_cst;
 using fibers::Fiber;
 
 namespace {

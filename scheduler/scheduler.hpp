@@ -1,4 +1,4 @@
-// All workers and what they share.
+// Starts and ends the workers, and serves plain threads.
 #pragma once
 
 #include <cstddef>

@@ -16,10 +16,8 @@
 namespace weft::scheduler {
 
 using detail::acquire;
-using detail::full_fence;
 using detail::relaxed;
 using detail::release;
-using detail::seq_cst;
 
 Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_spares)
     : shared_(shared),

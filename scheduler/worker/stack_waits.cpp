@@ -8,7 +8,6 @@
 
 namespace weft::scheduler {
 
-using detail::relaxed;
 using fibers::Fiber;
 using fibers::Stack;
 

@@ -200,25 +200,34 @@ std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   return pool;
 }
 
-net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
-                                                                   const Until& until) {
+net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
+                                                           const ClientLayer& secure,
+                                                           net::AnyResolver* resolver,
+                                                           const Until& until) {
   const bool is_secure = url.scheme == "https";
-  if (is_secure && !options_.secure) return {.error = Errc::unsupported};
-  const Until limit = until.but_before(Deadline::after(options_.connect));
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, limit, options_.resolver);
+  if (is_secure && !secure) return {.error = Errc::unsupported};
+  const auto [addresses, unknown] = net::resolve(url.host, url.port, until, resolver);
   if (unknown) return {.error = unknown};
-  auto [stream, unreachable] = net::dial(addresses, limit);
+  auto [stream, unreachable] = net::dial(addresses, until);
   if (unreachable) return {.error = unreachable};
   auto connection = std::make_unique<ClientConnection>();
   connection->stream = std::move(stream);
   if (is_secure) {
     auto [layer, refused] =
-        options_.secure(connection->stream, url.host.substr(0, url.host.find('%')), limit);
+        secure(connection->stream, url.host.substr(0, url.host.find('%')), until);
     if (refused) return {.error = refused};
     connection->layer = std::move(layer);
   }
-  connections_.fetch_add(1, relaxed);  // Relaxed here and below: only numbers.
   return {.value = std::move(connection)};
+}
+
+net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& url,
+                                                                   const Until& until) {
+  const Until limit = until.but_before(Deadline::after(options_.connect));
+  auto connection = dial_server(url, options_.secure, options_.resolver, limit);
+  // Relaxed here and below: only numbers.
+  if (!connection.error) connections_.fetch_add(1, relaxed);
+  return connection;
 }
 
 net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& until) {

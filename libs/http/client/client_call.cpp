@@ -13,6 +13,7 @@
 #include "libs/http/client/client_core.hpp"
 #include "libs/http/client/reply_state.hpp"
 #include "libs/http/wire/authority.hpp"
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_lines.hpp"
 #include "libs/http/wire/head_repair.hpp"
 #include "libs/http/wire/head_rules.hpp"
@@ -33,11 +34,8 @@ bool client_sets(std::string_view name) noexcept {
 }
 
 bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
-  const auto is_text = [](char c) {
-    return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
-  };
   return is_token(header.first) && !client_sets(header.first) &&
-         std::all_of(header.second.begin(), header.second.end(), is_text);
+         std::all_of(header.second.begin(), header.second.end(), is_value_char);
 }
 
 // The caller's Host, or else that of the URL. Nothing: what the caller gave cannot be one.

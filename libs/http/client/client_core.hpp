@@ -109,6 +109,12 @@ class Lease {
 // The head of a request. Empty: something in the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
 
+// Dials the URL's server; `secure` makes the layer of https. Errc::unsupported: it is empty.
+net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
+                                                           const ClientLayer& secure,
+                                                           net::AnyResolver* resolver,
+                                                           const Until& until);
+
 // Receives the next head of an answer.
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until);

@@ -29,6 +29,11 @@ struct Kept {
   std::uint64_t used = 0;
 };
 
+// Whether one takes the place of the other, within a domain.
+bool are_same(const Kept& left, const Kept& right) noexcept {
+  return left.name == right.name && left.path == right.path;
+}
+
 bool is_address(std::string_view host) noexcept {
   return host.find(':') != std::string_view::npos || (!host.empty() && is_digit(host.back()));
 }
@@ -72,9 +77,8 @@ struct CookieJar::State {
       domains.emplace(domain, std::vector<Kept>(1, std::move(cookie)));
     } else {
       std::vector<Kept>& list = found->second;
-      const auto old = std::find_if(list.begin(), list.end(), [&cookie](const Kept& each) {
-        return each.name == cookie.name && each.path == cookie.path;
-      });
+      const auto old = std::find_if(list.begin(), list.end(),
+                                    [&cookie](const Kept& each) { return are_same(each, cookie); });
       if (old != list.end()) {
         cookie.created = old->created;
         *old = std::move(cookie);
@@ -91,9 +95,8 @@ struct CookieJar::State {
   void remove(const std::string& domain, const Kept& cookie) WEFT_REQUIRES(mutex) {
     const auto found = domains.find(domain);
     if (found == domains.end()) return;
-    count -= std::erase_if(found->second, [&cookie](const Kept& each) {
-      return each.name == cookie.name && each.path == cookie.path;
-    });
+    count -= std::erase_if(found->second,
+                           [&cookie](const Kept& each) { return are_same(each, cookie); });
     if (found->second.empty()) domains.erase(found);
   }
 

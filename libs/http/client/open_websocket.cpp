@@ -5,7 +5,6 @@
 #include <utility>
 #include <weft/http/error.hpp>
 #include <weft/http/websocket.hpp>
-#include <weft/net/dial.hpp>
 
 #include "libs/http/client/client_core.hpp"
 #include "libs/http/websocket/deflate.hpp"
@@ -38,26 +37,6 @@ struct OwnedWebSocket {
 net::Result<Url> parse_socket_url(std::string_view text) {
   if (!text.starts_with("ws:") && !text.starts_with("wss:")) return Url::parse(text);
   return Url::parse("http" + std::string(text.substr(2)));
-}
-
-net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
-                                                           const WebSocketCall& call,
-                                                           const Until& until) {
-  const bool is_secure = url.scheme == "https";
-  if (is_secure && !call.secure) return {.error = Errc::unsupported};
-  const auto [addresses, unknown] = net::resolve(url.host, url.port, until, call.resolver);
-  if (unknown) return {.error = unknown};
-  auto connection = std::make_unique<ClientConnection>();
-  auto [stream, unreachable] = net::dial(addresses, until);
-  if (unreachable) return {.error = unreachable};
-  connection->stream = std::move(stream);
-  if (is_secure) {
-    auto [layer, refused] =
-        call.secure(connection->stream, url.host.substr(0, url.host.find('%')), until);
-    if (refused) return {.error = refused};
-    connection->layer = std::move(layer);
-  }
-  return {.value = std::move(connection)};
 }
 
 // Empty: the caller's headers must not be sent.
@@ -122,7 +101,7 @@ net::Result<std::shared_ptr<WebSocket>> open_websocket(const WebSocketCall& call
   const std::string key = base64(bytes);
   const std::string request = make_opening(url, call, key);
   if (request.empty()) return {.error = Errc::malformed_call};
-  auto [connection, unreachable] = dial_server(url, call, until);
+  auto [connection, unreachable] = dial_server(url, call.secure, call.resolver, until);
   if (unreachable) return {.error = unreachable};
   if (const auto error = connection->write(request, until)) return {.error = error};
   std::string text;

@@ -22,6 +22,13 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, size>& 
                      [name](std::string_view each) { return equal_tokens(name, each); });
 }
 
+// Whether a Connection header names `token`.
+bool names_in_connection(std::span<const Header> headers, std::string_view token) noexcept {
+  return std::any_of(headers.begin(), headers.end(), [token](const Header& header) {
+    return equal_tokens(header.name, "connection") && list_has(header.value, token);
+  });
+}
+
 // What the proxy writes itself, or adds to.
 bool is_proxys(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> kNames = {
@@ -154,10 +161,7 @@ bool is_hop_by_hop(std::span<const Header> headers, std::string_view name) noexc
                                                       "trailer",
                                                       "transfer-encoding",
                                                       "upgrade"};
-  if (is_one_of(name, kNames)) return true;
-  return std::any_of(headers.begin(), headers.end(), [name](const Header& header) {
-    return equal_tokens(header.name, "connection") && list_has(header.value, name);
-  });
+  return is_one_of(name, kNames) || names_in_connection(headers, name);
 }
 
 Call forward_call(Request& request, std::string_view origin, const ForwardOptions& options) {
@@ -210,12 +214,8 @@ std::error_code forward_reply(Reply& reply, Response& response, const Until& unt
 
 bool asks_for_upgrade(const Request& request) noexcept {
   const auto protocol = request.header("upgrade");
-  const bool is_asked =
-      std::any_of(request.headers().begin(), request.headers().end(), [](const Header& header) {
-        return equal_tokens(header.name, "connection") && list_has(header.value, "upgrade");
-      });
-  return protocol && is_asked && request.minor_version() == 1 && !request.has_body() &&
-         !list_has(*protocol, "h2c");
+  return protocol && names_in_connection(request.headers(), "upgrade") &&
+         request.minor_version() == 1 && !request.has_body() && !list_has(*protocol, "h2c");
 }
 
 std::error_code forward_upgrade(Request& request, Response& response, std::string_view origin,

@@ -27,14 +27,12 @@ class Allowance {
   // Counts bytes that came without a wait.
   void earn(std::size_t bytes) noexcept {
     if (bytes == 0 || left_ == grace_) return;
+    if (least_rate_ == 0) return renew();
     const std::chrono::duration<double> missing = grace_ - left_;
     const std::chrono::duration<double> earned(static_cast<double>(bytes) /
                                                static_cast<double>(least_rate_));
-    if (least_rate_ == 0 || earned >= missing) {
-      left_ = grace_;
-    } else {
-      left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
-    }
+    if (earned >= missing) return renew();
+    left_ += std::chrono::duration_cast<std::chrono::nanoseconds>(earned);
   }
 
   // Calls `transfer` with the deadline that is left, and counts its time and its bytes. It may

@@ -10,6 +10,7 @@
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
 #include "libs/http/server/server_core.hpp"
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_rules.hpp"
 #include "libs/http/wire/printable.hpp"
 
@@ -18,9 +19,7 @@ namespace weft::http {
 namespace {
 
 bool is_value(std::string_view value) noexcept {
-  return std::all_of(value.begin(), value.end(), [](char c) {
-    return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
-  });
+  return std::all_of(value.begin(), value.end(), is_value_char);
 }
 
 bool is_ours(std::string_view name) noexcept {

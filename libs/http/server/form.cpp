@@ -4,6 +4,7 @@
 #include <weft/error.hpp>
 #include <weft/http/error.hpp>
 
+#include "libs/http/wire/list_items.hpp"
 #include "libs/http/wire/media_type.hpp"
 
 namespace weft::http {
@@ -12,9 +13,7 @@ net::Result<std::vector<FormField>> parse_form(std::string_view text, const Form
   net::Result<std::vector<FormField>> fields;
   if (text.size() > limits.bytes) return {.error = Errc::form_too_large};
   while (!text.empty()) {
-    const std::size_t end = text.find('&');
-    const std::string_view pair = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    const std::string_view pair = take_up_to('&', text);
     if (pair.empty()) continue;
     if (fields.value.size() == limits.fields) return {.error = Errc::form_too_large};
     const std::size_t equals = pair.find('=');

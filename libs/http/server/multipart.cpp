@@ -7,6 +7,7 @@
 #include <weft/http/error.hpp>
 #include <weft/http/form.hpp>
 
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_rules.hpp"
 #include "libs/http/wire/list_items.hpp"
 #include "libs/http/wire/media_type.hpp"
@@ -187,9 +188,7 @@ class Multipart::Reader {
       if (line.empty()) return is_named ? std::error_code() : Errc::malformed_form;
       const std::size_t colon = line.find(':');
       const std::string_view key = std::string_view(line).substr(0, colon);
-      const bool is_text = std::all_of(line.begin(), line.end(), [](char c) {
-        return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
-      });
+      const bool is_text = std::all_of(line.begin(), line.end(), is_value_char);
       if (colon == std::string::npos || !is_token(key) || !is_text) return Errc::malformed_form;
       const std::string_view value = trimmed(std::string_view(line).substr(colon + 1));
       if (equal_tokens(key, "content-type")) content_type = value;

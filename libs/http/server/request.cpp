@@ -6,6 +6,7 @@
 
 #include "libs/http/server/connection.hpp"
 #include "libs/http/server/exchange.hpp"
+#include "libs/http/wire/list_items.hpp"
 
 namespace weft::http {
 
@@ -25,14 +26,12 @@ std::string_view origin_form(std::string_view target) noexcept {
 template <class Visit>
 void visit_values(std::string_view query, std::string_view name, const Visit& visit) {
   while (!query.empty()) {
-    const std::size_t end = query.find('&');
-    const std::string_view pair = query.substr(0, end);
+    const std::string_view pair = take_up_to('&', query);
     const std::size_t equals = pair.find('=');
     if (decode_query(pair.substr(0, equals)) == name) {
       const bool has_value = equals != std::string_view::npos;
       if (visit(has_value ? decode_query(pair.substr(equals + 1)) : std::string())) return;
     }
-    query = end == std::string_view::npos ? std::string_view() : query.substr(end + 1);
   }
 }
 

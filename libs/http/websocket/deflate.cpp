@@ -1,7 +1,5 @@
 #include "libs/http/websocket/deflate.hpp"
 
-#include <weft/http/header.hpp>
-
 #include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/list_items.hpp"
 
@@ -117,13 +115,6 @@ bool deflate_message(std::string_view, int, std::string&) { return false; }
 
 namespace {
 
-std::string_view take_parameter(std::string_view& offer) noexcept {
-  const std::size_t end = offer.find(';');
-  const std::string_view parameter = trimmed(offer.substr(0, end));
-  offer.remove_prefix(end == std::string_view::npos ? offer.size() : end + 1);
-  return parameter;
-}
-
 // 8 to 15, perhaps in quotes. 0: anything else.
 int parse_bits(std::string_view text) noexcept {
   if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
@@ -162,8 +153,8 @@ struct OfferReader {
 
 // Returns false for an offer that is none of this extension, or that cannot be served.
 bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
-  bool is_served = take_parameter(offer) == "permessage-deflate";
-  while (is_served && !offer.empty()) is_served = reader.take(take_parameter(offer));
+  bool is_served = take_part(offer) == "permessage-deflate";
+  while (is_served && !offer.empty()) is_served = reader.take(take_part(offer));
   return is_served;
 }
 

@@ -1,12 +1,11 @@
 #include "libs/http/websocket/handshake.hpp"
 
-#include "libs/http/wire/list_items.hpp"
-
 #include <sys/random.h>
 
 #include <algorithm>
 
 #include "libs/http/websocket/sha1.hpp"
+#include "libs/http/wire/list_items.hpp"
 
 namespace weft::http {
 
@@ -14,6 +13,14 @@ namespace {
 
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+// Exactly, as clients compare the answer.
+bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
+  while (!offered.empty()) {
+    if (take_item(offered) == protocol) return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -53,18 +60,6 @@ std::optional<std::string> accept_key(std::string_view key) {
   if (!is_key) return std::nullopt;
   return base64(sha1(std::string(key).append(kFixed)));
 }
-
-namespace {
-
-// Exactly, as clients compare the answer.
-bool offers_protocol(std::string_view offered, std::string_view protocol) noexcept {
-  while (!offered.empty()) {
-    if (take_item(offered) == protocol) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 Opening check_opening(std::span<const Header> headers, std::span<const std::string> protocols) {
   constexpr int kBad = 400;

@@ -4,5 +4,12 @@
 namespace weft::http {
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
+// Whether it may be in a header's value: no control character but the tab.
+[[nodiscard]] constexpr bool is_value_char(char c) noexcept {
+  return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
+}
+[[nodiscard]] constexpr char to_lower(char c) noexcept {
+  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+}
 
 }  // namespace weft::http

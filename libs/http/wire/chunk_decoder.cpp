@@ -2,20 +2,11 @@
 
 #include <algorithm>
 
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/head_repair.hpp"
 #include "libs/http/wire/head_rules.hpp"
 
 namespace weft::http {
-
-namespace {
-
-// Whether a byte may be in an extension or a trailer's value.
-bool is_text(char byte) noexcept {
-  const auto c = static_cast<unsigned char>(byte);
-  return c == '\t' || (c >= 0x20 && c != 0x7f);
-}
-
-}  // namespace
 
 ChunkDecoder::Step ChunkDecoder::next(std::string_view input, std::size_t at_most) {
   std::size_t done = 0;
@@ -70,7 +61,7 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
         at_ = At::size_end;
         return true;
       }
-      return is_text(byte);
+      return is_value_char(byte);
     default:  // size_end
       at_ = left_ == 0 ? At::trailers : At::data;
       return byte == '\n' && is_worth_its_line();
@@ -135,7 +126,7 @@ bool ChunkDecoder::parse_trailers() {
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) return false;
     std::string_view value = line.substr(colon + 1);
-    if (!std::all_of(value.begin(), value.end(), is_text)) return false;
+    if (!std::all_of(value.begin(), value.end(), is_value_char)) return false;
     while (!value.empty() && (value.front() == ' ' || value.front() == '\t')) {
       value.remove_prefix(1);
     }

@@ -2,20 +2,15 @@
 
 #include <cstddef>
 
+#include "libs/http/wire/bytes.hpp"
 #include "libs/http/wire/list_items.hpp"
 
 namespace weft::http {
 
-namespace {
-
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-}  // namespace
-
 bool equal_tokens(std::string_view left, std::string_view right) noexcept {
   if (left.size() != right.size()) return false;
   for (std::size_t i = 0; i < left.size(); ++i) {
-    if (left[i] != right[i] && lower(left[i]) != lower(right[i])) return false;
+    if (left[i] != right[i] && to_lower(left[i]) != to_lower(right[i])) return false;
   }
   return true;
 }
@@ -27,11 +22,19 @@ std::string_view trimmed(std::string_view text) noexcept {
   return text;
 }
 
-std::string_view take_item(std::string_view& list) noexcept {
-  const std::size_t comma = list.find(',');
-  const std::string_view item = trimmed(list.substr(0, comma));
-  list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
+std::string_view take_up_to(char separator, std::string_view& list) noexcept {
+  const std::size_t end = list.find(separator);
+  const std::string_view item = list.substr(0, end);
+  list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
   return item;
+}
+
+std::string_view take_item(std::string_view& list) noexcept {
+  return trimmed(take_up_to(',', list));
+}
+
+std::string_view take_part(std::string_view& list) noexcept {
+  return trimmed(take_up_to(';', list));
 }
 
 bool list_has(std::string_view list, std::string_view token) noexcept {

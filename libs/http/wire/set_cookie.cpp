@@ -16,10 +16,6 @@ namespace {
 constexpr std::int64_t kMostSeconds = std::int64_t{400} * 24 * 60 * 60;
 constexpr std::size_t kMaxAttributeBytes = 1024;
 
-bool is_control(char c) noexcept {
-  return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f;
-}
-
 // Between the parts of a date.
 bool is_date_delimiter(char c) noexcept {
   return c == '\t' || (c >= 0x20 && c <= 0x2f) || (c >= 0x3b && c <= 0x40) ||
@@ -83,12 +79,6 @@ struct Found {
   }
 };
 
-std::string small(std::string_view text) {
-  std::string copy(text);
-  for (char& c : copy) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return copy;
-}
-
 // Max-Age: a number, whatever its size. Nothing: it is none, and is ignored.
 std::optional<std::int64_t> parse_max_age(std::string_view text) noexcept {
   const bool is_negative = text.starts_with('-');
@@ -112,7 +102,8 @@ void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie)
     if (value.size() > kMaxAttributeBytes) continue;
     if (equal_tokens(name, "domain")) {
       if (value.starts_with('.')) value.remove_prefix(1);
-      cookie.domain = small(value);
+      cookie.domain = value;
+      std::transform(value.begin(), value.end(), cookie.domain.begin(), to_lower);
     } else if (equal_tokens(name, "path")) {
       cookie.path = value.starts_with('/') ? value : std::string_view();
     } else if (equal_tokens(name, "secure")) {
@@ -161,15 +152,8 @@ bool keeps_prefix(std::string_view name, bool secure, bool host_and_root) noexce
   return true;
 }
 
-std::string_view take_part(std::string_view& list) noexcept {
-  const std::size_t end = list.find(';');
-  const std::string_view part = trimmed(list.substr(0, end));
-  list = end == std::string_view::npos ? std::string_view() : list.substr(end + 1);
-  return part;
-}
-
 std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t now) {
-  if (std::any_of(text.begin(), text.end(), is_control)) return {};
+  if (!std::all_of(text.begin(), text.end(), is_value_char)) return {};
   const std::string_view pair = take_part(text);
   const std::size_t equals = pair.find('=');
   SetCookie cookie;

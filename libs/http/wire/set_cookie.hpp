@@ -31,7 +31,4 @@ struct SetCookie {
 // Whether a cookie has the attributes that its name promises: __Secure-, __Host-.
 [[nodiscard]] bool keeps_prefix(std::string_view name, bool secure, bool host_and_root) noexcept;
 
-// The next part before a semicolon, trimmed; `list` is what is left of it.
-[[nodiscard]] std::string_view take_part(std::string_view& list) noexcept;
-
 }  // namespace weft::http

@@ -6,6 +6,7 @@
 #include <weft/http/url.hpp>
 
 #include "libs/http/wire/authority.hpp"
+#include "libs/http/wire/bytes.hpp"
 
 namespace weft::http {
 
@@ -38,8 +39,7 @@ bool take_authority(std::string_view text, Url& url) {
                                          : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
   url.host = parts.host;
-  std::transform(url.host.begin(), url.host.end(), url.host.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
+  std::transform(url.host.begin(), url.host.end(), url.host.begin(), to_lower);
   if (!parts.zone.empty()) url.host.append(1, '%').append(parts.zone);
   url.port = parts.port.value_or(default_port(url.scheme));
   return true;
