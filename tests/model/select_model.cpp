@@ -184,7 +184,7 @@ struct Opposite : Selects<Opposite<kCapacity>, 4> {
       BreakableReceive one(first);
       BreakableReceive other(second);
       weft::SelectCase* cases[] = {&one, &other};
-      const auto chosen = weft::select_among(cases);
+      const auto chosen = weft::select_among(cases, weft::Until::never());
       expect(chosen < 2 && (one.number() == 0 || other.number() == 0), "two cases were completed");
       this->received += one.number() + other.number();
     });
