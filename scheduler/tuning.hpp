@@ -110,7 +110,7 @@ inline constexpr std::int64_t kUnmonitored = 1'000'000;
 // takes some 17 us, as its thread has to be woken.
 inline constexpr std::int64_t kShortestSamplePeriod = 1'000'000;
 inline constexpr std::int64_t kLongSamplePeriod = 10'000'000;
-inline constexpr std::int64_t kLongestSamplePeriod = 20'000'000;
+inline constexpr std::int64_t kLongestSamplePeriod = 40'000'000;
 // How long the period stays short after a fiber was seen that runs for long.
 inline constexpr std::int64_t kAlert = 200'000'000;
 // How long all workers must have slept before the monitor does: the next one that rises wakes it,

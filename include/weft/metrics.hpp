@@ -35,7 +35,7 @@ struct WorkerMetrics {
   bool is_asleep = false;             // Now.
   std::chrono::nanoseconds busy{};    // Since its thread began: not asleep.
   std::chrono::nanoseconds parked{};  // Since its thread began: asleep, or a spare at rest.
-  // The longest run of a fiber here without a switch, accurate to 20 ms; 0 without a monitor.
+  // The longest run of a fiber here without a switch, accurate to 40 ms; 0 without a monitor.
   std::chrono::nanoseconds longest_run{};
   std::uint64_t spawned = 0;    // Fibers spawned by fibers that ran here.
   std::uint64_t finished = 0;   // Fibers that have ended here.

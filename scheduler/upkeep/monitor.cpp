@@ -69,7 +69,8 @@ void Monitor::run() noexcept {
     shared_.monitor_rest().rest(
         [this] { return shared_.all_are_asleep() && stopping_.load(acquire) == 0; });  // [stop]
     last_sample = last_awake = Deadline::now_nanoseconds();
-    period = tuning::kShortestSamplePeriod;
+    // After a short rest the load is as light as before: it wants no more samples than before.
+    if (last_awake - now >= tuning::kLongestSamplePeriod) period = tuning::kShortestSamplePeriod;
   }
 }
 

@@ -25,7 +25,7 @@ class Shared;
 // For each blocked worker a spare one works, and one more when all that are not blocked compute and
 // something waits. A spare steals what the stuck worker has queued, sees to its timers, and holds
 // the watch, as any worker does; it rests again when it is not needed any more.
-// The period is 1 ms while fibers are seen that run for long, else up to 10 ms, and up to 20 ms
+// The period is 1 ms while fibers are seen that run for long, else up to 10 ms, and up to 40 ms
 // while no worker is seen awake. When all workers have slept for a while the monitor sleeps too,
 // until one of them rises: see MonitorRest.
 class Monitor {
@@ -49,7 +49,7 @@ class Monitor {
     return busy_stalls_.load(detail::relaxed);
   }
   // The longest that a fiber has run on a worker without a switch, in nanoseconds; seen by samples,
-  // so to within 20 ms, and 0 without a monitor. Relaxed: statistics.
+  // so to within 40 ms, and 0 without a monitor. Relaxed: statistics.
   [[nodiscard]] std::int64_t longest_run(std::size_t worker) const noexcept {
     return longest_runs_[worker].load(detail::relaxed);
   }
