@@ -32,6 +32,8 @@ struct Fiber {
   //            word (acquire) before the stack: a time is not taken for a site.
   detail::Atomic<Stack*> stack{nullptr};
   detail::Atomic<FiberState> state{FiberState::free};
+  // Why the fiber waits, as a number, and kCounted. Relaxed: the owner's own; the census adds
+  // kCounted; dumps read it, perhaps stale.
   detail::Atomic<std::uint8_t> wait_reason{0};
   // Which size of stack, and kPinned.
   std::uint8_t size_class = kDefaultSizeClass;
@@ -51,6 +53,13 @@ struct Fiber {
   static constexpr std::uint8_t kPinned = 0x80;
   [[nodiscard]] bool is_pinned() const noexcept { return (size_class & kPinned) != 0; }
   [[nodiscard]] unsigned stack_class() const noexcept { return size_class & ~unsigned{kPinned}; }
+
+  // In `wait_reason`: a census has seen the fiber since it has parked, and Slab::parked_since has
+  // the time. A park stores a reason without it.
+  static constexpr std::uint8_t kCounted = 0x80;
+  [[nodiscard]] std::uint8_t reason() const noexcept {
+    return static_cast<std::uint8_t>(wait_reason.load(detail::relaxed) & ~unsigned{kCounted});
+  }
 
   // By its spawner, whose own the free record is. `caller` is where the call of spawn returns to,
   // or null.

@@ -21,6 +21,7 @@ FiberStore::FiberStore(void* owner, std::size_t max_fibers)
     : owner_(owner), max_fibers_(std::max<std::size_t>(max_fibers, kFibersPerChain)) {}
 
 FiberStore::~FiberStore() {
+  for (Slab* slab : slabs_) delete[] slab->parked_since;
   for (void* reservation : reservations_) munmap(reservation, kReservationBytes);
 }
 
@@ -134,6 +135,7 @@ void FiberStore::retire(Slab& slab) noexcept {
   slabs_.back()->position = slab.position;
   slabs_[slab.position] = slabs_.back();
   slabs_.pop_back();
+  delete[] slab.parked_since;
   (void)madvise(&slab, kSlabBytes, MADV_DONTNEED);
   empty_slabs_.push_back(&slab);
 }

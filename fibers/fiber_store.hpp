@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <vector>
 #include <weft/detail/thread_mutex.hpp>
 
@@ -27,12 +28,19 @@ struct Slab {
   std::size_t sorted_position = 0;
   Fiber* sorted = nullptr;  // Free records that trim() has sorted here, through `next`.
   std::size_t sorted_count = 0;
+  // For each record whose fiber has Fiber::kCounted: when a census saw it parked first, in tenths
+  // of a second of the steady clock. Null before the first one.
+  std::uint32_t* parked_since = nullptr;
 
   [[nodiscard]] static Slab& of(const Fiber& fiber) noexcept {
     return *reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(&fiber) & ~(kSlabBytes - 1));
   }
   [[nodiscard]] Fiber* fibers() noexcept {
     return reinterpret_cast<Fiber*>(reinterpret_cast<char*>(this) + kHeaderBytes);
+  }
+  // Its place in `parked_since`.
+  [[nodiscard]] std::size_t place_of(const Fiber& fiber) noexcept {
+    return static_cast<std::size_t>(&fiber - fibers());
   }
   static constexpr std::size_t kHeaderBytes = 64;
   static constexpr std::size_t kFibers = (kSlabBytes - kHeaderBytes) / sizeof(Fiber);
@@ -84,6 +92,20 @@ class FiberStore {
       }
     }
     return true;
+  }
+
+  // Calls visit(Fiber&) for the records of the slabs from `first` to before `last`, by their
+  // present order. Returns how many slabs there are; nothing if another thread holds the mutex.
+  template <class Visit>
+  [[nodiscard]] std::optional<std::size_t> for_each_of_slabs(std::size_t first, std::size_t last,
+                                                             Visit visit) WEFT_NOT_ANALYZED {
+    // Not analyzed: see lock_until().
+    const std::unique_lock lock = base::lock_until(mutex_, Deadline::at_nanoseconds(0));
+    if (!lock) return std::nullopt;
+    for (std::size_t i = first; i < slabs_.size() && i < last; ++i) {
+      for (std::size_t j = 0; j < Slab::kFibers; ++j) visit(slabs_[i]->fibers()[j]);
+    }
+    return slabs_.size();
   }
 
  private:

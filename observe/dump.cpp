@@ -22,6 +22,9 @@ void write_fiber(JsonWriter& json, const FiberEntry& fiber) {
   if (fiber.has_started) json.field("id", fiber.id).field("name", fiber.name);
   json.field("runtime", fiber.runtime).field("state", fiber.state);
   if (fiber.reason[0] != '\0') json.field("reason", fiber.reason);
+  if (fiber.age.count() > 0) {
+    json.key("age_seconds").thousandths(fiber.age / std::chrono::milliseconds(1));
+  }
   if (fiber.type != nullptr) json.field("runs", describe_task(fiber));
   if (fiber.site != nullptr) json.field("spawned_at", describe_site(fiber));
   json.end_object();

@@ -10,6 +10,7 @@
 
 #include "runtime/symbols.hpp"
 #include "scheduler/registry.hpp"
+#include "scheduler/upkeep/census.hpp"
 
 namespace weft::observe {
 
@@ -38,13 +39,15 @@ const char* name_of(FiberState state) {
 
 // Relaxed throughout: what was written some time ago. A fiber may end meanwhile, and its stack be
 // given back; memory of stacks stays mapped, so at worst another fiber's name is read.
-FiberEntry read_entry(const Fiber& fiber, FiberState state, unsigned runtime) {
+FiberEntry read_entry(const Fiber& fiber, FiberState state, const scheduler::Shared& shared,
+                      std::int64_t now) {
   FiberEntry entry;
   entry.record = &fiber;
-  entry.runtime = runtime;
+  entry.runtime = shared.number();
   entry.state = name_of(state);
+  entry.age = scheduler::age_of(fiber, shared, now);
   if (state == FiberState::parked || state == FiberState::inlining) {
-    entry.reason = to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed)));
+    entry.reason = to_string(static_cast<detail::WaitReason>(fiber.reason()));
   }
   const std::type_info* type = fiber.task.type_hint();
   if (type != nullptr && *type != typeid(void)) entry.type = type;
@@ -60,15 +63,24 @@ FiberEntry read_entry(const Fiber& fiber, FiberState state, unsigned runtime) {
   return entry;
 }
 
+int class_of(std::chrono::nanoseconds age) {
+  using namespace std::chrono;
+  if (age < minutes(1)) return 0;
+  if (age < minutes(10)) return 1;
+  if (age < hours(1)) return 2;
+  return age < days(1) ? 3 : 4;
+}
+
 }  // namespace
 
 std::vector<FiberEntry> list_fibers() {
   std::vector<FiberEntry> entries;
   (void)scheduler::visit_registry(Deadline::never(), [&](scheduler::Scheduler& scheduler) {
-    const unsigned runtime = scheduler.shared().number();
+    const scheduler::Shared& shared = scheduler.shared();
+    const std::int64_t now = Deadline::now_nanoseconds();
     (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
       const FiberState state = fiber.state.load(relaxed);
-      if (state != FiberState::free) entries.push_back(read_entry(fiber, state, runtime));
+      if (state != FiberState::free) entries.push_back(read_entry(fiber, state, shared, now));
       return true;
     });
   });
@@ -76,14 +88,17 @@ std::vector<FiberEntry> list_fibers() {
 }
 
 std::vector<FiberGroup> group_fibers(const std::vector<FiberEntry>& fibers) {
-  using Key = std::tuple<const void*, const std::type_info*, std::string_view, std::string_view>;
+  using Key =
+      std::tuple<const void*, const std::type_info*, std::string_view, std::string_view, int>;
   std::map<Key, std::size_t> places;
   std::vector<FiberGroup> groups;
   for (const FiberEntry& fiber : fibers) {
-    const Key key{fiber.site, fiber.type, fiber.state, fiber.reason};
+    const Key key{fiber.site, fiber.type, fiber.state, fiber.reason, class_of(fiber.age)};
     const auto [place, is_new] = places.try_emplace(key, groups.size());
     if (is_new) groups.push_back({fiber, 0});
-    ++groups[place->second].count;
+    FiberGroup& group = groups[place->second];
+    ++group.count;
+    if (fiber.age > group.example.age) group.example = fiber;
   }
   std::ranges::stable_sort(groups, std::greater(), &FiberGroup::count);
   return groups;

@@ -1,6 +1,7 @@
 // All living fibers, as plain values.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,8 +18,9 @@ struct FiberEntry {
   bool has_started = false;
   std::uint64_t id = 0;  // 0 if it has not started.
   std::string name;
-  const char* state = "";   // ready, running, parked, inlining
-  const char* reason = "";  // Its reason to wait: parked and inlining.
+  const char* state = "";          // ready, running, parked, inlining
+  const char* reason = "";         // Its reason to wait: parked and inlining.
+  std::chrono::nanoseconds age{};  // See scheduler::age_of().
   const std::type_info* type = nullptr;
   const void* site = nullptr;  // Where the call that spawned it returns to.
 };
@@ -26,12 +28,13 @@ struct FiberEntry {
 // Lists the fibers of all runtimes. Throws std::bad_alloc, std::system_error.
 [[nodiscard]] std::vector<FiberEntry> list_fibers();
 
-// Fibers that do the same.
+// Fibers that do the same, for as long.
 struct FiberGroup {
-  FiberEntry example;
+  FiberEntry example;  // The one that has done so longest.
   std::uint64_t count = 0;
 };
-// By where they were spawned, what they run and what they wait for; the largest first.
+// By where they were spawned, what they run and what they wait for, and whether that has lasted
+// less than a minute, ten minutes, an hour, a day, or more; the largest first.
 [[nodiscard]] std::vector<FiberGroup> group_fibers(const std::vector<FiberEntry>& fibers);
 
 // In words; empty where nothing is known.

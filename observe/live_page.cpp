@@ -14,7 +14,9 @@
 #include "base/printable.hpp"
 #include "observe/fiber_list.hpp"
 #include "observe/json.hpp"
+#include "observe/leaks.hpp"
 #include "observe/live_page_html.hpp"
+#include "runtime/symbols.hpp"
 
 namespace weft::live {
 
@@ -43,6 +45,7 @@ void write_groups(observe::JsonWriter& json) {
     const observe::FiberEntry& fiber = group.example;
     json.begin_object().field("count", group.count).field("state", fiber.state);
     json.field("reason", fiber.reason);
+    if (fiber.age.count() > 0) json.field("age", runtime::describe_age(fiber.age));
     if (fiber.type != nullptr) {
       json.field("runs", describe_task(fiber));
     } else {
@@ -64,6 +67,18 @@ void write_data(std::ostream& out) {
   out << '}';
 }
 
+// What the fibers of a group run, and where they were spawned.
+void write_origin(std::ostream& out, const observe::FiberEntry& fiber) {
+  if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
+  if (fiber.type == nullptr && !fiber.name.empty()) {
+    std::string name = fiber.name;
+    base::make_printable(name);
+    out << "; '" << name << "' for one";
+  }
+  if (fiber.site != nullptr) out << "; spawned at " << describe_site(fiber);
+  out << '\n';
+}
+
 // The format is that of Go's /debug/pprof/goroutine?debug=1: a number, and what that number of
 // fibers have in common.
 void write_group_lines(std::ostream& out) {
@@ -71,14 +86,17 @@ void write_group_lines(std::ostream& out) {
     const observe::FiberEntry& fiber = group.example;
     out << group.count << ' ' << fiber.state;
     if (fiber.reason[0] != '\0') out << ": " << fiber.reason;
-    if (fiber.type != nullptr) out << "; runs " << describe_task(fiber);
-    if (fiber.type == nullptr && !fiber.name.empty()) {
-      std::string name = fiber.name;
-      base::make_printable(name);
-      out << "; '" << name << "' for one";
-    }
-    if (fiber.site != nullptr) out << "; spawned at " << describe_site(fiber);
-    out << '\n';
+    if (fiber.age.count() > 0) out << ", for up to " << runtime::describe_age(fiber.age);
+    write_origin(out, fiber);
+  }
+}
+
+void write_leaks(std::ostream& out) {
+  for (const observe::Leak& leak : observe::find_leaks(observe::list_fibers())) {
+    out << leak.count << " parked: " << leak.example.reason << ", " << leak.old
+        << " for ten minutes or longer, " << leak.young << " for one to ten minutes, for up to "
+        << runtime::describe_age(leak.example.age);
+    write_origin(out, leak.example);
   }
 }
 
@@ -208,11 +226,12 @@ Answer answer_or_throw(std::string_view path) {
             written_by([](std::ostream& out) { metrics::write_prometheus(out); })};
   }
   if (path == "/fibers") return {200, kText, written_by(&write_group_lines)};
+  if (path == "/leaks") return {200, kText, written_by(&write_leaks)};
   if (path == "/fibers.json") return {200, kJson, written_by(&dump::write_json)};
   if (path == "/stacks") return {200, kText, written_by(&dump::write_folded)};
   return {404, kText,
           "there is no such page; there are /, /data.json, /metrics, /fibers, "
-          "/fibers.json and /stacks\n"};
+          "/fibers.json, /leaks and /stacks\n"};
 }
 
 }  // namespace

@@ -91,9 +91,9 @@ const pools = list => list.length === 0 ? [] : [element("h2", "Pools"),
       p.capacity > 1e15 ? "no limit" : number(p.capacity), number(p.queued), number(p.blocked),
       number(p.released), number(p.completed), number(p.failed), number(p.rejected)]))];
 const groups = list => [element("h2", "Fibers, by where they were spawned and what they wait for"),
-  table(["fibers", "what they do", "what they run", "spawned at"], list.map(g => [number(g.count),
-    text(g.reason ? g.state + ": " + g.reason : g.state), text(g.runs ?? g.name ?? ""),
-    text(g.spawned_at ?? "")]))];
+  table(["fibers", "what they do", "for up to", "what they run", "spawned at"],
+    list.map(g => [number(g.count), text(g.reason ? g.state + ": " + g.reason : g.state),
+      text(g.age ?? ""), text(g.runs ?? g.name ?? ""), text(g.spawned_at ?? "")]))];
 async function refresh() {
   try {
     const data = await (await fetch("data.json", {cache: "no-store"})).json();

@@ -6,11 +6,13 @@
 #include "runtime/dump.hpp"
 #include "runtime/stats.hpp"
 #include "scheduler/registry.hpp"
+#include "scheduler/upkeep/census.hpp"
 
 namespace weft::metrics {
 
 namespace {
 
+using namespace std::chrono_literals;
 using detail::relaxed;
 using detail::WaitReason;
 using fibers::Fiber;
@@ -64,6 +66,7 @@ WorkerMetrics read_worker(Scheduler& scheduler, const scheduler::Desk& desk, std
 void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
   constexpr auto kReasons = static_cast<std::size_t>(WaitReason::stack) + 1;
   std::array<std::uint64_t, kReasons> parked{};
+  const std::int64_t now = Deadline::now_nanoseconds();
   const auto count = [&](const Fiber& fiber) {
     switch (fiber.state.load(relaxed)) {
       case FiberState::free:
@@ -79,7 +82,9 @@ void count_fibers(Scheduler& scheduler, RuntimeMetrics& metrics) {
         break;
       case FiberState::parked:
         ++metrics.parked_count;
-        ++parked[std::min<std::size_t>(fiber.wait_reason.load(relaxed), kReasons - 1)];
+        if (scheduler::parked_time(fiber, now) >= 1min) ++metrics.parked_for_minute;
+        if (scheduler::parked_time(fiber, now) >= 1h) ++metrics.parked_for_hour;
+        ++parked[std::min<std::size_t>(fiber.reason(), kReasons - 1)];
         break;
     }
     return true;

@@ -61,6 +61,8 @@ void write_runtime(JsonWriter& json, const RuntimeMetrics& runtime) {
   json.field("live", stats.live).field("runnable", runtime.runnable);
   json.field("running", runtime.running).field("inlining", runtime.inlining);
   json.field("parked", runtime.parked_count).field("is_counted", runtime.is_counted);
+  json.field("parked_for_minute", runtime.parked_for_minute);
+  json.field("parked_for_hour", runtime.parked_for_hour);
   json.key("parked_by_reason").begin_object();
   for (const ParkedFibers& parked : runtime.parked) json.field(parked.reason, parked.count);
   json.end_object();

@@ -183,6 +183,16 @@ void write_states(Page& page, const Reading& reading) {
   }
 }
 
+void write_long_parks(Page& page, const Reading& reading) {
+  page.family("weft_fibers_parked_long", "gauge",
+              "Fibers that have been parked for so many seconds or longer.");
+  for (const RuntimeMetrics& runtime : reading.runtimes) {
+    const std::string labels = label_of(runtime);
+    page.sample(labels + label("seconds", "60"), runtime.parked_for_minute);
+    page.sample(labels + label("seconds", "3600"), runtime.parked_for_hour);
+  }
+}
+
 void write_distribution(Page& page, const std::string& labels, const Distribution& distribution) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i + 1 < Distribution::kBuckets; ++i) {
@@ -236,6 +246,7 @@ void write_prometheus(std::ostream& out, const Reading& reading) {
     }
   }
   write_states(page, reading);
+  write_long_parks(page, reading);
   for (const auto& family : kOfWorkers) {
     page.family(family.name, family.type, family.help);
     for_each_worker(reading, [&](const std::string& labels, const WorkerMetrics& worker) {

@@ -71,7 +71,7 @@ void shoot(const Fiber& fiber, int descriptor) noexcept {
   if (fiber.state.load(relaxed) != FiberState::parked) return;
   Shot shot;
   shot.record = &fiber;
-  shot.reason = fiber.wait_reason.load(relaxed);
+  shot.reason = fiber.reason();
   fibers::Stack* stack = fiber.stack.load(relaxed);
   // Another thread may have been between two instructions of its switch.
   if (stack != nullptr && stack->context.load(relaxed) != nullptr) {
@@ -142,7 +142,7 @@ void end_child(pid_t child) noexcept {
 void list_reasons(scheduler::Scheduler& scheduler, std::vector<ParkedStack>& stacks) {
   (void)scheduler.shared().fibers().for_each_until(Deadline::never(), [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) == FiberState::parked) {
-      const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+      const auto reason = static_cast<detail::WaitReason>(fiber.reason());
       stacks.push_back({&fiber, to_string(reason), {}});
     }
     return true;

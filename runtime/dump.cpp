@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <exception>
 #include <future>
 #include <optional>
@@ -14,6 +16,7 @@
 #include "base/thread.hpp"
 #include "runtime/symbols.hpp"
 #include "scheduler/registry.hpp"
+#include "scheduler/upkeep/census.hpp"
 
 namespace weft::runtime {
 
@@ -27,7 +30,7 @@ using scheduler::Scheduler;
 // More lines than anybody reads; the heading has the whole number.
 constexpr std::size_t kMostLines = 200;
 
-void append_state(const Fiber& fiber, std::string& text) {
+void append_state(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
   switch (fiber.state.load(relaxed)) {
     case FiberState::free:
       text.append(" has ended");
@@ -40,13 +43,14 @@ void append_state(const Fiber& fiber, std::string& text) {
       break;
     case FiberState::parked:
       text.append(" is parked: ");
-      text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
+      text.append(to_string(static_cast<detail::WaitReason>(fiber.reason())));
       break;
     case FiberState::inlining:
       text.append(" waits for one that runs on its stack: ");
-      text.append(to_string(static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed))));
+      text.append(to_string(static_cast<detail::WaitReason>(fiber.reason())));
       break;
   }
+  if (age > std::chrono::nanoseconds(0)) text.append(", for ").append(describe_age(age));
 }
 
 // The id and the name of a fiber that has started. Relaxed: what was written some time ago.
@@ -58,7 +62,7 @@ void append_identity(const fibers::Stack& stack, std::string& text) {
 // Relaxed throughout: a dump shows what was written some time ago. A fiber may end meanwhile and
 // its stack be given back. Memory of stacks stays mapped, so at worst a 0 or another fiber's name
 // is read; or, where the fiber was inlined, whatever its parent has written there since.
-void append_fiber(const Fiber& fiber, std::string& text) {
+void append_fiber(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
   text.append("  fiber ");
   const fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
   std::string identity("(not started)");
@@ -69,7 +73,7 @@ void append_fiber(const Fiber& fiber, std::string& text) {
     if (!is_the_same) identity = "(just ended)";
   }
   text.append(identity);
-  append_state(fiber, text);
+  append_state(fiber, age, text);
   const std::type_info* type = fiber.task.type_hint();
   if (type != nullptr && *type != typeid(void)) {
     text.append("; runs ").append(describe_type(*type));
@@ -89,32 +93,33 @@ void append_calls(const fibers::Backtrace& trace, std::string& text) {
   }
 }
 
-void append_fiber_and_calls(const Fiber& fiber, std::string& text) {
-  append_fiber(fiber, text);
+void append_fiber_and_calls(const Fiber& fiber, std::chrono::nanoseconds age, std::string& text) {
+  append_fiber(fiber, age, text);
   fibers::Stack* stack = fiber.stack.load(detail::acquire);  // [bound]
   // The calls of a parent are below its inlined child's.
   if (stack == nullptr || fiber.state.load(relaxed) != FiberState::parked) return;
   append_calls(fibers::backtrace_of(*stack), text);
 }
 
+using Append = void (*)(const Fiber&, std::chrono::nanoseconds age, std::string&);
+
 // Appends the fibers that are `wanted`, the first kMostLines of them. Returns how many there are;
 // nothing if the lock of their records was not to be had before `patience` ended.
 template <class Wanted>
 std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
-                                         void (*append)(const Fiber&, std::string&),
-                                         std::string& text) {
+                                         Append append, std::string& text) {
+  const std::int64_t now = Deadline::now_nanoseconds();
   std::size_t count = 0;
   const bool listed = scheduler.shared().fibers().for_each_until(patience, [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) != FiberState::free && wanted(fiber) && ++count <= kMostLines) {
-      append(fiber, text);
+      append(fiber, scheduler::age_of(fiber, scheduler.shared(), now), text);
     }
     return true;
   });
   return listed ? std::optional(count) : std::nullopt;
 }
 
-std::string compose(Scheduler& scheduler, Deadline patience,
-                    void (*append)(const Fiber&, std::string&) = &append_fiber) {
+std::string compose(Scheduler& scheduler, Deadline patience, Append append = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.shared().live())).append(" fibers on ");
   text.append(std::to_string(scheduler.shared().desks().size())).append(" workers\n");
@@ -195,7 +200,7 @@ std::string describe_stall(const scheduler::Stall& stall, const fibers::Backtrac
       std::to_string(std::chrono::duration_cast<std::chrono::milliseconds>(stall.lasted).count()));
   text.append(" ms in one fiber, and others run what it has queued;");
   std::string fiber;
-  append_fiber(*stall.fiber, fiber);
+  append_fiber(*stall.fiber, {}, fiber);
   text.append(fiber, 1);
   append_calls(calls, text);
   text.pop_back();

@@ -53,4 +53,16 @@ std::string describe_address(const void* address) {
 
 std::string describe_type(const std::type_info& type) { return demangle(type.name()); }
 
+std::string describe_age(std::chrono::nanoseconds age) {
+  using namespace std::chrono;
+  if (age < seconds(10)) {
+    const auto tenths = age / milliseconds(100);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+  }
+  if (age < minutes(2)) return std::to_string(age / seconds(1)) + " s";
+  if (age < hours(2)) return std::to_string(age / minutes(1)) + " min";
+  if (age < days(2)) return std::to_string(age / hours(1)) + " h";
+  return std::to_string(age / days(1)) + " d";
+}
+
 }  // namespace weft::runtime

@@ -1,6 +1,7 @@
 // Code addresses and types, in words.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <typeinfo>
 
@@ -13,5 +14,8 @@ namespace weft::runtime {
 // As the source writes it: `serve(int)::{lambda()#1}`. Cut when it is very long.
 // Takes kilobytes of stack for a long name.
 [[nodiscard]] std::string describe_type(const std::type_info& type);
+
+// Returns a duration to two digits or so, such as `1.2 s`, `40 s`, `12 min` or `3 d`.
+[[nodiscard]] std::string describe_age(std::chrono::nanoseconds age);
 
 }  // namespace weft::runtime

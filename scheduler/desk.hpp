@@ -87,6 +87,12 @@ class Desk {
     resting_.store(false, detail::release);  // [resting]
     unpark();
   }
+  // Since when the fiber that runs there has run without a switch, in nanoseconds; 0 if the last
+  // two samples have not seen the same run.
+  void note_run_since(std::int64_t moment) noexcept { runs_since_.store(moment, detail::relaxed); }
+  [[nodiscard]] std::int64_t runs_since() const noexcept {
+    return runs_since_.load(detail::relaxed);
+  }
   [[nodiscard]] bool is_resting() const noexcept {
     return resting_.load(detail::acquire);  // [resting]
   }
@@ -120,7 +126,8 @@ class Desk {
  private:
   EventSource& events_;
   base::Parker parker_;
-  detail::Atomic<std::uint64_t> wakeups_{0};  // Relaxed: statistics.
+  detail::Atomic<std::uint64_t> wakeups_{0};    // Relaxed: statistics.
+  detail::Atomic<std::int64_t> runs_since_{0};  // Relaxed: for dumps.
   detail::Atomic<bool> resting_;
 };
 

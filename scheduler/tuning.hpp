@@ -117,6 +117,12 @@ inline constexpr std::int64_t kAlert = 200'000'000;
 // by a system call.
 inline constexpr std::int64_t kMonitorRest = 500'000'000;
 
+// The pause between the beginnings of two censuses, and how many slabs of 64 KiB a step of one
+// visits. A period more: the age of a park that a dump shows is less exact. More slabs: a step,
+// during which the monitor does nothing else, takes longer than a third of a millisecond.
+inline constexpr std::int64_t kCensusPeriod = 10'000'000'000;
+inline constexpr std::size_t kCensusSlabs = 16;
+
 // --- The search for deadlocks ---
 
 // The pauses before the first look, and the longest one: each look wakes a worker of a process that

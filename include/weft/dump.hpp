@@ -6,7 +6,8 @@
 
 namespace weft::dump {
 
-// Writes a JSON object with each living fiber: id, name, state, wait, callable and place of spawn.
+// Writes a JSON object with each living fiber: id, name, state, wait, callable and place of spawn,
+// and for how many seconds it has been parked or has run, if that is known to within ten seconds.
 // It is complete, but no snapshot: a running fiber may be shown in an earlier state. It takes about
 // a microsecond a fiber, and a lock that spawns sometimes need.
 // Throws: std::bad_alloc, std::system_error, and what the stream throws.

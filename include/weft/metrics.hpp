@@ -64,6 +64,9 @@ struct RuntimeMetrics {
   std::uint64_t inlining = 0;      // Waiting for one that runs on their own stack.
   std::uint64_t parked_count = 0;  // The sum of the next.
   std::vector<ParkedFibers> parked;
+  // That are known to have been parked for a minute, or an hour, and longer.
+  std::uint64_t parked_for_minute = 0;
+  std::uint64_t parked_for_hour = 0;
   // False if the fibers could not be counted within 0.1 s, since another caller held their list.
   bool is_counted = true;
   // A sample of about a thousand fibers a second and worker. The latency ends at a fiber's first

@@ -60,7 +60,7 @@ void Recorder::note_spawn(Fiber& fiber) noexcept {
 void Recorder::note_ready(const Fiber& fiber) noexcept {
   if (sampler_.ready(fiber)) choose_watches();
   if (!trace_.is_on()) return;
-  trace_.put(TraceKind::ready, number_of(&fiber), id_of(fiber), 0, fiber.wait_reason.load(relaxed));
+  trace_.put(TraceKind::ready, number_of(&fiber), id_of(fiber), 0, fiber.reason());
 }
 
 void Recorder::note_switch(Departure how, const Fiber* next) noexcept {
@@ -72,7 +72,7 @@ void Recorder::note_switch(Departure how, const Fiber* next) noexcept {
     const TraceKind kind = how == Departure::ended     ? TraceKind::end
                            : how == Departure::inlines ? TraceKind::inlined
                                                        : TraceKind::leave;
-    trace_.put_at(now, kind, number_of(fiber), id_of(*fiber), 0, fiber->wait_reason.load(relaxed));
+    trace_.put_at(now, kind, number_of(fiber), id_of(*fiber), 0, fiber->reason());
   }
   if (next == nullptr) {
     trace_.put_at(now, TraceKind::idle);

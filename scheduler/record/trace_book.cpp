@@ -130,7 +130,7 @@ void trace_fiber_from_outside(detail::TraceKind kind, const fibers::Fiber& fiber
   const auto number = [](const void* address) {
     return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(address));
   };
-  TraceEvent event{.kind = kind, .reason = fiber.wait_reason.load(relaxed)};
+  TraceEvent event{.kind = kind, .reason = fiber.reason()};
   event.words = {number(&fiber), number(fiber.site_hint()), number(fiber.task.type_hint())};
   trace_from_outside(event);
 }

@@ -38,7 +38,7 @@ DeadlockWatch::Finding DeadlockWatch::judge_fibers() const {
     // Relaxed: unchanged evidence shows that no thread has written meanwhile.
     const FiberState state = fiber.state.load(relaxed);
     if (state == FiberState::free) return true;
-    const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+    const auto reason = static_cast<detail::WaitReason>(fiber.reason());
     const bool waits = state == FiberState::parked || state == FiberState::inlining;
     if (!waits) return false;
     if (!ends_from_inside(reason)) {

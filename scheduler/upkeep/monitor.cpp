@@ -24,6 +24,7 @@ Monitor::Monitor(Shared& shared, std::function<void(unsigned)> call_spares)
       options_(shared.options().monitor),
       call_spares_(std::move(call_spares)),
       sights_(shared.most_workers()),
+      census_(shared.fibers()),
       longest_runs_(shared.most_workers()) {}
 
 void Monitor::start() {
@@ -59,13 +60,14 @@ void Monitor::run() noexcept {
     provide_spares(verdict);
     rouse_sleepers(verdict);
     (void)shared_.stores().decay_some(now);
+    census_.step(now);
     if (verdict.long_runs) last_long_run = now;
     if (verdict.anybody_awake) last_awake = now;
     const std::int64_t longest =
         verdict.anybody_awake ? tuning::kLongSamplePeriod : tuning::kLongestSamplePeriod;
     period = now - last_long_run < tuning::kAlert ? tuning::kShortestSamplePeriod
                                                   : std::min(period * 2, longest);
-    if (now - last_awake < tuning::kMonitorRest) continue;
+    if (now - last_awake < tuning::kMonitorRest || !census_.covers(last_awake, now)) continue;
     shared_.monitor_rest().rest(
         [this] { return shared_.all_are_asleep() && stopping_.load(acquire) == 0; });  // [stop]
     last_sample = last_awake = Deadline::now_nanoseconds();
@@ -95,11 +97,13 @@ void Monitor::look_at(Desk& desk, Sight& sight, std::int64_t now, std::int64_t e
   const std::uint64_t switches = desk.recorder.counters().switches.get();
   if (fiber == nullptr || fiber != sight.fiber || switches != sight.switches) {
     sight = {fiber, switches, now};
+    desk.note_run_since(0);
     desk.ask_to_look();
     ++verdict.others;
     return;
   }
   verdict.long_runs = true;
+  desk.note_run_since(sight.since);
   detail::Atomic<std::int64_t>& longest = longest_runs_[desk.index];
   if (now - sight.since > longest.load(relaxed)) longest.store(now - sight.since, relaxed);
   if (now - sight.since >= options_.turn.count()) desk.end_turn();

@@ -9,6 +9,7 @@
 #include <weft/detail/atomic.hpp>
 
 #include "scheduler/options.hpp"
+#include "scheduler/upkeep/census.hpp"
 
 namespace weft::fibers {
 struct Fiber;
@@ -26,8 +27,9 @@ class Shared;
 // something waits. A spare steals what the stuck worker has queued, sees to its timers, and holds
 // the watch, as any worker does; it rests again when it is not needed any more.
 // The period is 1 ms while fibers are seen that run for long, else up to 10 ms, and up to 40 ms
-// while no worker is seen awake. When all workers have slept for a while the monitor sleeps too,
-// until one of them rises: see MonitorRest.
+// while no worker is seen awake. Each sample also makes a step of the census, if one is due.
+// When all workers have slept for a while the monitor sleeps too, until one of them rises: see
+// MonitorRest.
 class Monitor {
  public:
   // `call_spares(n)`: n spares are to work, as far as threads can be had.
@@ -86,6 +88,7 @@ class Monitor {
   const MonitorOptions& options_;  // The scheduler's.
   const std::function<void(unsigned)> call_spares_;
   std::vector<Sight> sights_;
+  Census census_;
   std::vector<detail::Atomic<std::int64_t>> longest_runs_;  // One for each worker.
   detail::Atomic<std::uint32_t> stopping_{0};  // Order: [stop] stop raises (release) -> run loads.
   detail::Atomic<std::uint64_t> blocked_stalls_{0};

@@ -106,7 +106,7 @@ bool StackShortage::others_may_end() noexcept {
   bool may = false;
   const bool listed = shared_.fibers().for_each_until(Deadline::past(), [&](const Fiber& fiber) {
     // Relaxed: no fiber has run for a while, so nothing of this is written meanwhile.
-    const auto reason = static_cast<detail::WaitReason>(fiber.wait_reason.load(relaxed));
+    const auto reason = static_cast<detail::WaitReason>(fiber.reason());
     switch (fiber.state.load(relaxed)) {
       case FiberState::free:
         break;

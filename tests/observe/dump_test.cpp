@@ -1,17 +1,24 @@
 #include <weft/dump.hpp>
 
+#include <atomic>
+#include <chrono>
 #include <sstream>
 #include <string>
+#include <vector>
 #include <weft/event.hpp>
 #include <weft/go.hpp>
 #include <weft/metrics.hpp>
 #include <weft/mutex.hpp>
+#include <weft/runtime.hpp>
 #include <weft/this_fiber.hpp>
 
+#include "observe/leaks.hpp"
 #include "tests/support/fiber_test.hpp"
 #include "tests/support/parked.hpp"
 
 namespace {
+
+using namespace std::chrono_literals;
 
 std::size_t count_of(const std::string& text, const std::string& part) {
   std::size_t count = 0;
@@ -68,6 +75,65 @@ FIBER_TEST_CASE("folded stacks count the fibers that are in the same calls") {
   event.set();
   mutex.unlock();
   last.join();
+}
+
+FIBER_TEST_CASE_WITH("a dump says how long a fiber has been parked", {.workers = {2}}) {
+  weft::Event event;
+  weft::go([&] { event.wait(); });
+  std::ostringstream dump;
+  // While all workers sleep, the monitor looks at the fibers before it sleeps, too.
+  while (dump.str().find("parked: event, for 0.") == std::string::npos) {
+    weft::this_fiber::sleep_for(700ms);
+    dump.str("");
+    weft::dump_fibers(dump);
+  }
+  CHECK(count_of(written_by(&weft::dump::write_json), R"("age_seconds":0.)") >= 1);
+  event.set();
+}
+
+FIBER_TEST_CASE_WITH("a dump says how long a fiber has run without a switch", {.workers = {2}}) {
+  std::atomic<bool> is_seen = false;
+  auto spinning = weft::spawn([&] {
+    while (!is_seen) {
+    }
+  });
+  std::ostringstream dump;
+  while (dump.str().find("is running, for 0.") == std::string::npos) {
+    weft::this_fiber::sleep_for(1ms);
+    dump.str("");
+    weft::dump_fibers(dump);
+  }
+  is_seen = true;
+  spinning.join();
+}
+
+TEST_CASE("fibers that have waited for long, while more begin to wait, are a leak") {
+  const auto waiting = [](const char* reason, std::chrono::minutes age) {
+    weft::observe::FiberEntry fiber;
+    fiber.reason = reason;
+    fiber.age = age;
+    return fiber;
+  };
+  std::vector<weft::observe::FiberEntry> fibers;
+  const auto add = [&](std::size_t count, const weft::observe::FiberEntry& fiber) {
+    fibers.insert(fibers.end(), count, fiber);
+  };
+  add(160, waiting("channel receive", 2h));
+  add(10, waiting("channel receive", 2min));
+  add(5, waiting("channel receive", 0min));
+  add(1'000, waiting("readable", 30min));  // Connections, whose number does not grow.
+  add(10, waiting("readable", 2min));
+  add(63, waiting("mutex", 10min));  // Few.
+  add(63, waiting("mutex", 1min));
+  add(1'000, waiting("", 60min));  // They run.
+  add(1'000, waiting("", 1min));
+  const std::vector<weft::observe::Leak> leaks = weft::observe::find_leaks(fibers);
+  REQUIRE(leaks.size() == 1);
+  CHECK(leaks[0].example.reason == std::string("channel receive"));
+  CHECK(leaks[0].example.age == 2h);
+  CHECK(leaks[0].count == 175);
+  CHECK(leaks[0].old == 160);
+  CHECK(leaks[0].young == 10);
 }
 
 TEST_CASE("without a runtime there are no fibers") {

@@ -59,7 +59,7 @@ def readable(mangled):
 class Fiber:
     def __init__(self, record):
         self.state = number(record["state"])
-        self.reason = gdb.Value(number(record["wait_reason"])).cast(
+        self.reason = gdb.Value(number(record["wait_reason"]) & 0x7F).cast(
             gdb.lookup_type("weft::detail::WaitReason"))
         self.task = number(record["task"]["operations_"]) & ~1
         self.id, self.name, self.context, self.stack = 0, "", 0, range(0)
