@@ -15,7 +15,8 @@ from programs import cxx_tool, go_tool
 BENCH = pathlib.Path(__file__).resolve().parent.parent
 # The measured folders. The newest commit that changed any of them says more than the newest of all,
 # which may be about a document, or be another one tomorrow if the run was made on a branch.
-LIBRARY = ("include", "base", "fibers", "scheduler", "sync", "runtime", "net", "pool")
+LIBRARY = ("include", "base", "fibers", "scheduler", "sync", "runtime", "io", "files", "net", "pool",
+           "libs")
 COLUMNS = "{:<22} {:>2} {:<18} {:<17} {:>10} {:>10} {:>10} {:>7} {:>8}  {}"
 
 

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 
-from programs import Unavailable, cxx_server, go_server, rust_server
+from programs import Unavailable, built, cxx_server, go_server, rust_server
 
 HERE = "127.0.0.1:0"
 NGINX = """worker_processes {workers};
@@ -33,14 +33,8 @@ http {{
 """
 
 
-def existing(path):
-    if not path.exists():
-        raise Unavailable(f"{path} does not exist; build it first")
-    return str(path)
-
-
 def weft(path, build, workers, secret, *more):
-    return [existing(build / path), "--listen", HERE, "--workers", str(workers), *more, *secret]
+    return [str(built(build, path)), "--listen", HERE, "--workers", str(workers), *more, *secret]
 
 
 def go(module, build, workers, secret, *more):
@@ -59,7 +53,7 @@ def floor(build, workers, secret, *more):
         raise Unavailable("it has one thread")
     if secret:
         raise Unavailable("it knows no TLS")
-    return [existing(build / "bench/echo_floor"), "--port", "0", *more]
+    return [str(built(build, "bench/echo_floor")), "--port", "0", *more]
 
 
 def pistache(build, workers, secret):

@@ -34,11 +34,22 @@ def build(command, **options):
         raise Unavailable(f"its build failed: {last_line(done.stderr)}")
 
 
-def weft_program(build_dir):
-    program = build_dir / "bench" / "weft_workloads"
+@functools.cache
+def built(build_dir, target):
+    """A program of weft's build folder. A stale one would be stored with a commit that is not its
+    own."""
+    program = build_dir / target
     if not program.exists():
-        raise Unavailable(f"{program} does not exist; build it with meson or pass --build-dir")
+        raise Unavailable(f"{program} does not exist; build it first")
+    plan = subprocess.run(["ninja", "-C", build_dir, "-n", target], capture_output=True, text=True,
+                          timeout=60, check=False)
+    if plan.returncode == 0 and "no work to do" not in plan.stdout:
+        raise Unavailable(f"{program} is older than its source; build it again")
     return program
+
+
+def weft_program(build_dir):
+    return built(build_dir, "bench/weft_workloads")
 
 
 def go_tool():
