@@ -11,6 +11,7 @@
 #include <weft/tls/error.hpp>
 
 #include "libs/tls/context_state.hpp"
+#include "libs/tls/named_contexts.hpp"
 #include "libs/tls/stream_state.hpp"
 #include "libs/tls/wire.hpp"
 
@@ -67,6 +68,20 @@ std::error_code use_certificate(SSL_CTX& context, const std::string& certificate
   return asked ? make_error_code(Errc::encrypted_key) : error;
 }
 
+// What servers and clients have in common.
+net::Result<ContextPtr> make_context(const SSL_METHOD& method, const std::string& ciphers) {
+  ContextPtr context(SSL_CTX_new(&method));
+  if (context == nullptr) return {.error = take_error()};
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
+                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  // While an old connection is negotiated anew nothing could be written.
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
+  const char* const list = ciphers.empty() ? kGoodCiphers : ciphers.c_str();
+  if (SSL_CTX_set_cipher_list(context.get(), list) != 1) return {.error = take_error()};
+  return {.value = std::move(context)};
+}
+
 }  // namespace
 
 ContextState::ContextState(ServerOptions options)
@@ -78,44 +93,57 @@ ContextState::ContextState(ClientOptions options)
 
 std::error_code ContextState::read_files() {
   ERR_clear_error();
-  ContextPtr context(SSL_CTX_new(is_server() ? TLS_server_method() : TLS_client_method()));
-  if (context == nullptr) return take_error();
-  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
-                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // While an old connection is negotiated anew nothing could be written.
-  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
-  const std::string& ciphers =
-      std::visit([](const auto& each) -> const std::string& { return each.cipher_list; }, options_);
-  if (SSL_CTX_set_cipher_list(context.get(), ciphers.empty() ? kGoodCiphers : ciphers.c_str()) !=
-      1) {
-    return take_error();
-  }
-  const std::error_code error = is_server() ? set_up_server(*context, std::get<0>(options_))
-                                            : set_up_client(*context, std::get<1>(options_));
-  if (error) return error;
+  net::Result<ContextPtr> made =
+      is_server() ? make_server(std::get<0>(options_)) : make_client(std::get<1>(options_));
+  if (made.error) return made.error;
   const detail::Guard guard(mutex_);
-  if (is_server() && context_ != nullptr) keep_ticket_keys(*context);
-  context_ = std::move(context);
+  if (is_server() && context_ != nullptr) keep_ticket_keys(*made.value);
+  context_ = std::move(made.value);
   return {};
 }
 
-std::error_code ContextState::set_up_server(SSL_CTX& context, const ServerOptions& options) {
-  if (const auto error = use_certificate(context, options.certificate_file, options.key_file)) {
-    return error;
+net::Result<ContextPtr> ContextState::make_server(const ServerOptions& options) {
+  net::Result<ContextPtr> made = make_server(options, {options.certificate_file, options.key_file});
+  if (made.error || options.more_certificates.empty()) return made;
+  NamedContexts contexts;
+  contexts.add_default(*made.value);
+  for (const Certificate& certificate : options.more_certificates) {
+    net::Result<ContextPtr> other = make_server(options, certificate);
+    if (other.error) return other;
+    if (const auto error = contexts.add(std::move(other.value))) return {.error = error};
+  }
+  NamedContexts::attach(std::move(contexts), *made.value);
+  return made;
+}
+
+net::Result<ContextPtr> ContextState::make_server(const ServerOptions& options,
+                                                  const Certificate& certificate) {
+  net::Result<ContextPtr> made = make_context(*TLS_server_method(), options.cipher_list);
+  if (made.error) return made;
+  SSL_CTX& context = *made.value;
+  if (const auto error =
+          use_certificate(context, certificate.certificate_file, certificate.key_file)) {
+    return {.error = error};
   }
   SSL_CTX_set_options(&context, SSL_OP_CIPHER_SERVER_PREFERENCE);
   constexpr std::array<unsigned char, 4> kId = {'w', 'e', 'f', 't'};
   SSL_CTX_set_session_id_context(&context, kId.data(), kId.size());
   if (!alpn_.empty()) SSL_CTX_set_alpn_select_cb(&context, &choose_protocol, this);
-  if (options.client_authorities_file.empty()) return {};
+  if (options.client_authorities_file.empty()) return made;
   const char* const file = options.client_authorities_file.c_str();
-  if (SSL_CTX_load_verify_locations(&context, file, nullptr) != 1) return take_error();
+  if (SSL_CTX_load_verify_locations(&context, file, nullptr) != 1) return {.error = take_error()};
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(file);
-  if (names == nullptr) return take_error();
+  if (names == nullptr) return {.error = take_error()};
   SSL_CTX_set_client_CA_list(&context, names);  // Which owns them now.
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  return {};
+  return made;
+}
+
+net::Result<ContextPtr> ContextState::make_client(const ClientOptions& options) {
+  net::Result<ContextPtr> made = make_context(*TLS_client_method(), options.cipher_list);
+  if (made.error) return made;
+  if (const auto error = set_up_client(*made.value, options)) return {.error = error};
+  return made;
 }
 
 std::error_code ContextState::set_up_client(SSL_CTX& context, const ClientOptions& options) {

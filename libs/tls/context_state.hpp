@@ -31,7 +31,10 @@ class ContextState {
   [[nodiscard]] SessionPtr take_session(const std::string& server_name);
 
  private:
-  [[nodiscard]] std::error_code set_up_server(SSL_CTX& context, const ServerOptions& options);
+  [[nodiscard]] net::Result<ContextPtr> make_server(const ServerOptions& options);
+  [[nodiscard]] net::Result<ContextPtr> make_server(const ServerOptions& options,
+                                                    const Certificate& certificate);
+  [[nodiscard]] net::Result<ContextPtr> make_client(const ClientOptions& options);
   [[nodiscard]] std::error_code set_up_client(SSL_CTX& context, const ClientOptions& options);
   void keep_ticket_keys(SSL_CTX& context) const WEFT_REQUIRES(mutex_);
   static int choose_protocol(SSL* ssl, const unsigned char** chosen, unsigned char* chosen_size,

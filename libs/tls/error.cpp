@@ -24,6 +24,9 @@ class Category final : public std::error_category {
       case Errc::too_many_handshakes:
         return "a newer handshake took the place of this one: raise "
                "tls::ServerOptions::max_handshakes if clients did not abandon theirs";
+      case Errc::certificate_without_name:
+        return "a certificate of tls::ServerOptions::more_certificates has no DNS name among its "
+               "alternative names, so no client can ask for it";
     }
     return "unknown weft-tls error";
   }

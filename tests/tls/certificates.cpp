@@ -33,8 +33,12 @@ X509* make_certificate(const std::string& subject, const std::string& host, EVP_
                        X509_get_subject_name(issuer != nullptr ? issuer : certificate));
   if (issuer == nullptr || !host.empty()) {
     const bool is_address = host.find_first_not_of("0123456789.") == std::string::npos;
-    const std::string value =
+    std::string value =
         issuer == nullptr ? "critical,CA:TRUE" : (is_address ? "IP:" : "DNS:") + host;
+    for (std::size_t at = value.find(", "); issuer != nullptr && at != std::string::npos;
+         at = value.find(", ", at + 1)) {
+      value.replace(at, 2, ",DNS:");
+    }
     X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
         nullptr, nullptr, issuer == nullptr ? NID_basic_constraints : NID_subject_alt_name,
         value.c_str());

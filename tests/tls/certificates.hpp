@@ -20,7 +20,8 @@ class Certificates {
   [[nodiscard]] std::string key(const std::string& name) const {
     return folder_ + "/" + name + ".key";
   }
-  // For the host and the subject `host`, in the files of `name`, replacing what is there.
+  // For the host, or hosts with commas between, and the subject `host`, in the files of `name`,
+  // replacing what is there.
   void make(const std::string& name, const std::string& host) const;
   // With a subject of its own; an empty host: the certificate has no alternative name.
   void make(const std::string& name, const std::string& subject, const std::string& host) const;

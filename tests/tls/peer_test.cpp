@@ -4,16 +4,18 @@
 #include <unistd.h>
 
 #include <array>
-#include <string_view>
+#include <string>
 #include <utility>
+#include <vector>
 #include <weft/blocking.hpp>
 #include <weft/go.hpp>
 #include <weft/net/tcp_listener.hpp>
+#include <weft/tls/error.hpp>
 #include <weft/tls/stream.hpp>
 
 #include "libs/tls/openssl.hpp"
 #include "tests/support/fiber_test.hpp"
-#include "tests/tls/certificates.hpp"
+#include "tests/tls/world.hpp"
 
 namespace weft::test {
 
@@ -48,7 +50,12 @@ void count_key_updates(int sends, int /*version*/, int type, const void* bytes, 
   if (sends == 0 && is_update) ++*static_cast<int*>(count);
 }
 
-auto bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
+// The subject of the certificate that a client gets who asks for `name`, or the client's error.
+std::string answer_to(const tls::Context& server, const tls::Context& client,
+                      const std::string& name) {
+  const TlsPair pair = shake_hands(server, client, name);
+  return pair.client.error ? pair.client.error.message() : pair.client.value.peer_subject();
+}
 
 }  // namespace
 
@@ -111,6 +118,50 @@ FIBER_TEST_CASE("a server that would negotiate anew does not keep a client from 
   CHECK(stream.read_some(std::span(&byte, 1)).value == 1);
   asking.join();
   CHECK_FALSE(stream.write_all(bytes_of("y")).error);
+}
+
+FIBER_TEST_CASE("a client gets the certificate of the name that it requests") {
+  const Certificates certificates;
+  certificates.make("default", "default", "a.test, sure.c.test");
+  certificates.make("b", "b", "b.test, B2.test");
+  certificates.make("all", "all", "*.c.test, b.test");
+  const auto pem = [&](const std::string& name) {
+    return tls::Certificate{certificates.certificate(name), certificates.key(name)};
+  };
+  auto server = tls::Context::server({.certificate_file = certificates.certificate("default"),
+                                      .key_file = certificates.key("default"),
+                                      .more_certificates = {pem("b"), pem("all")},
+                                      .alpn = {"one"}})
+                    .value;
+  const auto client =
+      tls::Context::client({.authorities_file = certificates.authority(), .alpn = {"one", "two"}})
+          .value;
+  const std::vector<std::pair<std::string, std::string>> expected = {{"a.test", "default"},
+                                                                     {"b.test", "b"},
+                                                                     {"b2.TEST", "b"},
+                                                                     {"any.c.test", "all"},
+                                                                     {"sure.c.test", "default"}};
+  for (const auto& [name, subject] : expected) {
+    CHECK(answer_to(server, client, name) == "CN = " + subject);
+  }
+  CHECK(answer_to(server, client, "c.test").find("hostname mismatch") != std::string::npos);
+  CHECK(answer_to(server, client, "x.y.c.test").find("mismatch") != std::string::npos);
+  CHECK(shake_hands(server, client, "b.test").server.value.alpn() == "one");
+  certificates.make("b", "renewed", "b.test");
+  CHECK_FALSE(server.reload());
+  CHECK(answer_to(server, client, "b.test") == "CN = renewed");
+}
+
+FIBER_TEST_CASE("a certificate without a name is refused where clients ask by name") {
+  const Certificates certificates;
+  certificates.make("default", "a.test");
+  certificates.make("nameless", "nameless", "");
+  const auto refused =
+      tls::Context::server({.certificate_file = certificates.certificate("default"),
+                            .key_file = certificates.key("default"),
+                            .more_certificates = {{certificates.certificate("nameless"),
+                                                   certificates.key("nameless")}}});
+  CHECK(refused.error == tls::Errc::certificate_without_name);
 }
 
 TEST_SUITE_END();

@@ -11,10 +11,20 @@
 
 namespace weft::tls {
 
+// PEM files: a certificate with its chain to a root, and its unencrypted key.
+struct Certificate {
+  std::string certificate_file;
+  std::string key_file;
+};
+
 struct ServerOptions {
   // PEM files: the certificate with its chain to a root, and its unencrypted key.
   std::string certificate_file;
   std::string key_file;
+  // For servers with several names. A client gets the first certificate that is for the name that
+  // it requests (SNI), and `certificate_file` if none is, or if it requests none. The names are the
+  // DNS names of each certificate; "*.a.test" is for all names one level above "a.test".
+  std::vector<Certificate> more_certificates = {};
   // Protocols in the order of preference, such as "h2" or "http/1.1", of 1 to 255 bytes each. A
   // client that offers only other protocols is refused; one that offers none is not.
   std::vector<std::string> alpn = {};
@@ -55,8 +65,8 @@ class Context {
   // Is empty and of no use.
   Context() noexcept = default;
   // Makes the context of a server.
-  // Errors: openssl_category()'s; Errc::encrypted_key; std::errc::invalid_argument for a name in
-  // `alpn`.
+  // Errors: openssl_category()'s; Errc::encrypted_key; Errc::certificate_without_name;
+  // std::errc::invalid_argument for a name in `alpn`.
   static net::Result<Context> server(const ServerOptions& options);
   // Makes the context of a client, which by default trusts the system's certificates.
   // Errors: as server().

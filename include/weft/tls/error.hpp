@@ -12,6 +12,9 @@ enum class Errc {
   // The handshake was the oldest of more than ServerOptions::max_handshakes. It equals
   // std::errc::resource_unavailable_try_again.
   too_many_handshakes,
+  // ServerOptions::more_certificates: a certificate has no DNS name by which clients could ask for
+  // it.
+  certificate_without_name,
 };
 
 // Returns the category of Errc, named "weft-tls". It lives as long as the process.

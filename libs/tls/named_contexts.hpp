@@ -1,0 +1,35 @@
+// The certificates of a server that has several names.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "libs/tls/openssl.hpp"
+
+namespace weft::tls {
+
+// Which of OpenSSL's contexts a client gets that asks for a name: the first one whose certificate
+// is for that name, or for all names one level above. The default context owns the others, so they
+// live as long as its connections.
+class NamedContexts {
+ public:
+  // Finds `context` by the names of its certificate. An error: it has none.
+  [[nodiscard]] std::error_code add(ContextPtr context);
+  // The names of its certificate lead to the default.
+  void add_default(SSL_CTX& context);
+  // Returns null for the default: its certificate is for the name, or none is.
+  [[nodiscard]] SSL_CTX* find(std::string_view name) const;
+
+  // Makes clients of `owner`'s connections get the context of the name that they ask for, if there
+  // is one. Throws std::bad_alloc.
+  static void attach(NamedContexts contexts, SSL_CTX& owner);
+
+ private:
+  // In lower case; a name for all of one level begins with "*.". Null: the default, which owns
+  // this.
+  std::map<std::string, ContextPtr, std::less<>> contexts_;
+};
+
+}  // namespace weft::tls
