@@ -24,10 +24,12 @@ constexpr int kPopulateWrite = 23;  // MADV_POPULATE_WRITE
 constexpr int kPidfdSelf = -10000;  // Linux 6.14, newer than the headers of Debian 12.
 constexpr std::size_t kPage = 4096;
 
-// Address space is plentiful but not under a sanitizer, which shadows all of it. For the default
-// size this is room for 1.8 million stacks.
+// The most for the stacks of one size. Address space is plentiful but not under a sanitizer, which
+// shadows all of it. For the default size this is room for 1.8 million stacks.
 constexpr std::size_t kReservedBytes =
     kSanitized ? (std::size_t{8} << 30) : (std::size_t{256} << 30);
+// The first chunk: for the default size 7 400 stacks.
+constexpr std::size_t kFirstChunk = std::size_t{1} << 30;
 // The most that all ranges of a process may have together: half of what user space has.
 constexpr std::size_t kReservedByAll = std::size_t{64} << 40;
 constexpr std::size_t kExtension = std::size_t{32} << 20;
@@ -37,8 +39,8 @@ constexpr std::size_t kExtension = std::size_t{32} << 20;
 detail::Atomic<std::size_t> reserved_by_all{0};
 detail::Atomic<std::size_t> protected_by_all{0};
 
-// The address space of a new range: the usual, or a share of what is left, so that the program, its
-// threads and a hundred other runtimes find room.
+// The address space that a new range may have: the usual, or a share of what is left, so that the
+// program, its threads and a hundred other runtimes find room.
 std::size_t share_of_address_space() noexcept {
   const std::size_t reserved = std::min(reserved_by_all.load(relaxed), kReservedByAll);
   return std::min(
@@ -63,12 +65,10 @@ constexpr std::size_t extent(unsigned size_class) noexcept {
 constexpr std::size_t stride(unsigned size_class) noexcept {
   return extent(size_class) + kGuardBytes;
 }
-char* top_of(char* base, unsigned size_class, std::size_t index) noexcept {
-  return base + (index + 1) * stride(size_class);
-}
-Stack* header_of(char* base, unsigned size_class, std::size_t index) noexcept {
+char* top_of(char* start, unsigned size_class) noexcept { return start + stride(size_class); }
+Stack* header_of(char* start, unsigned size_class, std::size_t index) noexcept {
   constexpr std::size_t kHeader = (sizeof(Stack) + 63) / 64 * 64;
-  return reinterpret_cast<Stack*>(top_of(base, size_class, index) - color(index) - kHeader);
+  return reinterpret_cast<Stack*>(top_of(start, size_class) - color(index) - kHeader);
 }
 
 // Probes whether the kernel knows lightweight guards, and whether this memory may have them.
@@ -96,37 +96,55 @@ void give_back_below(const Stack& stack, const void* frame) noexcept {
 
 StackSpace::StackSpace(StackMain entry) noexcept : entry_(entry), guard_kind_(probe_guards()) {}
 
+// Relaxed: the destructor is alone.
 StackSpace::~StackSpace() {
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     Range& range = ranges_[size_class];
-    char* base = range.base.load(relaxed);  // Relaxed: the destructor is alone.
-    if (base == nullptr) continue;
     if (kSanitized || SanitizerStack::watched_by_valgrind()) {
       const std::size_t carved = range.carved.load(relaxed);
       std::vector<bool> is_cold(carved);
       for (const std::uint32_t index : range.cold) is_cold[index] = true;
       for (std::size_t index = 0; index < carved; ++index) {
-        if (!is_cold[index]) header_of(base, size_class, index)->sanitizer.destroy();
+        if (is_cold[index]) continue;
+        header_of(range.start_of(index, size_class), size_class, index)->sanitizer.destroy();
       }
     }
-    munmap(base, range.limit * stride(size_class));
-    reserved_by_all.fetch_sub(range.limit * stride(size_class), relaxed);
+    for (const Chunk& chunk : range.chunks) {
+      const std::size_t count = chunk.count.load(relaxed);
+      if (count != 0) munmap(chunk.base.load(relaxed), count * stride(size_class));
+    }
+    reserved_by_all.fetch_sub(range.reserved * stride(size_class), relaxed);
   }
   protected_by_all.fetch_sub(protected_.load(relaxed), relaxed);
 }
 
+// Relaxed: the caller has seen the chunks under the mutex, or by [range].
+char* StackSpace::Range::start_of(std::size_t index, unsigned size_class) const noexcept {
+  auto chunk = chunks.begin();
+  for (; index >= chunk->count.load(relaxed); ++chunk) index -= chunk->count.load(relaxed);
+  return chunk->base.load(relaxed) + index * stride(size_class);
+}
+
+// Reserves one more chunk. A smaller one works, too.
 bool StackSpace::reserve(Range& range, unsigned size_class) {
-  // A smaller range works, too.
-  for (std::size_t bytes = share_of_address_space(); bytes >= 4 * stride(size_class); bytes /= 2) {
-    const std::size_t count = bytes / stride(size_class);
-    void* base = mmap(nullptr, count * stride(size_class), PROT_NONE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range.share == 0) range.share = share_of_address_space() / stride(size_class);
+  if (!range.may_grow()) return false;
+  std::size_t count = std::min(std::max(kFirstChunk / stride(size_class), range.reserved),
+                               range.share - range.reserved);
+  for (; count >= kFewestStacks; count /= 2) {
+    const std::size_t bytes = count * stride(size_class);
+    void* base =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) continue;
     // Best effort: a huge page under a stack would cost 2 MiB where one page is enough.
-    (void)madvise(base, count * stride(size_class), MADV_NOHUGEPAGE);
-    range.limit = count;
-    reserved_by_all.fetch_add(count * stride(size_class), relaxed);
-    range.base.store(static_cast<char*>(base), relaxed);  // Relaxed: [range] publishes it.
+    (void)madvise(base, bytes, MADV_NOHUGEPAGE);
+    Chunk& chunk = *std::ranges::find_if(
+        range.chunks, [](const Chunk& each) { return each.count.load(relaxed) == 0; });
+    // Relaxed: [range] publishes both.
+    chunk.base.store(static_cast<char*>(base), relaxed);
+    chunk.count.store(count, relaxed);
+    range.reserved += count;
+    reserved_by_all.fetch_add(bytes, relaxed);
     return true;
   }
   return false;
@@ -135,10 +153,10 @@ bool StackSpace::reserve(Range& range, unsigned size_class) {
 // By a quarter of what there is: the call stops all threads of the process that need memory. Where
 // the kernel does not promise so much memory, by as little as is worth a call.
 bool StackSpace::extend(Range& range, unsigned size_class) {
-  const std::size_t left = range.limit - range.usable;
+  if (range.usable == range.reserved && !reserve(range, size_class)) return false;
+  const std::size_t left = range.reserved - range.usable;
   const std::size_t least =
       std::min(std::max<std::size_t>(kExtension / stride(size_class), 4), left);
-  if (least == 0) return false;
   const std::size_t usual = std::min(std::max(least, range.usable / 4), left);
   // Room for every index beforehand: cooling a stack must not fail.
   try {
@@ -148,7 +166,7 @@ bool StackSpace::extend(Range& range, unsigned size_class) {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  char* start = range.base.load(relaxed) + range.usable * stride(size_class);
+  char* start = range.start_of(range.usable, size_class);
   std::size_t count = usual;
   while (mprotect(start, count * stride(size_class), PROT_READ | PROT_WRITE) != 0) {
     if (count == least) return false;
@@ -180,11 +198,10 @@ bool StackSpace::install_guard(char* guard) noexcept {
 // of the own process.
 unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
                                     const Picks& picks) noexcept {
-  char* base = range.base.load(relaxed);
   std::array<iovec, kMostAtOnce> guards;
   unsigned count = 0;
   for (const std::uint32_t index : picks.fresh()) {
-    guards[count++] = {base + index * stride(size_class), kGuardBytes};
+    guards[count++] = {range.start_of(index, size_class), kGuardBytes};
   }
   if (guard_kind_ == GuardKind::lightweight && count > 1) {
     const long done =
@@ -203,10 +220,10 @@ unsigned StackSpace::install_guards(const Range& range, unsigned size_class,
 void StackSpace::provide_pages(const Range& range, unsigned size_class,
                                const Picks& picks) noexcept {
   if (picks.count < 2 || !can_provide_.load(relaxed)) return;
-  char* base = range.base.load(relaxed);
   std::array<iovec, kMostAtOnce> pages;
   for (unsigned i = 0; i < picks.count; ++i) {
-    pages[i] = {top_of(base, size_class, picks.indices[i]) - kPage, kPage};
+    char* const start = range.start_of(picks.indices[i], size_class);
+    pages[i] = {top_of(start, size_class) - kPage, kPage};
   }
   const long done =
       syscall(SYS_process_madvise, kPidfdSelf, pages.data(), picks.count, kPopulateWrite, 0);
@@ -219,7 +236,6 @@ void StackSpace::provide_pages(const Range& range, unsigned size_class,
 StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned count) {
   Picks picks;
   const detail::Guard lock(mutex_);
-  if (range.limit == 0 && !reserve(range, size_class)) return picks;
   std::vector<std::uint32_t>& cold = range.cold;
   picks.used = static_cast<unsigned>(std::min<std::size_t>(count, cold.size() - range.bare));
   for (; picks.count < count && !cold.empty(); cold.pop_back()) picks.add(cold.back());
@@ -229,7 +245,7 @@ StackSpace::Picks StackSpace::pick(Range& range, unsigned size_class, unsigned c
     if (carved == range.usable && !extend(range, size_class)) break;
     picks.add(static_cast<std::uint32_t>(carved));
   }
-  WEFT_INVARIANT(carved <= range.usable && range.usable <= range.limit,
+  WEFT_INVARIANT(carved <= range.usable && range.usable <= range.reserved,
                  "StackSpace I1: stacks above `carved` have never been used");
   WEFT_INVARIANT(range.bare <= cold.size() && cold.size() + picks.count <= carved,
                  "StackSpace I2: cold stacks were carved, and bare ones are cold");
@@ -253,11 +269,10 @@ void StackSpace::put_back(Range& range, Picks& picks, unsigned guarded) noexcept
 // reading it.
 Stack* StackSpace::set_up(const Range& range, unsigned size_class, const Picks& picks,
                           unsigned number) noexcept {
-  // Relaxed: pick() has seen it under the mutex.
-  char* base = range.base.load(relaxed);
   const std::uint32_t index = picks.indices[number];
-  Stack* header = header_of(base, size_class, index);
-  char* lowest = top_of(base, size_class, index) - extent(size_class);
+  char* const start = range.start_of(index, size_class);
+  Stack* header = header_of(start, size_class, index);
+  char* lowest = start + kGuardBytes;
   // Of a fresh stack, too: others may have had its addresses before.
   SanitizerStack::unpoison(lowest, extent(size_class));
   Stack* stack =
@@ -340,19 +355,26 @@ StackSpace::Counts StackSpace::counts() noexcept {
 bool StackSpace::is_used_up(unsigned size_class) noexcept {
   const std::lock_guard lock(mutex_);
   const Range& range = ranges_[size_class];
-  return range.limit != 0 && range.carved.load(relaxed) == range.limit;
+  return range.reserved != 0 && !range.may_grow() && range.carved.load(relaxed) == range.reserved;
 }
 
 StackSpace::Place StackSpace::find_place(const void* address) const noexcept {
   const auto* byte = static_cast<const char*>(address);
   for (unsigned size_class = 0; size_class < kStackSizes; ++size_class) {
     const std::size_t carved = ranges_[size_class].carved.load(acquire);  // [range]
-    if (carved == 0) continue;
-    char* base = ranges_[size_class].base.load(relaxed);
-    if (byte < base || byte >= base + carved * stride(size_class)) continue;
-    const auto offset = static_cast<std::size_t>(byte - base);
-    const bool in_guard = offset % stride(size_class) < kGuardBytes;
-    return {base, size_class, offset / stride(size_class), in_guard};
+    std::size_t first = 0;
+    for (auto chunk = ranges_[size_class].chunks.begin(); first < carved; ++chunk) {
+      // Relaxed: [range].
+      char* const base = chunk->base.load(relaxed);
+      const std::size_t count = std::min(chunk->count.load(relaxed), carved - first);
+      if (byte >= base && byte < base + count * stride(size_class)) {
+        const auto offset = static_cast<std::size_t>(byte - base);
+        const std::size_t in_stack = offset % stride(size_class);
+        return {base + (offset - in_stack), size_class, first + offset / stride(size_class),
+                in_stack < kGuardBytes};
+      }
+      first += count;
+    }
   }
   return {};
 }
@@ -360,15 +382,15 @@ StackSpace::Place StackSpace::find_place(const void* address) const noexcept {
 const Stack* StackSpace::find_overflowed(const void* address,
                                          std::size_t& stack_size) const noexcept {
   const Place place = find_place(address);
-  if (place.base == nullptr || !place.in_guard) return nullptr;
+  if (place.start == nullptr || !place.in_guard) return nullptr;
   stack_size = stack_bytes(place.size_class);
-  return header_of(place.base, place.size_class, place.index);
+  return header_of(place.start, place.size_class, place.index);
 }
 
 const char* StackSpace::find_top(const void* address) const noexcept {
   const Place place = find_place(address);
-  if (place.base == nullptr || place.in_guard) return nullptr;
-  return top_of(place.base, place.size_class, place.index);
+  if (place.start == nullptr || place.in_guard) return nullptr;
+  return top_of(place.start, place.size_class);
 }
 
 }  // namespace weft::fibers

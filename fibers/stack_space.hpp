@@ -32,9 +32,10 @@ enum class GuardKind : std::uint8_t {
 // the next stack. A new stack takes 0.3 us more for it than for a guard of one page.
 inline constexpr std::size_t kGuardBytes = std::size_t{64} << 10;
 
-// One address range per stack size, reserved whole and made usable piece by piece, in which every
-// stack has a guard below it. Stacks are never unmapped one by one: a free stack whose memory has
-// been given back is cold, and is handed out again before a new one is carved.
+// One range of stacks per size. It grows by chunks of reserved addresses, each as large as all
+// before it together. A chunk is made usable piece by piece. Every stack has a guard below it.
+// Stacks are never unmapped one by one: a free stack whose memory has been given back is cold, and
+// is handed out again before a new one is carved.
 // Any thread may call; a mutex guards the bookkeeping, as no hot path comes here.
 // Invariants, per range
 //   I1  Stacks [0, carved) have their guards, unless they are bare, or being taken; higher stacks
@@ -59,7 +60,7 @@ class StackSpace {
     std::uint64_t cold = 0;
   };
   [[nodiscard]] Counts counts() noexcept;
-  // Returns whether each address that was reserved for stacks of this size belongs to one.
+  // Returns whether each address that stacks of this size may have belongs to one.
   [[nodiscard]] bool is_used_up(unsigned size_class) noexcept;
   [[nodiscard]] GuardKind guard_kind() const noexcept { return guard_kind_; }
 
@@ -74,7 +75,7 @@ class StackSpace {
  private:
   // Where an address lies: in the memory of the stack of this number, or in the guard below it.
   struct Place {
-    char* base = nullptr;  // Null: in none.
+    char* start = nullptr;  // Where the guard begins; null: in none.
     unsigned size_class = 0;
     std::size_t index = 0;
     bool in_guard = false;
@@ -82,16 +83,31 @@ class StackSpace {
   // Takes no lock.
   [[nodiscard]] Place find_place(const void* address) const noexcept;
 
+  // Addresses that were reserved at once, for consecutive stacks.
+  struct Chunk {
+    detail::Atomic<char*> base{nullptr};
+    detail::Atomic<std::size_t> count{0};  // Stacks.
+  };
+  static constexpr std::size_t kMostChunks = 16;
+  // A chunk for fewer stacks is not worth a mapping.
+  static constexpr std::size_t kFewestStacks = 4;
   struct Range {
     // Order
-    //   [range]  take stores carved (release) -> find_place loads it (acquire): the base is
-    //            set and the pages may be touched.
-    detail::Atomic<char*> base{nullptr};
-    std::size_t limit = 0;   // Stacks that fit in the reservation.
-    std::size_t usable = 0;  // Stacks whose pages may be touched.
+    //   [range]  pick stores carved (release) -> find_place loads it (acquire): the chunks of these
+    //            stacks are set, and the pages may be touched.
+    std::array<Chunk, kMostChunks> chunks;
+    std::size_t share = 0;     // Stacks that all chunks may have together; 0 before the first one.
+    std::size_t reserved = 0;  // Stacks that the chunks have.
+    std::size_t usable = 0;    // Stacks whose pages may be touched.
     detail::Atomic<std::size_t> carved{0};
     std::vector<std::uint32_t> cold;
     std::size_t bare = 0;
+
+    // The lowest address of the stack's guard. The stack has been reserved.
+    [[nodiscard]] char* start_of(std::size_t index, unsigned size_class) const noexcept;
+    [[nodiscard]] bool may_grow() const noexcept {
+      return reserved + kFewestStacks <= share && chunks.back().count.load(detail::relaxed) == 0;
+    }
   };
 
   [[nodiscard]] bool reserve(Range& range, unsigned size_class);

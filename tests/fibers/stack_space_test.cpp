@@ -206,7 +206,7 @@ TEST_CASE("stacks do not overlap, and each guard leads to its own stack") {
       CHECK(space.find_overflowed(lowest - below, size) == stack);
     }
     CHECK(size == stack_bytes(stack->size_class));
-    char* far_above = lowest + (std::size_t{1} << 31);  // Reserved, but no stack yet.
+    char* far_above = lowest + (std::size_t{1} << 29);  // Reserved, but no stack yet.
     CHECK(space.find_overflowed(far_above, size) == nullptr);
   }
   const char* top = space.find_top(stacks[8]->lowest);  // There is none above it yet.
