@@ -9,6 +9,7 @@
 #include <future>
 #include <optional>
 #include <thread>
+#include <vector>
 #include <weft/detail/waist.hpp>
 #include <weft/this_fiber.hpp>
 
@@ -103,33 +104,72 @@ void append_fiber_and_calls(const Fiber& fiber, std::chrono::nanoseconds age, st
 
 using Append = void (*)(const Fiber&, std::chrono::nanoseconds age, std::string&);
 
-// Appends the fibers that are `wanted`, the first kMostLines of them. Returns how many there are;
-// nothing if the lock of their records was not to be had before `patience` ended.
-template <class Wanted>
-std::optional<std::size_t> append_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
-                                         Append append, std::string& text) {
+// Calls add(fiber, age) for the fibers that are `wanted`, the first kMostLines of them. Returns how
+// many there are; nothing if the lock of their records was not to be had before `patience` ended.
+template <class Wanted, class Add>
+std::optional<std::size_t> add_fibers(Scheduler& scheduler, Deadline patience, Wanted wanted,
+                                      Add add) {
   const std::int64_t now = Deadline::now_nanoseconds();
   std::size_t count = 0;
   const bool listed = scheduler.shared().fibers().for_each_until(patience, [&](const Fiber& fiber) {
     if (fiber.state.load(relaxed) != FiberState::free && wanted(fiber) && ++count <= kMostLines) {
-      append(fiber, scheduler::age_of(fiber, scheduler.shared(), now), text);
+      add(fiber, scheduler::age_of(fiber, scheduler.shared(), now));
     }
     return true;
   });
   return listed ? std::optional(count) : std::nullopt;
 }
 
+// Adds the calls of fibers that run once the records' lock has been released, as it takes
+// milliseconds to ask a thread that computes.
+class RunningFibers {
+ public:
+  // A line about the fiber ends at that place of the text.
+  void note(const Fiber& fiber, const Scheduler& scheduler, std::size_t line_end) {
+    if (fiber.state.load(relaxed) != FiberState::running) return;
+    for (const scheduler::Desk* desk : scheduler.shared().desks()) {
+      if (desk->recorder.running() != &fiber) continue;
+      lines_.push_back({desk, desk->recorder.counters().switches.get(), line_end});
+    }
+  }
+  // Inserts the calls of each fiber that still runs, until `patience` ends.
+  void insert_calls(Scheduler& scheduler, Deadline patience, std::string& text) const {
+    for (auto line = lines_.rbegin(); line != lines_.rend() && !patience.passed(); ++line) {
+      const scheduler::Stall run{.stuck = line->desk,
+                                 .switches = line->switches,
+                                 .stacks = &scheduler.shared().stacks().space()};
+      std::string calls;
+      append_calls(run.calls(), calls);
+      text.insert(line->end, calls);
+    }
+  }
+
+ private:
+  struct Line {
+    const scheduler::Desk* desk;
+    std::uint64_t switches;
+    std::size_t end;
+  };
+  std::vector<Line> lines_;
+};
+
 std::string compose(Scheduler& scheduler, Deadline patience, Append append = &append_fiber) {
   std::string text("weft: ");
   text.append(std::to_string(scheduler.shared().live())).append(" fibers on ");
   text.append(std::to_string(scheduler.shared().desks().size())).append(" workers\n");
   const auto all = [](const Fiber&) { return true; };
-  const std::optional<std::size_t> count = append_fibers(scheduler, patience, all, append, text);
+  RunningFibers running;
+  const auto add = [&](const Fiber& fiber, std::chrono::nanoseconds age) {
+    append(fiber, age, text);
+    running.note(fiber, scheduler, text.size());
+  };
+  const std::optional<std::size_t> count = add_fibers(scheduler, patience, all, add);
   if (!count) {
     text.append("  they cannot be listed: the lock of their records is held\n");
   } else if (*count > kMostLines) {
     text.append("  and ").append(std::to_string(*count - kMostLines)).append(" more\n");
   }
+  running.insert_calls(scheduler, report_patience(), text);
   return text;
 }
 
@@ -141,7 +181,9 @@ void append_targeted(Scheduler& scheduler, std::uint8_t digest, Deadline patienc
     return fiber.target_digest.load(relaxed) == digest;
   };
   // In doubt the caller lists all.
-  (void)append_fibers(scheduler, patience, is_targeted, &append_fiber, text);
+  (void)add_fibers(
+      scheduler, patience, is_targeted,
+      [&](const Fiber& fiber, std::chrono::nanoseconds age) { append_fiber(fiber, age, text); });
 }
 
 std::string compose_all(Deadline patience) {

@@ -39,7 +39,7 @@ struct Stall {
   fibers::StackSpace* stacks = nullptr;
 
   // Returns the fiber's calls; none if it has gone on meanwhile, and where they cannot be had: see
-  // calls_of_thread(). Only on_stall may call it, until it returns.
+  // calls_of_thread(). Only on_stall and dumps may call it, until they return.
   [[nodiscard]] fibers::Backtrace calls() const noexcept;
 };
 
