@@ -176,7 +176,8 @@ class FiberPool {
     return entry().start(options, Room::now, {}, std::forward<F>(callable));
   }
 
-  // Runs `callable` on a worker, parks for its result and returns it. The call does not allocate. A
+  // Runs `callable` on a worker, in the caller's context (context.hpp), parks for its result and
+  // returns it. The call does not allocate. A
   // calling task of the pool lends its slot to a new fiber for `callable` if nothing is queued and
   // no worker is free.
   // Throws: the exception of `callable`, as async(), and after a close(Close::discard) as
@@ -189,7 +190,8 @@ class FiberPool {
   template <detail::PoolCallable F>
   auto run(const SubmitOptions& options, F&& callable) -> detail::PoolResult<F&> {
     if (detail::is_empty_callable<std::decay_t<F>>(callable)) check(Errc::empty_task);
-    return async(options, std::ref(callable)).get();
+    detail::CarriedCall call(callable);
+    return async(options, std::ref(call)).get();
   }
   // Does the same, but `until` may end the wait for room, if on_full waits, and that for the
   // result. It then returns no value, or false for a task without a result. A task that has not

@@ -8,6 +8,7 @@
 #include <stop_token>
 #include <string>
 #include <vector>
+#include <weft/context.hpp>
 #include <weft/function_pool.hpp>
 #include <weft/ordered_stream.hpp>
 #include <weft/parallel.hpp>
@@ -284,6 +285,26 @@ FIBER_TEST_CASE("options without effect are refused") {
   CHECK_THROWS_AS(FiberPool({.wake_order = WakeOrder::fifo, .parent = &parent}),
                   std::invalid_argument);
   CHECK_THROWS_AS(FiberPool({.on_full = OnFull::reject, .max_blocked = 5}), std::invalid_argument);
+}
+
+FIBER_TEST_CASE("a task that is run has its caller's context, and other tasks have none") {
+  FiberPool pool({.capacity = 2});
+  FunctionPool<int> functions([](int) { CHECK(this_fiber::context() != nullptr); },
+                              {.capacity = 1});
+  const auto context_of_task = [] { return this_fiber::context(); };
+  CHECK(pool.run(context_of_task) == nullptr);
+  const Context context;
+  const ContextScope scope(context);
+  CHECK(pool.run(context_of_task) == &context);
+  CHECK(pool.run({.weight = 2}, context_of_task) == &context);
+  CHECK(pool.run([](std::stop_token) { return this_fiber::context(); }) == &context);
+  functions.process(1);
+  CHECK(pool.async(context_of_task).get() == nullptr);
+  CHECK(pool.run([] { return this_fiber::context() != nullptr; }));
+  CHECK(with_timeout(std::chrono::milliseconds(1), [&] {
+    return pool.run(
+        [] { return !this_fiber::sleep_for(std::chrono::hours(1), this_fiber::until()); });
+  }));
 }
 
 TEST_SUITE_END();

@@ -14,6 +14,7 @@
 #include <utility>
 #include <weft/accepted.hpp>
 #include <weft/detail/attributed_job.hpp>
+#include <weft/detail/carried_call.hpp>
 #include <weft/detail/exceptions.hpp>
 #include <weft/detail/group_pool.hpp>
 #include <weft/detail/pool_batch.hpp>
@@ -168,8 +169,9 @@ class PoolEntry {
   template <class F>
   PoolResult<F&> run(F& callable) const {
     if (is_empty_callable<std::remove_cv_t<F>>(callable)) throw_if_refused(Errc::empty_task);
-    PoolCall<F&, PoolResult<F&>> job(root_of(core_), PoolJob::Kind::on_stack, token_for<F&>(),
-                                     callable);
+    CarriedCall<F> call(callable);
+    PoolCall<CarriedCall<F>&, PoolResult<F&>> job(root_of(core_), PoolJob::Kind::on_stack,
+                                                  token_for<F&>(), call);
     PoolItem item(job);
     throw_if_refused(enqueue_and_wait(core_, item, job));
     return job.take();
