@@ -1,17 +1,23 @@
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 #include <weft/clock.hpp>
 #include <weft/go.hpp>
 #include <weft/http/client.hpp>
 #include <weft/http/server.hpp>
 #include <weft/mutex.hpp>
+#include <weft/net/dial.hpp>
+#include <weft/net/serve.hpp>
 #include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
 #include <weft/semaphore.hpp>
 #include <weft/sim.hpp>
+#include <weft/task_group.hpp>
 #include <weft/this_fiber.hpp>
 #include <weft/timer.hpp>
 
@@ -115,6 +121,125 @@ TEST_CASE("a submitter that waits for room in a pool gets it") {
       fibers.push_back(weft::spawn([&] { (void)pool.submit([] { weft::this_fiber::yield(); }); }));
     }
     for (auto& fiber : fibers) fiber.join();
+  });
+}
+
+TEST_CASE("a pool of one worker runs each task that comes after an idle time") {
+  const weft::test::TestGuard guard("a pool of one worker runs each task");
+  sim::explore(options(), [](sim::World&) {
+    weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
+    weft::Semaphore done(0);
+    for (int i = 0; i < 3; ++i) {
+      (void)pool.submit([&] { done.release(); });
+      done.acquire();
+      weft::this_fiber::sleep_for(std::chrono::microseconds(sim::random(3)));
+    }
+  });
+}
+
+TEST_CASE("a task of a sub-pool runs although a heavy task of the parent has no room") {
+  const weft::test::TestGuard guard("a task of a sub-pool runs although a heavy one has no room");
+  sim::explore(options(), [](sim::World&) {
+    // No worker retires, as one that starts the fiber for that looks for a task again.
+    weft::FiberPool parent({.capacity = 2, .queue_capacity = 2, .idle_timeout = weft::kNever});
+    weft::FiberPool sub({.capacity = 1, .queue_capacity = 1, .parent = &parent});
+    weft::Semaphore has_run(0);
+    weft::Semaphore ends(0);
+    (void)parent.submit([&] { has_run.acquire(); });
+    (void)parent.submit([&] { ends.acquire(); });
+    (void)parent.submit({.priority = weft::Priority::low, .weight = 2}, [] {});
+    auto submitter = weft::spawn([&] { (void)sub.submit([&] { has_run.release(); }); });
+    weft::this_fiber::sleep_for(1ms);
+    ends.release();
+    submitter.join();
+    parent.wait_idle();
+  });
+}
+
+TEST_CASE("a join of a cancelled pool returns after the dropped tasks are destroyed") {
+  const weft::test::TestGuard guard("a join of a cancelled pool waits for dropped tasks");
+  struct Slow {
+    explicit Slow(int& its_count) : count(&its_count) { ++*count; }
+    Slow(Slow&& other) noexcept : count(std::exchange(other.count, nullptr)) {}
+    Slow& operator=(Slow&&) = delete;
+    ~Slow() {
+      if (count == nullptr) return;
+      weft::this_fiber::yield();
+      --*count;
+    }
+    int* count;
+  };
+  sim::explore(options(), [](sim::World&) {
+    int count = 0;
+    weft::FiberPool pool({.capacity = 1, .queue_capacity = 10});
+    (void)pool.submit([] { weft::this_fiber::sleep_for(1us); });
+    for (int i = 0; i < 3; ++i) (void)pool.submit([slow = Slow(count)] {});
+    auto closer = weft::spawn([&] { pool.close(weft::Close::cancel); });
+    while (!pool.is_closed()) weft::this_fiber::yield();
+    pool.join();
+    sim::check(count == 0, "the dropped tasks are destroyed");
+    closer.join();
+  });
+}
+
+TEST_CASE("a task of a group at its limit starts another task of the group") {
+  const weft::test::TestGuard guard("a task of a group at its limit starts another one");
+  sim::explore(options(), [](sim::World&) {
+    weft::TaskGroup group({.limit = 2});
+    for (int i = 0; i < 2; ++i) {
+      group.spawn([&] { group.spawn([] { weft::this_fiber::yield(); }); });
+    }
+    group.wait();
+  });
+}
+
+TEST_CASE("a connection between two requests ends when its server stops") {
+  const weft::test::TestGuard guard("a connection between two requests ends");
+  sim::explore(options(), [](sim::World& world) {
+    auto listener = net::TcpListener::listen(net::Address::any_v4(7));
+    const auto read_two = [](net::Connection& connection) {
+      std::array<std::byte, 2> two{};
+      return connection.bytes().read_exactly(two).error ? net::Next::close : net::Next::idle;
+    };
+    net::Server server(read_two, {.grace = 1h});
+    auto serving = weft::spawn([&] { (void)server.serve(listener.value); });
+    auto client = weft::spawn([&] {
+      auto stream = net::dial("world:7");
+      const std::array<std::byte, 1> one{};
+      for (int i = 0; i < 6 && !stream.value.write_all(one).error; ++i) world.run_for(10ms);
+      (void)stream.value.wait_readable();
+    });
+    world.run_for(std::chrono::milliseconds(10 + sim::random(50)));
+    server.stop();
+    serving.join();
+    sim::check(world.now() < 1min, "the server ends long before its grace");
+    client.join();
+  });
+}
+
+TEST_CASE("a handler's shutdown returns although a request waits for the handler's slot") {
+  const weft::test::TestGuard guard("a handler's shutdown returns although a request waits");
+  sim::explore(options(), [](sim::World& world) {
+    weft::http::Server* running = nullptr;
+    weft::http::Server server(
+        [&](auto&, auto& response) {
+          world.run_for(std::chrono::milliseconds(sim::random(20)));
+          (void)running->shutdown(1s);
+          (void)response.send("x");
+        },
+        {.max_running = 1, .max_queued = 1});
+    running = &server;
+    auto listener = net::TcpListener::listen(net::Address::any_v4(80));
+    auto serving = weft::spawn([&] { (void)server.serve(listener.value); });
+    weft::TaskGroup clients;
+    for (int i = 0; i < 2; ++i) {
+      clients.spawn([] {
+        weft::http::Client client;
+        (void)client.get("http://world/", 1h);
+      });
+    }
+    clients.wait();
+    serving.join();
   });
 }
 
