@@ -24,11 +24,13 @@ class RandomSchedule final : public Schedule {
     chance_ = Chance(seed, kScheduleStream);
     preemption_ = kChances[chance_.below(kChances.size())];
     last_preemption_ = last_preemption;
+    has_ended_turn_ = false;
     turn_ = 0;
   }
   std::size_t choose(std::span<const Candidate> ready) override {
     const std::uint64_t drawn = chance_.next();
-    if (++turn_ >= last_preemption_) {
+    // A fiber that has yielded lets others run all the same: it may wait for them.
+    if (++turn_ >= last_preemption_ && has_ended_turn_) {
       if (const auto running = find_running(ready); running >= 0) {
         return static_cast<std::size_t>(running);
       }
@@ -36,13 +38,15 @@ class RandomSchedule final : public Schedule {
     return static_cast<std::size_t>(drawn % ready.size());
   }
   bool ends_turn() noexcept override {
-    return chance_.is_true(preemption_) && turn_ < last_preemption_;
+    has_ended_turn_ = chance_.is_true(preemption_) && turn_ < last_preemption_;
+    return has_ended_turn_;
   }
 
  private:
   Chance chance_{0, 0};
   double preemption_ = 0;
   std::uint64_t last_preemption_ = 0;
+  bool has_ended_turn_ = false;
   std::uint64_t turn_ = 0;
 };
 

@@ -151,6 +151,18 @@ TEST_CASE("a failure says which preemption it needs") {
   CHECK(needs_none.reason().find("no fiber need be preempted") != std::string::npos);
 }
 
+TEST_CASE("a fiber that waits by yielding lets others run in a run without preemptions") {
+  const weft::test::TestGuard guard("a fiber that waits by yielding lets others run");
+  const auto waits = [] {
+    bool is_done = false;
+    auto other = weft::spawn([&] { is_done = true; });
+    while (!is_done) weft::this_fiber::yield();
+    sim::fail("always");
+  };
+  const sim::Failure found = failure_of(waits, {.seeds = 1, .max_turns = 10'000});
+  CHECK(found.reason().find("no fiber need be preempted") != std::string::npos);
+}
+
 TEST_CASE("a failure is shortened to the faults that it needs, and shows them in its story") {
   const weft::test::TestGuard guard("a failure is shortened to the faults that it needs");
   std::string reason;
