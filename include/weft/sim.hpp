@@ -242,9 +242,9 @@ class World {
 
 // Runs `body` once for each seed, each in its own world, and returns when all have passed. One call
 // at a time in a process. A run fails if check() is false or an exception leaves a fiber. It also
-// fails in a deadlock, if fibers of the body are left after Options::grace, at the limits of the
-// options, and by a refusal. Fibers of a finished world never run again, and their objects are not
-// destroyed.
+// fails in a deadlock, if fibers of the body are left after Options::grace or its descriptors are
+// open then, at the limits of the options, and by a refusal. Fibers of a finished world never run
+// again, and their objects are not destroyed.
 // Context: plain threads; blocks the thread.
 // Throws: Failure, std::system_error, std::invalid_argument.
 Report explore(const Options& options, const std::function<void(World&)>& body);

@@ -121,10 +121,14 @@ void Core::wait_for_leftovers() {
     pause = std::min<std::chrono::nanoseconds>(2 * pause, std::chrono::seconds(1));
   }
   const std::uint64_t left = hosts_[0]->actors - 1;
-  if (left == 0 || phase_ != Phase::running) return;
-  fail(std::to_string(left) +
-       " fibers that the body has spawned are left after its end and Options::grace\n" +
-       stage_->describe());
+  if (phase_ != Phase::running) return;
+  if (left > 0) {
+    fail(std::to_string(left) +
+         " fibers that the body has spawned are left after its end and Options::grace\n" +
+         stage_->describe());
+  } else if (const std::size_t open = wires_->open_sockets(0) + disks_->open_files(0); open > 0) {
+    fail(std::to_string(open) + " descriptors that the body has opened are open after its end");
+  }
 }
 
 void Core::fail(std::string reason) noexcept {

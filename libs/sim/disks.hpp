@@ -92,6 +92,8 @@ class Disks final : public io::FileKernel {
   void erase(std::uint32_t host) { disks_.erase(host); }
   void limit(std::uint32_t host, std::uint64_t most) { disk(host).most_bytes = most; }
   void end_host(std::uint32_t host, bool has_power);
+  // Counts its descriptors.
+  [[nodiscard]] std::size_t open_files(std::uint32_t host) const;
 
   // --- FileKernel ---
 

@@ -69,6 +69,11 @@ Disk& Disks::disk(std::uint32_t host) {
 
 Disk& Disks::own_disk() { return disk(core_.current_host()); }
 
+std::size_t Disks::open_files(std::uint32_t host) const {
+  const auto is_its = [host](const auto& each) { return each.second.host == host; };
+  return static_cast<std::size_t>(std::ranges::count_if(open_, is_its));
+}
+
 Disks::OpenFile* Disks::find(int descriptor) noexcept {
   const auto found = open_.find(descriptor);
   return found == open_.end() ? nullptr : &found->second;

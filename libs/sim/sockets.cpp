@@ -15,11 +15,21 @@ namespace weft::sim {
 
 using io::CallResult;
 
+namespace {
+
+bool is_full(const std::map<std::uint32_t, std::size_t>& limits, std::uint32_t host,
+             std::size_t open) {
+  const auto limit = limits.find(host);
+  return limit != limits.end() && open >= limit->second;
+}
+
+}  // namespace
+
 CallResult Wires::open_socket(int family, int type) noexcept {
   if (family != AF_INET && family != AF_INET6 && family != AF_UNIX) return {0, EAFNOSUPPORT};
-  if (is_full(core_.current_host())) return {0, EMFILE};
-  return {make_socket(core_.current_host(), family, type & (SOCK_STREAM | SOCK_DGRAM)).descriptor,
-          0};
+  const std::uint32_t host = core_.current_host();
+  if (is_full(limits_, host, open_sockets(host))) return {0, EMFILE};
+  return {make_socket(host, family, type & (SOCK_STREAM | SOCK_DGRAM)).descriptor, 0};
 }
 
 CallResult Wires::open_pair(std::array<int, 2>& ends) noexcept {
@@ -62,7 +72,7 @@ CallResult Wires::accept(int descriptor) noexcept {
   if (socket == nullptr) return {0, EBADF};
   if (socket->state != Socket::State::listening) return {0, EINVAL};
   if (socket->waiting.empty()) return {0, EAGAIN};
-  if (is_full(socket->host)) return {0, EMFILE};
+  if (is_full(limits_, socket->host, open_sockets(socket->host))) return {0, EMFILE};
   const int accepted = socket->waiting.front();
   socket->waiting.pop_front();
   return {accepted, 0};

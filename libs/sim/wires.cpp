@@ -114,15 +114,12 @@ Socket& Wires::make_socket(std::uint32_t host, int family, int type) {
   return socket;
 }
 
-// Connections that wait to be accepted have no descriptor yet.
-bool Wires::is_full(std::uint32_t host) const {
-  const auto limit = limits_.find(host);
-  if (limit == limits_.end()) return false;
+std::size_t Wires::open_sockets(std::uint32_t host) const {
   std::size_t count = 0;
   for (const auto& [descriptor, socket] : sockets_) {
     if (socket->host == host) count += 1 - socket->waiting.size();
   }
-  return count >= limit->second;
+  return count;
 }
 
 int Wires::watch(int descriptor, const epoll_event& event) {

@@ -132,6 +132,8 @@ class Wires final : public io::Kernel {
   void end_host(std::uint32_t host, bool has_power);
   void power_on(std::uint32_t host) { dark_.erase(host); }
   void limit(std::uint32_t host, std::size_t most) { limits_[host] = most; }
+  // Counts the sockets that have a descriptor: connections that wait to be accepted have none yet.
+  [[nodiscard]] std::size_t open_sockets(std::uint32_t host) const;
   [[nodiscard]] bool has_lost_any() const noexcept { return has_lost_any_; }
 
   // --- By the event source ---
@@ -187,8 +189,6 @@ class Wires final : public io::Kernel {
   [[nodiscard]] Socket* find(int descriptor) noexcept;
   Socket& make_socket(std::uint32_t host, int family, int type);
   void edge(Socket& socket, std::uint32_t events);
-  // Returns whether the host may not have one more.
-  [[nodiscard]] bool is_full(std::uint32_t host) const;
   [[nodiscard]] static std::uint32_t readiness(Socket& socket) noexcept;
   [[nodiscard]] std::int64_t latency(std::uint32_t from, std::uint32_t to);
   [[nodiscard]] bool is_lost(std::uint32_t from, std::uint32_t to);

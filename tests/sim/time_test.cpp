@@ -1,7 +1,9 @@
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 #include <weft/blocking.hpp>
 #include <weft/blocking_group.hpp>
@@ -9,6 +11,7 @@
 #include <weft/clock.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
+#include <weft/net/tcp_listener.hpp>
 #include <weft/pool.hpp>
 #include <weft/select.hpp>
 #include <weft/sim.hpp>
@@ -129,6 +132,17 @@ TEST_CASE("a fiber that is left at the end of the body is a leak") {
           weft::go([] { weft::this_fiber::sleep_for(1h); });
         }).starts_with("1 fibers that the body has spawned are left"));
   CHECK(reason_of([] { weft::go([] { weft::this_fiber::sleep_for(1s); }); }).empty());
+}
+
+TEST_CASE("a socket that is open after the end of the body is a leak") {
+  const weft::test::TestGuard guard("a socket that is open after the end is a leak");
+  const std::string found = reason_of([] {
+    using weft::net::TcpListener;
+    auto listener = TcpListener::listen(weft::net::Address::any_v4(80));
+    CHECK(!listener.error);
+    (void)std::make_unique<TcpListener>(std::move(listener.value)).release();
+  });
+  CHECK(found.starts_with("1 descriptors that the body has opened are open after its end"));
 }
 
 TEST_CASE("exceptions of the body and of detached fibers fail the run") {
