@@ -3,12 +3,14 @@
     conan create packaging/conan -s compiler.cppstd=20    with Boost's headers from ConanCenter
         -o '&:system_boost=True'                          with those of the system, and its meson
         -o '&:http=True' -o '&:tls=True'                  with weft-http and weft-tls, too
+        -o '&:sim=True'                                   with weft-sim, for tests; static only
 """
 
 import os
 import re
 
 from conan import ConanFile
+from conan.errors import ConanInvalidConfiguration
 from conan.tools.build import check_min_cppstd
 from conan.tools.files import copy, load
 from conan.tools.gnu import PkgConfigDeps
@@ -26,11 +28,13 @@ class Weft(ConanFile):
     package_type = "library"
     settings = "os", "arch", "compiler", "build_type"
     # http: weft-http; gzip: it compresses answers; tls: weft-tls; dns: weft-dns. Each brings what it stands on.
+    # posix: weft-posix; sim: weft-sim.
     options = {"shared": [True, False], "fPIC": [True, False], "system_boost": [True, False],
                "http": [True, False], "gzip": [True, False], "tls": [True, False],
-               "dns": [True, False]}
+               "dns": [True, False], "posix": [True, False], "sim": [True, False]}
     default_options = {"shared": False, "fPIC": True, "system_boost": False,
-                       "http": False, "gzip": True, "tls": False, "dns": False}
+                       "http": False, "gzip": True, "tls": False, "dns": False,
+                       "posix": False, "sim": False}
     implements = ["auto_shared_fpic"]
 
     def set_version(self):
@@ -64,6 +68,8 @@ class Weft(ConanFile):
 
     def validate(self):
         check_min_cppstd(self, 20)
+        if self.options.sim and self.options.shared:
+            raise ConanInvalidConfiguration("weft-sim needs a static weft: set shared=False")
 
     def layout(self):
         basic_layout(self, src_folder=".")
@@ -77,6 +83,8 @@ class Weft(ConanFile):
         for part, wanted in (("http", self.options.http), ("tls", self.options.tls), ("dns", self.options.dns),
                              ("zlib", self.options.get_safe("gzip"))):
             toolchain.project_options[part] = "enabled" if wanted else "disabled"
+        for part in ("posix", "sim"):
+            toolchain.project_options[part] = bool(self.options.get_safe(part))
         toolchain.generate()
         PkgConfigDeps(self).generate()
 
@@ -103,6 +111,10 @@ class Weft(ConanFile):
             self.add_part("tls", ["openssl::openssl"])
         if self.options.dns:
             self.add_part("dns", ["c-ares::c-ares"])
+        if self.options.posix:
+            self.add_part("posix", [])
+        if self.options.sim:
+            self.add_part("sim", [])
 
     def add_part(self, name, needs):
         part = self.cpp_info.components[name]
