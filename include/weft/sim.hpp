@@ -277,5 +277,10 @@ void note(std::string_view text);
 // Lets other fibers run first, by the strategy, between two accesses to data that fibers share
 // without weft. Has no effect elsewhere.
 void point();
+// Charges the caller for a computation that takes `time`, as turns cost no more than
+// Options::turn_time: virtual time passes, and the caller keeps its worker (Options::workers). Has
+// no effect elsewhere.
+// Context: fibers and plain threads; parks fibers of a simulation.
+void compute(std::chrono::nanoseconds time);
 
 }  // namespace weft::sim

@@ -191,6 +191,7 @@ fibers::Fiber* Core::take(bool& ends_turn) noexcept {
     return nullptr;
   }
   const std::size_t index = choose();
+  if (index == kNone) return nullptr;
   if (resumable_ < ready_.size()) ready_[resumable_].goes_on = false;
   resumable_ = kNone;
   const Candidate chosen = ready_[index];

@@ -66,9 +66,10 @@ struct Host {
   std::function<void()> main;
   HostState state = HostState::down;
   std::uint32_t life = 0;
-  std::uint64_t actors = 0;          // Alive, of this life.
-  unsigned busy_workers = 0;         // For Core::choose_on_workers() alone.
-  std::vector<fibers::Fiber*> held;  // Ready, but the host is stopped.
+  std::uint64_t actors = 0;             // Alive, of this life.
+  unsigned busy_workers = 0;            // For Core::choose_on_workers() alone.
+  std::vector<std::int64_t> computing;  // When fibers end that compute, and keep workers till then.
+  std::vector<fibers::Fiber*> held;     // Ready, but the host is stopped.
 };
 
 // Decides all that happens in a world: the Simulation that its Stage obeys. All of it belongs to
@@ -179,7 +180,7 @@ class Core final : public detail::Simulation {
   void run_body(const std::function<void(World&)>& body);
   void wait_for_leftovers();
   void decide(Decision decision) noexcept;
-  // The index in ready_ of the one that runs next.
+  // The index in ready_ of the one that runs next; kNone if fibers that compute have all workers.
   [[nodiscard]] std::size_t choose() noexcept;
   [[nodiscard]] std::size_t choose_on_workers();
   [[nodiscard]] bool is_failure_due(double chance) noexcept;

@@ -66,6 +66,7 @@ void Core::end_host(std::uint32_t number, bool has_power) {
   host.state = HostState::down;
   ++host.life;
   host.actors = 0;
+  host.computing.clear();
   host.held.clear();
   std::erase_if(ready_, [this](const Candidate& each) { return is_dead(*each.actor); });
   resumable_ = kNone;

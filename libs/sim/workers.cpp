@@ -20,6 +20,10 @@ std::size_t Core::choose() noexcept {
 // A fiber has a worker from its first turn until it waits or yields. One that was preempted is
 // ready and has its worker still: what comes between its turns runs on other workers.
 std::size_t Core::choose_on_workers() {
+  for (const auto& host : hosts_) {
+    std::erase_if(host->computing, [this](std::int64_t end) { return end <= now_; });
+    host->busy_workers = static_cast<unsigned>(host->computing.size());
+  }
   if (running_ != nullptr && resumable_ == kNone) actors_.at(running_).has_worker_since = 0;
   for (Candidate& each : ready_) {
     const bool keeps = !each.goes_on || ended_turn_;
@@ -33,7 +37,7 @@ std::size_t Core::choose_on_workers() {
       runnable_.push_back(each);
     }
   }
-  for (const auto& host : hosts_) host->busy_workers = 0;
+  if (runnable_.empty()) return kNone;
   const std::size_t chosen = runnable_.size() == 1 ? 0 : schedule_.choose(runnable_);
   Actor& actor = *runnable_[chosen].actor;
   if (actor.has_worker_since == 0 && !actor.is_helper) actor.has_worker_since = now_;

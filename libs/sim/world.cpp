@@ -174,6 +174,14 @@ std::uint64_t random(std::uint64_t bound) {
 
 bool chance(double probability) { return Core::here().user_chance().is_true(probability); }
 
+void compute(std::chrono::nanoseconds time) {
+  Core* const core = Core::find();
+  if (core == nullptr) return;
+  const std::int64_t end = core->machine_time(core->host_now() + time.count());
+  core->host(core->current_host()).computing.push_back(end);
+  this_fiber::sleep_for(time);
+}
+
 void point() {
   if (Core::find() != nullptr) this_fiber::yield_if_due();
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 #include <weft/channel.hpp>
+#include <weft/clock.hpp>
 #include <weft/go.hpp>
 #include <weft/mutex.hpp>
 #include <weft/select.hpp>
@@ -302,6 +303,27 @@ TEST_CASE("as many fibers interleave as there are workers, and a waiting fiber t
     });
     CHECK(most == workers);
   }
+}
+
+TEST_CASE("a fiber that computes is charged the time, and keeps its worker meanwhile") {
+  const weft::test::TestGuard guard("a fiber that computes is charged the time");
+  const auto delay_of_other = [](unsigned workers) {
+    std::chrono::nanoseconds delay(0);
+    sim::run(
+        [&] {
+          const auto began = weft::Clock::now();
+          auto other = weft::spawn([&] { delay = weft::Clock::now() - began; });
+          sim::compute(20ms);
+          sim::check(weft::Clock::now() - began >= 20ms, "the time has passed");
+          other.join();
+        },
+        {.workers = workers});
+    return delay;
+  };
+  CHECK(delay_of_other(1) >= 20ms);
+  CHECK(delay_of_other(2) < 20ms);
+  CHECK(delay_of_other(0) < 20ms);
+  sim::compute(24h);  // No simulation: no effect.
 }
 
 TEST_CASE("a fiber that runs on ends its turn on its worker after 10 ms") {
