@@ -31,12 +31,12 @@ void run_worker(pool::PoolCore& core) {
   pool::Registration registration(core, item);
   pool::WorkerObjects objects = registration.make_objects();
   registration.set_objects(objects);
-  pool::run_tasks(core, item, objects);  // A join waits for what the tasks have left, too.
+  pool::run_tasks(core, item, objects);  // A join also waits for the objects of tasks.
   core.leave();
 }
 
-// No worker of the pool lives: if the caller was one, it has been retired. Slots that it has of
-// other pools it gives back while the task waits.
+// No worker of the pool lives: if the caller was one, it has been retired. If the caller has slots
+// of other pools, it gives them back while the task waits.
 void run_stranded(pool::PoolCore& core, detail::PoolItem& item, pool::Worker& self) {
   using pool::Registration;
   Registration* outer = Registration::of_caller();
@@ -51,13 +51,14 @@ constexpr pool::PoolCore::Bodies kBodies{.worker = run_worker,
                                          .ticker = pool::run_ticker,
                                          .stranded = run_stranded};
 
-// The workers of a pool that outlives the runtime would keep that waiting.
+// The workers of a pool that outlives the runtime would delay the runtime's end.
 void retire_idle_workers() noexcept {
   pool::Listing::visit_all([](pool::PoolCore& core) { core.retire_idle_workers(); });
 }
 
-// So malloc has a block for it at hand in each thread. A larger or an aligned one costs a tenth of
-// what it takes to make a pool, run a task, and end it; so the options have a block of their own.
+// Then malloc has a cached block of that size in each thread. A larger or an aligned block costs a
+// tenth of the time to make a pool, run a task, and end it; so the options have a block of their
+// own.
 static_assert(sizeof(pool::PoolCore) <= 1032);
 
 std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore* parent) {
@@ -72,8 +73,9 @@ std::unique_ptr<pool::PoolCore> make_core(PoolOptions&& options, pool::PoolCore*
                           "weft::FiberPool: " + why);
 }
 
-// A task that waited for its pool to be idle or joined would wait for itself. One of another pool
-// of the same root gives its slots back while it waits; but if it does not have to, it keeps them.
+// A task that waits until its own pool is idle or joined would wait for itself. A task of another
+// pool with the same root gives its slots back while it waits; if it does not have to wait, it
+// keeps them.
 bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const Until& until) {
   if (pool::called_from_worker_of(&core)) {
     refuse_wait("a task cannot wait for its own pool '" + core.options().name +
@@ -92,8 +94,8 @@ bool wait(pool::PoolCore& core, Condition condition, std::uint64_t count, const 
   return core.wait(condition, count, until);
 }
 
-// Never inlined: what it throws must leave it before it ends the process, as it does in a
-// destructor. A frame that has something to destroy and may not throw forgets what was thrown.
+// Never inlined: in a destructor, an exception must leave this frame before it ends the process. If
+// a noexcept frame has something to destroy, the exception is lost.
 [[gnu::noinline]] void drain(FiberPool& pool, const char* name) {
   pool.close(Close::drain);
   if (pool.join_until(detail::end_wait_report_time())) return;
@@ -139,7 +141,7 @@ void FiberPool::resize(std::size_t capacity) {
 
 void FiberPool::reopen() {
   const bool was_closed = core_->reopen();
-  // After the fact: a request that comes from now on closes the pool itself.
+  // Registered too late for this request: later ones close the pool themselves.
   if (core_->options().stop.stop_requested()) return close(Close::cancel);
   if (was_closed) check(core_->start());
 }

@@ -1,4 +1,4 @@
-// The calls that groups make of a pool.
+// The calls that groups make to a pool.
 #include <weft/detail/group_pool.hpp>
 
 #include <stop_token>
@@ -11,12 +11,12 @@ namespace weft {
 
 namespace {
 
-// A task with options is a callable of the pool's like any other.
+// Wraps a task with options as a callable of the pool.
 struct Member {
   detail::Task task;
   void operator()() { task.run(); }
 };
-// A member that can be asked to stop.
+// A member that accepts a stop request.
 struct StoppableMember {
   detail::Task task;
   std::stop_source own;
@@ -31,7 +31,7 @@ struct StoppableMember {
 
 detail::GroupPool detail::group_pool(FiberPool& of_tasks) noexcept {
   static constexpr GroupPool::Calls kCalls{
-      // A member of the group is a Task already, and goes into the pool's item as it is.
+      // A member of the group is a Task already, and is moved into the pool's item unchanged.
       .submit = [](FiberPool& pool, Room room, const Until& until, Task& task) -> Accepted {
         PoolItem item(std::in_place, std::move(task));
         const Accepted accepted = pool.entry().hand_over(item, room, until);

@@ -1,4 +1,4 @@
-// The pools of a process, for its metrics.
+// Lists the pools of a process for its metrics.
 #include <weft/detail/named_pools.hpp>
 
 #include "pool/core/listing.hpp"

@@ -5,7 +5,7 @@
 
 namespace weft::pool {
 
-// Throws std::invalid_argument that names the option that cannot be.
+// Throws std::invalid_argument that names the invalid option.
 void check(const PoolOptions& options);
 
 }  // namespace weft::pool

@@ -1,4 +1,4 @@
-// Tasks are handed to the core, with what the core leaves to do.
+// Passes tasks to the core, and does the work that the core leaves to it.
 #include <weft/detail/pool_entry.hpp>
 
 #include <weft/detail/blocking_scope.hpp>
@@ -21,7 +21,8 @@ void run_in_caller(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
   core.run_in_caller(item, number);
 }
 
-// The caller waits for the fiber, which counts as itself. Returns false if there is none to be had.
+// The caller waits for the fiber, which counts as the caller itself. Returns false if no fiber is
+// available.
 bool run_on_new_stack(pool::PoolCore& core, PoolItem& item, std::uint64_t number,
                       pool::Registration* outer, std::size_t stack_size) noexcept {
   WEFT_TRY {
@@ -55,7 +56,7 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
   OnFull when_full = core.options().on_full;
   if (room != Room::as_configured) when_full = room == Room::now ? OnFull::reject : OnFull::block;
   pool::Registration* const caller = pool::Registration::of_caller();
-  // It has no slot that it would have to keep unless it must wait.
+  // The caller has no slot to keep unless it must wait.
   if (when_full == OnFull::block && caller == nullptr) return core.submit_blocking(item, until);
   const pool::PoolCore::Answer answer = core.submit(item, when_full);
   if (answer.next == Next::nothing) return answer.accepted;
@@ -64,7 +65,7 @@ Accepted PoolEntry::enqueue_slowly(pool::PoolCore& core, PoolItem& item, Room ro
     return core.submit_blocking(item, until);
   }
   // A task that runs in submit() may submit another, which runs in that call, and so on. A call
-  // that finds half of the stack used has a new one.
+  // that finds half of the stack used continues on a new stack.
   const StackRoom stack = stack_room();
   if (stack.left >= stack.size / 2 ||
       !run_on_new_stack(core, item, answer.number, caller, stack.size)) {
@@ -87,7 +88,7 @@ Accepted PoolEntry::enqueue(pool::PoolCore& core, PoolItem& item, const SubmitOp
   if (!until.can_be_stopped()) {
     return enqueue(core, item, room, Until(until.deadline(), options.stop));
   }
-  // Either ends the wait.
+  // Either source ends the wait.
   const std::stop_source either;
   StopRegistration<RequestStop> of_call;
   StopRegistration<RequestStop> of_task;
@@ -101,7 +102,7 @@ Result<std::size_t> PoolEntry::enqueue(pool::PoolCore& core, std::span<PoolItem>
   for (PoolItem& item : items) core.runner().stamp(item);
   std::size_t accepted = 0;
   for (;;) {
-    // A task that needs more than a place in the queue goes the way of a single one.
+    // A task that needs more than a place in the queue is submitted individually.
     accepted += core.push_some(items.subspan(accepted));
     if (accepted == items.size()) return {accepted, {}};
     const Accepted next = enqueue(core, items[accepted], room, until);

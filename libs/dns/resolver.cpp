@@ -53,19 +53,21 @@ std::string list_of(std::span<const net::Address> servers) {
   return text;
 }
 
-// A channel of c-ares, whose destructor closes its sockets.
+// Owns a channel of c-ares; the destructor closes its sockets.
 class Channel {
  public:
-  // `lookups`: where it looks, as c-ares has it: 'f' /etc/hosts, 'b' the name servers. c-ares calls
-  // `on_socket` with `data` about its sockets. `error` reports why there is no channel.
+  // `lookups` is the list of sources in the notation of c-ares: 'f' for /etc/hosts, 'b' for the
+  // name servers. c-ares calls `on_socket` with `data` when the state of a socket changes. `error`
+  // reports why the channel could not be made.
   Channel(const ResolverOptions& options, std::string lookups, ares_sock_state_cb on_socket,
           void* data, std::error_code& error) {
-    const std::string servers = list_of(options.servers);  // Before there is something to destroy.
+    // This may throw, and there is nothing to destroy yet.
+    const std::string servers = list_of(options.servers);
     ares_options given{};
     int mask = ARES_OPT_SOCK_STATE_CB | ARES_OPT_LOOKUPS;
     given.sock_state_cb = on_socket;
     given.sock_state_cb_data = data;
-    given.lookups = lookups.data();  // It copies the text.
+    given.lookups = lookups.data();  // c-ares copies the text.
     if (options.attempt_time.count() > 0) {
       mask |= ARES_OPT_TIMEOUTMS;
       given.timeout = static_cast<int>(options.attempt_time.count());
@@ -83,7 +85,7 @@ class Channel {
   }
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
-  // Gives up what is still being asked: c-ares tells each answer so.
+  // Cancels the pending questions: c-ares reports that to each answer.
   ~Channel() {
     if (channel_ != nullptr) ares_destroy(channel_);
   }
@@ -94,7 +96,7 @@ class Channel {
   ares_channel channel_ = nullptr;
 };
 
-// The answer about a name: its addresses of one kind, or of both.
+// The answer for one name: the addresses of one kind, or of both.
 class Answer {
  public:
   Answer() = default;
@@ -104,7 +106,7 @@ class Answer {
     if (found_ != nullptr) ares_freeaddrinfo(found_);
   }
 
-  // It may be there when this returns. It must outlive the channel.
+  // The answer may have arrived when this returns. The object must outlive the channel.
   void ask_for(const Channel& channel, const std::string& host, int family) {
     ares_addrinfo_hints hints{};
     hints.ai_family = family;
@@ -112,7 +114,7 @@ class Answer {
     ares_getaddrinfo(channel.get(), host.c_str(), nullptr, &hints, &Answer::come, this);
   }
 
-  // As if there were none.
+  // Treats the answer as if it had no addresses.
   void leave_out() noexcept {
     status_ = ARES_ENODATA;
     is_there_ = true;
@@ -120,7 +122,7 @@ class Answer {
 
   [[nodiscard]] bool is_there() const noexcept { return is_there_; }
   [[nodiscard]] bool has_addresses() const noexcept { return found_ != nullptr; }
-  // That there is no such address, other than that there was no answer.
+  // Returns true if there is no such address, and false if there was no answer.
   [[nodiscard]] bool is_none() const noexcept {
     return status_ == ARES_ENOTFOUND || status_ == ARES_ENODATA;
   }
@@ -135,7 +137,7 @@ class Answer {
   }
 
  private:
-  // Called by c-ares, which knows no exceptions.
+  // c-ares calls it; no exception may leave it.
   static void come(void* self, int status, int, ares_addrinfo* found) noexcept {
     auto& answer = *static_cast<Answer*>(self);
     answer.status_ = status;
@@ -148,14 +150,13 @@ class Answer {
   ares_addrinfo* found_ = nullptr;
 };
 
-// The name servers' addresses of a name, of both kinds. Each question has a channel of its own, and
-// so sockets of its own. A channel is for one thread at a time: one for all questions would want a
-// lock held over system calls, or a fiber of its own and two wakes a question. And as each question
-// comes from a port that the system has chosen anew, strangers have a harder time to guess where
-// the answer is expected.
+// Asks the name servers for the addresses of a name, of both kinds. Each question has its own
+// channel, and therefore its own sockets. A channel serves one thread at a time: a shared channel
+// would need a lock held over system calls, or a fiber and two wakes for each question. Each
+// question also uses a new port chosen by the system, which makes forged answers harder.
 class Question {
  public:
-  // `refused` tells if it cannot be asked.
+  // `refused` is set if the question cannot be asked.
   Question(const ResolverOptions& options, std::error_code& refused)
       : delay_(options.resolution_delay), channel_(options, "b", &on_socket, this, refused) {
     if (refused) return;
@@ -167,26 +168,28 @@ class Question {
   Question& operator=(const Question&) = delete;
   ~Question() = default;
 
-  // Parks until there are both answers, or one has had addresses for the delay.
+  // Parks until both answers have arrived, or until the delay has passed after the first answer
+  // with addresses.
   std::error_code ask(const std::string& host, const Until& until) {
     v6_.ask_for(channel_, host, AF_INET6);
     v4_.ask_for(channel_, host, AF_INET);
     return wait(until);
   }
-  // For addresses of one kind. Parks until there is an answer.
+  // Asks for addresses of one kind. Parks until the answer has arrived.
   std::error_code ask_for(bool v6, const std::string& host, const Until& until) {
     (v6 ? v6_ : v4_).ask_for(channel_, host, v6 ? AF_INET6 : AF_INET);
     (v6 ? v4_ : v6_).leave_out();
     return wait(until);
   }
 
-  // IPv6 comes first where the system has a way there, as in RFC 6724; each kind is c-ares' order.
+  // IPv6 comes first if the system has a route to it, as in RFC 6724; within each kind the order of
+  // c-ares is kept.
   [[nodiscard]] std::vector<net::Address> addresses(std::uint16_t port) const {
     std::vector<net::Address> all;
     v6_.append_to(all, port);
     const std::size_t v6_size = all.size();
     v4_.append_to(all, port);
-    // Connecting a UDP socket only looks for the way.
+    // Connecting a UDP socket only looks up the route.
     if (v6_size != 0 && v6_size != all.size() && net::UdpSocket::connected(all.front()).error) {
       std::rotate(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(v6_size), all.end());
     }
@@ -214,14 +217,14 @@ class Question {
       for (const auto& event : std::span(events).first(count)) proceed(event);
     }
     if (has_addresses()) return {};
-    // No answer outweighs that there is no address: another time there may be one.
+    // A missing answer outweighs a negative one: a later attempt may find an address.
     return (v4_.is_none() ? v6_ : v4_).error();
   }
 
   [[nodiscard]] bool has_addresses() const noexcept {
     return v6_.has_addresses() || v4_.has_addresses();
   }
-  // The moment at which c-ares wants to be called, whatever comes.
+  // The time at which c-ares must be called even if no socket is ready.
   [[nodiscard]] Deadline next_attempt() {
     timeval left{};
     if (ares_timeout(channel_.get(), nullptr, &left) == nullptr) return Deadline::never();
@@ -229,7 +232,7 @@ class Question {
                            std::chrono::microseconds(left.tv_usec));
   }
 
-  // A socket that another event has closed is not c-ares' any more, which then does nothing.
+  // If another event has closed a socket, c-ares does not recognize it and does nothing.
   void proceed(const io::WatchSet::Event& event) {
     const auto socket = static_cast<ares_socket_t>(event.key);
     const auto bits = static_cast<unsigned>(event.ready);
@@ -239,7 +242,7 @@ class Question {
     ares_process_fd(channel_.get(), if_ready(Ready::read), if_ready(Ready::write));
   }
 
-  // Called by c-ares, which knows no exceptions.
+  // c-ares calls it; no exception may leave it.
   static void on_socket(void* self, ares_socket_t socket, int read, int write) noexcept {
     auto& question = *static_cast<Question*>(self);
     if (read == 0 && write == 0) {
@@ -255,13 +258,14 @@ class Question {
 
   const std::chrono::nanoseconds delay_;
   io::WatchSet set_;
-  std::error_code refused_;  // A socket could not be watched.
+  std::error_code refused_;  // The error if a socket could not be watched.
   Answer v6_;
   Answer v4_;
-  Channel channel_;  // Ends first: it tells the others.
+  Channel channel_;  // It is destroyed first, and then reports to the other members.
 };
 
-// From /etc/hosts, which comes first, whatever nsswitch.conf says; empty if it is not there.
+// Looks in /etc/hosts, which has priority whatever nsswitch.conf specifies; returns nothing if the
+// name is not there.
 net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& options,
                                                         const std::string& host,
                                                         std::uint16_t port) {
@@ -278,7 +282,8 @@ net::Result<std::vector<net::Address>> look_up_in_hosts(const ResolverOptions& o
 }  // namespace
 
 Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
-  // Counted by c-ares, and never taken back: it only makes ready what all channels share.
+  // c-ares counts these calls; this one is never undone, as it only prepares data that all channels
+  // share.
   static const int ready = ares_library_init(ARES_LIB_INIT_ALL);
   (void)ready;
 }
@@ -286,7 +291,7 @@ Resolver::Resolver(ResolverOptions options) : options_(std::move(options)) {
 net::Result<std::vector<net::Address>> Resolver::look_up(const std::string& host,
                                                          std::uint16_t port, const Until& until) {
   auto result = look_up_in_hosts(options_, host, port);
-  // A name that is there has no other addresses.
+  // A name found there has no other addresses.
   if (result.error || !result.value.empty()) return result;
   Question question(options_, result.error);
   if (!result.error) result.error = question.ask(host, until);

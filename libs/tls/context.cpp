@@ -22,15 +22,15 @@ namespace {
 // RFC 9325, 4.1 and 4.2: neither static RSA, nor CBC, nor ephemeral keys in prime fields.
 constexpr const char* kGoodCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
 
-// Returns whether each has a place behind a size of one byte.
+// Returns whether every name fits a length of one byte.
 bool are_names(const std::vector<std::string>& protocols) noexcept {
   return std::all_of(protocols.begin(), protocols.end(), [](const std::string& protocol) {
     return !protocol.empty() && protocol.size() <= 255;
   });
 }
 
-// Each takes some tenths of a millisecond of a processor, so the newest waits for a fraction of a
-// second at most.
+// A handshake takes some tenths of a millisecond of CPU time, so the newest one waits for a
+// fraction of a second at most.
 std::size_t most_handshakes(std::size_t option) noexcept {
   return option != 0 ? option : 512 * detail::processors();
 }
@@ -48,7 +48,7 @@ const unsigned char* bytes_of(const std::string& text) noexcept {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// OpenSSL would ask for it on the terminal.
+// Without this callback, OpenSSL would prompt for the password on the terminal.
 int refuse_password(char* /*room*/, int /*size*/, int /*writes*/, void* asked) {
   *static_cast<bool*>(asked) = true;
   return -1;
@@ -62,7 +62,8 @@ std::error_code use_certificate(SSL_CTX& context, const std::string& certificate
   const bool used = SSL_CTX_use_certificate_chain_file(&context, certificate.c_str()) == 1 &&
                     SSL_CTX_use_PrivateKey_file(&context, key.c_str(), SSL_FILETYPE_PEM) == 1 &&
                     SSL_CTX_check_private_key(&context) == 1;
-  SSL_CTX_set_default_passwd_cb_userdata(&context, nullptr);  // Nothing asks from now on.
+  // From now on no password is requested.
+  SSL_CTX_set_default_passwd_cb_userdata(&context, nullptr);
   if (used) return {};
   const std::error_code error = take_error();
   return asked ? make_error_code(Errc::encrypted_key) : error;
@@ -75,7 +76,7 @@ net::Result<ContextPtr> make_context(const SSL_METHOD& method, const std::string
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_RELEASE_BUFFERS |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-  // While an old connection is negotiated anew nothing could be written.
+  // During a renegotiation nothing could be written.
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION);
   const char* const list = ciphers.empty() ? kGoodCiphers : ciphers.c_str();
   if (SSL_CTX_set_cipher_list(context.get(), list) != 1) return {.error = take_error()};
@@ -134,7 +135,7 @@ net::Result<ContextPtr> ContextState::make_server(const ServerOptions& options,
   if (SSL_CTX_load_verify_locations(&context, file, nullptr) != 1) return {.error = take_error()};
   STACK_OF(X509_NAME)* const names = SSL_load_client_CA_file(file);
   if (names == nullptr) return {.error = take_error()};
-  SSL_CTX_set_client_CA_list(&context, names);  // Which owns them now.
+  SSL_CTX_set_client_CA_list(&context, names);  // The context owns the names now.
   SSL_CTX_set_verify(&context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   return made;
 }
@@ -157,7 +158,7 @@ std::error_code ContextState::set_up_client(SSL_CTX& context, const ClientOption
     const auto error = use_certificate(context, options.certificate_file, options.key_file);
     if (error) return error;
   }
-  // 0 is success here, and only here.
+  // For this function, unlike all others, 0 means success.
   if (!alpn_.empty() && SSL_CTX_set_alpn_protos(&context, bytes_of(alpn_),
                                                 static_cast<unsigned int>(alpn_.size())) != 0) {
     return take_error();
@@ -168,7 +169,7 @@ std::error_code ContextState::set_up_client(SSL_CTX& context, const ClientOption
   return {};
 }
 
-// So that tickets of the old context open in the new one.
+// Tickets of the old context remain valid in the new one.
 void ContextState::keep_ticket_keys(SSL_CTX& context) const {
   std::array<unsigned char, 80> keys;
   if (SSL_CTX_get_tlsext_ticket_keys(context_.get(), keys.data(), keys.size()) == 1) {
@@ -193,7 +194,8 @@ int ContextState::choose_protocol(SSL* /*ssl*/, const unsigned char** chosen,
   return outcome == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-// 1: the session is ours now. OpenSSL takes no exceptions: without memory it is not kept.
+// Returning 1 takes ownership of the session. OpenSSL cannot handle exceptions; without memory the
+// session is not kept.
 int ContextState::note_session(SSL* ssl, SSL_SESSION* session) {
   auto* const stream = static_cast<StreamState*>(SSL_get_app_data(ssl));
   SessionPtr ours(session);
@@ -217,7 +219,7 @@ SessionPtr ContextState::take_session(const std::string& server_name) {
   const auto found = sessions_.find(server_name);
   if (found == sessions_.end()) return nullptr;
   SessionPtr session = std::move(found->second);
-  sessions_.erase(found);  // A ticket of TLS 1.3 is to be used once.
+  sessions_.erase(found);  // A ticket of TLS 1.3 may be used only once.
   return session;
 }
 

@@ -23,10 +23,10 @@ class ContextState {
   [[nodiscard]] bool is_server() const noexcept { return options_.index() == 0; }
   // A server's.
   [[nodiscard]] HandshakeLimit& handshakes() noexcept { return handshakes_; }
-  // Owned by the caller; null if out of memory.
+  // The caller owns the result; null if there is no memory.
   [[nodiscard]] SslPtr make_ssl() const;
 
-  // A client's: the session that the server of this name gave last, if any.
+  // Keeps a client's session: the newest one that the server of this name has issued.
   void keep_session(const std::string& server_name, SessionPtr session);
   [[nodiscard]] SessionPtr take_session(const std::string& server_name);
 
@@ -42,7 +42,7 @@ class ContextState {
   static int note_session(SSL* ssl, SSL_SESSION* session);
 
   const std::variant<ServerOptions, ClientOptions> options_;
-  std::string alpn_;  // Each behind its size.
+  std::string alpn_;  // Each name follows a byte with its length.
   HandshakeLimit handshakes_;
   mutable detail::ThreadMutex mutex_;
   ContextPtr context_ WEFT_GUARDED_BY(mutex_);

@@ -1,4 +1,4 @@
-// Handshakes, on stacks that are large enough.
+// Runs handshakes on stacks that are large enough.
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,8 +13,8 @@ namespace weft::tls {
 
 namespace {
 
-// A handshake checks chains of certificates, with big numbers on the stack: some tens of KiB, which
-// a fiber of the usual size does not have for sure.
+// A handshake verifies chains of certificates with big numbers on the stack, which takes some tens
+// of KiB; a default stack might not suffice.
 constexpr std::size_t kHandshakeStack = 256 * 1024;
 
 std::error_code shake_hands(StreamState& state, const Until& until) {
@@ -24,11 +24,12 @@ std::error_code shake_hands(StreamState& state, const Until& until) {
   return handshake.join();
 }
 
-// A server's, within its limit.
+// Runs a server's handshake within its limit.
 std::error_code shake_hands_in_turn(StreamState& state, const Until& until) {
   const HandshakeTurn turn(state.context().handshakes(), until);
   if (const auto error = state.prepare()) return error;
-  // One that has waited long for a processor may not be worth it any more.
+  // A handshake that has waited long for a processor may have been dropped in favour of a newer
+  // one.
   auto handshake = weft::spawn({.stack_size = kHandshakeStack, .name = "tls handshake"}, [&] {
     return turn.was_dropped() ? make_error_code(Errc::too_many_handshakes)
                               : state.handshake(turn.until());

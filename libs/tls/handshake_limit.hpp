@@ -1,4 +1,4 @@
-// How many handshakes of a server's context go on at once.
+// Limits how many handshakes of a server's context run concurrently.
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace weft::tls {
 
-// A newcomer never waits: beyond the limit it ends the oldest handshake, which is most likely to
-// have been abandoned by its client, or has waited longest for a processor.
+// A new handshake never waits: at the limit it ends the oldest one, which its client has most
+// likely abandoned, or which has waited longest for a processor.
 class HandshakeLimit {
  public:
   explicit HandshakeLimit(std::size_t most) noexcept : most_(most) {}
 
-  // Returns the number of a handshake, which `stop` ends. std::bad_alloc.
+  // Registers a handshake that `stop` can end, and returns its number; throws std::bad_alloc.
   [[nodiscard]] std::uint64_t enter(const std::stop_source& stop) {
     std::stop_source oldest(std::nostopstate);
     const std::uint64_t number = add(stop, oldest);
-    oldest.request_stop();  // Without the lock: it wakes a fiber.
+    oldest.request_stop();  // This runs without the lock, because it wakes a fiber.
     return number;
   }
-  // The handshake has ended.
+  // Removes a handshake that has ended.
   void leave(std::uint64_t number) noexcept {
     const detail::Guard guard(mutex_);
     running_.erase(number);
   }
-  // Whether a newcomer has taken the place of this one, which has not left.
+  // Returns whether a newer handshake has replaced this one, which has not called leave() yet.
   [[nodiscard]] bool was_dropped(std::uint64_t number) const noexcept {
     const detail::Guard guard(mutex_);
     return !running_.contains(number);
@@ -60,10 +60,10 @@ class HandshakeLimit {
   std::uint64_t dropped_ WEFT_GUARDED_BY(mutex_) = 0;
 };
 
-// One handshake within the limit.
+// One handshake counted against the limit.
 class HandshakeTurn {
  public:
-  // `caller` must live as long.
+  // `caller` must outlive the object.
   HandshakeTurn(HandshakeLimit& limit, const Until& caller)
       : limit_(limit),
         token_(stop_.get_token()),
@@ -78,7 +78,7 @@ class HandshakeTurn {
   [[nodiscard]] bool was_dropped() const noexcept { return limit_.was_dropped(number_); }
 
  private:
-  // The caller's stop request ends it, too.
+  // Forwards the caller's stop request to the handshake.
   struct Forward {
     std::stop_source* stop;
     void operator()() const noexcept { stop->request_stop(); }

@@ -29,7 +29,7 @@ std::string text_of(const ASN1_STRING& string) {
           static_cast<std::size_t>(ASN1_STRING_length(&string))};
 }
 
-// "127.0.0.1", or eight numbers of IPv6.
+// Returns an address as text: "127.0.0.1", or the eight numbers of IPv6.
 std::string address_of(GENERAL_NAME& name) {
   const BioPtr text(BIO_new(BIO_s_mem()));
   if (text == nullptr || GENERAL_NAME_print(text.get(), &name) != 1) throw std::bad_alloc();

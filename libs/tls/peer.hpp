@@ -1,4 +1,4 @@
-// The other end of a connection, in plain values.
+// Describes the peer of a connection by plain values.
 #pragma once
 
 #include <weft/net/tls_info.hpp>
@@ -7,7 +7,7 @@
 
 namespace weft::tls {
 
-// No other call may be using `ssl`. Throws std::bad_alloc.
+// No other call may use `ssl` meanwhile. Throws std::bad_alloc.
 [[nodiscard]] net::TlsInfo describe(const SSL& ssl);
 
 }  // namespace weft::tls

@@ -17,9 +17,10 @@ std::error_code expect_server(SSL& ssl, const std::string& name) noexcept {
   if (name.empty() || name.find('\0') != std::string::npos) {
     return std::make_error_code(std::errc::invalid_argument);
   }
-  // An address is looked for among the certificate's addresses, and is no name to ask for.
+  // An IP address is matched against the addresses in the certificate, and is not sent as a server
+  // name.
   if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(&ssl), name.c_str()) == 1) return {};
-  // RFC 9110, 4.3.4: a common name is no name of a host.
+  // RFC 9110, 4.3.4: the common name of a certificate does not identify a host.
   SSL_set_hostflags(&ssl, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
   const bool asked = SSL_set1_host(&ssl, name.c_str()) == 1 &&
                      // It does what the macro SSL_set_tlsext_host_name does, without its casts.

@@ -8,10 +8,12 @@
 
 namespace weft::tls {
 
-// "a.test" for "a.test.": a certificate has no final dot, and RFC 6066 forbids it in what is sent.
+// Removes the final dot of "a.test.": certificates have none, and RFC 6066 forbids it in the server
+// name that is sent.
 [[nodiscard]] std::string without_final_dot(std::string name);
-// The client asks for `name`, and accepts no certificate but one for it. Errors: invalid_argument
-// for an empty name, which OpenSSL would take for any, and for one with a zero inside.
+// Makes the client request `name`, and accept only a certificate for that name. Errors:
+// invalid_argument for an empty name, which OpenSSL would treat as any name, and for a name that
+// contains a zero byte.
 [[nodiscard]] std::error_code expect_server(SSL& ssl, const std::string& name) noexcept;
 
 }  // namespace weft::tls

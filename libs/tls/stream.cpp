@@ -21,7 +21,7 @@ namespace weft::tls {
 
 namespace {
 
-// An idle connection keeps this much of each empty buffer.
+// An idle connection keeps at most this many bytes of each empty buffer.
 constexpr std::size_t kKept = 512;
 
 template <class Buffer>
@@ -48,8 +48,8 @@ StreamState::StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> c
       context_(std::move(context)),
       server_name_(without_final_dot(std::move(name))) {}
 
-// OpenSSL takes sessions back whose connection ended without close_notify. TLS does not ask for
-// that since 1.1, and many a peer just closes.
+// OpenSSL invalidates a session whose connection ended without close_notify. TLS has not required
+// that since 1.1, and many peers close without it.
 StreamState::~StreamState() {
   sender_stop_.request_stop();
   sender_ = {};  // Joins it.
@@ -62,7 +62,7 @@ std::error_code StreamState::prepare() {
   BIO* const bio = ssl_ == nullptr ? nullptr : make_bio(wire_);
   if (bio == nullptr) return std::make_error_code(std::errc::not_enough_memory);
   SSL_set_bio(ssl_.get(), bio, bio);
-  // The place of "app data".
+  // Index 0 is the "app data".
   if (SSL_set_ex_data(ssl_.get(), 0, this) != 1) return take_error();
   if (context_->is_server()) {
     SSL_set_accept_state(ssl_.get());
@@ -76,11 +76,12 @@ std::error_code StreamState::prepare() {
   return {};
 }
 
-// Calls OpenSSL once. Nothing in here switches, so the thread's queue of errors is ours.
+// Calls OpenSSL once. The call does not switch fibers, so it has the thread's error queue to
+// itself.
 template <class Call>
 StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
   const detail::Guard guard(ssl_mutex_);
-  // Clearing goes through all places of the queue, whether they are used or not.
+  // Clearing visits every entry of the queue, even when it is empty.
   if (ERR_peek_error() != 0) ERR_clear_error();
   const int outcome = call();
   if (outcome > 0) return Needs::nothing;
@@ -93,7 +94,7 @@ StreamState::Needs StreamState::attempt(Call call, std::error_code& error) {
     default:
       error = take_error(*ssl_);
       if (wire_.out_lost) error = std::make_error_code(std::errc::not_enough_memory);
-      // We report the end of the stream, because we have seen it.
+      // We have seen the end of the stream ourselves, so we report that.
       if (error != std::errc::not_enough_memory && wire_.in_ended && wire_.unread() == 0) {
         error = Errc::truncated;
       }
@@ -107,9 +108,11 @@ bool StreamState::has_unsent() const noexcept {
   return !wire_.out.empty() || !sending_.empty();
 }
 
-// Writes what OpenSSL has put on the wire. The sender has the rest when a wait was ended.
+// Writes the bytes that OpenSSL has put on the wire. If the wait ends early, the sender fiber
+// writes the rest.
 std::error_code StreamState::flush(const Until& until) {
-  // It looks again after each round: a caller that finds the mutex taken counts on its owner.
+  // The loop checks again after each round, because a caller that finds the mutex locked relies on
+  // its owner.
   while (has_unsent()) {
     if (!write_mutex_.try_lock_until(until)) return until.error();
     const std::lock_guard writing(write_mutex_, std::adopt_lock);
@@ -120,7 +123,8 @@ std::error_code StreamState::flush(const Until& until) {
   return {};
 }
 
-// Runs with write_mutex_. Each hold of the other one books what was sent, and takes what is next.
+// The caller holds write_mutex_. Each time it locks ssl_mutex_, it removes what was sent and takes
+// what is next.
 std::error_code StreamState::send_unsent(const Until& until) {
   for (net::Result<std::size_t> sent;;) {
     {
@@ -128,7 +132,7 @@ std::error_code StreamState::send_unsent(const Until& until) {
       sending_.erase(0, sent.value);
       if (sent.error) return sent.error;
       if (sending_.empty())
-        sending_.swap(wire_.out);  // Both keep their memory, for the next record.
+        sending_.swap(wire_.out);  // Both buffers keep their memory for the next record.
       if (sending_.empty()) {
         release_if_large(sending_);
         release_if_large(wire_.out);
@@ -139,7 +143,7 @@ std::error_code StreamState::send_unsent(const Until& until) {
   }
 }
 
-// Runs with write_mutex_, which the sender takes first of all.
+// The caller holds write_mutex_, which the sender locks first.
 void StreamState::start_sender() {
   {
     const detail::Guard guard(ssl_mutex_);
@@ -147,17 +151,17 @@ void StreamState::start_sender() {
   }
   try {
     sender_stop_ = std::stop_source();
-    // The former sender is at its end, and needs no mutex any more.
+    // The former sender is about to end and needs no mutex any more.
     sender_ = weft::spawn({.name = "tls sender"},
                           [this, stop = sender_stop_.get_token()] { run_sender(stop); });
   } catch (const std::exception&) {
-    return;  // No memory, or too many fibers: the rest goes out with the next call.
+    return;  // Without memory, or with too many fibers, the next call sends the rest.
   }
   const detail::Guard guard(ssl_mutex_);
   sender_runs_ = true;
 }
 
-// A caller that leaves something unsent while it runs counts on it.
+// A caller that leaves bytes unsent while the sender runs relies on it.
 void StreamState::run_sender(const std::stop_token& stop) {
   for (;;) {
     std::error_code error;
@@ -172,7 +176,7 @@ void StreamState::run_sender(const std::stop_token& stop) {
   }
 }
 
-// The caller that reads calls it.
+// The caller that reads the stream calls it.
 std::error_code StreamState::receive(const Until& until) {
   std::array<char, 16 * 1024> bytes;
   const auto [count, error] = stream_.read_some(std::as_writable_bytes(std::span(bytes)), until);
@@ -187,7 +191,7 @@ std::error_code StreamState::receive(const Until& until) {
   try {
     wire_.in.insert(wire_.in.end(), bytes.data(), bytes.data() + count);
   } catch (const std::bad_alloc&) {
-    wire_.in_ended = true;  // Later bytes have a gap before them.
+    wire_.in_ended = true;  // Bytes that arrive later would follow a gap.
     return std::make_error_code(std::errc::not_enough_memory);
   }
   return {};
@@ -197,13 +201,13 @@ std::error_code StreamState::handshake(const Until& until) {
   for (;;) {
     std::error_code failure;
     const Needs needs = attempt([&] { return SSL_do_handshake(ssl_.get()); }, failure);
-    // An alert that says why goes out, too.
+    // An alert that gives the reason is sent, too.
     const std::error_code error = flush(until);
     if (needs == Needs::failure) return failure;
     if (error) return error;
     if (needs == Needs::nothing) {
       const detail::Guard guard(ssl_mutex_);
-      // Certificates are large, and requests are not.
+      // Certificates are large, but requests are not.
       if (wire_.unread() == 0) wire_.in = {};
       wire_.in_begin = std::min(wire_.in_begin, wire_.in.size());
       return {};
@@ -224,7 +228,7 @@ net::Result<std::size_t> StreamState::read_some(std::span<std::byte> buffer, con
       if (needs == Needs::nothing) return {.value = count};
       if (needs == Needs::end) return {.error = weft::Errc::end_of_stream};
       if (needs == Needs::failure) return {.error = failure};
-      // A reader does not wait until something is sent: the peer may first want to be read.
+      // A reader does not wait for the write: the peer may have to be read first.
       const std::error_code unsent = flush(Deadline::past());
       if (unsent && !is_early_end(unsent)) return {.error = unsent};
     }
@@ -237,8 +241,8 @@ bool StreamState::has_read_ahead() const noexcept {
   return wire_.unread() > 0 || SSL_has_pending(ssl_.get()) == 1;
 }
 
-// OpenSSL, asked now, would report that it needs bytes; it takes about as long as to decrypt some.
-// And nothing waits to be sent.
+// OpenSSL would only report that it needs bytes, which takes about as long as decrypting some.
+// Nothing may be waiting to be sent, either.
 bool StreamState::knows_of_nothing() const noexcept {
   const detail::Guard guard(ssl_mutex_);
   return !failed_ && !wire_.in_ended && wire_.unread() == 0 && wire_.out.empty() &&
@@ -247,8 +251,8 @@ bool StreamState::knows_of_nothing() const noexcept {
 
 net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data,
                                                  const Until& until) {
-  // The rest of an earlier call goes first; then this one puts on the wire only what it says it
-  // has.
+  // The rest of an earlier call is written first; then this call encrypts only what it reports as
+  // written.
   if (const auto error = flush(until)) return {.error = error};
   if (data.empty()) return {};
   std::error_code failure;
@@ -258,7 +262,8 @@ net::Result<std::size_t> StreamState::write_some(std::span<const std::byte> data
       attempt([&] { return SSL_write_ex(ssl_.get(), part.data(), part.size(), &count); }, failure);
   if (needs == Needs::failure) return {.error = failure};
   if (needs != Needs::nothing) return {.error = std::make_error_code(std::errc::protocol_error)};
-  // Taken: it is ours to deliver now, so a wait that ends early is no reason to write it again.
+  // The bytes are accepted: we must deliver them now, so the caller must not write them again even
+  // if the wait ends early.
   const std::error_code error = flush(until);
   if (error && !is_early_end(error)) return {.error = error};
   return {.value = count};
@@ -268,16 +273,19 @@ std::error_code StreamState::shutdown(const Until& until) {
   std::error_code failure;
   const Needs needs = attempt(
       [&] {
-        // Asked again, OpenSSL would look for the peer's, and fail on bytes that stand before it.
+        // A second call would make OpenSSL look for the peer's alert, and fail on data that
+        // precedes it.
         const bool is_sent = (SSL_get_shutdown(ssl_.get()) & SSL_SENT_SHUTDOWN) != 0;
-        return is_sent || SSL_shutdown(ssl_.get()) >= 0 ? 1 : -1;  // 0: the peer's is yet to come.
+        // 0 means that the peer's alert has not arrived yet.
+        return is_sent || SSL_shutdown(ssl_.get()) >= 0 ? 1 : -1;
       },
       failure);
   if (needs == Needs::failure) return failure;
   return flush(until);
 }
 
-// With the lock: a reader that takes a ticket replaces the session, with its certificate.
+// The lock is needed because a reader that receives a ticket replaces the session and its
+// certificate.
 net::TlsInfo StreamState::info() const {
   const detail::Guard guard(ssl_mutex_);
   return describe(*ssl_);
@@ -318,7 +326,7 @@ net::Result<std::size_t> Stream::write_all(std::span<const std::byte> data, cons
     if (error) return {.value = done, .error = error};
     done += count;
   }
-  // The kernel must have the last part, too, and not only we.
+  // The last part must have reached the kernel, not only our buffer.
   const auto [none, error] = write_some({}, until);
   return {.value = done, .error = error};
 }

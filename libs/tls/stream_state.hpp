@@ -23,12 +23,13 @@
 namespace weft::tls {
 
 // Invariants
-//   I1  ssl_ and wire_ are used with ssl_mutex_ held, and no caller waits for the socket with it.
-//       Unchecked: a Mutex does not know its owner.
-//   I2  The holder of write_mutex_ writes the bytes in wire_.out, in their order. The holder,
-//       having given the mutex up, looks again for what others have put there meanwhile, or has
-//       left all to the sender, unless the connection is broken or the stream's own deadline for
-//       writes has passed. Unchecked: needs the view of the holder and that of all others.
+//   I1  ssl_ and wire_ are used with ssl_mutex_ held, and no caller waits for the socket while it
+//       holds that mutex. Unchecked: a Mutex does not know its owner.
+//   I2  The holder of write_mutex_ writes the bytes of wire_.out in order. After it has unlocked
+//       the mutex, the holder checks for bytes that other callers have added, or has left all of
+//       them to the sender. Exceptions: the connection is broken, or the stream's own deadline for
+//       writes has passed. Unchecked: a check needs the state of the holder and of all other
+//       callers.
 class StreamState {
  public:
   // Owns the connection.
@@ -37,7 +38,7 @@ class StreamState {
   StreamState(net::TcpStream& stream, std::shared_ptr<ContextState> context, std::string name);
   ~StreamState();
 
-  // Not analyzed: no other caller knows the stream yet.
+  // Not analyzed: no other caller has access to the stream yet.
   [[nodiscard]] std::error_code prepare() WEFT_NOT_ANALYZED;
   [[nodiscard]] std::error_code handshake(const Until& until);
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
@@ -65,20 +66,21 @@ class StreamState {
   void run_sender(const std::stop_token& stop);
   [[nodiscard]] std::error_code receive(const Until& until);
 
-  net::TcpStream own_;  // Empty, if it is borrowed.
+  net::TcpStream own_;  // Empty if the stream is borrowed.
   net::TcpStream& stream_;
   const std::shared_ptr<ContextState> context_;
   const std::string server_name_;  // A client's.
   mutable Mutex ssl_mutex_;
   Mutex write_mutex_;
   Wire wire_ WEFT_GUARDED_BY(ssl_mutex_);
-  // OpenSSL has refused to go on, for good.
+  // OpenSSL has failed permanently.
   bool failed_ WEFT_GUARDED_BY(ssl_mutex_) = false;
-  // Taken from wire_.out, and not written yet. Changed with both mutexes, read with either.
+  // Bytes taken from wire_.out that have not been written yet. Both mutexes are needed to change
+  // it, and either one to read it.
   std::string sending_;
   SslPtr ssl_;
-  // A fiber that is there while calls whose wait was ended have left something unsent.
-  JoinHandle<void> sender_;  // Changed with write_mutex_, as is the next one.
+  // A fiber that exists while calls whose wait ended early have left bytes unsent.
+  JoinHandle<void> sender_;  // Changed with write_mutex_, as is the next field.
   std::stop_source sender_stop_{std::nostopstate};
   bool sender_runs_ WEFT_GUARDED_BY(ssl_mutex_) = false;
 };

@@ -20,7 +20,7 @@ int put(BIO* bio, const char* data, std::size_t size, std::size_t* written) {
   if (wire.out_lost) return 0;
   try {
     wire.out.append(data, size);
-  } catch (const std::bad_alloc&) {  // OpenSSL takes no exceptions.
+  } catch (const std::bad_alloc&) {  // OpenSSL cannot handle exceptions.
     wire.out_lost = true;
     return 0;
   }
@@ -64,7 +64,7 @@ BIO_METHOD* make_method() {
 }  // namespace
 
 BIO* make_bio(Wire& wire) {
-  // It lives as long as the process. A call that has thrown is tried again the next time.
+  // It lives as long as the process. If this throws, the next call tries again.
   static BIO_METHOD* const method = make_method();
   BIO* const bio = BIO_new(method);
   if (bio == nullptr) return nullptr;
@@ -85,7 +85,8 @@ std::error_code take_error() noexcept {
 }
 
 std::error_code take_error(const SSL& ssl) noexcept {
-  // The last entry is the handshake's own: a bad signature, say, has left others before it.
+  // The last entry is the handshake's own; a bad signature, for example, leaves other entries
+  // before it.
   const bool refused = ERR_GET_REASON(ERR_peek_last_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
   const std::error_code error = take_error();
   const long verdict = SSL_get_verify_result(&ssl);

@@ -10,9 +10,9 @@ namespace weft::pool {
 
 class PoolCore;
 
-// One of them: whether it is there, and where it sleeps. A plain value; the pool's lock guards it.
-// PoolCore starts it, with what it is to do, as a user of the pool; it ends under the same hold of
-// the lock in which it saw that there is nothing left to do, so who needs it later starts another.
+// One such fiber: whether it exists, and where it sleeps. A plain value; the pool's lock guards it.
+// PoolCore starts it with its body, as a user of the pool. It ends under the same hold of the lock
+// in which it checked that nothing is left to do, so a later need starts another fiber.
 class BackgroundFiber {
  public:
   using Body = void (*)(PoolCore& core);
@@ -23,10 +23,10 @@ class BackgroundFiber {
     is_running_ = false;
     fiber_ = 0;
   }
-  // Its this_fiber::id(), if it has told it; 0 if not, or not yet.
+  // Its this_fiber::id(), once the fiber has stored it; 0 otherwise.
   [[nodiscard]] std::uint64_t fiber() const noexcept { return fiber_; }
   void set_fiber(std::uint64_t id) noexcept { fiber_ = id; }
-  // Where it sleeps, until it is woken or by the clock.
+  // Where it sleeps until it is woken or its deadline passes.
   [[nodiscard]] detail::WaitList& sleeping() noexcept { return sleeping_; }
   void wake(Effects& effects) noexcept { effects.end_waits(sleeping_, true); }
 

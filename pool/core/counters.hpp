@@ -1,4 +1,4 @@
-// How many tasks there were.
+// Counts the tasks of a pool.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +6,13 @@
 
 namespace weft::pool {
 
-// Kept under the lock of the pool, which each of these events holds anyway: so one reading is
-// consistent. A plain value. Drain tasks of sub-pools are counted apart, and in `submitted`, which
-// numbers all that the queue has seen.
+// The pool's lock guards it, which each of these events holds anyway: so one reading is consistent.
+// A plain value. A plain value. Drain tasks of sub-pools are counted separately; `submitted`, which
+// numbers all tasks of the queue, includes them.
 struct Counters {
   using Outcome = detail::PoolJob::Outcome;
 
-  // Of tasks that have returned or thrown.
+  // The number of tasks that have returned or thrown.
   [[nodiscard]] std::uint64_t ended() const noexcept { return completed + failed; }
   void count(Outcome outcome) noexcept {
     if (outcome == Outcome::completed) [[likely]] {
@@ -23,8 +23,8 @@ struct Counters {
                                          : drains_over);
     }
   }
-  // Returns whether somebody may have waited for as many as have ended. It may be too early, if who
-  // waited has given up.
+  // Returns whether a caller may be waiting for the current number of ended tasks. It may be too
+  // early, if that caller has given up.
   [[nodiscard]] bool is_awaited() const noexcept { return ended() >= next_awaited; }
 
   std::uint64_t submitted = 0;

@@ -1,4 +1,4 @@
-// Bringing tasks and workers together.
+// Matches tasks and workers.
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -26,7 +26,7 @@ void PoolCore::match_up(Effects& effects) noexcept {
       unlock(effects);
       lock_.lock();
     } else if (may_start && state_.lacks_worker()) {
-      // Without fibers or memory the pool goes on with the workers it has.
+      // Without fibers or memory the pool continues with its present workers.
       may_start = !(state_.is_sub_pool ? nesting_->ask_for_worker(OnFull::block, effects)
                                        : grow(state_.queue.startable()));
     } else if (may_grow && state_.lacks_memory_for_blocked()) {
@@ -73,7 +73,7 @@ std::error_code PoolCore::grow(std::size_t items) noexcept {
   }
   const std::error_code error = start_worker();
   if (!error && options_->grow.kind() == GrowPolicy::Kind::eager) {
-    // One is enough for the task: what keeps the others from being started is no refusal.
+    // One worker is enough for the task: failing to start the others is no refusal.
     while (!state_.closed && state_.workers.live() < state_.slots.capacity() && !start_worker()) {
     }
   }
@@ -107,7 +107,7 @@ std::error_code PoolCore::spawn_user(BackgroundFiber::Body body) noexcept {
   lock_.unlock();
   try {
     const auto run = [this, body] {
-      // Here, as a name in SpawnOptions takes an allocation.
+      // Set here, because a name in SpawnOptions would allocate.
       this_fiber::set_name(options_->name.empty() ? std::string_view("pool") : options_->name);
       body(*this);
     };
@@ -128,7 +128,7 @@ void PoolCore::run_stranded_tasks() noexcept {
     PoolItem item;
     Worker self;
     state_.workers.reacquire();
-    state_.workers.depart();  // A blocked submitter can have the caller's place.
+    state_.workers.depart();  // A blocked submitter may take the caller's place.
     state_.admit_blocked(self.effects);
     state_.workers.arrive_again();
     has_task = state_.take(item, 0, self.effects);

@@ -1,4 +1,4 @@
-// The effects that a change under a pool's lock asks for afterwards.
+// The effects that a change under a pool's lock requires afterwards.
 #pragma once
 
 #include <utility>
@@ -7,8 +7,8 @@
 
 namespace weft::pool {
 
-// Waiters that were made ready under a lock and are woken, in order, once it has been released; and
-// a job without other references, which is destroyed then.
+// Collects the waiters that were made ready under a lock, and wakes them in order once it has been
+// released; also a job without other references, which is destroyed then.
 class Effects {
  public:
   Effects() noexcept = default;
@@ -37,14 +37,14 @@ class Effects {
       chain = next;
     }
   }
-  // There is only ever one.
+  // There is never more than one.
   void destroy(detail::PoolJob& job) noexcept { unused_ = &job; }
-  // Hands the waiters on to the caller, which performs the rest instead.
+  // Passes the waiters to the caller, which performs the other effects.
   [[nodiscard]] detail::Waiter* take() noexcept {
     end_ = &first_;
     return std::exchange(first_, nullptr);
   }
-  // Without any lock held.
+  // Must be called without any lock.
   void perform() noexcept {
     if (first_ != nullptr) detail::wake_chain(take());
     if (unused_ != nullptr) std::exchange(unused_, nullptr)->release_reference();

@@ -1,4 +1,4 @@
-// The pool as a whole: its end, its size, its pauses, its numbers.
+// Controls the pool as a whole: its end, size, pauses and statistics.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -27,7 +27,7 @@ PoolCore::~PoolCore() {
 std::error_code PoolCore::start() noexcept {
   std::error_code error;
   lock_.lock();
-  // Its ring is lost when what it holds is dropped.
+  // The ring is lost when the queue's contents are dropped.
   const bool has_ring = !state_.queue.empty() || state_.queue.has_room_for_plain();
   if (options_->prealloc && !has_ring && !grow_queue({})) {
     error = std::make_error_code(std::errc::not_enough_memory);
@@ -43,10 +43,10 @@ std::error_code PoolCore::start() noexcept {
 }
 
 void PoolCore::close(Close mode) noexcept {
-  // Destroyed without the lock, as that runs destructors of the user's and tells waiters; but
-  // before the pool counts as joined.
+  // Destroyed without the lock, because that runs user destructors and notifies waiters; but before
+  // the pool counts as joined.
   std::optional<TaskQueue> dropped(std::in_place);
-  // A copy: the pool may be gone by the time of the request.
+  // This is a copy, because the pool may have been destroyed when the request is made.
   std::stop_source running(std::nostopstate);
   Effects effects;
   lock_with_sub_pools_closed(mode);
@@ -56,11 +56,12 @@ void PoolCore::close(Close mode) noexcept {
   state_.call_workers(effects);
   state_.reaper.wake(effects);
   state_.autoscaler.wake(effects);
-  // A pause may have kept workers from being started, or what sub-pools waited behind is gone.
+  // A pause may have prevented workers from starting, or the obstacle for waiting sub-pools is
+  // gone.
   const bool stays = !dropped->empty() || !state_.waiters.blocked.empty() || state_.lacks_worker();
   if (stays) ++state_.users;
   state_.tell(effects);
-  // The last access, if it is not a user: a joiner may destroy the pool now.
+  // This is the last access if the caller is not a user: a joiner may destroy the pool now.
   unlock(effects);
   dropped.reset();
   if (stays) {
@@ -68,7 +69,7 @@ void PoolCore::close(Close mode) noexcept {
     match_up();
     leave();
   }
-  (void)running.request_stop();  // Calls what users have registered.
+  (void)running.request_stop();  // This runs callbacks that users have registered.
 }
 
 bool PoolCore::reopen() {

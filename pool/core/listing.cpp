@@ -11,21 +11,21 @@
 namespace weft::pool {
 namespace {
 
-// Held for short, and over no switch, nor over another thread's fork. It guards all links, too.
+// Held briefly, and never over a switch or over another thread's fork. It also guards all links.
 constinit detail::ThreadMutex list_mutex;
 constinit Listing* first_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
 constinit Listing* last_listed WEFT_GUARDED_BY(list_mutex) = nullptr;
 // Counts the forks from the first process to this one.
 constinit unsigned forks WEFT_GUARDED_BY(list_mutex) = 0;
 
-// Names with the numbers that are taken. Never destroyed: a static pool may end later.
+// Maps names to the numbers in use. Never destroyed, because a static pool may end later.
 auto& taken() WEFT_REQUIRES(list_mutex) {
   static auto& all = *new std::set<std::pair<std::string_view, unsigned>>;
   return all;
 }
 
 void hold_over_forks() {
-  // Not analyzed: what one takes another releases.
+  // Not analyzed: one function locks what another unlocks.
   [[maybe_unused]] static const bool is_held = [] {
     detail::at_fork([]() WEFT_NOT_ANALYZED { list_mutex.lock(); },
                     []() WEFT_NOT_ANALYZED { list_mutex.unlock(); },

@@ -1,4 +1,4 @@
-// The questions of a pool's core to the pools around it and in it.
+// The requests of a pool's core to its parent and its sub-pools.
 #pragma once
 
 #include <system_error>
@@ -8,21 +8,21 @@
 
 namespace weft::pool {
 
-// Implemented by nested/; the core knows no more of sub-pools than this.
+// nested/ implements it; the core knows nothing else about sub-pools.
 class Nesting {
  public:
   virtual ~Nesting() = default;
 
-  // From when the core knows its nesting, others may know the pool; until it ends, closed and
+  // Called when the pool becomes visible to its parent; end() is called when it is closed and
   // joined.
   virtual void begin() noexcept = 0;
   virtual void end() noexcept = 0;
-  // Asks the sub-pool's parent for a worker; see nested/sub_pool.cpp. Requires the lock; releases
-  // it meanwhile.
+  // Requests a worker from the sub-pool's parent; see nested/sub_pool.cpp. Requires the lock;
+  // releases it meanwhile.
   [[nodiscard]] virtual std::error_code ask_for_worker(OnFull when_full,
                                                        Effects& effects) noexcept = 0;
-  // Takes the lock, with all its sub-pools closed: one that is made meanwhile is closed from
-  // the start. None is in the pool's wait queue any more for nothing.
+  // Locks the pool with all its sub-pools closed; a sub-pool made meanwhile is closed from the
+  // start. No sub-pool without tasks remains in the pool's wait queue.
   virtual void lock_with_sub_pools_closed(Close mode) noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// The inside of a FiberPool; README.md tells how it works and why so.
+// The implementation of FiberPool; README.md explains how it works and why.
 #pragma once
 
 #include <cstddef>
@@ -22,19 +22,19 @@
 
 namespace weft::pool {
 
-// The one lock of a pool, which its sub-pools share, around its state, and what is done about it:
-// fibers are started, waiters are woken and parked, tasks run. Each entry locks, changes the state,
-// collects Effects, unlocks, and performs them: the lock is never held across an allocation, user
-// code, or a wake.
+// Has the one lock of a pool, which its sub-pools share, and the state that it guards. It carries
+// out what the state decides: starts fibers, wakes and parks waiters, runs tasks. Each entry locks,
+// changes the state, collects Effects, unlocks, and performs them: the lock is never held across an
+// allocation, user code, or a wake.
 class PoolCore {
  public:
-  // The bodies of a pool's fibers: handed down, because they call what stands above the core.
+  // The bodies of a pool's fibers; passed in, because they call code above the core.
   struct Bodies {
     BackgroundFiber::Body worker;
     BackgroundFiber::Body reaper;
     BackgroundFiber::Body autoscaler;
     BackgroundFiber::Body ticker;
-    // Of none of them: runs a task in place of a worker.
+    // Runs a task in place of a worker; called by a fiber that is none of these.
     void (*stranded)(PoolCore& core, detail::PoolItem& item, Worker& self);
   };
 
@@ -42,60 +42,61 @@ class PoolCore {
   ~PoolCore();
   PoolCore(const PoolCore&) = delete;
   PoolCore& operator=(const PoolCore&) = delete;
-  // Once, before any other call.
+  // Must be called once, before any other function.
   void set_nesting(std::unique_ptr<Nesting> nesting) noexcept {
     nesting_ = std::move(nesting);
     nesting_->begin();
   }
   [[nodiscard]] Nesting& nesting() const noexcept { return *nesting_; }
 
-  // --- submit.cpp: tasks come in ---
+  // --- submit.cpp: accepts tasks ---
 
-  // The way of most tasks: room, a push, and perhaps a wake. False, and nothing has happened, if
-  // more is to be done: by submit().
+  // The short path of most tasks: room, a push, and perhaps a wake. Returns false, with nothing
+  // changed, if submit() is needed.
   [[nodiscard]] bool submit_at_once(detail::PoolItem& item) noexcept;
-  // Refuses an item that could not be accepted in any pool: it is empty, cancelled or too late.
+  // Refuses an item that no pool could accept: it is empty, cancelled or too late.
   [[nodiscard]] std::error_code check(detail::PoolItem& item) noexcept;
-  // The rest to be done, with the item unmoved: submit_blocking(), from within a blocking scope; or
-  // run_in_caller(), which it has been counted for.
+  // What the caller must do next, with the item not moved: call submit_blocking() within a blocking
+  // scope; or run_in_caller(), which is already counted.
   enum class Next : std::uint8_t { nothing, block, run_in_caller };
   struct Answer {
     Accepted accepted = {};
     Next next = Next::nothing;
     std::uint64_t number = 0;  // The number that TaskInfo reports.
   };
-  // Of an item that was checked. `when_full` says what is done when there is no room.
+  // Submits an item that has been checked. `when_full` selects what happens if there is no room.
   [[nodiscard]] Answer submit(detail::PoolItem& item, OnFull when_full);
   [[nodiscard]] std::error_code submit_blocking(detail::PoolItem& item, const Until& until);
   void run_in_caller(detail::PoolItem& item, std::uint64_t number) noexcept;
-  // Accepts as many of the first items as need nothing but a push, under one hold of the lock.
-  // Returns how many; items have no attributes.
+  // Accepts the first items that require only a push, under one hold of the lock. Returns their
+  // number; the items have no attributes.
   [[nodiscard]] std::size_t push_some(std::span<detail::PoolItem> items) noexcept;
-  // A job for a submit with options. Throws std::bad_alloc.
+  // Returns a job for a submit with options. Throws std::bad_alloc.
   [[nodiscard]] detail::AttributedTask& take_spare_task();
 
-  // --- lifecycle.cpp: the pool as a whole ---
+  // --- lifecycle.cpp: controls the pool as a whole ---
 
-  // Starts what is to be there before the first task.
+  // Starts the workers that must exist before the first task.
   [[nodiscard]] std::error_code start() noexcept;
   void close(Close mode) noexcept;
-  // Returns false if it was open, or has to stay closed. The parent's state is under its own lock.
+  // Returns false if it was open, or must stay closed. Not analyzed: the parent's state is under
+  // its own lock.
   [[nodiscard]] bool reopen() WEFT_NOT_ANALYZED;
-  // A runtime ends, perhaps the one of the workers: it would wait for them.
+  // Called when a runtime ends: it would wait for idle workers.
   void retire_idle_workers() noexcept;
-  // Ends the pause if `call` on the state returns that no caller needs it any more.
+  // Ends the pause if `call` on the state returns that no caller requires it any more.
   template <class Call>
   void end_pause_if(Call call) noexcept;
-  // Parks the caller, which is no task of the pool. Returns false if it is not to come, or the time
-  // was up.
+  // Parks the caller, which must not be a task of the pool. Returns false if the condition can
+  // never hold, or the deadline has passed.
   [[nodiscard]] bool wait(Condition condition, std::uint64_t count, const Until& until) noexcept;
-  // The result of `call` on the state, under the lock: a member of PoolState, say.
+  // Returns the result of `call` on the state, under the lock; `call` may be a member of PoolState.
   template <class Call>
   auto locked(Call call) noexcept {
     const detail::SpinGuard guard(lock_);
     return std::invoke(call, state_);
   }
-  // The same with a change that may let tasks, workers or callers go on.
+  // The same for a change that may let tasks, workers or callers continue.
   template <class Call>
   void change(Call call) noexcept {
     lock_.lock();
@@ -108,54 +109,56 @@ class PoolCore {
 
   [[nodiscard]] const PoolOptions& options() const noexcept { return *options_; }
   [[nodiscard]] const TaskRunner& runner() const noexcept { return runner_; }
-  // Tells pools of one name apart.
+  // Distinguishes pools with the same name.
   [[nodiscard]] unsigned number() const noexcept { return listing_.number(); }
   [[nodiscard]] PoolCore* parent() const noexcept { return parent_; }
-  // The outermost of the parents, or this pool: the same for all pools whose tasks give their slots
-  // back while they wait for one another.
+  // The outermost pool around this one, or this pool: all pools with the same root release their
+  // slots while their tasks wait for one another.
   [[nodiscard]] PoolCore& root() const noexcept { return root_; }
 
-  // By a task of the pool without a weight, which waits until the item's task has ended in its
-  // slot; see nested/lent_slot.cpp. Returns false if that is not the next to start, or has a
-  // worker. Else the caller owes a run_in_lent_slot().
+  // Called by a task of the pool without a weight that waits until the item's task has ended in its
+  // slot; see nested/lent_slot.cpp. Returns false if that task is not the next to start, or has a
+  // worker. Otherwise the caller must call run_in_lent_slot().
   [[nodiscard]] bool lend_slot(detail::PoolItem& item, std::uint64_t& number) noexcept;
   void run_in_lent_slot(detail::PoolItem& item, std::uint64_t number) noexcept;
-  // By a task of the pool that has given its slots back; see nested/blocking_scope.cpp. Parks.
+  // Called by a task of the pool that has given its slots back; see nested/blocking_scope.cpp.
+  // Parks. Parks.
   void reacquire_slots(std::size_t weight) noexcept;
 
-  // --- For workers, nested/ and services/, which have the lock in their hands. A call that
-  // requires it, and may have to do what must not be done under it, releases it meanwhile. ---
+  // --- For workers, nested/ and services/, which hold the lock. A call that requires the lock
+  // releases it meanwhile if part of the work must be done without it. ---
 
   [[nodiscard]] detail::SpinLock& spin_lock() noexcept WEFT_RETURNS_LOCK(lock_) { return lock_; }
   void lock() noexcept WEFT_ACQUIRES(lock_) { lock_.lock(); }
   void unlock() noexcept WEFT_RELEASES(lock_) { lock_.unlock(); }
-  // With what a change under the lock asks for afterwards.
+  // Unlocks, then performs the effects of the change.
   void unlock(Effects& effects) noexcept WEFT_RELEASES(lock_) {
     lock_.unlock();
     effects.perform();
   }
   [[nodiscard]] PoolState& state() noexcept WEFT_REQUIRES(lock_) { return state_; }
-  // The same for one who has the lock by the name of another pool of the root.
+  // The same for a caller that holds the lock under the name of another pool with this root.
   [[nodiscard]] PoolState& shared_state() noexcept WEFT_NOT_ANALYZED { return state_; }
   // After a change other than the end of a task, matches tasks, workers, blocked submitters and
-  // tasks that wait for their slots. Carries out what follows from it.
+  // tasks that wait for their slots. Performs the effects.
   void match_up(Effects& effects) noexcept WEFT_RELEASES(lock_);
   void match_up() noexcept WEFT_RELEASES(lock_) {
     Effects none;
     match_up(none);
   }
-  // Accepts the item, or says why it cannot be, or gives no answer if there is no room. May release
-  // the lock meanwhile.
+  // Accepts or refuses the item; returns nothing if there is no room. May release the lock
+  // meanwhile.
   [[nodiscard]] std::optional<std::error_code> accept_if_room(detail::PoolItem& item,
                                                               Effects& effects) noexcept
       WEFT_REQUIRES(lock_);
-  // Makes room for `item` in the queue's memory. Returns false when there is none.
+  // Grows the queue's memory to make room for `item`. Returns false when there is none.
   [[nodiscard]] bool grow_queue(const detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // Tasks may have relied on a fiber that could not be started. If no worker lives, the caller runs
-  // the accepted tasks and the blocked submitters' tasks: they may be drains of sub-pools.
+  // Called when a fiber could not be started on which tasks may depend. If no worker lives, the
+  // caller runs the accepted tasks and the tasks of blocked submitters: they may be drain tasks of
+  // sub-pools.
   void run_stranded_tasks() noexcept WEFT_REQUIRES(lock_);
-  // One step towards what must_grow() asked for; the caller asks again. Returns what kept a fiber
-  // from being started.
+  // Takes one step of the growth that must_grow() requires; the caller then checks again. Returns
+  // the reason if a fiber could not be started.
   [[nodiscard]] std::error_code grow(std::size_t items) noexcept WEFT_REQUIRES(lock_);
   // Starts a background fiber as a user of the pool.
   [[nodiscard]] std::error_code start_background(BackgroundFiber& fiber,
@@ -175,10 +178,10 @@ class PoolCore {
 
   // --- The end of a task: end_task.cpp ---
 
-  // A task has ended, whose slot is still counted: its job is settled, and the slot is free.
-  // Releases the lock meanwhile if the job has no other reference: its destruction runs user code.
+  // Ends a task whose slot is still counted: completes its job, and frees the slot. Releases the
+  // lock meanwhile if the job has no other reference, because its destruction runs user code.
   void end_task(Worker& self, detail::PoolItem& item) noexcept WEFT_REQUIRES(lock_);
-  // The same in parts. Returns the task's weight.
+  // The parts of the above. Returns the task's weight.
   [[nodiscard]] std::size_t end_job(detail::PoolJob& job, Worker& self) noexcept
       WEFT_REQUIRES(lock_);
   // Returns true if the pool keeps the job for another task.
@@ -187,25 +190,25 @@ class PoolCore {
   void end_slots(const Worker& self, std::size_t weight) noexcept WEFT_REQUIRES(lock_);
 
  private:
-  // Calls a worker for what has been accepted, if one is to be called.
+  // Calls a worker for the accepted tasks, if one is needed.
   void announce_accepted() noexcept WEFT_RELEASES(lock_);
   // submit.cpp
   [[nodiscard]] std::error_code submit_dropping(detail::PoolItem& item, Effects& effects)
       WEFT_RELEASES(lock_);
-  // The end of a submit: returns what it is to answer.
+  // Finishes a submit and returns its result.
   [[nodiscard]] std::error_code answered(std::error_code error, Effects& effects) noexcept
       WEFT_RELEASES(lock_);
 
   // dispatch.cpp. They release the lock meanwhile.
   [[nodiscard]] std::error_code start_worker() noexcept WEFT_REQUIRES(lock_);
-  // Starts a fiber of the pool, which is a user of it. Returns what kept it from being started: a
-  // pool answers with codes where weft::go() throws.
+  // Starts a fiber of the pool, which is a user of it. Returns the reason if it could not be
+  // started: a pool returns errors where weft::go() throws.
   [[nodiscard]] std::error_code spawn_user(BackgroundFiber::Body body) noexcept
       WEFT_REQUIRES(lock_);
   [[nodiscard]] std::error_code start_worker_for(const detail::PoolItem& item,
                                                  Effects& effects) noexcept WEFT_REQUIRES(lock_);
 
-  // The nesting takes this pool's lock, which it does not know by name.
+  // The nesting locks this pool, which the analysis cannot recognize.
   void lock_with_sub_pools_closed(Close mode) noexcept WEFT_ACQUIRES(lock_) WEFT_NOT_ANALYZED {
     nesting_->lock_with_sub_pools_closed(mode);
   }
@@ -217,7 +220,7 @@ class PoolCore {
   PoolCore& root_;
   std::unique_ptr<Nesting> nesting_;
 
-  detail::SpinLock own_lock_;  // Used if it has no parent.
+  detail::SpinLock own_lock_;  // Used by a pool without a parent.
   detail::SpinLock& lock_;
   PoolState state_ WEFT_GUARDED_BY(lock_);
   SpareTasks spares_ WEFT_GUARDED_BY(lock_);

@@ -11,7 +11,7 @@ using Kind = GrowPolicy::Kind;
 
 namespace {
 
-// Saturated: factors are the user's.
+// The product is saturated, because the factors are the user's.
 std::size_t scaled(double factor, std::size_t limit) noexcept {
   const double product = factor * static_cast<double>(limit);
   return product < 9e18 ? static_cast<std::size_t>(product) : SIZE_MAX;
@@ -91,7 +91,7 @@ bool PoolState::take(PoolItem& item, int calls, Effects& effects) noexcept {
     if (queue.startable() == 0) admit_blocked(effects);
     if (queue.startable() == 0) return false;
     if (!next_fits()) {
-      // The task that ended has left room all the same. What is admitted may go first, and fit.
+      // The task that ended has left room even so. An admitted task may be next, and may fit.
       admit_blocked(effects);
       if (!next_fits()) return false;
     }
@@ -122,7 +122,7 @@ std::optional<bool> PoolState::answer(Condition condition, std::uint64_t count) 
       break;
     case Condition::counted:
       has_come = counters.ended() >= count;
-      never_comes = is_joined();  // Nothing is counted any more.
+      never_comes = is_joined();  // No further tasks are counted.
       break;
   }
   return has_come || never_comes ? std::optional(has_come) : std::nullopt;
@@ -145,7 +145,7 @@ void PoolState::tell(Effects& effects) noexcept {
   if (only_ticker_is_left()) ticker.wake(effects);
 }
 
-// Finds the next number that is waited for.
+// Finds the next number that a caller waits for.
 void PoolState::tell_counted(Effects& effects) noexcept {
   if (!counters.is_awaited()) [[likely]]
     return;
@@ -179,7 +179,7 @@ void PoolState::return_slots(Effects& effects) noexcept {
 bool PoolState::lacks_worker() noexcept {
   if (!is_sub_pool) return must_grow(queue.startable());
   if (waits_at_parent) return false;
-  // A pause is no reason, except that callers are blocked though there is room.
+  // A pause does not make the pool idle, but it may leave callers blocked although there is room.
   const std::size_t blocked = next_blocked() != nullptr ? waiters.blocked.size() : 0;
   if (paused) return must_grow(blocked);
   return must_grow((queue.startable() > 0 && next_fits() ? queue.startable() : 0) + blocked);
@@ -201,8 +201,9 @@ void PoolState::pass_work_on(Effects& effects) noexcept {
   admit_blocked(effects);
 }
 
-// Of a closed pool without tasks. Drain tasks of a sub-pool are not waited for, as the parent may
-// take long to get to them; unless they serve a sub-pool of its own that waits for room.
+// Retires the workers of a closed pool without tasks. Does not wait for the drain tasks of a
+// sub-pool, which the parent may run much later, unless they serve a nested sub-pool that waits for
+// room.
 void PoolState::retire_all_without_task(Effects& effects) noexcept {
   workers.retire_idle(effects);
   if (!is_sub_pool || !waiters.blocked.empty()) return;
@@ -243,7 +244,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
   pause_holders = 0;
   ++open_number;
   paused = false;
-  detail::WaitList sub_pools;  // Their accepted tasks are still to run: they go on waiting.
+  detail::WaitList sub_pools;  // Sub-pools whose accepted tasks have yet to run continue to wait.
   while (Submitter* submitter = waiters.blocked.claim_front()) {
     if (!submitter->waker) {
       sub_pools.push_back(*submitter);
@@ -251,7 +252,7 @@ void PoolState::close(Close mode, TaskQueue& dropped, Effects& effects) noexcept
     }
     --waiters.parked;
     ++counters.rejected;
-    effects.wake(*submitter);  // Not granted: it is closed.
+    effects.wake(*submitter);  // Not granted: the pool is closed.
   }
   while (Waiter* sub_pool = sub_pools.claim_front()) waiters.blocked.push_back(*sub_pool);
   if (mode != Close::drain) {

@@ -1,4 +1,4 @@
-// The knowledge of a pool, and every decision that it makes; without a lock, a fiber, or a clock.
+// The state of a pool, and every decision that it makes; without a lock, a fiber, or a clock.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +18,19 @@
 
 namespace weft::pool {
 
-// A plain value: its functions change it, allocate nothing, and leave what is to be done about it
-// in Effects. PoolCore has the lock that guards it.
+// A plain value: its functions change it, allocate nothing, and leave the required actions in
+// Effects. PoolCore has the lock that guards it.
 // Invariants, besides the invariants of the parts
-//   I1  workers.live() <= workers.limit() <= slots.capacity(), except while tasks run that were
-//       started under a larger limit, or had given their slot back; and until workers that it makes
-//       surplus have arrived, or have destroyed what their tasks left.
+//   I1  workers.live() <= workers.limit() <= slots.capacity(), with two exceptions: while tasks run
+//       that were started under a larger limit, or had given their slot back; and until the surplus
+//       workers have arrived, or have destroyed the objects of their tasks.
 //   I2  If a task can start, a worker is starting, or no worker is idle and every slot is in use:
-//       then workers that run, or clear, look at the queue afterwards. While the pool is paused, it
-//       is enough that a worker lives. Nothing is ever stranded.
-//   I3  Submitters are blocked only while the first of them does not fit, or until the next task
-//       ends if memory ran out; and then each pop makes room in the queue. No submitter blocks once
-//       the pool is closed.
-//   I4  Tasks that give their slots back wait for them only while they cannot have any.
+//       then running or clearing workers check the queue afterwards. While the pool is paused, one
+//       live worker suffices. No task is ever stranded.
+//   I3  Submitters are blocked only while the first one does not fit, or, if memory has run out,
+//       until the next task ends; and then each pop makes room in the queue. No submitter blocks
+//       once the pool is closed.
+//   I4  Tasks that have given their slots back wait for them only while none are available.
 //   I5  users counts the fibers of the pool, from before they are spawned to their last access.
 //   I6  No task begins to run while the pool is paused. A closed pool is not paused.
 struct PoolState {
@@ -38,7 +38,8 @@ struct PoolState {
 
   // --- Tasks come in ---
 
-  // Returns whether a newcomer cannot be accepted now: there is no room, or somebody was first.
+  // Returns whether a new task cannot be accepted now: there is no room, or a submitter is already
+  // waiting.
   [[nodiscard]] bool must_wait(const detail::PoolItem& item, std::size_t weight) const noexcept {
     if (!has_room(weight) || !waiters.blocked.nobody_waits_for_room()) return true;
     if (item.job == nullptr || !queue.would_be_held_up(item)) [[likely]]
@@ -56,45 +57,43 @@ struct PoolState {
     count_accepted(item);
     queue.push(std::move(item));
   }
-  // Returns whether a task without attributes can be accepted by no more than a push, as most are.
+  // Returns whether a push is enough to accept a task without attributes, as in most cases.
   [[nodiscard]] bool needs_only_push() const noexcept {
     return !closed && slots.has_room() && waiters.blocked.nobody_waits_for_room() &&
            queue.has_room_for_plain() && !must_grow(queue.startable() + 1);
   }
-  // Requires that, and that it is no drain task.
+  // Requires needs_only_push(), and that the item is not a drain task.
   void push(detail::PoolItem& item) noexcept {
     accept_weight(1);
     queue.push_plain(std::move(item));
   }
-  // Returns whether dropping others can make room for the item, which has none.
+  // Returns whether dropping other tasks can make room for the item, for which there is none.
   [[nodiscard]] bool can_drop_for(const detail::PoolItem& item) const noexcept;
   // Drops the task that has been queued longest; or the oldest task that waits for a key, if
   // `newcomer` lacks a place among such tasks.
   void drop_oldest(detail::PoolItem& dropped, const detail::PoolItem& newcomer) noexcept;
-  // Lets blocked submitters in, as many as fit.
+  // Admits as many blocked submitters as fit.
   void admit_blocked(Effects& effects) noexcept {
     while (!waiters.blocked.empty() && has_place_at_parent() && admit_one(nullptr, effects)) {
     }
   }
-  // Returns the submitter that has been blocked longest without being held up by a key, if its task
-  // fits.
+  // Returns the longest-blocked submitter that no key holds up, if its task fits.
   [[nodiscard]] Submitter* next_blocked() noexcept;
-  // Lets the next blocked one in, if there is room in the queue's memory. With `instead_of_queue` a
-  // plain task goes there. Returns false if no submitter was let in.
+  // Admits the next blocked submitter, if there is room in the queue's memory. With
+  // `instead_of_queue`, a plain task goes there. Returns false if no submitter was admitted.
   [[nodiscard]] bool admit_one(detail::PoolItem* instead_of_queue, Effects& effects) noexcept;
-  // A task with a key has ended, was dropped, or is not waited with any more.
+  // Called when a task with a key has ended or was dropped, or no submitter waits with it any more.
   void release_key(const TaskKey& key) noexcept {
     if (!waiters.blocked.empty() && key.is_set() && !queue.is_held(key)) {
       waiters.blocked.release_key(key);
     }
   }
-  // Returns whether one who is blocked lacks no more than memory of the queue, or has been passed
-  // by.
+  // Returns whether a blocked submitter lacks only memory of the queue, or has been overtaken.
   [[nodiscard]] bool lacks_memory_for_blocked() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && !queue.has_room_for_plain();
   }
-  // The same of a worker that starts no task: in a pause none is started, and a task with
-  // attributes leaves room, but no place in the queue of plain ones.
+  // The same for a worker that starts no task: in a pause none is started, and a task with
+  // attributes leaves room, but no place in the queue of plain tasks.
   [[nodiscard]] bool must_admit_without_start() const noexcept {
     return !waiters.blocked.empty() && slots.has_room() && (paused || !queue.has_room_for_plain());
   }
@@ -102,11 +101,11 @@ struct PoolState {
   // --- Tasks run ---
 
   [[nodiscard]] bool next_fits() const noexcept { return slots.can_start(queue.next_weight()); }
-  // Takes the next accepted task; without one, that of a blocked submitter. Calls up to `calls`
-  // idle workers for the tasks that are left.
+  // Takes the next accepted task, or otherwise that of a blocked submitter. Calls up to `calls`
+  // idle workers for the remaining tasks.
   [[nodiscard]] bool take(detail::PoolItem& item, int calls, Effects& effects) noexcept;
-  // Returns whether the end of a plain task requires only a pop, as in most cases: no waiter is
-  // woken, no worker called or retired, no submitter let in. Otherwise the caller needs end() and
+  // Returns whether a pop is enough at the end of a plain task, as in most cases: no waiter is
+  // woken, no worker called or retired, no submitter admitted. Otherwise the caller needs end() and
   // take().
   [[nodiscard]] bool needs_only_pop() const noexcept {
     return queue.has_only_plain() && slots.can_start_newcomer() && waiters.blocked.empty() &&
@@ -127,22 +126,22 @@ struct PoolState {
     counters.count(outcome);
     slots.end(weight);
   }
-  // No task runs; nor is any queued; nor is anything of a closed pool left.
+  // Three conditions: no task runs; nor is any queued; nor is anything of a closed pool left.
   [[nodiscard]] bool runs_nothing() const noexcept {
     return slots.running() + slots.released() + in_callers == 0;
   }
   [[nodiscard]] bool is_idle() const noexcept { return runs_nothing() && queue.empty(); }
   [[nodiscard]] bool is_joined() const noexcept {
-    // A submitter that gives up comes back to the lock.
+    // A submitter that gives up locks the pool again.
     return closed && users + in_callers + waiters.parked == 0 && queue.empty();
   }
   [[nodiscard]] bool only_ticker_is_left() const noexcept {
     return closed && ticker.is_running() && users == 1 && in_callers == 0 && queue.empty();
   }
-  // Returns whether what is waited for is there, or will never be; nothing if it may come.
+  // Returns true if the condition holds, false if it never can, and nothing if it still may.
   [[nodiscard]] std::optional<bool> answer(Condition condition, std::uint64_t count) const noexcept;
-  // Ends the waits that have an answer. Afterwards, the release of the lock is the last access to
-  // the pool by a caller that is not one of its users.
+  // Ends the waits whose condition is settled. If the caller is not a user of the pool, releasing
+  // the lock afterwards is its last access.
   void tell(Effects& effects) noexcept;
   // Ends only waits for a number of ended tasks.
   void tell_counted(Effects& effects) noexcept;
@@ -153,14 +152,14 @@ struct PoolState {
     slots.release(weight);
     workers.release();
   }
-  // Returns whether a task may lend its slot to another that it waits for: a newcomer would be the
-  // next to start, and no worker is at hand for it.
+  // Returns whether a task may lend its slot to another that it waits for: a new task would be the
+  // next to start, and no worker is available for it.
   [[nodiscard]] bool may_lend_slot() const noexcept {
     return !closed && !paused && queue.startable() == 0 && slots.can_start_newcomer() &&
            workers.idle() + workers.starting() == 0 && !workers.has_surplus() &&
            waiters.blocked.empty() && waiters.reacquiring.empty();
   }
-  // Returns the number of the task that has the slot now.
+  // Returns the number of the task that now has the slot.
   [[nodiscard]] std::uint64_t lend_slot() noexcept {
     slots.lend();
     ++counters.submitted;
@@ -173,7 +172,7 @@ struct PoolState {
   [[nodiscard]] bool must_wait_for_slots(std::size_t weight) const noexcept {
     return !waiters.reacquiring.empty() || !slots.can_reacquire(weight);
   }
-  // Returns whether the task that has waited for its slots for longest could have them.
+  // Returns whether the task that has waited longest for its slots could have them now.
   [[nodiscard]] bool can_return_slots() noexcept {
     const detail::Waiter* const first = waiters.reacquiring.front();
     return first != nullptr && slots.can_reacquire(first->amount);
@@ -182,13 +181,13 @@ struct PoolState {
     slots.reacquire(weight);
     workers.reacquire();
   }
-  // Gives free slots to the tasks that have waited for them longest. I1 may be broken on return:
-  // the caller retires itself, or the surplus.
+  // Gives free slots to the tasks that have waited for them longest. I1 may be violated on return:
+  // the caller retires itself, or the surplus workers.
   void return_slots(Effects& effects) noexcept;
 
   // --- Workers ---
 
-  // Returns whether too few workers are starting for what is queued, and an idle one could be
+  // Returns whether too few workers are starting for the queued tasks, and an idle one could be
   // called.
   [[nodiscard]] bool should_call_worker() const noexcept {
     return workers.idle() > 0 && workers.starting() * kTasksPerWake < queue.startable() &&
@@ -197,22 +196,22 @@ struct PoolState {
   void call_workers(Effects& effects) noexcept {
     while (should_call_worker()) effects.wake(workers.call());
   }
-  // Whether, with `items` queued, another worker is to be started, or the limit to be raised.
+  // Returns whether, with `items` queued, another worker must be started, or the limit raised.
   [[nodiscard]] bool must_grow(std::size_t items) const noexcept {
     return (workers.has_place() && items > workers.idle() + workers.starting() &&
             (workers.starting() < kStartsAhead || is_sub_pool)) ||
            slots.running() + items > raise_at;
   }
-  // The same with what is queued; of a sub-pool, if its parent is to be asked for a worker that
-  // would not come in vain.
+  // The same for the current queue; for a sub-pool, whether its parent should start a worker that
+  // would find a task.
   [[nodiscard]] bool lacks_worker() noexcept;
   [[nodiscard]] std::size_t kept_workers() const noexcept {
     return std::min(options.min_workers, slots.capacity());
   }
-  // A worker's slot is no longer live: there are too many, or there is nothing left to do.
+  // Removes the calling worker from the live ones: there are too many, or nothing is left to do.
   void retire_self(Effects& effects) noexcept;
-  // The same of a worker that keeps its place until it has destroyed what its tasks have left. It
-  // looks for a task again then.
+  // The same for a worker that keeps its place until it has destroyed the objects of its tasks. It
+  // then looks for a task again.
   void begin_clearing(Effects& effects) noexcept;
   [[nodiscard]] bool coldest_may_go(std::size_t kept) const noexcept {
     return workers.coldest_is_stale() && queue.startable() == 0 && workers.staying() > kept;
@@ -224,7 +223,7 @@ struct PoolState {
   [[nodiscard]] std::size_t least_limit() const noexcept {
     return std::max<std::size_t>(kept_workers(), 1);
   }
-  // The nearest that the policy and the capacity allow.
+  // Sets the limit to the nearest number that the policy and the capacity allow.
   void set_limit(std::size_t limit) noexcept;
   void raise_limit() noexcept;
   void lower_limit() noexcept;
@@ -236,7 +235,7 @@ struct PoolState {
     slots.resize(capacity);
     set_limit(workers.limit());
   }
-  // A pause lasts until resume(), or is held until it is released by its number.
+  // A pause lasts until resume(); a hold lasts until it is released by its number.
   void pause() noexcept {
     if (!closed) paused = is_pause_wanted = true;
   }
@@ -246,20 +245,20 @@ struct PoolState {
     ++pause_holders;
     return open_number;
   }
-  // Returns whether that was the last reason for the pause, which is to be ended.
+  // Returns whether that was the last reason for the pause, so that the caller must end it.
   [[nodiscard]] bool resume() noexcept {
     return std::exchange(is_pause_wanted, false) && pause_holders == 0;
   }
   [[nodiscard]] bool release_pause(std::uint64_t number) noexcept {
     return number == open_number && pause_holders > 0 && --pause_holders == 0 && !is_pause_wanted;
   }
-  // `dropped` gets what a close that does not drain drops.
+  // `dropped` receives the tasks that are dropped unless the close drains.
   void close(Close mode, TaskQueue& dropped, Effects& effects) noexcept;
   [[nodiscard]] PoolStats read() const noexcept;
 
-  // --- Of a sub-pool, whose workers are drain tasks of its parent ---
+  // --- For a sub-pool, whose workers are drain tasks of its parent ---
 
-  // Returns whether one more task may wait until the parent has room.
+  // Returns whether another drain task may wait until the parent has room.
   [[nodiscard]] bool may_wait_for_parent() const noexcept {
     return queue.startable() < workers.starting() ||
            queue.startable() - workers.starting() < options.queue_capacity;
@@ -267,7 +266,7 @@ struct PoolState {
   [[nodiscard]] bool has_place_at_parent() const noexcept {
     return !is_sub_pool || may_wait_for_parent();
   }
-  // A drain task was accepted: a worker that is starting.
+  // Counts an accepted drain task as a starting worker.
   void begin_drain() noexcept {
     waits_at_parent = false;
     workers.begin_start();
@@ -275,48 +274,49 @@ struct PoolState {
   [[nodiscard]] bool relies_on_drain_in_queue() const noexcept {
     return waits_at_parent && may_wait_for_parent();
   }
-  // Returns whether no drain task would come for a caller that blocks: any that does sees to all
-  // who wait.
+  // Returns whether no drain task would come for a caller that blocks: any drain task serves all
+  // waiting submitters.
   [[nodiscard]] bool must_wait_at_parent(std::size_t weight) const noexcept {
     return is_sub_pool && !waits_at_parent && workers.starting() == 0 &&
            workers.live() < slots.capacity() && has_room(weight);
   }
-  // Returns whether a task is queued, or sub-pools of its own wait for room with theirs.
+  // Returns whether a task is queued, or nested sub-pools wait for room with theirs.
   [[nodiscard]] bool has_accepted() noexcept;
 
-  // How many queued tasks one starting worker stands for. It runs them one after the other if they
-  // are short, and calls more workers as it goes if they are not: see README.md.
+  // The number of queued tasks for each starting worker. That worker runs them one after another if
+  // they are short, and otherwise calls more workers: see README.md.
   static constexpr std::size_t kTasksPerWake = 16;
-  // If this many workers are starting, the next one is started by a worker that arrives: the first
-  // tasks of a flood show what the rest needs. See README.md.
+  // If this many workers are starting, an arriving worker starts the next one: the first tasks of a
+  // burst show how many more are needed. See README.md. See README.md.
   static constexpr std::size_t kStartsAhead = 16;
 
-  // The words that each task changes stand side by side: two processors that share a pool pass it
-  // to and fro.
+  // The words that each task changes are adjacent: processors that share a pool pass these cache
+  // lines back and forth.
   Slots slots;
   Counters counters;
   TaskQueue queue;
   bool closed = false;
   bool paused = false;
   bool is_pause_wanted = false;  // pause() sets it, resume() clears it.
-  bool is_stopped = false;       // Stop has been, or is being, requested of all tasks.
-  bool closing = false;          // From before the sub-pools are closed.
-  bool waits_at_parent = false;  // In its wait queue, with a drain task.
+  bool is_stopped = false;       // A stop request to all tasks has been made, or is being made.
+  bool closing = false;          // Set before the sub-pools are closed.
+  bool waits_at_parent = false;  // The sub-pool is in the parent's wait queue with a drain task.
   const bool is_sub_pool;
-  std::size_t raise_at = SIZE_MAX;  // A load above it is too high for the limit of workers.
+  std::size_t raise_at = SIZE_MAX;  // A load above this value raises the limit of workers.
   WorkerSet workers;
   Waiters waiters;
   std::size_t in_callers = 0;  // Tasks that run in submit().
   std::size_t users = 0;
   std::size_t pause_holders = 0;  // PauseScopes.
-  std::uint64_t open_number = 1;  // A close ends the pauses of its time.
+  std::uint64_t open_number = 1;  // A close ends the pauses that began before it.
   BackgroundFiber reaper;
   BackgroundFiber autoscaler;
   BackgroundFiber ticker;
   const PoolOptions& options;
 
  private:
-  // A worker leaves: idle ones go, too, if there is nothing left to do, and submitters come in.
+  // Called when a worker leaves: idle workers also leave if nothing is left to do, and submitters
+  // are admitted.
   void pass_work_on(Effects& effects) noexcept;
   void accept_weight(std::size_t weight) noexcept {
     slots.accept(weight);

@@ -1,4 +1,4 @@
-// A pool reports exceptions that no caller waits for.
+// Reports exceptions that no caller waits for.
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -26,7 +26,7 @@ std::string line_about(std::string_view event, const std::string& pool,
   return line;
 }
 
-// Returns whether the logger has taken the line; the caller has another place for it.
+// Returns whether the logger has accepted the line; otherwise the caller writes it elsewhere.
 bool was_logged(const PoolOptions& options, std::string_view line) noexcept {
   if (!options.logger) return false;
   try {
@@ -53,7 +53,7 @@ void report(const PoolOptions& options, const std::exception_ptr& exception,
   if (from_handler) log(options, "on_exception threw", from_handler);
 }
 
-// Not inside a catch block: the logger may park.
+// Must not be called inside a catch block, because the logger may park.
 void log(const PoolOptions& options, std::string_view event,
          const std::exception_ptr& exception) noexcept {
   std::string line;
@@ -64,7 +64,7 @@ void log(const PoolOptions& options, std::string_view event,
   }
   const std::string_view told = line.empty() ? event : std::string_view(line);
   if (was_logged(options, told)) return;
-  // In one write, so that lines of several threads do not mix.
+  // Written at once, so that lines of several threads do not mix.
   std::fprintf(stderr, "%.*s\n", static_cast<int>(told.size()), told.data());
 }
 

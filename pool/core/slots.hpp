@@ -1,4 +1,4 @@
-// How many tasks may run, and how many may be accepted.
+// Counts how many tasks may run, and how many may be accepted.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,16 @@
 
 namespace weft::pool {
 
-// The arithmetic of a pool's capacity. A plain value; its owner has the lock.
+// The arithmetic of a pool's capacity. A plain value, guarded by its owner's lock.
 //
-// A slot is the right to run one task. A task of weight w counts for w: in the load from when it is
-// accepted, among what runs from when it starts.
+// A slot is the right to run one task. A task of weight w counts w times: towards the load from its
+// acceptance, towards the running tasks from its start.
 // Invariants
-//   I1  load_ is the weight of all that runs or is queued. To accept a task keeps it within
-//       bound_, which is the capacity and the places of the queue, without what is reserved.
-//   I2  used() is the weight of what runs: within capacity_, except while tasks run that were
-//       started under a larger one, or when a single task is heavier than that.
-//   I3  While anything is reserved nothing starts: a heavy task waits to have its slots back.
+//   I1  load_ is the weight of all running and queued tasks. An acceptance keeps it within bound_,
+//       which is the capacity plus the places of the queue, less the reserved ones.
+//   I2  used() is the weight of the running tasks: within capacity_, except while tasks run that
+//       were started under a larger one, or when a single task is heavier than that.
+//   I3  While anything is reserved, nothing starts: a heavy task waits to have its slots back.
 class Slots {
  public:
   Slots(std::size_t capacity, std::size_t queue_capacity) noexcept
@@ -36,19 +36,19 @@ class Slots {
   [[nodiscard]] std::size_t load() const noexcept { return load_; }
   [[nodiscard]] std::size_t used() const noexcept { return running_ + extra_running_; }
 
-  // Returns whether a task of that weight can be accepted. A task that became too heavy by a resize
-  // can if nothing is there that will end or start before it: all of the load is `held_up` by keys,
-  // whose holders may be waiting behind it.
+  // Returns whether a task of that weight can be accepted. If a resize made a task too heavy, it
+  // can be accepted only when no other task will end or start before it: all of the load is
+  // `held_up` by keys, whose holders may be waiting for it.
   [[nodiscard]] bool has_room(std::size_t weight, std::size_t held_up) const noexcept {
     return weight <= left_of(bound_, load_) || (weight > 1 && load_ == held_up);
   }
   [[nodiscard]] bool has_room() const noexcept { return load_ < bound_; }
-  // Returns whether it could be if nothing were queued.
+  // Returns whether it could be accepted if nothing were queued.
   [[nodiscard]] bool has_room_beside_running(std::size_t weight) const noexcept {
     return weight <= left_of(bound_, used()) || (weight > 1 && used() == 0);
   }
   // Returns whether one more task can be held up by its key if the held-up tasks weigh `held_up`:
-  // they take places of the queue, and no slot.
+  // they occupy places of the queue, but no slot.
   [[nodiscard]] bool has_place_behind_key(std::size_t held_up, std::size_t weight) const noexcept {
     return weight <= left_of(queue_capacity_, held_up);
   }
@@ -57,10 +57,10 @@ class Slots {
     if (reserved_ > 0) [[unlikely]]
       return false;
     if (weight == 1 && extra_running_ == 0) [[likely]]
-      return true;  // The worker that takes it has a slot.
+      return true;  // The worker that would take it has a slot.
     return running_ == 0 || weight <= left_of(capacity_, used());
   }
-  // Returns whether a plain task can start that is not queued yet, with a worker at hand.
+  // Returns whether a plain task that is not queued yet can start with an available worker.
   [[nodiscard]] bool can_start_newcomer() const noexcept {
     return extra_running_ == 0 && reserved_ == 0;
   }
@@ -83,17 +83,17 @@ class Slots {
     load_ -= weight;
   }
 
-  // A plain task has ended, and another starts in its slot.
+  // Called when a plain task has ended and another starts in its slot.
   void pass_on() noexcept { --load_; }
 
-  // A task that waits for its own pool gives its slots back, and takes them again.
+  // A task that waits for its own pool gives its slots back, and later takes them again.
   void release(std::size_t weight) noexcept {
     end(weight);
     ++released_;
   }
-  // A slot that a queued task counts on is not free (I1). But nothing starts while a heavy task
-  // waits for its slots: then no queued task counts on one, and tasks that wait for slots must be
-  // able to go on.
+  // A slot that a queued task relies on is not free (I1). But nothing starts while a heavy task
+  // waits for its slots: then no queued task relies on a slot, and tasks that wait for slots must
+  // be able to continue.
   [[nodiscard]] bool can_reacquire(std::size_t weight) const noexcept {
     if (weight > 1) return used() == 0 || weight <= left_of(capacity_, used());
     return used() < capacity_ && (reserved_ > 0 || load_ < whole_bound());
@@ -103,15 +103,15 @@ class Slots {
     begin(weight);
     load_ += weight;
   }
-  // A plain task gives its slot to another that it waits for, and gets it back at that one's end.
+  // A plain task lends its slot to another that it waits for, and gets it back when that task ends.
   void lend() noexcept { ++released_; }
   void end_loan() noexcept { --released_; }
-  // A task that runs needs one slot only from now on.
+  // The running task needs only one slot from now on.
   void shrink(std::size_t weight) noexcept {
     extra_running_ -= weight - 1;
     load_ -= weight - 1;
   }
-  // Keeps newcomers from `weight` places.
+  // Makes `weight` places unavailable to new tasks.
   void reserve(std::size_t weight) noexcept {
     reserved_ += weight;
     set_bound();
@@ -126,7 +126,7 @@ class Slots {
     ++running_;
     extra_running_ += weight - 1;
   }
-  // Written so that no weight overflows.
+  // Computed so that no weight overflows.
   [[nodiscard]] static std::size_t left_of(std::size_t whole, std::size_t part) noexcept {
     return whole - std::min(whole, part);
   }
@@ -140,7 +140,7 @@ class Slots {
 
   std::size_t load_ = 0;
   std::size_t running_ = 0;
-  std::size_t extra_running_ = 0;  // Slots beyond one of the tasks that run.
+  std::size_t extra_running_ = 0;  // The slots of running tasks beyond one for each.
   std::size_t bound_ = 0;
   std::size_t reserved_ = 0;
   std::size_t capacity_ = 0;

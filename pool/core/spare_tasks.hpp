@@ -1,4 +1,4 @@
-// Tasks with attributes that are kept for later submits.
+// Keeps tasks with attributes for later submits.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class SpareTasks {
     --count_;
     return static_cast<detail::AttributedTask*>(std::exchange(first_, first_->next)->job);
   }
-  // Keeps the job of a task that has ended, if it can be used again. Otherwise it is freed.
+  // Keeps the job of a task that has ended, if it can be reused. Otherwise it is freed.
   [[nodiscard]] bool keep(detail::TaskAttributes& attributes) noexcept {
     if (count_ == kMost || !attributes.job->make_reusable()) return false;
     attributes.next = std::exchange(first_, &attributes);

@@ -80,9 +80,10 @@ std::optional<std::error_code> PoolCore::accept_if_room(PoolItem& item, Effects&
     std::error_code error;
     if (state_.must_grow(state_.queue.startable_with(item)) && !state_.relies_on_drain_in_queue())
         [[unlikely]] {
-      // The worker is started first, so that a task is accepted only with somebody to run it.
+      // The worker is started first, so that no task is accepted without a worker to run it.
       error = start_worker_for(item, effects);
-      if (state_.closed) continue;  // By another caller: the lock was released meanwhile.
+      // Another caller may have closed it, since the lock was released meanwhile.
+      if (state_.closed) continue;
       if (error == Errc::full) return {};
     } else if (!state_.queue.has_room_for(item)) [[unlikely]] {
       if (!grow_queue(item)) error = std::make_error_code(std::errc::not_enough_memory);
@@ -125,26 +126,27 @@ std::error_code PoolCore::submit_blocking(PoolItem& item, const Until& until) {
   const auto winner =
       detail::wait_in_until(state_.waiters.blocked, lock_, self, WaitReason::pool_submit, limit);
   if (winner == detail::Claim::kNotifier) {
-    // By close(), if not granted; the pool may be gone by now.
+    // Otherwise close() ended the wait; the pool may have been destroyed by now.
     return self.granted ? std::error_code() : make_error_code(Errc::closed);
   }
   lock_.lock();
   --state_.waiters.parked;
-  ++state_.users;  // A pool that is closed and joined meanwhile waits for its last access.
+  // A pool that is closed and joined meanwhile waits for this caller's last access.
+  ++state_.users;
   ++state_.counters.rejected;
-  // Submitters behind one that was too heavy may fit, and later ones with its key.
+  // Submitters after one that was too heavy may fit, as may later ones with its key.
   if (attributes != nullptr) state_.release_key(attributes->key);
   match_up();
   leave();
   return winner == detail::Claim::kStop ? Errc::cancelled : Errc::timed_out;
 }
 
-// A task of weight 1 takes the place of another, so it passes over no submitter that waits for
-// room; a heavier one takes the places of several. It does so under one hold of the lock: what is
-// sent in place of a dropped task, as a sub-pool does with its drain tasks, comes too late.
+// A task of weight 1 replaces one other task, so it overtakes no submitter that waits for room; a
+// heavier one replaces several. It does so under one hold of the lock: a replacement that is sent
+// for a dropped task, as a sub-pool does with its drain tasks, comes too late.
 std::error_code PoolCore::submit_dropping(PoolItem& item, Effects& effects) {
   const std::size_t weight = TaskQueue::weight_of(item);
-  PoolItem dropped;  // It is destroyed without the lock: its end wakes waiters.
+  PoolItem dropped;  // Destroyed without the lock, because its end wakes waiters.
   std::vector<PoolItem> dropped_before;
   for (;;) {
     if (!state_.can_drop_for(item)) return answered(Errc::full, effects);

@@ -10,7 +10,8 @@ namespace weft::pool {
 using Outcome = detail::PoolJob::Outcome;
 
 void TaskRunner::run_any(detail::PoolItem& item, Worker& self) const noexcept {
-  // A trace that begins meanwhile has no event of this task, and one that ends has the first.
+  // A trace that begins meanwhile has no event of this task, and a trace that ends meanwhile has
+  // only the first.
   const bool is_traced = detail::is_tracing();
   if (is_traced) detail::trace_text(detail::TraceKind::pool_start, options_.name);
   self.lap.submitted = item.submitted_at;
@@ -25,7 +26,7 @@ void TaskRunner::run_job(detail::PoolJob& job, Worker& self) const noexcept {
   if (job.is_unwatched()) report_lost(job, self);
 }
 
-// A handler may park, so none is called where the exception is caught.
+// A handler may park, so it is not called in the catch block.
 void TaskRunner::report_plain(const detail::PoolItem& item, Worker& self) const noexcept {
   self.outcome = Outcome::failed;
   report({std::exchange(self.thrown, nullptr), item.task.type_hint()}, self);

@@ -1,4 +1,4 @@
-// A task runs, is measured, and is reported if it threw.
+// Runs a task, measures it, and reports its exception.
 #pragma once
 
 #include <exception>
@@ -11,8 +11,8 @@
 
 namespace weft::pool {
 
-// Runs the tasks of a pool, for any worker and without the pool's lock. That guards what is
-// measured: record() and timings().
+// Runs the tasks of a pool, for any worker and without the pool's lock. The lock guards the
+// measurements: record() and timings().
 class TaskRunner {
  public:
   // `options` outlive it. Throws std::bad_alloc.
@@ -21,15 +21,15 @@ class TaskRunner {
 
   // Returns whether the clock is read for each task.
   [[nodiscard]] bool is_measuring() const noexcept { return book_ != nullptr; }
-  // Notes when an item is submitted, if that is measured and has not been noted yet.
+  // Records when an item is submitted, if that is measured and has not been recorded yet.
   void stamp(detail::PoolItem& item) const noexcept {
     if (is_measuring() && item.submitted_at == 0) item.submitted_at = book_->stamp_submit();
   }
-  // The outcome and the times of the task are the worker's.
+  // Stores the outcome and the times of the task in the worker.
   void run(detail::PoolItem& item, Worker& self) const noexcept;
-  // Reports what a job has thrown whose handle was dropped.
+  // Reports an exception of a job whose handle was dropped.
   void report_lost(detail::PoolJob& job, const Worker& self) const noexcept;
-  // The worker's last task is over.
+  // Records the times of the worker's last task.
   void record(const Worker& self) noexcept {
     if (is_measuring()) [[unlikely]]
       book_->record(self.lap, self.outcome);
@@ -41,7 +41,7 @@ class TaskRunner {
  private:
   void run_plain(detail::PoolItem& item, Worker& self) const noexcept;
   void run_job(detail::PoolJob& job, Worker& self) const noexcept;
-  // Of either kind, while something is measured or traced, too.
+  // Runs a task of either kind; also handles measurement and tracing.
   void run_any(detail::PoolItem& item, Worker& self) const noexcept;
   [[gnu::cold]] void report_plain(const detail::PoolItem& item, Worker& self) const noexcept;
   void report(const detail::PoolJob::Thrown& thrown, const Worker& self) const noexcept;

@@ -11,7 +11,7 @@
 
 namespace weft::pool {
 
-// The moments of one task, in nanoseconds of the monotonic clock.
+// The timestamps of one task, in nanoseconds of the monotonic clock.
 struct Lap {
   std::int64_t submitted = 0;
   std::int64_t started = 0;
@@ -25,20 +25,20 @@ class TimingBook {
   // lock.
   [[nodiscard]] std::int64_t stamp_submit() noexcept {
     const std::int64_t now = Deadline::now_nanoseconds();
-    // Relaxed: a number, nothing is read through it.
+    // Relaxed: the value publishes nothing.
     if (first_submit_.load(detail::relaxed) == 0) {
       std::int64_t none = 0;
       (void)first_submit_.compare_exchange_strong(none, now, detail::relaxed, detail::relaxed);
     }
     return now;
   }
-  // A task that was cancelled did not run, and a drain task is none of the user's.
+  // A cancelled task did not run, and a drain task is not the user's.
   void record(const Lap& lap, detail::PoolJob::Outcome outcome) noexcept {
     using Outcome = detail::PoolJob::Outcome;
     if (outcome == Outcome::cancelled || outcome == Outcome::drained) return;
     timings_.queue_wait.record(std::chrono::nanoseconds(lap.started - lap.submitted));
     timings_.run_time.record(std::chrono::nanoseconds(lap.ended - lap.started));
-    // The laps of several workers are not recorded in the order of their ends.
+    // The laps of different workers are not recorded in the order of their ends.
     first_end_ = std::min(first_end_, lap.ended);
     last_end_ = std::max(last_end_, lap.ended);
   }

@@ -1,4 +1,4 @@
-// The waiters of a pool, by what they wait for.
+// The waiters of a pool, grouped by condition.
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@
 
 namespace weft::pool {
 
-// A caller that is parked in submit until there is room for its task; lives on its stack. `slot` is
-// its PoolItem, `amount` its number by arrival.
+// A caller that is parked in submit until there is room for its task; it is on the caller's stack.
+// `slot` is its PoolItem, `amount` its number in the order of arrival.
 struct Submitter : detail::Waiter {
   [[nodiscard]] detail::PoolItem& item() const noexcept {
     return *static_cast<detail::PoolItem*>(slot);
@@ -35,7 +35,7 @@ class BlockedSubmitters {
   [[nodiscard]] Submitter* first_for_room() noexcept { return first_of(for_room_); }
   [[nodiscard]] Submitter* first_behind_key() noexcept { return first_of(behind_keys_); }
 
-  // Adds a submitter to the list that it says it waits in.
+  // Adds a submitter to the list that it names.
   void push_back(detail::Waiter& waiter) noexcept {
     waiter.amount = ++arrived_;
     ++size_;
@@ -45,12 +45,12 @@ class BlockedSubmitters {
     list_of(submitter).erase(submitter);
     --size_;
   }
-  // Takes the submitter out, and ends its wait. Returns false if it has given up.
+  // Removes the submitter and ends its wait. Returns false if it has given up.
   [[nodiscard]] bool claim(Submitter& submitter) noexcept {
     erase(submitter);
     return detail::WaitList::try_claim(submitter);
   }
-  // Does so with the first of all who has not given up; null if there is none.
+  // Does so for the first submitter that has not given up; returns null if there is none.
   [[nodiscard]] Submitter* claim_front() noexcept {
     for (;;) {
       Submitter* first = first_for_room();
@@ -61,11 +61,12 @@ class BlockedSubmitters {
   void erase_if_linked(detail::Waiter& waiter) noexcept {
     if (waiter.linked) erase(static_cast<Submitter&>(waiter));
   }
-  // The submitter waits for a place behind its key instead of for room.
+  // Moves the submitter from the list for room to the list for its key.
   void wait_behind_key(Submitter& submitter) noexcept {
     move(submitter, for_room_, behind_keys_, true);
   }
-  // No task holds the key any more: the first submitter that waits for it waits for room instead.
+  // Called when no task holds the key any more: the first submitter that waits for it moves to the
+  // list for room.
   void release_key(const TaskKey& key) noexcept {
     detail::Waiter* waiter = behind_keys_.front();
     while (waiter != nullptr && !has_key(*waiter, key)) waiter = waiter->next;
@@ -107,11 +108,11 @@ class BlockedSubmitters {
   std::uint64_t arrived_ = 0;
 };
 
-// The conditions that may be waited for: no task is queued or runs; no task runs, in a pause;
+// The conditions for which a caller may wait: no task is queued or runs; no task runs, in a pause;
 // nothing of a closed pool is left; a number of tasks have ended.
 enum class Condition : std::uint8_t { idle, paused, joined, counted };
 
-// All of them. A plain value; its owner has the lock.
+// All of them. A plain value, guarded by its owner's lock.
 struct Waiters {
   [[nodiscard]] detail::WaitList& of(Condition condition) noexcept {
     return conditions[static_cast<std::size_t>(condition)];
@@ -119,7 +120,7 @@ struct Waiters {
 
   BlockedSubmitters blocked;
   std::size_t parked = 0;        // Counts blocked submitters, including some that gave up.
-  detail::WaitList reacquiring;  // Tasks that want their slots back.
+  detail::WaitList reacquiring;  // Tasks that wait for their slots.
   std::array<detail::WaitList, 4> conditions;
 };
 

@@ -1,4 +1,4 @@
-// A worker arrives, runs tasks, idles, and leaves.
+// The loop of a worker: it arrives, runs tasks, idles, and leaves.
 #include "pool/core/worker_loop.hpp"
 
 #include <utility>
@@ -24,7 +24,7 @@ class WorkerLoop {
     self_.waker = detail::current();
     core_.lock();
     if (!state_.workers.arrive()) return core_.unlock();
-    state_.workers.depart();  // next_task() counts it as one that arrives.
+    state_.workers.depart();  // next_task() counts it as arriving.
     while (next_task()) {
       core_.runner().run(item_, self_);
       core_.lock();
@@ -38,8 +38,8 @@ class WorkerLoop {
   }
 
  private:
-  // The way of most tasks: a plain one has ended, and a plain one is next. False, and nothing has
-  // happened, if more is to be done: by end_task() and next_task().
+  // The short path of most tasks: a plain task has ended, and a plain task is next. Returns false,
+  // with nothing changed, if end_task() and next_task() are needed.
   [[nodiscard]] bool go_on() noexcept WEFT_REQUIRES(core_.spin_lock()) {
     if (item_.job != nullptr || core_.runner().is_measuring() || !state_.needs_only_pop()) {
       return false;
@@ -49,8 +49,8 @@ class WorkerLoop {
     return true;
   }
   [[nodiscard]] bool next_task() noexcept WEFT_RELEASES(core_.spin_lock());
-  // For what must not be done under the lock. The worker is counted as starting, since it will look
-  // for a task again.
+  // Called before work that must not be done under the lock. The worker is counted as starting,
+  // since it will look for a task again.
   void step_out() noexcept WEFT_RELEASES(core_.spin_lock()) {
     state_.workers.depart();
     self_.starting = true;
@@ -63,15 +63,15 @@ class WorkerLoop {
     return core_.options().idle_timeout != kNever &&
            state_.workers.staying() > state_.kept_workers();
   }
-  // Returns false if the worker has left. Returns true if it had objects, which are gone: it is to
-  // come back.
+  // Returns false if the worker has left. Returns true if it had objects, which have been
+  // destroyed: the worker must come back.
   [[nodiscard]] bool clear_or_leave() noexcept WEFT_RELEASES(core_.spin_lock());
-  // The worker counts as one that clears. Returns false if it has given its place up meanwhile.
+  // The worker counts as clearing. Returns false if it has given up its place meanwhile.
   [[nodiscard]] bool clear() noexcept {
     self_.objects->destroy();
     return self_.objects->has_place();
   }
-  // Afterwards: it looks for a task.
+  // Called afterwards: the worker looks for a task.
   void come_back() noexcept WEFT_ACQUIRES(core_.spin_lock()) {
     core_.lock();
     state_.workers.end_clearing();
@@ -84,16 +84,16 @@ class WorkerLoop {
   Worker self_;
 };
 
-// True with a task to run, whose slot is counted as running; false when the worker has been
+// Returns true with a task to run, whose slot is counted as running; false when the worker has been
 // retired, and its slot is no longer counted as live.
 //
-// The waiters of a finished job are woken once its slot has been used otherwise or is free: so
-// who waits for a task can count on its slot.
+// The waiters of a finished job are woken once its slot has been reused or is free, so that a
+// caller that waits for a task can rely on its slot.
 bool WorkerLoop::next_task() noexcept {
   Effects& effects = self_.effects;
   bool try_reaper = true;
   bool try_admitting = true;
-  bool was_retired = false;  // While it idled. It looks once more, as its place was taken till now.
+  bool was_retired = false;  // While it idled; it looks once more, for its place was occupied.
   for (;;) {
     const bool arriving = self_.starting;
     if (arriving) state_.workers.arrive_again();
@@ -105,7 +105,7 @@ bool WorkerLoop::next_task() noexcept {
     const int calls = arriving || self_.freed_more || somebody_wants_slots ? kCallsOnArrival : 0;
     if (!surplus && !state_.paused && state_.take(item_, calls, effects)) {
       self_.number = state_.left_queue();
-      // Without fibers or memory the pool goes on with the workers it has.
+      // Without fibers or memory the pool continues with its present workers.
       const std::size_t queued = state_.queue.startable();
       if (calls > 0 && state_.must_grow(queued)) (void)core_.grow(queued);
       state_.lacks_memory_for_blocked() ? core_.match_up(effects) : core_.unlock(effects);
@@ -123,11 +123,11 @@ bool WorkerLoop::next_task() noexcept {
       step_out();
       core_.lock();
       core_.match_up();       // Releases it.
-      try_admitting = false;  // If it was of no use, there is no memory.
+      try_admitting = false;  // If growing did not help, there is no memory.
     } else if (try_reaper && reaper_is_due()) {
       state_.workers.depart();
       self_.starting = true;
-      // Without fibers the next worker that goes idle tries again.
+      // If there are no fibers, the next worker that goes idle tries again.
       try_reaper = !core_.start_reaper();
       continue;
     } else {
@@ -135,7 +135,7 @@ bool WorkerLoop::next_task() noexcept {
                      "PoolState I2: a worker goes idle only if no task can start");
       WEFT_INVARIANT(!state_.can_return_slots(),
                      "PoolState I4: tasks wait for their slots only while they cannot have any");
-      self_.starting = true;  // By the time it comes back.
+      self_.starting = true;  // This holds when it comes back.
       state_.workers.go_idle(self_);
       detail::park(detail::unlock_after(core_.spin_lock()), detail::WaitReason::pool_idle);
       if (self_.retired) {
@@ -154,7 +154,7 @@ bool WorkerLoop::clear_or_leave() noexcept {
   Effects& effects = self_.effects;
   const bool clears = self_.has_objects();
   clears ? state_.begin_clearing(effects) : state_.retire_self(effects);
-  // It makes room without a pop, so the queue may have to grow for a caller that is let in.
+  // This makes room without a pop, so the queue may have to grow for an admitted submitter.
   const bool may_admit_more = !state_.waiters.blocked.empty() && state_.slots.has_room();
   may_admit_more ? core_.match_up(effects) : core_.unlock(effects);
   return clears && clear();

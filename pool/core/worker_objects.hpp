@@ -1,25 +1,25 @@
-// What tasks leave on the fiber of their worker.
+// The values that tasks leave on the fiber of their worker.
 #pragma once
 
 #include <weft/detail/local_node.hpp>
 
 namespace weft::pool {
 
-// The values of FiberLocals that tasks have made on the fiber of a worker, as the objects of
-// per_worker() are. They are destroyed when the worker is retired, and until then the worker counts
-// as living. So there are never more of them than the capacity allows, unless a destructor waits
-// for the worker's own pool: then the worker gives its place up first. Only the worker calls it;
-// but empty() is called with the pool's lock while the worker idles.
+// The FiberLocal values that tasks have created on the fiber of a worker, such as the objects of
+// per_worker(). They are destroyed when the worker is retired, and until then the worker counts as
+// living. So their number is bounded by the capacity, unless a destructor waits for the worker's
+// own pool: then the worker gives up its place first. Only the worker calls it, except for empty(),
+// which is called with the pool's lock while the worker idles.
 class WorkerObjects {
  public:
-  // A worker that never has any.
+  // For a worker that never has any.
   WorkerObjects() noexcept = default;
-  // `locals` is the list of the fiber; what stands before `end` are the objects.
+  // `locals` is the list of the fiber; the objects are the nodes before `end`.
   WorkerObjects(detail::LocalNode*& locals, const detail::LocalNode* end) noexcept
       : locals_(&locals), end_(end) {}
 
   [[nodiscard]] bool empty() const noexcept { return locals_ == nullptr || *locals_ == end_; }
-  // Calls what is the user's. Parks.
+  // Runs user code. Parks. Parks.
   void destroy() noexcept {
     is_clearing_ = true;
     while (!empty()) {
@@ -29,7 +29,7 @@ class WorkerObjects {
     }
     is_clearing_ = false;
   }
-  // Returns whether destroy() is under way, and the worker has its place.
+  // Returns whether destroy() is running and the worker has its place.
   [[nodiscard]] bool is_clearing() const noexcept { return is_clearing_ && has_place_; }
   [[nodiscard]] bool has_place() const noexcept { return has_place_; }
   void give_place_up() noexcept { has_place_ = false; }

@@ -1,4 +1,4 @@
-// The workers of a pool: how many there are, and which of them idle.
+// The workers of a pool: their number, and the list of idle ones.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace weft::pool {
 
-// A worker as its pool knows it; lives on the worker's stack.
+// The pool's record of a worker, on the worker's stack.
 struct Worker : detail::Waiter {
   Worker() noexcept = default;
   explicit Worker(WorkerObjects& its_objects) noexcept : objects(&its_objects) {}
@@ -24,47 +24,48 @@ struct Worker : detail::Waiter {
     return objects != nullptr && !objects->empty();
   }
 
-  WorkerObjects* const objects = nullptr;  // Null: there are none.
-  Worker* hotter = nullptr;                // In the order of idling.
+  WorkerObjects* const objects = nullptr;  // Null if there are none.
+  Worker* hotter = nullptr;                // The neighbour that went idle later.
   Worker* colder = nullptr;                //
   std::uint64_t idle_since = 0;            // The epoch when it went idle.
-  std::uint64_t number = 0;                // Of the task it runs, as in TaskInfo.
-  bool starting = true;                    // Counted as such until it looks for a task.
-  bool freed_more = false;                 // Its last task may have let more than one other start.
-  bool retired = false;                    // Set when it was taken for good, while it idled.
+  std::uint64_t number = 0;                // The number of the task it runs, as in TaskInfo.
+  bool starting = true;                    // True until the worker looks for a task.
+  // Its last task may have made room for more than one other.
+  bool freed_more = false;
+  bool retired = false;  // Set when it was retired while it idled.
   // The outcome of its last task.
   detail::PoolJob::Outcome outcome = detail::PoolJob::Outcome::completed;
-  std::exception_ptr thrown;  // By a plain one, until it is reported.
-  Lap lap;                    // Of that task, if times are taken.
-  Effects effects;            // Of the end of that task.
+  std::exception_ptr thrown;  // The exception of a plain task, until it is reported.
+  Lap lap;                    // The times of that task, if they are measured.
+  Effects effects;            // The effects of the end of that task.
 };
 
-// A plain value; its owner has the lock. A worker that lives is running a task; or idle, in a list
-// with the one used last in front; or starting: spawned or woken, and not looking for a task yet;
-// or clearing: it is being retired and destroys what its tasks have left. A sub-pool's workers are
-// its drain tasks, which never idle. Invariants
+// A plain value, guarded by its owner's lock. A live worker is in one of four states. It is running
+// a task; or idle, in a list with the most recently used one in front; or starting: spawned or
+// woken, but not looking for a task yet; or clearing: it is being retired and destroys the objects
+// of its tasks. A sub-pool's workers are its drain tasks, which never idle. Invariants
 //   I1  live() = running + idle() + starting() + clearing (+ the worker that is looking).
 //   I2  idle_since never increases from front to back.
-//   I3  A worker that clears comes to look for a task when it is done, unless it has given its
-//       place up. Until then no other takes its place. Unchecked: it is about what comes later.
+//   I3  When a clearing worker is done, it looks for a task, unless it has given up its place.
+//       Until then no other worker takes that place. Unchecked: it concerns the future.
 class WorkerSet {
  public:
   explicit WorkerSet(WakeOrder order) noexcept : order_(order) {}
 
   [[nodiscard]] std::size_t live() const noexcept { return staying_ + clearing_; }
-  // The same without workers that clear.
+  // The same without clearing workers.
   [[nodiscard]] std::size_t staying() const noexcept { return staying_; }
   [[nodiscard]] std::size_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::size_t starting() const noexcept { return starting_; }
-  // Returns how many may live: more are surplus, and are retired, as workers that clear are
-  // already.
+  // Returns how many workers may live: any more are surplus and must be retired, as clearing
+  // workers already are.
   [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
   void set_limit(std::size_t limit) noexcept {
     limit_ = limit;
     count_places();
   }
   [[nodiscard]] bool has_surplus() const noexcept { return staying_ > limit_; }
-  // Returns whether another may be started.
+  // Returns whether another worker may be started.
   [[nodiscard]] bool has_place() const noexcept { return staying_ < places_; }
   [[nodiscard]] std::uint64_t started() const noexcept { return started_; }
   [[nodiscard]] std::uint64_t retired() const noexcept { return retired_; }
@@ -79,7 +80,7 @@ class WorkerSet {
     ++fresh_;
     check_live();
   }
-  // A worker that was to start will not come.
+  // A starting worker could not be started.
   void fail_start() noexcept {
     --started_;
     if (cancelled_starts_ > 0) {
@@ -91,8 +92,8 @@ class WorkerSet {
       --staying_;
     }
   }
-  // A worker that was spawned comes to look for a task, for the first time. Returns false if its
-  // slot was taken meanwhile.
+  // A spawned worker arrives to look for a task, for the first time. Returns false if its slot was
+  // taken meanwhile.
   [[nodiscard]] bool arrive() noexcept {
     if (cancelled_starts_ > 0) {
       --cancelled_starts_;
@@ -102,9 +103,9 @@ class WorkerSet {
     --fresh_;
     return true;
   }
-  // A worker that looks for a task does something else first, and comes again.
+  // A worker that looks for a task first does other work, and will arrive again.
   void depart() noexcept { ++starting_; }
-  // It comes again, or one that was called comes.
+  // The worker arrives again, or a called worker arrives.
   void arrive_again() noexcept { --starting_; }
 
   void go_idle(Worker& worker) noexcept {
@@ -118,49 +119,49 @@ class WorkerSet {
     ++idle_;
     check_live();
   }
-  // Takes the idle worker whose turn it is; the caller owes it a wake. Requires that there is one.
+  // Takes the idle worker that is next; the caller must wake it. Requires that there is one.
   [[nodiscard]] Worker& call() noexcept {
     ++starting_;
     return take(order_ == WakeOrder::lifo ? *hottest_ : *coldest_);
   }
 
-  // A worker that runs or looks gives its place up.
+  // A running or looking worker gives up its place.
   void leave() noexcept {
     --staying_;
     ++retired_;
     check_live();
   }
-  // It keeps its place while it destroys what its tasks have left.
+  // The worker keeps its place while it destroys the objects of its tasks.
   void begin_clearing() noexcept {
     --staying_;
     ++clearing_;
     count_places();
   }
-  // It is done, and looks for a task.
+  // It has finished and looks for a task.
   void end_clearing() noexcept {
     ++staying_;
     --clearing_;
     count_places();
   }
-  // It gives its place up before it is done, for good.
+  // It gives up its place permanently before it has finished.
   void leave_clearing() noexcept {
     end_clearing();
     leave();
   }
-  // The one that has idled longest. Without objects its place is free at once, though its fiber has
-  // yet to end. No caller is refused or blocked because a worker is being retired: a task that
-  // comes while it clears, and finds no other place, is accepted, and this worker takes it then.
-  // Requires that there is one.
+  // Retires the worker that has idled longest. If it has no objects, its place is free at once,
+  // though its fiber has yet to end. Retiring a worker never refuses or blocks a caller: a task
+  // that arrives while it clears, and finds no other place, is accepted, and this worker then runs
+  // it. Requires that there is one.
   void retire_coldest(Effects& effects) noexcept {
     Worker& worker = take(*coldest_);
     worker.retired = true;
     worker.has_objects() ? begin_clearing() : leave();
     effects.wake(worker);
   }
-  // Returns whether a worker that was spawned has yet to arrive.
+  // Returns whether a spawned worker has yet to arrive.
   [[nodiscard]] bool has_fresh() const noexcept { return fresh_ > 0; }
-  // Retires such a worker, which notices when it arrives, and has no objects. Requires that there
-  // is one.
+  // Retires such a worker, which notices it on arrival, and has no objects. Requires that there is
+  // one.
   void retire_fresh() noexcept {
     --starting_;
     --fresh_;
@@ -170,8 +171,8 @@ class WorkerSet {
   void retire_idle(Effects& effects) noexcept {
     while (idle_ > 0) retire_coldest(effects);
   }
-  // Idle workers go first, then spawned ones. One that was called finds out when it comes: it may
-  // have objects.
+  // Idle workers go first, then spawned ones. A called worker finds out when it arrives, because it
+  // may have objects.
   void retire_surplus(Effects& effects) noexcept {
     while (has_surplus() && idle_ > 0) retire_coldest(effects);
     while (has_surplus() && has_fresh()) retire_fresh();
@@ -182,7 +183,7 @@ class WorkerSet {
     return idle_ > 0 && epoch_ - coldest_->idle_since >= 2;
   }
 
-  // With the slot of a task that waits for its own pool.
+  // A task gives its slot back while it waits for its own pool.
   void release() noexcept {
     --staying_;
     check_live();
@@ -210,8 +211,9 @@ class WorkerSet {
   std::size_t limit_ = 0;
   std::size_t places_ = 0;  // The limit, less the workers that clear.
   std::size_t clearing_ = 0;
-  std::size_t fresh_ = 0;             // Starting workers that were spawned.
-  std::size_t cancelled_starts_ = 0;  // The next spawned ones to arrive that have no slot.
+  std::size_t fresh_ = 0;  // Starting workers that were spawned.
+  // The number of spawned workers that find no slot when they arrive.
+  std::size_t cancelled_starts_ = 0;
   std::uint64_t epoch_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t retired_ = 0;

@@ -1,11 +1,11 @@
-// Slots that a task gives back while it waits.
+// Releases the slots of a task while it waits.
 //
 // A task that waits for its own pool would hold a slot that the awaited task may need: with a
 // capacity of 1 it would wait forever. So it gives the slot back and is not counted as running;
-// when its wait is over it takes a free slot, or the next that becomes free, which is not offered
-// to queued tasks then. Never more than `capacity` tasks run, and the queue's bound holds. A task
-// with a weight gives back, and takes again, as many slots. While it waits for them no task starts,
-// and they are not offered to newcomers: otherwise light tasks could keep it waiting forever.
+// when its wait is over it takes a free slot, or the next one that becomes free, before queued
+// tasks. Never more than `capacity` tasks run, and the queue's bound holds. A task with a weight
+// gives back, and takes again, that many slots. While it waits for them no task starts, and they
+// are not offered to newcomers: otherwise light tasks could keep it waiting forever.
 #include <weft/detail/blocking_scope.hpp>
 #include <weft/detail/pool_job.hpp>
 
@@ -18,7 +18,7 @@ namespace {
 
 // Visits the slots from the innermost pool outwards. A task with a slot of a sub-pool may wait for
 // a slot of its parent. The holder of the parent's slot never waits for an inner one, because a
-// drain task takes only free slots. So no circle of waits can form.
+// drain task takes only free slots. So no cycle of waits can form.
 template <class Action>
 void for_each_slot(pool::Registration* innermost, Action action) {
   for (auto* entry = innermost; entry != nullptr; entry = entry->outer()) {
@@ -26,8 +26,8 @@ void for_each_slot(pool::Registration* innermost, Action action) {
   }
 }
 
-// The caller's slots, if it is a task of a pool of that root. A destructor that a worker calls when
-// it is retired has none; but the worker's place may be what the awaited task needs.
+// Finds the caller's slots, if it is a task of a pool with that root. A destructor that a retired
+// worker calls has no slot; but the awaited task may need the worker's place.
 pool::Registration* slots_of(pool::Registration* entry, const pool::PoolCore* root) noexcept {
   while (entry != nullptr && !entry->may_release()) {
     const bool may_give_up = entry->is_clearing() && &entry->core() == root;

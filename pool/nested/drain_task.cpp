@@ -15,7 +15,7 @@ namespace {
 enum class Turn : std::uint8_t { first, later };
 
 // Requires the lock. Returns whether a drain task of the sub-pool may begin a task; after its
-// first, it makes way for others than its like.
+// first, it yields to all tasks other than drain tasks of that sub-pool.
 bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
   PoolCore* const parent = sub_pool.parent();
   if (parent == nullptr) return true;
@@ -28,16 +28,17 @@ bool has_turn(PoolCore& sub_pool, Turn turn) noexcept {
 }
 
 // A task of weight n takes n slots of each parent; its drain task has one of them. It gives that
-// one back first, and takes all of them as tasks that have waited do. So a task that waits for
-// slots of a pool holds none of them. The task has left its queue, and counts as running there.
+// one back first, and then takes all of them at once, as a task that has waited does. So a task
+// that waits for slots of a pool holds none of them. The task has left its queue, and counts as
+// running there.
 class SlotsOfParents {
  public:
   explicit SlotsOfParents(Registration& drain) noexcept
       : weight_(drain.weight()), first_(drain.outer()), end_(first_) {
     if (weight_ == 1) [[likely]]
       return;
-    // A caller that runs a drain task in place of a worker may have no slot of the pools around
-    // that worker's, or have given it back.
+    // A caller that runs a drain task in place of a worker may have no slot in the outer pools, or
+    // may have given it back.
     const PoolCore* parent = drain.core().parent();
     for (; end_ != nullptr && &end_->core() == parent && end_->has_slot(); end_ = end_->outer()) {
       parent = parent->parent();
@@ -80,12 +81,12 @@ class Drain {
  public:
   explicit Drain(PoolCore& core) noexcept : core_(core), state_(core.state()) {}
 
-  // Returns the last job, which is still to be settled; null if there is none.
+  // Returns the last job, which has yet to be completed; null if there is none.
   [[nodiscard]] PoolJob* run() noexcept {
     PoolItem item;
     Registration registration(core_, item);
     core_.lock();
-    if (state_.workers.arrive()) {  // Otherwise it has come in vain.
+    if (state_.workers.arrive()) {  // Otherwise there was no task for it.
       for (Turn turn = Turn::first; next(item, turn); turn = Turn::later) {
         run(item, registration);
         core_.lock();
@@ -105,18 +106,18 @@ class Drain {
     core_.runner().run(item, self_);
   }
 
-  // Returns false if nothing is left to do. The waiters of the job before are woken now, because
-  // its slot has a new use. Otherwise the parent wakes them, when it frees the parent's slot
+  // Returns false if nothing is left to do. The waiters of the previous job are woken now, because
+  // its slot is in use again. Otherwise the parent wakes them, when it frees the parent's slot
   // together with this one.
   bool next(PoolItem& item, Turn turn) noexcept WEFT_RELEASES(core_.spin_lock()) {
     Effects& effects = self_.effects;
     state_.tell_counted(effects);
     state_.return_slots(effects);
     if (state_.paused) {
-      // A drain task that comes during a pause is a place for a caller that is blocked.
+      // If a drain task arrives during a pause, a blocked caller can use its place.
       (void)state_.admit_one(nullptr, effects);
     } else if (!state_.waiters.blocked.empty()) {
-      state_.workers.depart();  // This one, which has a place.
+      state_.workers.depart();  // This drain task keeps its place.
       state_.admit_blocked(effects);
       state_.workers.arrive_again();
     }
@@ -193,12 +194,12 @@ bool DrainTask::invoke() noexcept {
   return true;
 }
 
-// Under the lock, as the slot becomes free.
+// Called under the lock, when the slot becomes free.
 PoolJob::Settled DrainTask::settle(Outcome /*outcome*/) noexcept {
   Effects effects;
   if (finished_ != nullptr) {
     const Settled settled = finished_->settle(outcome_);
-    if (settled.is_last) return {.is_last = true};  // It is destroyed with this one.
+    if (settled.is_last) return {.is_last = true};  // It is destroyed together with this object.
     effects.wake_all(settled.waiters);
     if (!settled.is_unused) finished_ = nullptr;
   }

@@ -1,8 +1,8 @@
-// A task that runs another, and waits for it, would give its slot back, and another worker would be
-// started for the awaited task: a recursion of n calls has n workers. If the awaited task would be
-// the next to start, and no worker is at hand, the caller spawns a fiber for it and joins that,
-// with its slot lent. The runtime runs such a fiber on the caller's own stack where this has as
-// much room as a stack of its own; see Worker::run_in_place().
+// If a task that runs another and waits for it gave its slot back, another worker would be started
+// for the awaited task: a recursion of n calls would need n workers. If the awaited task would be
+// the next to start, and no worker is available, the caller lends its slot to a fiber that it
+// spawns for the task and joins. The runtime runs such a fiber on the caller's own stack if that
+// has as much room as a separate stack; see Worker::run_in_place().
 #include "pool/nested/lent_slot.hpp"
 
 #include <cstdint>
@@ -25,7 +25,7 @@ void run_in_lent_slot(PoolCore& core, detail::PoolItem& item, std::uint64_t numb
   core.run_in_lent_slot(item, number);
 }
 
-// The caller waits for the fiber. Returns false if there is none to be had.
+// Runs the task in a fiber and waits for it. Returns false if no fiber is available.
 template <class Run>
 bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
   WEFT_TRY {
@@ -42,7 +42,7 @@ bool run_on_fiber(const PoolOptions& options, Run run) noexcept {
 
 bool run_in_slot_of(Registration* caller, PoolCore& core, detail::PoolItem& item) noexcept {
   if (caller == nullptr || &caller->core() != &core) return false;
-  // The task would make an object for itself, where a worker has one.
+  // The task would make a new object where a worker already has one.
   if (detail::Submitting::is_any() || !caller->try_lend_slot()) return false;
   std::uint64_t number = 0;
   if (!core.lend_slot(item, number)) {

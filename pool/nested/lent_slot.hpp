@@ -8,9 +8,9 @@ namespace weft::pool {
 class PoolCore;
 class Registration;
 
-// Runs the item, a job of run(), to its end in the slot of the caller's task, if that is `caller`
-// and a task of the pool. False, and nothing has happened, if the pool has to be asked: because
-// another task is first, a worker is there for it, or the caller has no slot to lend. Parks.
+// Runs the item, a job of run(), to its end in the slot of `caller`, if that is a task of the pool.
+// Returns false, with nothing changed, if the pool must run it: another task is first, a worker is
+// available, or the caller has no slot to lend. Parks. Parks.
 [[nodiscard]] bool run_in_slot_of(Registration* caller, PoolCore& core,
                                   detail::PoolItem& item) noexcept;
 

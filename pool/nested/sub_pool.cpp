@@ -1,8 +1,8 @@
-// Sub-pools: pools whose tasks run in the slots of another.
+// Implements sub-pools: pools whose tasks run in the slots of another.
 //
-// A sub-pool has no fibers. Where another pool would start a worker, it asks its parent to accept a
-// drain task, which runs the sub-pool's tasks, one after the other, in the slot in which it runs
-// itself. So neither capacity can be exceeded. README.md tells the rest.
+// A sub-pool has no fibers. Where another pool would start a worker, it submits a drain task to its
+// parent, which runs the sub-pool's tasks one after another, in its own slot. So neither capacity
+// can be exceeded. README.md explains the rest.
 #include "pool/nested/sub_pool.hpp"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ SubPool* enter_first(SubPool* sub_pool) noexcept {
 
 }  // namespace
 
-// ---- The life of a sub-pool at its parent's
+// ---- The relation of a sub-pool to its parent
 
 PoolNesting::PoolNesting(PoolCore& core) : core_(core) {
   if (core.parent() != nullptr) self_ = new SubPool(core, *core.parent());
@@ -87,11 +87,11 @@ void PoolNesting::lock_with_sub_pools_closed(Close mode) noexcept {
       core.leave();
       core_.lock();
     }
-  } while (!state.closing);  // Opened again meanwhile, as sub-pools may have been since.
+  } while (!state.closing);  // The parent was opened again meanwhile, and so may its sub-pools.
   if (mode != Close::drain) take_out_idle_sub_pools();
 }
 
-// Takes sub-pools that have nothing left to run out of the wait queue.
+// Removes sub-pools without tasks from the wait queue.
 void PoolNesting::take_out_idle_sub_pools() noexcept {
   BlockedSubmitters& blocked = core_.state().waiters.blocked;
   Waiter* next = nullptr;
@@ -100,7 +100,7 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
     if (waiter->waker) continue;  // A submitter.
     auto& place = static_cast<SubPool&>(*waiter);
     PoolState& sub_pool = place.core.shared_state();
-    if (sub_pool.has_accepted()) continue;  // It was opened meanwhile.
+    if (sub_pool.has_accepted()) continue;  // The sub-pool was opened meanwhile.
     sub_pool.waits_at_parent = false;
     blocked.erase(place);
   }
@@ -108,8 +108,8 @@ void PoolNesting::take_out_idle_sub_pools() noexcept {
 
 // ---- Asking for workers
 
-// In place of the start of a worker. Success: a drain task was accepted or, if `when_full` is to
-// block, the sub-pool waits for room.
+// Replaces the start of a worker. On success, the parent has accepted a drain task or, if
+// `when_full` is to block, the sub-pool waits for room.
 std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) noexcept {
   PoolItem item;
   core_.unlock();
@@ -122,7 +122,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
     std::exchange(item.job, nullptr)->abandon();
     core_.lock();
   }
-  // What was accepted before, or waits for room, has no worker perhaps, and no other to be had.
+  // Tasks that were accepted before, or submitters that wait, may have no worker, and no other can
+  // be started.
   if (error && error != Errc::full && error != Errc::closed) {
     core_.unlock(effects);
     core_.lock();
@@ -131,8 +132,8 @@ std::error_code PoolNesting::ask_for_worker(OnFull when_full, Effects& effects) 
   return error;
 }
 
-// A parent that is being closed takes drain tasks for accepted tasks only: its close ends the waits
-// of blocked callers.
+// A parent that is being closed accepts drain tasks for accepted tasks only: its close ends the
+// waits of blocked callers.
 std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
   std::error_code error = Errc::closed;
@@ -145,7 +146,7 @@ std::error_code PoolNesting::hand_in(PoolItem& drain, OnFull when_full, Effects&
                                        : std::make_error_code(std::errc::not_enough_memory);
 }
 
-// At the parent the sub-pool waits like a blocked submitter: it gets the next room after earlier
+// The sub-pool waits at the parent like a blocked submitter: it gets the next room after earlier
 // submitters. Returns false if there is no memory.
 bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   PoolCore& parent = *core_.parent();
@@ -159,7 +160,8 @@ bool PoolNesting::wait_for_room(PoolItem& drain, Effects& effects) noexcept {
   place.slot = &place.drain;
   state.waiters.blocked.push_back(place);
   core_.state().waits_at_parent = true;
-  parent.match_up(effects);  // There may be room by now, or the parent has to ask its own.
+  // There may be room by now, or the parent must in turn call its own parent.
+  parent.match_up(effects);
   core_.lock();
   return true;
 }

@@ -18,10 +18,10 @@ namespace weft::pool {
 
 class PoolCore;
 
-// SubPool is a sub-pool as its parent sees it; its drain tasks hold references to it. They may be
-// queued at the parent for long, so the sub-pool does not wait for them when it ends: a later one
-// finds no pool. SubPool is also the sub-pool's place in the parent's wait queue: a submitter that
-// is not woken. The lock of the pools guards it, except for the references.
+// SubPool is the parent's record of a sub-pool; the sub-pool's drain tasks hold references to it.
+// Drain tasks may be queued at the parent for long, so the sub-pool does not wait for them when it
+// ends: a later one finds no pool. SubPool is also the sub-pool's place in the parent's wait queue:
+// a submitter that is not woken. The lock of the pools guards it, except for the references.
 // Order
 //   [sub-pool-refs]  release (acq_rel, both sides): the last one sees all uses.
 class SubPool : public Submitter {
@@ -30,7 +30,8 @@ class SubPool : public Submitter {
   SubPool(const SubPool&) = delete;
   SubPool& operator=(const SubPool&) = delete;
 
-  // The sub-pool's core, of which the caller is a user until it leaves; null if it has ended.
+  // Returns the sub-pool's core, with the caller as a user until it leaves; null if the pool has
+  // ended.
   [[nodiscard]] PoolCore* enter() noexcept;
   // Relaxed: the caller has a reference already.
   void keep() noexcept { references_.fetch_add(1, detail::relaxed); }
@@ -38,9 +39,12 @@ class SubPool : public Submitter {
     if (references_.fetch_sub(1, detail::acq_rel) == 1) delete this;  // [sub-pool-refs]
   }
 
-  PoolCore& core;  // While a user, or in the parent's wait queue, or not ended.
+  // Valid while the caller is a user, while it is in the parent's wait queue, or before the pool
+  // ends.
+  PoolCore& core;
   PoolCore& parent;
-  detail::PoolItem drain;  // Accepted when its turn comes; it may be left there until the next.
+  // Accepted when its turn comes; the item may stay there until the next one.
+  detail::PoolItem drain;
   bool has_ended = false;
   SubPool* next_sub_pool = nullptr;
   SubPool* previous_sub_pool = nullptr;
@@ -51,10 +55,10 @@ class SubPool : public Submitter {
   detail::Atomic<std::uint32_t> references_{1};
 };
 
-// A task of the parent that runs tasks of its sub-pool. The parent settles it, as it does every
-// job, when it frees the slot: then it also wakes the waiters of the sub-pool's last job, and
-// leaves the sub-pool. The sub-pool counts it as a worker that is starting from when it is
-// accepted; dropped without having run, it tells the sub-pool not to count on it.
+// A task of the parent that runs tasks of its sub-pool. The parent completes it, as every job, when
+// it frees the slot: then it also wakes the waiters of the sub-pool's last job, and leaves the
+// sub-pool. The sub-pool counts it as a starting worker from its acceptance; if it is dropped
+// without having run, it corrects that count.
 class DrainTask final : public detail::PoolJob {
  public:
   explicit DrainTask(SubPool& sub_pool) noexcept;
@@ -71,17 +75,17 @@ class DrainTask final : public detail::PoolJob {
   SubPool& sub_pool_;
   bool is_accepted_ = false;
   PoolCore* entered_ = nullptr;
-  PoolJob* finished_ = nullptr;  // The sub-pool's job whose waiters are to be told.
+  PoolJob* finished_ = nullptr;  // The sub-pool's job whose waiters must be notified.
   Outcome outcome_ = Outcome::completed;
 };
 
-// A pool among pools: what it is to its parent, and its own sub-pools. The analysis knows the lock
-// that they share by the names of two pools, and so cannot follow who calls another.
+// The nesting of a pool: its record at its parent, and its own sub-pools. The analysis knows the
+// shared lock by the names of two pools, and so cannot follow the calls between them.
 class PoolNesting final : public Nesting {
  public:
   explicit PoolNesting(PoolCore& core);  // Throws std::bad_alloc.
 
-  // Moves in with the parent, if the pool has one, and out.
+  // Registers with the parent, if the pool has one, and deregisters.
   void begin() noexcept override WEFT_NOT_ANALYZED;
   void end() noexcept override;
   [[nodiscard]] std::error_code ask_for_worker(OnFull when_full, Effects& effects) noexcept override
@@ -97,7 +101,7 @@ class PoolNesting final : public Nesting {
                                    Effects& effects) noexcept WEFT_NOT_ANALYZED;
 
   PoolCore& core_;
-  SubPool* self_ = nullptr;            // This pool as its parent knows it.
+  SubPool* self_ = nullptr;            // The parent's record of this pool.
   SubPool* first_sub_pool_ = nullptr;  // Guarded by the lock.
   PoolNesting* parent_ = nullptr;
 };

@@ -9,7 +9,7 @@ namespace weft::pool {
 
 using detail::LocalNode;
 
-// Its memory is not the list's.
+// The list does not own its memory.
 Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot slot,
                            Registration* outer) noexcept
     : LocalNode{detail::locals(), detail::key_of_pool_tasks(), [](LocalNode*) noexcept {}},
@@ -20,8 +20,8 @@ Registration::Registration(PoolCore& core, const detail::PoolItem& running, Slot
   detail::locals() = this;
 }
 
-// Values that tasks have made since stand before it. If a worker has destroyed them all, they are
-// gone, and so is this.
+// Values that tasks have created since then precede it. If a worker has destroyed them all, this
+// node is no longer in the list either.
 Registration::~Registration() {
   LocalNode** link = &detail::locals();
   while (*link != nullptr && *link != this) link = &(*link)->next;
@@ -65,7 +65,7 @@ bool Registration::try_lend_slot() noexcept WEFT_NOT_ANALYZED {
 void Registration::end_lending() noexcept WEFT_NOT_ANALYZED {
   core_.lock();
   if (--waits_ == 0 || lent_ != Lent::no) return core_.unlock();
-  release_slots();  // Steps of loops of the task have begun to wait meanwhile.
+  release_slots();  // Steps of the task's loops have begun to wait meanwhile.
 }
 
 void Registration::begin_wait() noexcept WEFT_NOT_ANALYZED {

@@ -1,4 +1,4 @@
-// Which task holds a key.
+// Finds the task that holds a key.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ namespace weft::pool {
 class KeyTable {
  public:
   using Attributes = detail::TaskAttributes;
-  // A power of two of them.
+  // Their number is a power of two.
   struct Buckets {
     std::unique_ptr<Attributes*[]> first;
     std::size_t count = 0;
@@ -25,25 +25,26 @@ class KeyTable {
   // Requires has_buckets(), and that no task holds the key.
   void insert(Attributes& attributes) noexcept;
   void erase(Attributes& attributes) noexcept;
-  // `heir` holds the key instead.
+  // Makes `heir` the holder of the key.
   void replace(Attributes& attributes, Attributes& heir) noexcept;
 
   [[nodiscard]] bool has_buckets() const noexcept { return buckets_.count > 0; }
-  // Chains become long: more buckets would be better.
+  // Returns true if the chains have become long, so that more buckets would help.
   [[nodiscard]] bool is_crowded() const noexcept { return size_ >= buckets_.count; }
   [[nodiscard]] std::size_t next_count() const noexcept {
     return buckets_.count == 0 ? kFirstCount : 2 * buckets_.count;
   }
-  // Without any where there is no memory.
+  // Returns no buckets if there is no memory.
   [[nodiscard]] static Buckets make_buckets(std::size_t count) noexcept;
-  // Moves in, unless `buckets` are no more than there are. Returns what is to be freed.
+  // Moves the entries to `buckets`, unless these are no more than the present ones. Returns the
+  // buckets to free.
   [[nodiscard]] Buckets adopt(Buckets buckets) noexcept;
 
  private:
   static constexpr std::size_t kFirstCount = 64;
 
   [[nodiscard]] Attributes*& bucket_of(const TaskKey& key) const noexcept;
-  // The link that refers to `attributes`.
+  // Returns the link that refers to `attributes`.
   [[nodiscard]] Attributes*& link_to(const Attributes& attributes) noexcept;
 
   Buckets buckets_;

@@ -1,5 +1,5 @@
-// A task that somebody waits for, or that has attributes: its states and its end; and its stop
-// requests, its deadline, its timeout, if it has any.
+// A task that a caller waits for, or that has attributes: its states and its end; and its stop
+// requests, deadline and timeout.
 #include <exception>
 #include <memory>
 #include <stdexcept>
@@ -67,9 +67,9 @@ void PoolJob::watch_deadline() {
 // ---- Its life
 
 std::error_code PoolJob::over_before_start() const noexcept {
-  // Asked first: the alarm may have dropped the job already.
+  // Checked first, because the alarm may have dropped the job already.
   if (attributes_->deadline.passed()) return Errc::timed_out;
-  // Relaxed: a number that is compared, nothing is read through it.
+  // Relaxed: the value is only compared; it publishes nothing.
   if (state_.load(relaxed) != kPending) return Errc::cancelled;
   return {};
 }
@@ -87,11 +87,11 @@ PoolJob::Outcome PoolJob::execute_attributed() noexcept {
       }
       if (invoke()) outcome = Outcome::completed;
     } catch (...) {
-      // There was no alarm to be had, and without one the task must not run.
+      // No alarm was available, and without one the task must not run.
       fail(std::current_exception());
     }
   }
-  // Nothing of the user's is called on behalf of this job once it has ended.
+  // Once the job has ended, no user code is called on its behalf.
   attributes.disarm();
   attributes.stop.remove();
   // A job that was dropped just before it was accepted still has its callable.
@@ -115,7 +115,7 @@ void PoolJob::abandon() noexcept {
 }
 
 PoolJob::Settled PoolJob::settle(Outcome outcome) noexcept {
-  const Kind kind = kind_;  // A job on a stack is gone once its end is published.
+  const Kind kind = kind_;  // A job on a stack may be destroyed as soon as its end is published.
   Waiter* const waiters = outcome == Outcome::cancelled ? nullptr : publish(kFinished);
   if (kind == Kind::on_stack) return {.waiters = waiters};
   return {.waiters = waiters, .is_last = !release_unless_last()};
@@ -123,7 +123,7 @@ PoolJob::Settled PoolJob::settle(Outcome outcome) noexcept {
 
 bool PoolJob::cancel() noexcept {
   if (drop(Errc::cancelled)) return true;
-  // Relaxed: a number that is compared, nothing is read through it.
+  // Relaxed: the value is only compared; it publishes nothing.
   const std::uint32_t state = state_.load(relaxed);
   if (state == kRunning) request_stop();
   return state == kDropping || state == kCancelled;
@@ -167,7 +167,7 @@ bool PoolJob::make_reusable() noexcept {
   return true;
 }
 
-// Relaxed: the callable came here through the lock of the pool, or with the handle.
+// Relaxed: the callable was passed to this thread by the pool's lock, or with the handle.
 bool PoolJob::claim(State state) noexcept {
   std::uint32_t expected = kPending;
   return state_.compare_exchange_strong(expected, state, relaxed, relaxed);
@@ -175,7 +175,7 @@ bool PoolJob::claim(State state) noexcept {
 
 Waiter* PoolJob::publish(State end) noexcept {
   lock_.lock();
-  // Relaxed: the caller's own store.
+  // Relaxed: the caller stored it.
   WEFT_INVARIANT(state_.load(relaxed) == (end == kFinished ? kRunning : kDropping),
                  "PoolJob I1: kRunning comes before kFinished, kDropping before kCancelled");
   state_.store(end, release);  // [job]

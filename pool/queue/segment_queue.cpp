@@ -56,7 +56,7 @@ void SegmentQueue::drained_first() noexcept {
   Segment& ring = *first_;
   WEFT_INVARIANT(ring.count == 0, "SegmentQueue I2: a ring that is put aside is drained");
   WEFT_INVARIANT(ring.next != nullptr || size_ == 0, "SegmentQueue I1: the last ring has the rest");
-  ring.head = 0;  // The places used last are in the cache.
+  ring.head = 0;  // The most recently used places are in the cache.
   if (ring.next == nullptr) return;
   first_ = ring.next;
   ring.next = std::exchange(drained_, &ring);
@@ -79,7 +79,7 @@ SegmentQueue::Segments SegmentQueue::add(Segments segment) noexcept {
   if (has_room() && each_pop_makes_room()) return segment;
   Segment* added = segment.release();
   if (size_ == 0) {
-    // Keeps I1: an empty ring may only be the last.
+    // Keeps I1: only the last ring may be empty.
     if (first_ != nullptr) first_->next = std::exchange(drained_, first_);
     first_ = nullptr;
   }

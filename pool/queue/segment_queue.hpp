@@ -1,4 +1,4 @@
-// The tasks that a pool has accepted and not started.
+// The accepted tasks of a pool that have not started.
 #pragma once
 
 #include <bit>
@@ -12,19 +12,18 @@
 
 namespace weft::pool {
 
-// A FIFO that grows without moving what it holds, and without allocating under its owner's lock:
-// the owner allocates a segment outside the lock and adds it.
+// A FIFO that grows without moving its items, and without allocating under its owner's lock: the
+// owner allocates a segment outside the lock and adds it.
 //
-// It is a chain of rings. Items are pushed to the last one and popped from the first; when the
-// last is full, one of twice its size is added behind it. So under a steady load there is one
-// ring, which is reused from its beginning whenever it runs empty.
-// Guarded by its owner's lock.
+// It is a chain of rings. Items are pushed to the last ring and popped from the first; when the
+// last is full, a ring of twice its size is added after it. So under a steady load there is one
+// ring, which is reused from its beginning whenever it runs empty. Guarded by its owner's lock.
 // Invariants
 //   I1  size_ is the sum of the counts of all rings, and only the last may be empty.
-//   I2  A drained ring is put aside; it is freed by add() or trim(), outside the lock.
+//   I2  A drained ring is put aside; add() or trim() frees it, outside the lock.
 class SegmentQueue {
  public:
-  // A ring of `mask + 1` places, which follow it in memory.
+  // A ring of `mask + 1` places, which follow the header in memory.
   struct Segment {
     Segment* next = nullptr;
     std::size_t mask = 0;
@@ -45,20 +44,19 @@ class SegmentQueue {
   SegmentQueue() noexcept = default;
   SegmentQueue(const SegmentQueue&) = delete;
   SegmentQueue& operator=(const SegmentQueue&) = delete;
-  // Drops the items that are left.
+  // Drops the remaining items.
   ~SegmentQueue();
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  // Items ever taken out, and ever put in.
+  // The numbers of items ever removed and ever added.
   [[nodiscard]] std::uint64_t popped() const noexcept { return popped_; }
   [[nodiscard]] std::uint64_t pushed() const noexcept { return popped_ + size_; }
   // Returns whether push() is possible now.
   [[nodiscard]] bool has_room() const noexcept {
     return last_ != nullptr && last_->count <= last_->mask;
   }
-  // Returns whether a push() after each pop() will be possible for as long as nothing else is
-  // pushed.
+  // Returns whether each later pop() makes a push() possible, provided nothing else is pushed.
   [[nodiscard]] bool each_pop_makes_room() const noexcept;
 
   // Requires has_room().
@@ -74,7 +72,7 @@ class SegmentQueue {
   // Moves the oldest item into `item`, which must be empty. Requires that there is one.
   void pop(detail::PoolItem& item) noexcept {
     Segment& ring = *first_;
-    // The remains of a moved item, here and in `item` before, need no destructor.
+    // A moved-from item, here and in `item` before, needs no destructor.
     ::new (static_cast<void*>(&item))
         detail::PoolItem(std::move(*std::launder(ring.place(ring.head))));
     ++ring.head;
@@ -84,29 +82,29 @@ class SegmentQueue {
     if (ring.count == 0) drained_first();
   }
 
-  // Returns how many items there are of which `holds` is true.
+  // Returns the number of items for which `holds` returns true.
   [[nodiscard]] std::size_t count(bool (*holds)(const detail::PoolItem&) noexcept) noexcept;
   void swap(SegmentQueue& other) noexcept;
 
-  // The first ring has room for `items`, also after all memory was given back.
+  // Gives the first ring room for `items`, even after all memory was freed.
   void begin_with(std::size_t items) noexcept { first_size_ = std::bit_ceil(items); }
-  // The items that the next segment should hold.
+  // Returns the capacity of the next segment.
   [[nodiscard]] std::size_t next_segment_size() const noexcept;
   // Returns null when there is no memory.
   [[nodiscard]] static Segments make_segment(std::size_t size) noexcept;
-  // Adds `segment`, unless it has become superfluous since its size was asked for. Returns
-  // segments to free, outside the lock.
+  // Adds `segment`, unless it has become unnecessary since its size was computed. Returns segments
+  // that the caller frees outside the lock.
   [[nodiscard]] Segments add(Segments segment) noexcept;
-  // Takes out the memory that an empty queue has grown by; free it outside the lock.
+  // Removes the memory by which an empty queue has grown; the caller frees it outside the lock.
   [[nodiscard]] Segments trim() noexcept;
 
  private:
-  static constexpr std::size_t kFirstSize = 16;  // A kilobyte: such are quick to allocate.
+  static constexpr std::size_t kFirstSize = 16;  // A kilobyte: allocating one is fast.
   static constexpr std::size_t kKeptSize = 1024;
 
   void drained_first() noexcept;
 
-  // Fields that each task changes come first; the owner puts its own such fields next to them.
+  // Fields that each task changes come first; the owner places its own such fields next to them.
   std::size_t size_ = 0;
   std::uint64_t popped_ = 0;
   Segment* last_ = nullptr;

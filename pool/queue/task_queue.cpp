@@ -38,7 +38,7 @@ void PriorityLevel::pop_front() noexcept {
   late_ = merged(first.next, first.previous);
 }
 
-// Recurses down the ways to the right, which are logarithms long.
+// Recurses down the right spines, whose length is logarithmic.
 PriorityLevel::Attributes* PriorityLevel::merged(Attributes* left, Attributes* right) noexcept {
   if (left == nullptr) return right;
   if (right == nullptr) return left;
@@ -102,7 +102,8 @@ TaskQueue::Memory TaskQueue::add(Memory memory) noexcept {
 std::size_t TaskQueue::next_level() const noexcept {
   std::size_t highest = 0;
   while (!has_tasks(highest)) ++highest;
-  // The lowest first: the next one in between is passed over for a lower one then, not a higher.
+  // The lowest level comes first: then a level in between is passed over for a lower one, not for a
+  // higher one.
   for (std::size_t level = kLevels - 1; level > highest; --level) {
     if (passed_over_[level] >= kPatience && has_tasks(level)) return level;
   }
@@ -165,7 +166,7 @@ void TaskQueue::pop_oldest_held_up(PoolItem& item) noexcept {
   item.job = oldest.job;
 }
 
-// A task that was held up is no longer.
+// Called when a task is no longer held up.
 void TaskQueue::release(Attributes& attributes) noexcept {
   WEFT_INVARIANT(held_up_size_ > 0, "TaskQueue I1: a task that is held up is counted");
   held_up_.erase(attributes);
@@ -173,7 +174,7 @@ void TaskQueue::release(Attributes& attributes) noexcept {
   held_up_weight_ -= attributes.weight;
 }
 
-// The oldest of all that are held up is the first in the chain of its key.
+// The oldest held-up task is the first in the chain of its key.
 void TaskQueue::take_held_up(Attributes& attributes) noexcept {
   Attributes& holder = *keys_.find(attributes.key);
   WEFT_INVARIANT(holder.next_of_key == &attributes, "TaskQueue I1: it is in the chain of its key");

@@ -1,4 +1,4 @@
-// The tasks that a pool has accepted and not started: which is next?
+// The accepted tasks of a pool that have not started, and which is next.
 #pragma once
 
 #include <array>
@@ -14,8 +14,8 @@
 
 namespace weft::pool {
 
-// Tasks with attributes in the order in which they came, from which any can be taken. The links are
-// in the attributes.
+// Tasks with attributes in their order of arrival, from which any can be removed. The links are in
+// the attributes.
 class AttributesList {
  public:
   using Attributes = detail::TaskAttributes;
@@ -31,26 +31,26 @@ class AttributesList {
   Attributes* last_ = nullptr;
 };
 
-// Tasks with attributes by the order in which they were accepted, from which the first is taken.
+// Tasks with attributes in the order of their acceptance, from which the first is taken.
 //
-// Most come in that order, and stand in a list. A task whose key was busy comes late. Late tasks
-// are in a leftist heap that uses the links of the list (left is `next`, right is `previous`). So a
-// task that comes late costs the logarithm of how many such there are, and no walk past the others.
+// Most arrive in that order, and form a list. A task whose key was busy comes late. Late tasks are
+// in a leftist heap that uses the links of the list (left is `next`, right is `previous`). So a
+// late task costs the logarithm of the number of late tasks, and no walk past the others.
 // Invariants
 //   I1  No task in the heap is younger than both its children.
-//   I2  rank is the length of the way down to the right, which is no longer than that to the left.
+//   I2  rank is the length of the right spine, which is no longer than the left one.
 class PriorityLevel {
  public:
   using Attributes = detail::TaskAttributes;
 
   [[nodiscard]] bool empty() const noexcept { return late_ == nullptr && list_.empty(); }
-  // The oldest; null if there is none.
+  // The oldest task; null if there is none.
   [[nodiscard]] Attributes* front() const noexcept {
     Attributes* const first = list_.front();
     return late_ == nullptr || (first != nullptr && first->number < late_->number) ? first : late_;
   }
   void insert(Attributes& attributes) noexcept;
-  // Requires that it is not empty.
+  // Requires that the level is not empty.
   void pop_front() noexcept;
 
  private:
@@ -69,10 +69,9 @@ class PriorityLevel {
 // Guarded by its owner's lock.
 // Invariants
 //   I1  A task that is held up is in held_up_ and in the chain of the task that holds its key. That
-//       one is in a list above, or runs; when it ends, or is dropped, the next takes over.
-//   I2  plain_ behaves as SegmentQueue says; a task with attributes needs no room anywhere, except
-//   for
-//       the first buckets of keys_.
+//       task is in a list above, or runs; when it ends, or is dropped, the next one replaces it.
+//   I2  plain_ satisfies the invariants of SegmentQueue; a task with attributes needs no room
+//   anywhere, except for the first buckets of keys_.
 class TaskQueue {
  public:
   using Attributes = detail::TaskAttributes;
@@ -80,7 +79,7 @@ class TaskQueue {
   TaskQueue() noexcept = default;
   TaskQueue(const TaskQueue&) = delete;
   TaskQueue& operator=(const TaskQueue&) = delete;
-  // Drops the tasks that are left.
+  // Drops the remaining tasks.
   ~TaskQueue();
 
   // Does the same as SegmentQueue::begin_with(), for plain tasks; others bring their own memory.
@@ -90,9 +89,9 @@ class TaskQueue {
     return plain_.size() + listed_ + held_up_size_;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
-  // The tasks that no other task holds up.
+  // The number of tasks that no other task holds up.
   [[nodiscard]] std::size_t startable() const noexcept { return plain_.size() + listed_; }
-  // As many as there will be with `item`.
+  // The same number after a push of `item`.
   [[nodiscard]] std::size_t startable_with(const detail::PoolItem& item) const noexcept {
     return would_be_held_up(item) ? startable() : startable() + 1;
   }
@@ -131,14 +130,14 @@ class TaskQueue {
     return !attributes->key.is_set() || !keys_.is_crowded();
   }
   [[nodiscard]] bool has_room_for_plain() const noexcept { return plain_.has_room(); }
-  // Returns whether it will be, at the latest when all that is there has been popped, if nothing
-  // else is pushed.
+  // Returns whether it will be possible, at the latest when all present tasks have been popped, if
+  // nothing else is pushed.
   [[nodiscard]] bool will_have_room_for(const detail::PoolItem& item) const noexcept {
     const Attributes* attributes = attributes_of(item);
     if (attributes == nullptr) return plain_.each_pop_makes_room();
     return !attributes->key.is_set() || keys_.has_buckets();
   }
-  // Does the same as has_room_for(), of an item of which one of the two was true once.
+  // Does the same as has_room_for(), for an item for which one of the two has returned true.
   [[nodiscard]] bool can_push(const detail::PoolItem& item) const noexcept {
     return attributes_of(item) != nullptr || plain_.has_room();
   }
@@ -147,7 +146,7 @@ class TaskQueue {
     if (attributes_of(item) != nullptr) return has_room_for(item);
     return plain_.has_room() || (plain_.each_pop_makes_room() && oldest_attributed() == nullptr);
   }
-  // The same of one without attributes. Requires has_room_for_plain().
+  // The same for a task without attributes. Requires has_room_for_plain().
   void push_plain(detail::PoolItem&& item) noexcept { plain_.push(std::move(item)); }
   // Requires can_push().
   void push(detail::PoolItem&& item) noexcept {
@@ -161,36 +160,38 @@ class TaskQueue {
     }
   }
 
-  // The weight of the next task. Requires that there is a startable one.
+  // Returns the weight of the next task. Requires that there is a startable one.
   [[nodiscard]] std::size_t next_weight() const noexcept {
     if (listed_ == 0) [[likely]]
       return 1;
     return weight_of_next_listed();
   }
-  // Returns whether pop() would take a plain task, and there is no choice.
+  // Returns whether pop() must take a plain task.
   [[nodiscard]] bool has_only_plain() const noexcept { return listed_ == 0 && !plain_.empty(); }
   // Requires has_only_plain(). Otherwise as pop().
   void pop_plain(detail::PoolItem& item) noexcept { plain_.pop(item); }
-  // Moves the next task into `item`, which must be empty. Requires that one is startable.
+  // Moves the next task into `item`, which must be empty. Requires that a task is startable.
   void pop(detail::PoolItem& item) noexcept {
     if (listed_ == 0) [[likely]]
       return plain_.pop(item);
     pop_listed(item);
   }
-  // The same with the task that was accepted before all others, startable or not. Requires one.
+  // The same with the task that was accepted first, startable or not. Requires that there is one.
+  // Requires one.
   void pop_oldest(detail::PoolItem& item) noexcept;
-  // Does the same for tasks that are held up. Requires one.
+  // Does the same for held-up tasks. Requires that there is one. Requires one.
   void pop_oldest_held_up(detail::PoolItem& item) noexcept;
-  // A task with a key has ended or will never run: the next of that key may start.
+  // Called when a task with a key has ended or will never run: the next task with that key may
+  // start.
   void pass_on_key(Attributes& attributes) noexcept;
 
-  // Returns how many of the tasks are drain tasks, which have no attributes.
+  // Returns the number of drain tasks, which have no attributes.
   [[nodiscard]] std::size_t count_drains() noexcept { return plain_.count(&is_drain); }
-  // Moves all tasks to `other`, which is empty. Tasks that hold a key go on to hold it.
+  // Moves all tasks to `other`, which is empty. Tasks that hold a key keep it.
   void move_all_to(TaskQueue& other) noexcept;
 
-  // More memory, made outside the lock: for what has_room_for(item) or will_have_room_for(item)
-  // lacks.
+  // Additional memory, allocated outside the lock, for which has_room_for(item) or
+  // will_have_room_for(item) returned false.
   struct Memory {
     SegmentQueue::Segments segments;
     KeyTable::Buckets buckets;
@@ -203,16 +204,16 @@ class TaskQueue {
     std::size_t bucket_count = 0;
   };
   [[nodiscard]] Demand demand_for(const detail::PoolItem& item) const noexcept;
-  // Empty when there is no memory.
+  // Returns an empty value if there is no memory.
   [[nodiscard]] static Memory make_memory(const Demand& demand) noexcept;
-  // Returns what is to be freed, outside the lock.
+  // Returns the memory that the caller frees outside the lock.
   [[nodiscard]] Memory add(Memory memory) noexcept;
   [[nodiscard]] Memory trim() noexcept { return {plain_.trim(), {}}; }
 
  private:
   static constexpr std::size_t kLevels = 3;
   static constexpr std::size_t kNormal = static_cast<std::size_t>(Priority::normal);
-  // So often in a row a level with tasks is passed over for a higher one.
+  // The number of times in a row that a level with tasks may be passed over for a higher one.
   static constexpr unsigned kPatience = 16;
 
   [[nodiscard]] bool has_tasks(std::size_t level) const noexcept {
@@ -226,13 +227,13 @@ class TaskQueue {
   }
   void push_attributed(Attributes& attributes) noexcept;
   void list(Attributes& attributes) noexcept;
-  // The first of its level.
+  // Requires that the task is the first of its level.
   void unlist(Attributes& attributes) noexcept;
   void release(Attributes& attributes) noexcept;
   [[nodiscard]] std::size_t weight_of_next_listed() const noexcept;
   void pop_listed(detail::PoolItem& item) noexcept;
   void take_held_up(Attributes& attributes) noexcept;
-  // Returns null if the oldest is a plain task, or there is none.
+  // Returns null if the oldest task is plain, or there is none.
   [[nodiscard]] Attributes* oldest_attributed() const noexcept;
 
   SegmentQueue plain_;

@@ -1,14 +1,14 @@
-// How many workers may live.
+// Controls how many workers may live.
 //
-// Under GrowPolicy::load_factor that is a limit below the capacity, which follows the load: a
-// submit that makes the load too high raises it, and a fiber, the autoscaler, looks every interval
-// whether it is to be lowered. Within the limit workers are started on demand, and who lives
-// beyond it is surplus, as after resize().
+// Under GrowPolicy::load_factor there is a limit below the capacity, which follows the load: a
+// submit that makes the load too high raises the limit, and a fiber, the autoscaler, checks every
+// interval whether to lower it. Within the limit workers are started on demand; workers beyond it
+// are surplus, as after resize().
 //
 // With fewer workers than tasks, a running task may wait for a queued one. So the autoscaler also
-// raises the limit if something is queued and nothing has been started since it looked last. It is
-// there whenever something is queued under a limit: while it is not, PoolState::raise_at is 0, and
-// the next submit starts it.
+// raises the limit if a task is queued and none has been started since its last check. It exists
+// whenever a task is queued under a limit: while it does not, PoolState::raise_at is 0, and the
+// next submit starts it.
 #include "pool/core/pool_core.hpp"
 #include "pool/services/services.hpp"
 
@@ -37,7 +37,7 @@ void run_autoscaler(PoolCore& core) {
   }
   state.autoscaler.end();
   state.set_limit(state.workers.limit());
-  core.match_up();  // Of a closed pool: what is still queued has no limit any more.
+  core.match_up();  // The pool is closed: the tasks that are still queued have no limit any more.
   core.leave();
 }
 

@@ -1,12 +1,12 @@
-// Retiring workers that have been idle for long.
+// Retires workers that have been idle for long.
 //
-// No worker reads the clock. The reaper, a fiber that exists while there are idle workers to
-// watch, advances the pool's epoch every idle_timeout; a worker that goes idle notes the epoch.
-// A note that is two epochs old was made at least one and at most two timeouts ago. A worker that
-// was used meanwhile has a newer note, so it is never retired by mistake.
+// No worker reads the clock. The reaper, a fiber that exists while there are idle workers to watch,
+// advances the pool's epoch every idle_timeout; a worker that goes idle notes the epoch. An epoch
+// recorded two epochs ago is at least one and at most two timeouts old. A worker that was used
+// meanwhile has recorded a newer epoch, so it is never retired by mistake.
 //
-// A runtime that ends waits for its last fibers. So once it does, the idle_timeout is short there,
-// and no worker is kept.
+// A runtime that ends waits for its last fibers. So a runtime that is ending uses a short
+// idle_timeout, and keeps no worker.
 #include <algorithm>
 #include <chrono>
 #include <weft/detail/waist.hpp>
@@ -17,7 +17,7 @@
 namespace weft::pool {
 namespace {
 
-// Workers retired under one hold of the lock.
+// The number of workers retired under one hold of the lock.
 constexpr int kBatch = 64;
 
 constexpr std::chrono::nanoseconds kTimeoutAtEnd = std::chrono::milliseconds(10);
@@ -63,7 +63,7 @@ void run_idle_reaper(PoolCore& core) {
     retire_stale(core);
     if (state.workers.idle() == 0 || state.workers.staying() <= kept_workers(core)) break;
   }
-  // Under the same hold of the lock as the look at the idle workers.
+  // The lock is still the one under which the idle workers were checked.
   state.reaper.end();
   core.unlock_and_leave();
 }

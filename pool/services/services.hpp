@@ -5,11 +5,11 @@ namespace weft::pool {
 
 class PoolCore;
 
-// Retires workers that have been idle for long; while there are any to watch.
+// Retires workers that have been idle for long; returns when none are left to watch.
 void run_idle_reaper(PoolCore& core);
-// Moves the limit of workers with the load; while there is any.
+// Moves the limit of workers with the load; returns when there is no limit.
 void run_autoscaler(PoolCore& core);
-// Calls on_tick; until nothing else of the pool is left.
+// Calls on_tick; returns when nothing else of the pool is left.
 void run_ticker(PoolCore& core);
 
 }  // namespace weft::pool

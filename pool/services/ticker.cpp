@@ -1,8 +1,8 @@
-// Telling the numbers of a pool every so often.
+// Reports the statistics of a pool periodically.
 //
-// One fiber of the pool does it, from when the pool is opened until nothing else of it is left: so
-// the last call has the final numbers, and a joiner waits for its return. It looks at the numbers
-// as anybody else, and nothing in the path of a task knows of it.
+// One fiber of the pool does it, from the opening of the pool until nothing else of it is left: so
+// the last call reports the final numbers, and a joiner waits for its return. It reads the
+// statistics as any caller does, and the path of a task does not involve it.
 #include <exception>
 #include <weft/this_fiber.hpp>
 
@@ -34,7 +34,7 @@ void run_ticker(PoolCore& core) {
   for (;;) {
     const bool at_end = state.only_ticker_is_left();
     const std::uint64_t submitted = state.counters.submitted;
-    // Woken when only the ticker is left, or by the clock.
+    // The fiber is woken when only the ticker is left, or at the next tick.
     if (!at_end) core.sleep(state.ticker, next);
     core.unlock();
     if (at_end || next.passed()) {
@@ -42,7 +42,7 @@ void run_ticker(PoolCore& core) {
       next = Deadline::after(period);
     }
     core.lock();
-    // It may have been opened during the call, and have run tasks.
+    // The pool may have been opened during the call, and have run tasks.
     if (at_end && state.only_ticker_is_left() && state.counters.submitted == submitted) break;
   }
   state.ticker.end();

@@ -1,4 +1,4 @@
-// Which connection a request takes, and where redirects lead.
+// Selects the connection for a request, and follows redirects.
 #include <weft/http/client.hpp>
 
 #include <algorithm>
@@ -49,8 +49,8 @@ bool may_be_repeated(const Call& call) noexcept {
   return !call.body_source && std::find(kSafe.begin(), kSafe.end(), call.method) != kSafe.end();
 }
 
-// The server had closed the connection before it saw the request: nothing has been answered, and
-// what the stream or the layer reported is no matter of time.
+// Returns true if the server had closed the connection before it received the request: nothing was
+// answered, and the error of the stream or layer is not a timeout.
 bool was_closed(std::error_code error) noexcept {
   if (error.category() == error_category()) return error == Errc::unexpected_end;
   return error != weft::Errc::timed_out && error != weft::Errc::cancelled;
@@ -64,7 +64,7 @@ bool is_same_origin(const Url& left, const Url& right) noexcept {
   return left.scheme == right.scheme && left.host == right.host && left.port == right.port;
 }
 
-// Whether a header is only for the server that was asked.
+// Returns whether a header must not be sent to any other server.
 bool is_secret(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 6> kSecret = {"authorization",    "proxy-authorization",
                                                        "cookie",           "cookie2",
@@ -73,7 +73,8 @@ bool is_secret(std::string_view name) noexcept {
                      [name](std::string_view secret) { return equal_tokens(name, secret); });
 }
 
-// Prepares the call of the next place. False: it cannot be made there, and is unchanged.
+// Prepares the call to the target of a redirect. Returns false, and leaves the call unchanged, if
+// it cannot be repeated there.
 bool prepare_redirect(int status, const Url& from, const Url& to, Call& call) {
   const bool reads = call.method == "GET" || call.method == "HEAD";
   const bool becomes_get =
@@ -108,7 +109,8 @@ std::error_code ClientConnection::receive(std::size_t most, const Until& until) 
 
 Lease::~Lease() {
   if (pool_ == nullptr) return;
-  connection_.reset();  // First: the slot's next owner may make one.
+  // The connection goes first, because the slot's next owner may make a new one.
+  connection_.reset();
   pool_->slots.release();
 }
 
@@ -118,7 +120,7 @@ void Lease::keep() noexcept {
 }
 
 void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
-  Connections unwatched;  // Closed without the lock.
+  Connections unwatched;  // These are closed without the lock.
   const detail::Guard guard(mutex_);
   connection->idle_since = Deadline::now_nanoseconds();
   try {
@@ -130,7 +132,7 @@ void HostPool::keep(std::unique_ptr<ClientConnection> connection) noexcept {
 }
 
 std::unique_ptr<ClientConnection> HostPool::take() {
-  Connections old;  // Closed without the lock.
+  Connections old;  // These are closed without the lock.
   const detail::Guard guard(mutex_);
   old = take_old();
   if (connections_.empty()) return nullptr;
@@ -148,15 +150,15 @@ HostPool::Connections HostPool::take_old() {
   return old;
 }
 
-// Has the connections swept when the first one becomes too old. Returns the connections if there is
-// no memory for that call, because no sweep would close them.
+// Schedules a sweep for when the first connection becomes too old. Without memory for that, returns
+// the connections, because no sweep would close them.
 HostPool::Connections HostPool::watch() noexcept {
   if (is_watched_ || connections_.empty()) return {};
   const std::int64_t since = connections_.front()->idle_since;
   const std::int64_t most = Deadline::never().nanoseconds() - since;
   const auto due = Deadline::at_nanoseconds(since + std::min<std::int64_t>(idle_.count(), most));
   try {
-    // The call does not keep the pool alive: the end of the pool stops it.
+    // The scheduled call does not keep the pool alive: the pool's destruction cancels it.
     sweep_ = call_at(due, [weak = weak_from_this()] {
       if (const auto pool = weak.lock()) pool->sweep();
     });
@@ -169,7 +171,7 @@ HostPool::Connections HostPool::watch() noexcept {
 
 // Runs in a fiber that no caller joins.
 void HostPool::sweep() noexcept {
-  Connections old;  // Closed without the lock, as are these.
+  Connections old;  // These are closed without the lock, as are the next.
   Connections unwatched;
   const detail::Guard guard(mutex_);
   try {
@@ -186,7 +188,7 @@ ClientCore::ClientCore(ClientOptions options) : options_(checked(std::move(optio
 std::shared_ptr<HostPool> ClientCore::pool_of(const Url& url) {
   constexpr std::size_t kMost = 1024;
   const std::string key = url.scheme + "://" + url.host + " " + std::to_string(url.port);
-  std::vector<std::shared_ptr<HostPool>> unused;  // Closed without the lock.
+  std::vector<std::shared_ptr<HostPool>> unused;  // These are closed without the lock.
   const detail::Guard guard(mutex_);
   if (hosts_.size() >= kMost) {
     std::erase_if(hosts_, [&](auto& host) {
@@ -225,7 +227,7 @@ net::Result<std::unique_ptr<ClientConnection>> ClientCore::connect(const Url& ur
                                                                    const Until& until) {
   const Until limit = until.but_before(Deadline::after(options_.connect));
   auto connection = dial_server(url, options_.secure, options_.resolver, limit);
-  // Relaxed here and below: only numbers.
+  // Relaxed here and below: the numbers publish nothing.
   if (!connection.error) connections_.fetch_add(1, relaxed);
   return connection;
 }
@@ -238,7 +240,7 @@ net::Result<Reply> ClientCore::send_to(const Url& url, Call& call, const Until& 
         !take_expectation_back(call)) {
       return result;
     }
-  }  // The refusal gives its place back, which the second call may need.
+  }  // The refused answer gives its slot back, which the second call may need.
   return send_once(url, call, until);
 }
 
@@ -250,7 +252,7 @@ net::Result<Reply> ClientCore::send_with_cookies(const Url& url, Call& call, con
   }
   if (!ours.empty()) call.headers.emplace_back("Cookie", ours);
   auto result = send_to(url, call, until);
-  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need others.
+  if (!ours.empty()) std::erase_if(call.headers, is_cookie);  // A redirect may need other cookies.
   if (result.error) return result;
   for (const Header& header : result.value.headers()) {
     if (equal_tokens(header.name, "set-cookie")) options_.cookies->add(url, header.value);
@@ -282,7 +284,7 @@ net::Result<Reply> ClientCore::send_once(const Url& url, const Call& call, const
   }
 }
 
-// Nothing goes from https to http, nor to https without a layer for it.
+// A redirect must not lead from https to http, nor to https if there is no layer for it.
 bool ClientCore::may_lead(const Url& from, const Url& to) const noexcept {
   return to.scheme == "https" ? options_.secure != nullptr : from.scheme == "http";
 }
@@ -300,13 +302,14 @@ net::Result<Reply> ClientCore::send(Call call, const Until& until) {
     const auto place = result.value.header("location");
     if (!place) return result;
     auto [next, wrong] = url.resolve(*place);
-    // What leads nowhere is an answer like others: its caller may make something of it.
+    // A redirect that cannot be followed is returned like any other answer, so that the caller can
+    // handle it.
     if (wrong || !may_lead(url, next) ||
         !prepare_redirect(result.value.status(), url, next, call)) {
       return result;
     }
     if (count == options_.max_redirects) return {.error = Errc::too_many_redirects};
-    result.value.state().discard(until);  // And with the reply its slot is free.
+    result.value.state().discard(until);  // Destroying the reply also frees its slot.
     url = std::move(next);
   }
 }

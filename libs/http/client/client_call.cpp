@@ -1,4 +1,4 @@
-// One request and its answer, on a client's connection.
+// Exchanges one request and its answer on a client's connection.
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -38,7 +38,8 @@ bool is_proper(const std::pair<std::string, std::string>& header) noexcept {
          std::all_of(header.second.begin(), header.second.end(), is_value_char);
 }
 
-// The caller's Host, or else that of the URL. Nothing: what the caller gave cannot be one.
+// Returns the caller's Host header, or that of the URL. Returns nothing if the caller's value is
+// not valid.
 std::optional<std::string> find_host(const Url& url, const Call& call) {
   std::optional<std::string> host;
   for (const auto& [name, value] : call.headers) {
@@ -49,8 +50,8 @@ std::optional<std::string> find_host(const Url& url, const Call& call) {
   return host ? host : url.authority();
 }
 
-// "example.org:443", which is all that CONNECT asks for (RFC 9112, 3.2.3). Nothing: there is no
-// port in a Host that is not the URL's.
+// Returns "example.org:443", the target of a CONNECT request (RFC 9112, 3.2.3). Returns nothing if
+// a Host that differs from the URL has no port.
 std::optional<std::string> tunnel_target(const Url& url, const std::string& host) {
   Authority parts;
   if (!parse_authority(host, parts)) return std::nullopt;
@@ -59,7 +60,8 @@ std::optional<std::string> tunnel_target(const Url& url, const std::string& host
   return host + ":" + std::to_string(url.port);
 }
 
-// A server that refuses a body may have answered before it closed.
+// Returns true if the connection is gone; a server that refuses a body may have answered before it
+// closed.
 bool is_gone(std::error_code error) noexcept {
   return error == std::errc::broken_pipe || error == std::errc::connection_reset;
 }
@@ -69,10 +71,11 @@ std::error_code send_chunks(ClientConnection& connection, const Call& call, cons
   for (;;) {
     const auto [count, error] = call.body_source(std::as_writable_bytes(std::span(part)));
     if (error == weft::Errc::end_of_stream) return connection.write("0\r\n\r\n", until);
-    // It is the source that is gone, and not the server.
+    // The body's source has failed, not the server.
     if (error) return is_gone(error) ? make_error_code(Errc::unexpected_end) : error;
-    if (until.is_over()) return until.error();  // A server that takes all at once ends no wait.
-    if (count == 0) continue;                   // It would end the body.
+    // A server that accepts everything at once must not extend the wait.
+    if (until.is_over()) return until.error();
+    if (count == 0) continue;  // An empty chunk would end the body.
     std::array<char, 20> digits;
     char* const end = std::to_chars(digits.begin(), digits.end(), count, 16).ptr;
     std::string chunk(digits.data(), end);
@@ -98,7 +101,7 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
       return {};
     }
     const auto error = connection.receive(most, until);
-    // An answer that has begun was to this request, which the server has seen then.
+    // An answer that has begun shows that the server received this request.
     if ((error == Errc::unexpected_end || is_gone(error)) && !rest.empty()) {
       return Errc::truncated_head;
     }
@@ -108,8 +111,8 @@ std::error_code receive_head(ClientConnection& connection, std::size_t most, std
 
 namespace {
 
-// Receives the next head, which may be one that only informs: it counts as a part of the answer's,
-// of which `most` bytes are left.
+// Receives the next head, which may be interim; it counts against the `most` bytes that are left
+// for the answer's heads.
 std::error_code receive_next(ClientConnection& connection, Reply::State& state, std::size_t& most,
                              const Until& until) {
   std::string text;
@@ -119,13 +122,14 @@ std::error_code receive_next(ClientConnection& connection, Reply::State& state, 
   return state.head().status == 101 ? make_error_code(Errc::unsupported) : std::error_code();
 }
 
-// Receives the answer's head, after the heads that only inform.
+// Receives the answer's head, after any interim heads.
 std::error_code receive_answer(ClientConnection& connection, Reply::State& state, std::size_t most,
                                const Until& until) {
   for (;;) {
     if (const auto error = receive_next(connection, state, most, until)) return error;
     if (state.head().status >= 200) return {};
-    if (until.is_over()) return until.error();  // A server that goes on informing ends no wait.
+    // A server that keeps sending interim answers must not extend the wait.
+    if (until.is_over()) return until.error();
   }
 }
 
@@ -148,12 +152,12 @@ std::error_code send_all(ClientConnection& connection, const std::string& head, 
                           : connection.write(call.body, until);
 }
 
-// The same with a body of some size. A server may refuse it as soon as it has the head, and read no
-// more. So a fiber of its own reads the answer meanwhile, and a refusal ends the sending.
+// The same for a larger body. A server may refuse it after reading only the head. So a separate
+// fiber reads the answer meanwhile, and a refusal stops the sending.
 std::error_code ask_at_length(ClientConnection& connection, const std::string& head,
                               const Call& call, Reply::State& state, std::size_t most,
                               const Until& until) {
-  const std::stop_source unwanted;  // The rest of the body is.
+  const std::stop_source unwanted;  // The rest of the body is no longer needed.
   detail::StopRegistration<detail::RequestStop> passed_on;
   if (until.token() != nullptr) passed_on.add(*until.token(), {unwanted});
   auto reading = spawn([&, unwanted]() mutable {
@@ -177,8 +181,9 @@ std::error_code ask_at_length(ClientConnection& connection, const std::string& h
   return error && is_gone(unsent) ? unsent : error;
 }
 
-// Sends the head, and waits for the server's word for the body: an answer to the head alone, or
-// 100. `is_answered` tells which; neither has come if `wait` passes first.
+// Sends the head, and waits until the server asks for the body by a status 100, or answers the head
+// alone.
+// 100. `is_answered` distinguishes the two; neither has happened if `wait` passes first.
 std::error_code ask_for_body(ClientConnection& connection, const std::string& head,
                              Reply::State& state, std::size_t& most, Deadline wait,
                              const Until& until, bool& is_answered) {
@@ -190,7 +195,8 @@ std::error_code ask_for_body(ClientConnection& connection, const std::string& he
     is_answered = state.head().status >= 200;
     if (is_answered || state.head().status == 100) return {};
     if (until.is_over()) return until.error();
-    if (wait.passed()) return {};  // A server that goes on informing ends no wait.
+    // A server that keeps sending interim answers must not extend the wait.
+    if (wait.passed()) return {};
   }
 }
 
@@ -210,7 +216,7 @@ std::string make_call_head(const Url& url, const Call& call) {
   std::string head = call.method + " " + (is_tunnel ? *host : url.target) + " HTTP/1.1\r\n";
   head += "Host: " + *host + "\r\n";
   for (const auto& header : call.headers) {
-    // Without a body there is nothing to wait for (RFC 9110, 10.1.1).
+    // Without a body no continuation can be awaited (RFC 9110, 10.1.1).
     const bool is_idle = !has_body(call) && asks_before_body(header);
     const auto& [name, value] = header;
     if (!is_idle && !equal_tokens(name, "host")) head += name + ": " + value + "\r\n";
@@ -245,7 +251,7 @@ std::error_code ClientCore::converse(ClientConnection& connection, const std::st
     const Deadline wait = Deadline::after(options_.continue_wait);
     bool is_answered = false;
     const auto error = ask_for_body(connection, head, state, most, wait, until, is_answered);
-    // The server may still take what comes next for the body.
+    // The server might take the next request for the body.
     if (!error && is_answered) state.keep_no_connection();
     if (error || is_answered) return error;
     return ask_at_length(connection, {}, call, state, most, until);

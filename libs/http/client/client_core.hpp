@@ -27,7 +27,7 @@ namespace weft::http {
 // One connection to a server. One caller uses it at a time.
 struct ClientConnection {
   net::TcpStream stream;
-  std::unique_ptr<Layer> layer;  // Null: HTTP is spoken as it is. Ends before the stream.
+  std::unique_ptr<Layer> layer;  // Null for plain HTTP. It is destroyed before the stream.
   Input input;
   std::int64_t idle_since = 0;
   bool reused = false;
@@ -42,15 +42,15 @@ struct ClientConnection {
   }
   // Fills the input. Errc::unexpected_end at the stream's end; head_too_large beyond `most` bytes.
   std::error_code receive(std::size_t most, const Until& until);
-  // Whether nothing has come while it was idle, not even its end.
+  // Returns true if nothing has arrived while the connection was idle, not even its end.
   [[nodiscard]] bool is_quiet() {
     std::byte byte{};
     return read(std::span(&byte, 1), Deadline::past()).error == weft::Errc::timed_out;
   }
 };
 
-// The connections to one host. A delayed call, which is set while any connection waits, closes the
-// ones that no request has used for `idle`.
+// The idle connections to one host. While there are any, a delayed call is scheduled that closes
+// connections that no request has used for `idle`.
 class HostPool : public std::enable_shared_from_this<HostPool> {
  public:
   HostPool(std::size_t most, std::chrono::nanoseconds idle) : slots(most), idle_(idle) {}
@@ -58,7 +58,7 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   HostPool(const HostPool&) = delete;
   HostPool& operator=(const HostPool&) = delete;
 
-  // Keeps the connection, or closes it for want of memory.
+  // Keeps the connection, or closes it if there is no memory.
   void keep(std::unique_ptr<ClientConnection> connection) noexcept;
   // Takes the connection used last; null if there is none.
   [[nodiscard]] std::unique_ptr<ClientConnection> take();
@@ -78,10 +78,10 @@ class HostPool : public std::enable_shared_from_this<HostPool> {
   Connections connections_ WEFT_GUARDED_BY(mutex_);
   DelayedCall sweep_ WEFT_GUARDED_BY(mutex_);
   bool is_watched_ WEFT_GUARDED_BY(mutex_) =
-      false;  // A call of sweep() is set, as it is while there are any.
+      false;  // A call of sweep() is scheduled, as it is whenever there are connections.
 };
 
-// A slot of a host, and the connection that it is for. The slot is given back at the end.
+// A slot of a host, and its connection. The destructor gives the slot back.
 class Lease {
  public:
   Lease() noexcept = default;
@@ -91,7 +91,7 @@ class Lease {
   Lease& operator=(Lease&&) = delete;
   ~Lease();
 
-  // The connection stays, for the next request that takes a slot.
+  // Keeps the connection for the next request that takes a slot.
   void keep() noexcept;
   void drop() noexcept { connection_.reset(); }
   void set(std::unique_ptr<ClientConnection> connection) noexcept {
@@ -106,10 +106,11 @@ class Lease {
   std::unique_ptr<ClientConnection> connection_;
 };
 
-// The head of a request. Empty: something in the call must not be sent.
+// Returns the head of a request. An empty text means that a part of the call must not be sent.
 [[nodiscard]] std::string make_call_head(const Url& url, const Call& call);
 
-// Dials the URL's server; `secure` makes the layer of https. Errc::unsupported: it is empty.
+// Dials the URL's server; `secure` makes the layer for https. Returns Errc::unsupported if https is
+// needed and `secure` is empty.
 net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
                                                            const ClientLayer& secure,
                                                            net::AnyResolver* resolver,
@@ -119,8 +120,8 @@ net::Result<std::unique_ptr<ClientConnection>> dial_server(const Url& url,
 std::error_code receive_head(ClientConnection& connection, std::size_t most, std::string& text,
                              const Until& until);
 
-// Takes "Expect: 100-continue" out of a call that may be repeated. False: it is not there, or the
-// body can be read only once.
+// Removes "Expect: 100-continue" from a call that can be repeated. Returns false if the header is
+// absent, or the body can be read only once.
 [[nodiscard]] bool take_expectation_back(Call& call) noexcept;
 
 class ClientCore {
@@ -131,12 +132,12 @@ class ClientCore {
   [[nodiscard]] ClientStats stats() const noexcept;
 
  private:
-  // Repeats a call whose expectation the server refuses without it (RFC 9110, 10.1.1).
+  // Sends a call; if the server refuses its expectation, repeats it without (RFC 9110, 10.1.1).
   net::Result<Reply> send_to(const Url& url, Call& call, const Until& until);
-  // Does the same with the cookies of the jar, and keeps what the answer sets.
+  // The same with the cookies of the jar, which also keeps what the answer sets.
   net::Result<Reply> send_with_cookies(const Url& url, Call& call, const Until& until);
   net::Result<Reply> send_once(const Url& url, const Call& call, const Until& until);
-  // Sends by the connection of the lease.
+  // Sends the request on the connection of the lease.
   net::Result<Reply> send_by(Lease& lease, const Url& url, const std::string& head,
                              const Call& call, const Until& until);
   // Sends the request, and reads the head of its answer.
@@ -150,7 +151,7 @@ class ClientCore {
   const ClientOptions options_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<HostPool>> hosts_ WEFT_GUARDED_BY(mutex_);
-  // Relaxed, all of them: only numbers.
+  // Relaxed, all of them: they publish nothing.
   detail::Atomic<std::uint64_t> connections_{0};
   detail::Atomic<std::uint64_t> reused_{0};
   detail::Atomic<std::uint64_t> retried_{0};

@@ -25,11 +25,11 @@ struct Kept {
   bool host_only = false;
   bool secure = false;
   Deadline end = Deadline::never();
-  std::uint64_t created = 0;  // Both number the calls of the jar.
+  std::uint64_t created = 0;  // Both are numbers of calls of the jar.
   std::uint64_t used = 0;
 };
 
-// Whether one takes the place of the other, within a domain.
+// Returns whether one cookie replaces the other, within a domain.
 bool are_same(const Kept& left, const Kept& right) noexcept {
   return left.name == right.name && left.path == right.path;
 }
@@ -48,7 +48,7 @@ std::string_view path_of(const Url& url) noexcept {
   return std::string_view(url.target).substr(0, url.target.find('?'));
 }
 
-// The folder of a path, without a slash at its end.
+// Returns the folder of a path, without the final slash.
 std::string_view default_path(std::string_view path) noexcept {
   const std::size_t last = path.rfind('/');
   return !path.starts_with('/') || last == 0 ? std::string_view("/") : path.substr(0, last);
@@ -62,8 +62,8 @@ bool path_matches(std::string_view path, std::string_view cookie) noexcept {
 }  // namespace
 
 // Invariants
-//   I1  count is the number of cookies in domains, and no list there is empty. Unchecked: to count
-//       them takes as long as all else.
+//   I1  count is the number of cookies in domains, and no list there is empty. Unchecked: counting
+//       them takes as long as the operation itself.
 //   I2  No two cookies of a domain have the same name and path. Unchecked: add() looks for the old
 //       one before it adds.
 struct CookieJar::State {
@@ -100,7 +100,7 @@ struct CookieJar::State {
     if (found->second.empty()) domains.erase(found);
   }
 
-  // One that is over, or else that which was not used for longest.
+  // Returns an expired cookie, or otherwise the one that has been unused for longest.
   static std::vector<Kept>::iterator least(std::vector<Kept>& list) {
     return std::min_element(list.begin(), list.end(), [](const Kept& left, const Kept& right) {
       const bool is_over = left.end.passed();
@@ -122,7 +122,7 @@ struct CookieJar::State {
     if (oldest->second.empty()) domains.erase(oldest);
   }
 
-  // Whether a cookie from an insecure place would hide one that is secure.
+  // Returns whether a cookie from an insecure origin would hide a secure one.
   [[nodiscard]] bool would_hide(std::string_view domain, const Kept& cookie) const
       WEFT_REQUIRES(mutex) {
     return std::any_of(domains.begin(), domains.end(), [&](const auto& entry) {
@@ -136,7 +136,7 @@ struct CookieJar::State {
     });
   }
 
-  // Adds the cookies of one domain that go to `url`, and drops what is over.
+  // Adds the cookies of one domain that apply to `url`, and drops expired ones.
   void collect(std::string_view domain, const Url& url, std::vector<const Kept*>& found)
       WEFT_REQUIRES(mutex) {
     const auto list = domains.find(domain);
@@ -179,7 +179,7 @@ void CookieJar::add(const Url& url, std::string_view set_cookie) {
                       cookie->domain.find('.') == std::string::npos)) {
     return;
   }
-  // A domain of one label, or an address, stands for itself alone.
+  // A domain with one label, or an address, has no parent domain.
   const bool is_alone = is_address(url.host) || url.host.find('.') == std::string::npos;
   Kept kept;
   kept.name = std::move(cookie->name);
@@ -207,7 +207,7 @@ std::string CookieJar::header_for(const Url& url) {
   std::vector<const Kept*> found;
   const detail::Guard guard(state_->mutex);
   ++state_->clock;
-  std::string_view domain = url.host;  // Then each parent domain: "a.b.c", "b.c", "c".
+  std::string_view domain = url.host;  // Each parent domain follows: "a.b.c", "b.c", "c".
   for (;;) {
     state_->collect(domain, url, found);
     const std::size_t dot = domain.find('.');

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostOfHead = 16 * 1024;
 
-// What a WebSocket refers to, as long as there are pointers to it.
+// Owns everything that a WebSocket refers to, while pointers to it exist.
 struct OwnedWebSocket {
   OwnedWebSocket(std::unique_ptr<ClientConnection> made, const WebSocketOptions& wanted,
                  std::string protocol, int deflate_bits)
@@ -33,13 +33,13 @@ struct OwnedWebSocket {
   WebSocket socket{core};
 };
 
-// "ws" is "http" here, and "wss" is "https".
+// The schemes "ws" and "wss" are parsed as "http" and "https".
 net::Result<Url> parse_socket_url(std::string_view text) {
   if (!text.starts_with("ws:") && !text.starts_with("wss:")) return Url::parse(text);
   return Url::parse("http" + std::string(text.substr(2)));
 }
 
-// Empty: the caller's headers must not be sent.
+// Returns an empty text if the caller's headers must not be sent.
 std::string make_opening(const Url& url, const WebSocketCall& call, const std::string& key) {
   Call request;
   request.headers = call.headers;
@@ -62,13 +62,14 @@ std::string make_opening(const Url& url, const WebSocketCall& call, const std::s
   return head;
 }
 
-// What a server has selected.
+// The options that a server has selected.
 struct Selection {
   std::string protocol;
   bool is_compressed = false;
 };
 
-// Errc::unsupported: the server has not accepted, or has selected what was not offered.
+// Returns Errc::unsupported if the server has not accepted, or has selected an option that was not
+// offered.
 net::Result<Selection> check_answer(const Head& head, const WebSocketOptions& options,
                                     const std::string& key) {
   const auto headers = head.headers();

@@ -29,7 +29,7 @@ void Reply::State::begin_body(Lease&& lease, std::string_view method) {
   WEFT_INVARIANT(has_texts(), "Reply::State I1: the texts of head_ are in text_");
   lease_.emplace(std::move(lease));
   if (method == "CONNECT" && head_.status < 300) {
-    // What follows is the tunnel, whatever the headers say (RFC 9112, 6.3).
+    // The tunnel follows, whatever the headers specify (RFC 9112, 6.3).
     head_.framing = Framing::none;
     head_.has_length = head_.keep_alive = false;
   }
@@ -51,7 +51,8 @@ net::Result<std::size_t> Reply::State::read_some(std::span<std::byte> buffer, co
   return decoder_ ? read_chunked(buffer, until) : read_plain(buffer, until);
 }
 
-// The connection goes back if the next answer can only be that to the next request.
+// The connection is returned to the pool only if the next answer on it must belong to the next
+// request.
 net::Result<std::size_t> Reply::State::end_body() {
   over_ = true;
   const bool stays = head_.keep_alive && head_.framing != Framing::until_close;
@@ -126,7 +127,7 @@ net::Result<std::string> Reply::State::read_all(const Until& until) {
       return all;
     }
     all.value.append(part.data(), count);
-    // A server that always has more ends no wait.
+    // A server that always has more data must not extend the wait.
     if (!over_ && until.is_over()) {
       all.error = until.error();
       return all;

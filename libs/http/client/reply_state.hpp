@@ -1,4 +1,4 @@
-// An answer, as a client reads it.
+// The state of an answer while a client reads it.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace weft::http {
 
 // Invariants
 //   I1  The texts of head_ are in text_, which does not change once it has been parsed.
-//   I2  lease_ has a connection until the body is over, or has failed for good.
+//   I2  lease_ has a connection until the body is complete, or has failed permanently.
 class Reply::State {
  public:
   State(Url url, const ClientOptions& options) noexcept
@@ -24,25 +24,25 @@ class Reply::State {
         max_headers_(options.headers),
         body_bytes_(options.body_bytes) {}
 
-  // Takes the head apart.
+  // Parses the head.
   [[nodiscard]] Fault parse(std::string text);
-  // After parse(), if not all of the request has been sent.
+  // Called after parse() if the request has not been sent completely.
   void keep_no_connection() noexcept { head_.keep_alive = false; }
-  // After parse(): the body is what comes by this connection next.
+  // Called after parse(): the body follows on this connection.
   void begin_body(Lease&& lease, std::string_view method);
 
   [[nodiscard]] const Head& head() const noexcept { return head_; }
   [[nodiscard]] const Url& url() const noexcept { return url_; }
   net::Result<std::size_t> read_some(std::span<std::byte> buffer, const Until& until);
   net::Result<std::string> read_all(const Until& until);
-  // Reads what is left of an unwanted body, if that is little, so that the connection stays.
+  // Reads the rest of an unwanted body if it is small, to keep the connection.
   void discard(const Until& until);
   [[nodiscard]] std::span<const Header> trailers() const noexcept {
     return decoder_ ? decoder_->trailers() : std::span<const Header>();
   }
 
  private:
-  // Whether the last of the headers, which stands for all, is in text_.
+  // Returns whether the texts are in text_; it checks the last header only.
   [[nodiscard]] bool has_texts() const noexcept {
     if (head_.headers().empty()) return true;
     const std::string_view last = head_.headers().back().name;
@@ -61,7 +61,7 @@ class Reply::State {
   Head head_;
   std::optional<Lease> lease_;
   std::optional<ChunkDecoder> decoder_;
-  std::uint64_t left_ = 0;  // Bytes of a body of known length.
+  std::uint64_t left_ = 0;  // The remaining bytes of a body of known length.
   bool over_ = false;
   std::error_code error_;
 };

@@ -13,13 +13,13 @@ namespace weft::http {
 #ifdef WEFT_HAS_ZLIB
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // The largest window, and gzip's header instead of zlib's.
+constexpr int kGzipWindow = 15 + 16;  // The largest window, with gzip's header instead of zlib's.
 constexpr int kMemory = 8;            // zlib's own choice.
 constexpr std::size_t kPiece = 32 * 1024;
 
 class ZlibGzip final : public Gzip {
  public:
-  // False: the object is of no use.
+  // Returns false if the object cannot be used.
   [[nodiscard]] bool begin(int level) noexcept {
     ready_ =
         deflateInit2(&stream_, level, Z_DEFLATED, kGzipWindow, kMemory, Z_DEFAULT_STRATEGY) == Z_OK;
@@ -42,7 +42,7 @@ class ZlibGzip final : public Gzip {
  private:
   void deflate_piece(std::string_view piece, Then then, std::string& compressed) {
     std::array<char, 4096> room;
-    // zlib does not write to what it reads, whatever its type says.
+    // zlib does not write to its input, although the type of the pointer would allow it.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
     stream_.avail_in = static_cast<uInt>(piece.size());
     int flush = Z_NO_FLUSH;
@@ -51,7 +51,7 @@ class ZlibGzip final : public Gzip {
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(room.data());
       stream_.avail_out = static_cast<uInt>(room.size());
-      // With room left over there is nothing more to come; no other outcome is possible here.
+      // If room is left over, the output is complete; no other outcome is possible here.
       (void)::deflate(&stream_, flush);
       compressed.append(room.data(), room.size() - stream_.avail_out);
     } while (stream_.avail_out == 0);

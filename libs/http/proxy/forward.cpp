@@ -22,14 +22,14 @@ bool is_one_of(std::string_view name, const std::array<std::string_view, size>& 
                      [name](std::string_view each) { return equal_tokens(name, each); });
 }
 
-// Whether a Connection header names `token`.
+// Returns whether a Connection header names `token`.
 bool names_in_connection(std::span<const Header> headers, std::string_view token) noexcept {
   return std::any_of(headers.begin(), headers.end(), [token](const Header& header) {
     return equal_tokens(header.name, "connection") && list_has(header.value, token);
   });
 }
 
-// What the proxy writes itself, or adds to.
+// Returns true for headers that the proxy writes itself, or adds to.
 bool is_proxys(std::string_view name) noexcept {
   constexpr std::array<std::string_view, 7> kNames = {
       "content-length", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto",
@@ -37,7 +37,7 @@ bool is_proxys(std::string_view name) noexcept {
   return is_one_of(name, kNames);
 }
 
-// The items of all headers of this name, and then `last`.
+// Joins the items of all headers of this name, and appends `last`.
 std::string joined(const Request& request, std::string_view name, bool keeps, std::string last) {
   std::string all;
   for (const Header& header : request.headers()) {
@@ -46,7 +46,8 @@ std::string joined(const Request& request, std::string_view name, bool keeps, st
   return all.append(last);
 }
 
-// The client's "192.0.2.1", or "2001:db8::1". Empty: it is gone.
+// Returns the client's address, such as "192.0.2.1" or "2001:db8::1". An empty text means that the
+// client has disconnected.
 std::string client_of(const Request& request) {
   const auto [address, error] = request.peer_address();
   if (error) return {};
@@ -77,7 +78,7 @@ void add_origin(const Request& request, const ForwardOptions& options, Call& cal
   call.headers.emplace_back("X-Forwarded-Proto", kept("x-forwarded-proto", options.scheme));
 }
 
-// An answer of ours has no higher one.
+// Our server can send no higher status.
 constexpr int kLastStatus = 599;
 
 void add_headers(const Reply& reply, Response& response) {
@@ -88,13 +89,13 @@ void add_headers(const Reply& reply, Response& response) {
   }
 }
 
-// The other end of a connection that speaks another protocol.
+// The server's side of a connection that has switched to another protocol.
 struct Tunnel {
   net::TcpStream stream;
-  std::string answer;  // The head, and what came with it.
+  std::string answer;  // The head of the answer, and the bytes that came with it.
 };
 
-// A client behind a layer, as a stream.
+// Makes a stream of a client whose connection has a layer.
 struct LayerStream {
   Upgraded& client;
 
@@ -127,7 +128,7 @@ std::string make_upgrade_head(const Request& request, const Url& url, const Call
   return head.append("\r\n\r\n");
 }
 
-// Sends the request, and receives the head of its answer.
+// Sends the request and receives the head of the answer.
 std::error_code ask(Tunnel& tunnel, const std::string& head, int& status, const Until& until) {
   constexpr std::size_t kMost = 16 * 1024;
   if (const auto error = tunnel.stream.write_all(std::as_bytes(std::span(head)), until).error) {
@@ -188,7 +189,8 @@ std::error_code forward_reply(Reply& reply, Response& response, const Until& unt
   constexpr std::size_t kSize = 16 * 1024;
   const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kSize);
   const std::span part(buffer.get(), kSize);
-  if (reply.content_length().value_or(kSize + 1) <= kSize) {  // The answer is one write.
+  // A small answer is sent by one write.
+  if (reply.content_length().value_or(kSize + 1) <= kSize) {
     std::size_t size = 0;
     for (;;) {
       const auto [count, error] = reply.read_some(part.subspan(size), until);
@@ -202,7 +204,8 @@ std::error_code forward_reply(Reply& reply, Response& response, const Until& unt
                      : response.send({reinterpret_cast<const char*>(part.data()), size});
   }
   add_headers(reply, response);
-  std::error_code error = response.write(std::string_view());  // Before a body that may be slow.
+  // Sends the head before the body, which may be slow.
+  std::error_code error = response.write(std::string_view());
   while (!error) {
     const auto [count, failed] = reply.read_some(part, until);
     if (failed == weft::Errc::end_of_stream) return {};

@@ -17,10 +17,11 @@ namespace {
 
 constexpr int kLargestWindow = 15;
 constexpr std::size_t kMessagePiece = 32 * 1024;
-constexpr std::string_view kTail("\0\0\xff\xff", 4);  // Which no message carries (7.2.1).
+// No message contains these bytes at its end (7.2.1).
+constexpr std::string_view kTail("\0\0\xff\xff", 4);
 
 Bytef* bytes_of(const char* text) noexcept {
-  // zlib does not write to what it reads, whatever its type says.
+  // zlib does not write to its input, although the type of the pointer would allow it.
   return reinterpret_cast<Bytef*>(const_cast<char*>(text));
 }
 
@@ -29,7 +30,8 @@ void set_input(z_stream& stream, std::string_view piece) noexcept {
   stream.avail_in = static_cast<uInt>(piece.size());
 }
 
-// Decompresses a piece. A message may have final blocks, which are followed by others (7.2.3.4).
+// Decompresses a piece. A message may contain final blocks that are followed by other blocks
+// (7.2.3.4).
 Inflated inflate_piece(z_stream& stream, std::string_view piece, std::size_t most,
                        std::string& out) {
   std::array<char, 4096> room;
@@ -115,7 +117,7 @@ bool deflate_message(std::string_view, int, std::string&) { return false; }
 
 namespace {
 
-// 8 to 15, perhaps in quotes. 0: anything else.
+// Parses 8 to 15, perhaps in quotes; returns 0 for anything else.
 int parse_bits(std::string_view text) noexcept {
   if (text.size() > 2 && text.front() == '"' && text.back() == '"') {
     text = text.substr(1, text.size() - 2);
@@ -125,7 +127,7 @@ int parse_bits(std::string_view text) noexcept {
   return is_two ? 10 + (text[1] - '0') : 0;
 }
 
-// Reads the parameters of one offer; each may be there once.
+// Reads the parameters of one offer; each may appear once.
 struct OfferReader {
   bool server_resets = false;
   bool client_resets = false;
@@ -142,7 +144,7 @@ struct OfferReader {
     if (name == "client_max_window_bits") return (!has_value || bits != 0) && set(has_client_bits);
     if (name != "server_max_window_bits" || server_bits != 0) return false;
     server_bits = bits;
-    return bits > 8;  // zlib has no smaller window.
+    return bits > 8;  // zlib supports no smaller window.
   }
   [[nodiscard]] static bool set(bool& flag) noexcept {
     const bool is_first = !flag;
@@ -151,7 +153,7 @@ struct OfferReader {
   }
 };
 
-// Returns false for an offer that is none of this extension, or that cannot be served.
+// Returns false for an offer of another extension, or one that we cannot serve.
 bool read_offer(std::string_view offer, OfferReader& reader) noexcept {
   bool is_served = take_part(offer) == "permessage-deflate";
   while (is_served && !offer.empty()) is_served = reader.take(take_part(offer));

@@ -1,4 +1,4 @@
-// Compressed messages (RFC 7692), each compressed without the ones before it.
+// Compresses messages (RFC 7692), each independently of the earlier ones.
 #pragma once
 
 #include <cstddef>
@@ -9,28 +9,28 @@
 
 namespace weft::http {
 
-// True: zlib is there.
+// Returns whether zlib is available.
 [[nodiscard]] bool can_deflate() noexcept;
 
 enum class Inflated : std::uint8_t { well, too_large, corrupt };
 
-// Decompresses a message that has at most `most` bytes.
+// Decompresses a message of at most `most` bytes.
 [[nodiscard]] Inflated inflate_message(std::string_view compressed, std::size_t most,
                                        std::string& out);
-// Compresses a message, with a window of 9 to 15 bits. False: there is no memory for it.
+// Compresses a message, with a window of 9 to 15 bits. Returns false if there is no memory for it.
 [[nodiscard]] bool deflate_message(std::string_view text, int window_bits, std::string& out);
 
-// What both ends use.
+// The parameters that both ends have agreed on.
 struct DeflateTerms {
   int server_bits = 15;
-  std::string answer;  // For Sec-WebSocket-Extensions.
+  std::string answer;  // The value of Sec-WebSocket-Extensions in the answer.
 };
-// Selects the first offer in a client's Sec-WebSocket-Extensions that can be served.
+// Selects the first offer in a client's Sec-WebSocket-Extensions that we can serve.
 [[nodiscard]] std::optional<DeflateTerms> select_deflate(std::string_view offers);
 // What a client offers.
 inline constexpr std::string_view kDeflateOffer =
     "permessage-deflate; server_no_context_takeover; client_no_context_takeover";
-// Returns true if a server's answer to it can be accepted.
+// Returns true if the client can accept this answer of a server.
 [[nodiscard]] bool accepts_deflate(std::string_view answer) noexcept;
 
 }  // namespace weft::http

@@ -48,7 +48,7 @@ FrameHeader::State FrameHeader::parse(std::string_view& bytes) noexcept {
   if (bytes.size() < all) return State::incomplete;
   size = longer == 0 ? length : 0;
   for (std::size_t i = 0; i < longer; ++i) size = size << 8U | byte_at(bytes, 2 + i);
-  // The shortest form is required, and the largest size has 63 bits.
+  // The protocol requires the shortest form of a size, and the largest size has 63 bits.
   const std::uint64_t least = longer == 2 ? kTwoBytes : longer == 8 ? 0x10000 : 0;
   if (size < least || size >> 63U != 0) return State::refused;
   if (is_masked) std::copy_n(bytes.data() + 2 + longer, mask.size(), mask.begin());

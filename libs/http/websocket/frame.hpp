@@ -32,7 +32,7 @@ inline constexpr std::uint16_t kFailed = 1011;
 
 using Mask = std::array<char, 4>;
 
-// What is in front of a frame's payload.
+// The header of a frame, which precedes the payload.
 struct FrameHeader {
   enum class State : std::uint8_t { complete, incomplete, refused };
 
@@ -41,22 +41,22 @@ struct FrameHeader {
   bool is_masked = false;
   Opcode opcode = Opcode::text;
   Mask mask = {};
-  std::uint64_t size = 0;  // The payload has that many bytes.
+  std::uint64_t size = 0;  // The size of the payload in bytes.
 
   [[nodiscard]] bool is_control() const noexcept { return opcode >= Opcode::close; }
-  // Reads the header at the beginning of `bytes`, and removes it if it is complete. It is refused
-  // as soon as it breaks a rule that needs no other frame.
+  // Parses the header at the beginning of `bytes`, and removes it from there if it is complete.
+  // Refuses the frame as soon as it breaks a rule that depends on no other frame.
   [[nodiscard]] State parse(std::string_view& bytes) noexcept;
 };
 
-inline constexpr std::size_t kControlBytes = 125;  // The payload of a control frame.
+inline constexpr std::size_t kControlBytes = 125;  // The largest payload of a control frame.
 
-// Appends a whole, final frame; one of a client has a mask.
+// Appends a complete, final frame, which is masked if a client sends it.
 void append_frame(Opcode opcode, bool is_compressed, std::string_view payload,
                   const std::optional<Mask>& mask, std::string& out);
-// Applies the mask to a part of the payload that begins at `offset`, in either direction.
+// Applies or removes the mask of the part of the payload that begins at `offset`.
 void apply_mask(const Mask& mask, std::uint64_t offset, char* data, std::size_t size) noexcept;
-// Returns whether a close frame may have this code (RFC 6455, 7.4, with the registered ones).
+// Returns whether a close frame may carry this code (RFC 6455, 7.4, and the registered codes).
 [[nodiscard]] bool may_be_sent(std::uint16_t code) noexcept;
 // Returns the payload of a close frame.
 [[nodiscard]] std::string make_close(std::uint16_t code, std::string_view reason);

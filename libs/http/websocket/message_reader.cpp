@@ -56,7 +56,7 @@ bool MessageReader::begin_data() {
     message_.clear();
   }
   if (++frames_ > fragments_) return refuse(close_code::kRefused);
-  // What cannot be compressed grows a little.
+  // Data that cannot be compressed grows slightly.
   const std::uint64_t slack = is_compressed_ ? most_ / 8 + 64 : 0;
   const std::uint64_t room = most_ - std::min(most_, message_.size());
   if (frame_.size > room && frame_.size - room > slack) return refuse(close_code::kTooLarge);

@@ -1,4 +1,4 @@
-// Messages out of a peer's frames.
+// Assembles messages from a peer's frames.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace weft::http {
 
-// Which end of a connection this is.
+// The end of the connection that this object serves.
 enum class Role : std::uint8_t { server, client };
 
-// Assembles what the peer sends, in whatever pieces it comes.
+// Assembles messages from the peer's bytes, which may arrive in any pieces.
 class MessageReader {
  public:
   enum class Event : std::uint8_t { nothing, text, binary, ping, pong, close, refused };
@@ -23,13 +23,13 @@ class MessageReader {
                 bool may_compress) noexcept
       : role_(role), most_(message_bytes), fragments_(fragments), may_compress_(may_compress) {}
 
-  // Uses bytes from the beginning of `input`. Event::nothing: it needs more than there are.
+  // Consumes bytes from the beginning of `input`. Event::nothing means that it needs more bytes.
   [[nodiscard]] Event next(std::string_view& input);
-  // Returns the message after text and binary, which the caller may take.
+  // Returns the message after Event::text or Event::binary; the caller may move it out.
   [[nodiscard]] std::string& message() noexcept { return message_; }
-  // Returns the payload after ping and pong, and the reason after close.
+  // Returns the payload after a ping or a pong, and the reason after a close.
   [[nodiscard]] const std::string& control() const noexcept { return control_; }
-  // Returns the code after close (1005: none), and the one to be sent after refused.
+  // After a close, returns its code (1005 if it has none); after a refusal, the code to send.
   [[nodiscard]] std::uint16_t code() const noexcept { return code_; }
 
  private:
@@ -48,10 +48,11 @@ class MessageReader {
   const bool may_compress_;
   FrameHeader frame_;
   bool in_frame_ = false;
-  std::uint64_t at_ = 0;                  // Bytes of the frame's payload that have come.
-  Opcode opcode_ = Opcode::continuation;  // Of the message; this one: none has begun.
+  std::uint64_t at_ = 0;  // The number of received bytes of the frame's payload.
+  // The opcode of the message; `continuation` if no message has begun.
+  Opcode opcode_ = Opcode::continuation;
   bool is_compressed_ = false;
-  std::size_t frames_ = 0;  // The message has had that many.
+  std::size_t frames_ = 0;  // The number of frames of the message so far.
   Utf8Check utf8_;
   std::string message_;
   std::string control_;

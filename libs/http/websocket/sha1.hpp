@@ -1,4 +1,4 @@
-// SHA-1, which a WebSocket's handshake needs and which protects nothing there.
+// SHA-1, which the handshake of a WebSocket requires; no security depends on it.
 #pragma once
 
 #include <array>

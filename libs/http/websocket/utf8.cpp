@@ -10,7 +10,7 @@ bool Utf8Check::begin(std::uint8_t byte) noexcept {
   if (byte < 0x80) return true;
   if (byte < 0xc2 || byte > 0xf4) return false;
   left_ = byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
-  // Neither a longer form than necessary, nor a surrogate, nor more than U+10FFFF.
+  // These bounds reject overlong forms, surrogates and values above U+10FFFF.
   if (byte == 0xe0) low_ = 0xa0;
   if (byte == 0xed) high_ = 0x9f;
   if (byte == 0xf0) low_ = 0x90;

@@ -1,4 +1,4 @@
-// A check of texts that come in parts.
+// Validates UTF-8 text that arrives in parts.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 
 namespace weft::http {
 
-// Follows UTF-8 (RFC 3629) from part to part.
+// Validates UTF-8 (RFC 3629) across the parts of a text.
 class Utf8Check {
  public:
-  // Returns false as soon as the text cannot be UTF-8, however it continues.
+  // Returns false as soon as no continuation can make the text valid UTF-8.
   [[nodiscard]] bool add(std::string_view part) noexcept;
-  // Returns true if no character is incomplete.
+  // Returns true if the text does not end within a character.
   [[nodiscard]] bool is_complete() const noexcept { return left_ == 0; }
 
  private:
   [[nodiscard]] bool begin(std::uint8_t byte) noexcept;
 
-  int left_ = 0;             // Bytes of the character that have not come.
-  std::uint8_t low_ = 0x80;  // The bounds of the next one.
+  int left_ = 0;             // The number of bytes missing from the current character.
+  std::uint8_t low_ = 0x80;  // The bounds of the next byte.
   std::uint8_t high_ = 0xbf;
 };
 

@@ -55,7 +55,7 @@ net::Result<Message> WebSocket::Core::read_message(const Until& until) {
       continue;
     }
     if (const auto error = handle(event)) return {.error = error};
-    // A peer that sends nothing but pings ends no wait.
+    // A peer that sends nothing but pings must not extend the wait.
     if (until.is_over()) return {.error = until.error()};
   }
 }
@@ -75,7 +75,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
     }
     if (!is_silent || silence_.awaits_pong) return end(error);
     const auto unsent = send(Opcode::ping, {}, until);
-    // After a close of ours there is no ping to send, and the peer's part is waited for.
+    // After we have sent a close frame we send no ping, and only wait for the peer's close frame.
     if (unsent && unsent != weft::Errc::closed) {
       const bool is_callers = unsent == weft::Errc::timed_out || unsent == weft::Errc::cancelled;
       return is_callers && until.is_over() ? unsent : end(unsent);
@@ -86,7 +86,7 @@ std::error_code WebSocket::Core::read_more(const Until& until) {
 }
 
 std::error_code WebSocket::Core::read_once(const Until& until) {
-  // A part of a frame's header waits here for the rest of it.
+  // An incomplete frame header stays in the buffer until the rest arrives.
   const std::size_t kept = input_.size();
   if (kept > 0) std::memmove(room_.data(), input_.data(), kept);
   const auto room = std::as_writable_bytes(std::span(room_)).subspan(kept);
@@ -100,7 +100,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::ping:
       pong_.owe(reader_.control());
       send_pong();
-      return {};  // A connection that broke shows at the next read.
+      return {};  // The next read reports a broken connection.
     case ReaderEvent::close:
       ended_ = weft::Errc::end_of_stream;
       peer_close_.code = reader_.code();
@@ -111,7 +111,7 @@ std::error_code WebSocket::Core::handle(ReaderEvent event) {
     case ReaderEvent::refused:
       return refuse(reader_.code());
     default:
-      return {};  // A pong; it has been counted when it came.
+      return {};  // This is a pong, which was counted when it arrived.
   }
 }
 
@@ -126,7 +126,8 @@ std::error_code WebSocket::Core::await_close(const Until& until) {
   while (!ended_) {
     const auto error = read_message(until).error;
     if (error) return error;
-    if (until.is_over()) return until.error();  // A peer that goes on sending ends no wait.
+    // A peer that keeps sending must not extend the wait.
+    if (until.is_over()) return until.error();
   }
   return ended_;
 }
@@ -136,7 +137,7 @@ void WebSocket::Core::drain() {
   const Until until = deadline;
   (void)(link_.layer != nullptr ? link_.layer->shutdown(until)
                                 : link_.stream.shutdown(net::Shutdown::write));
-  // The clock is read, because a read that finds bytes succeeds past its deadline, too.
+  // The clock must be read, because a read that finds bytes succeeds even after its deadline.
   while (!deadline.passed()) {
     input_ = {};
     if (read_once(until)) return;
@@ -153,7 +154,7 @@ std::error_code WebSocket::Core::send(Opcode opcode, std::string_view payload, c
   const std::error_code error =
       send_alone(opcode, payload, until.but_before(Deadline::after(options_.write)));
   send_pong();
-  // It was not the caller's limit that ended the wait.
+  // The wait ended, but not because of the caller's limit.
   if (error == weft::Errc::timed_out && !until.is_over()) link_.close();
   return error;
 }
@@ -167,13 +168,13 @@ std::error_code WebSocket::Core::send_alone(Opcode opcode, std::string_view payl
   return write_frame(opcode, payload, limit);
 }
 
-// The reader does not wait for a writer: the writer sends the pong after its frame. Each looks for
-// the pong after the other one may have missed it.
+// The reader does not wait for a writer: a writer sends the pong after its own frame. Reader and
+// writer each check for the pong again after the other may have missed it.
 void WebSocket::Core::send_pong() {
   while (pong_.is_owed() && writing_.try_lock()) {
     const HeldLock lock(writing_);
     const std::optional<std::string> payload = pong_.take();
-    // After a close of ours there is none to send.
+    // After our close frame no pong may be sent.
     if (payload && !has_closed_) (void)write_frame(Opcode::pong, *payload, options_.write);
   }
 }
@@ -193,7 +194,8 @@ std::error_code WebSocket::Core::write_frame(Opcode opcode, std::string_view pay
   append_frame(opcode, is_compressed, is_compressed ? deflated : payload, mask, frame);
   const auto [count, error] = link_.write_all(std::as_bytes(std::span(frame)), until);
   if (error && count > 0) {
-    has_closed_ = true;  // What follows a part of a frame would be taken for its rest.
+    // The peer would take any later bytes for the rest of the incomplete frame.
+    has_closed_ = true;
     link_.close();
   }
   return error;
@@ -210,7 +212,7 @@ std::error_code WebSocket::Core::close(std::uint16_t code, std::string_view reas
     link_.close();
     return error;
   }
-  // A caller in receive() reads the client's part, too.
+  // A caller in receive() may read the client's close frame, too.
   std::error_code outcome = weft::Errc::timed_out;
   if (reading_.try_lock_until(limit)) {
     const HeldLock lock(reading_);

@@ -1,4 +1,4 @@
-// One WebSocket, at either end.
+// The state of one WebSocket, for either end.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace weft::http {
 
-// Unlocks a mutex that its maker has locked.
+// Unlocks a mutex that is already locked when the object is made.
 class WEFT_SCOPED_LOCK HeldLock {
  public:
   explicit HeldLock(Mutex& mutex) noexcept WEFT_REQUIRES(mutex) : mutex_(mutex) {}
@@ -33,7 +33,7 @@ class WEFT_SCOPED_LOCK HeldLock {
   Mutex& mutex_;
 };
 
-// The answer to the newest ping; older ones need none. Any thread may call each function.
+// The pong for the newest ping; older pings need no answer. Any thread may call the functions.
 class OwedPong {
  public:
   void owe(std::string_view payload) {
@@ -54,8 +54,8 @@ class OwedPong {
   std::optional<std::string> payload_ WEFT_GUARDED_BY(lock_);
 };
 
-// The connection, with a mutex for each direction. A reader may lock for writing, too, for the
-// answers to pings and a close; a writer never reads.
+// The connection, with one mutex for each direction. A reader may also lock for writing, to answer
+// a ping or a close; a writer never reads.
 class WebSocket::Core {
  public:
   // `deflate_bits` is 0 without compression.
@@ -78,7 +78,7 @@ class WebSocket::Core {
   [[nodiscard]] std::string_view protocol() const noexcept { return protocol_; }
 
  private:
-  // When it is time to ask the peer by a ping, or to give up one that has not answered.
+  // Tracks when to send the peer a ping, and when to give up a peer that has not answered.
   struct Silence {
     Deadline ends;
     bool awaits_pong = false;
@@ -89,19 +89,19 @@ class WebSocket::Core {
   };
 
   net::Result<Message> read_message(const Until& until) WEFT_REQUIRES(reading_);
-  // Reads bytes, and sends pings as long as none come.
+  // Reads bytes, and sends pings while none arrive.
   std::error_code read_more(const Until& until) WEFT_REQUIRES(reading_);
   std::error_code read_once(const Until& until) WEFT_REQUIRES(reading_);
-  // Answers what is no message. An error ends the connection.
+  // Handles an event other than a message. An error ends the connection.
   std::error_code handle(MessageReader::Event event) WEFT_REQUIRES(reading_);
   std::error_code refuse(std::uint16_t code) WEFT_REQUIRES(reading_);
-  // Reads the peer's part of the close handshake.
+  // Reads until the peer's close frame.
   std::error_code await_close(const Until& until) WEFT_REQUIRES(reading_);
-  // Reads until the peer has closed, so that no reset overtakes what was sent.
+  // Reads until the peer has closed, so that a reset does not discard what was sent.
   void drain() WEFT_REQUIRES(reading_);
   std::error_code end(std::error_code why) WEFT_REQUIRES(reading_);
   std::error_code send_alone(Opcode opcode, std::string_view payload, const Until& limit);
-  // Sends the pong that is owed, if no writer does.
+  // Sends the pending pong, unless a writer will send it.
   void send_pong();
   std::error_code write_frame(Opcode opcode, std::string_view payload, const Until& until)
       WEFT_REQUIRES(writing_);
@@ -114,14 +114,14 @@ class WebSocket::Core {
 
   Mutex reading_;
   MessageReader reader_ WEFT_GUARDED_BY(reading_);
-  std::array<char, 4096> room_;  // For reading_'s owner, as is input_, a part of it.
+  std::array<char, 4096> room_;  // Only the owner of reading_ uses room_, and input_, a part of it.
   std::string_view input_ WEFT_GUARDED_BY(reading_);
   Silence silence_ WEFT_GUARDED_BY(reading_);
-  std::error_code ended_ WEFT_GUARDED_BY(reading_);  // What all further reads return.
+  std::error_code ended_ WEFT_GUARDED_BY(reading_);  // The result of all further reads.
   PeerClose peer_close_;
 
   Mutex writing_;
-  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // A close frame was the last one.
+  bool has_closed_ WEFT_GUARDED_BY(writing_) = false;  // The last frame was a close.
   OwedPong pong_;
 };
 

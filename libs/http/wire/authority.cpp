@@ -20,7 +20,7 @@ bool is_unreserved(char c) noexcept {
          c == '_' || c == '~';
 }
 
-// RFC 3986 has the comma among these, too; but two hosts are none.
+// RFC 3986 also has the comma here, but a comma would make two hosts.
 bool is_delimiter(char c) noexcept {
   return std::string_view("!$&'()*+;=").find(c) != std::string_view::npos;
 }
@@ -45,7 +45,7 @@ bool is_v6_address(std::string_view text) noexcept {
          ::inet_pton(AF_INET6, copy.data(), &address) == 1;
 }
 
-// "v1.address": an address of a version of IP that is yet to come.
+// Matches "v1.address", the form for future versions of IP.
 bool is_future_address(std::string_view text) noexcept {
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || dot < 2 || (text[0] | 0x20) != 'v') return false;
@@ -56,7 +56,7 @@ bool is_future_address(std::string_view text) noexcept {
                      [](char c) { return is_unreserved(c) || is_delimiter(c) || c == ':'; });
 }
 
-// Parses what is in brackets.
+// Parses the text in brackets.
 bool parse_literal(std::string_view text, Authority& parts) noexcept {
   const std::size_t percent = text.find('%');
   parts.is_literal = true;
@@ -65,7 +65,7 @@ bool parse_literal(std::string_view text, Authority& parts) noexcept {
     return is_v6_address(text) || is_future_address(text);
   }
   parts.zone = text.substr(percent + 1);
-  // A URL writes the percent sign so (RFC 6874); people write the sign itself.
+  // In a URL the percent sign is encoded (RFC 6874), but it is often written plainly.
   if (parts.zone.size() > 2 && parts.zone.starts_with("25")) parts.zone.remove_prefix(2);
   return is_v6_address(parts.host) && !parts.zone.empty() &&
          std::all_of(parts.zone.begin(), parts.zone.end(), is_unreserved);

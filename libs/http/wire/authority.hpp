@@ -1,4 +1,4 @@
-// The part of a URL, or the value of a Host header, that names a server.
+// Parses the part of a URL, or the value of a Host header, that names a server.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,21 @@
 
 namespace weft::http {
 
-// All texts are in the one that was parsed.
+// All texts refer to the text that was parsed.
 struct Authority {
-  std::string_view host;    // An address in brackets comes without them.
+  std::string_view host;    // An address in brackets is stored without them.
   bool is_literal = false;  // The host was in brackets.
-  std::string_view zone;    // "eth0" in "[fe80::1%25eth0]"; empty: there is none.
+  std::string_view zone;    // "eth0" in "[fe80::1%25eth0]"; empty for none.
   std::optional<std::uint16_t> port;
 };
 
-// Takes "host", "host:port", "[address]" or "[address%zone]:port" apart (RFC 3986, 3.2.2). Returns
-// false for what cannot be one: an empty host, broken percent codes, brackets without an address in
-// them, a port that is no number up to 65535, a user, or a comma, which would make a list of it.
+// Parses "host", "host:port", "[address]" or "[address%zone]:port" (RFC 3986, 3.2.2). Returns false
+// for an invalid text: an empty host, broken percent codes, brackets without an address, a port
+// above 65535 or not a number, a user, or a comma, which would make a list.
 [[nodiscard]] bool parse_authority(std::string_view text, Authority& parts) noexcept;
 
-// Whether `text` may be the value of a Host header, which has no zone (RFC 6874) and may be empty.
+// Returns whether `text` is a valid Host header value: without a zone (RFC 6874), and possibly
+// empty.
 [[nodiscard]] bool is_host_value(std::string_view text) noexcept;
 
 }  // namespace weft::http

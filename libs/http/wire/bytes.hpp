@@ -1,10 +1,10 @@
-// Kinds of bytes, whatever the locale.
+// Classifies bytes independently of the locale.
 #pragma once
 
 namespace weft::http {
 
 [[nodiscard]] constexpr bool is_digit(char c) noexcept { return c >= '0' && c <= '9'; }
-// Whether it may be in a header's value: no control character but the tab.
+// Returns whether the byte may appear in a header value: no control character except the tab.
 [[nodiscard]] constexpr bool is_value_char(char c) noexcept {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7f);
 }

@@ -68,8 +68,8 @@ bool ChunkDecoder::take_in_size_line(char byte) noexcept {
   }
 }
 
-// Small chunks are fine, and so are extensions; but a peer must not keep its reader busy with
-// little else.
+// Small chunks and extensions are allowed, but a peer must not keep its reader busy with little
+// else.
 bool ChunkDecoder::is_worth_its_line() noexcept {
   const std::uint64_t granted = 16 + 2 * left_;
   waste_ += line_size_;
@@ -86,12 +86,12 @@ bool ChunkDecoder::take_digit(char byte) noexcept {
   } else {
     return false;
   }
-  if (left_ >> 56 != 0) return false;  // No peer has that many bytes.
+  if (left_ >> 56 != 0) return false;  // No body has that many bytes.
   left_ = left_ * 16 + digit;
   return true;
 }
 
-// Takes bytes up to the blank line. It keeps the lines, and looks at them when all are there.
+// Consumes bytes up to the blank line. It collects the lines and parses them when all have arrived.
 ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
   std::size_t done = 0;
   while (done < input.size()) {
@@ -110,7 +110,7 @@ ChunkDecoder::Step ChunkDecoder::take_trailers(std::string_view input) {
       if (trailers_.size() > max_trailers_) return {State::refused, done, {}, Errc::head_too_large};
       return {good ? State::end : State::refused, done, {}, Errc::malformed_trailer};
     }
-    // A line that is none, or a bare LF, is known at once.
+    // A malformed line or a bare LF is rejected immediately.
     if (!trailer_text_.ends_with("\r\n"))
       return {State::refused, done, {}, Errc::malformed_trailer};
   }

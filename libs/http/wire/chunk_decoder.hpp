@@ -1,4 +1,4 @@
-// Bodies that come in chunks.
+// Decodes chunked bodies.
 #pragma once
 
 #include <cstddef>
@@ -12,29 +12,31 @@
 
 namespace weft::http {
 
-// Finds the data in a chunked body (RFC 9112, 7.1), as strictly as it is written there: two readers
-// must not be able to disagree about where it ends. Bytes may come in any portions.
+// Finds the data in a chunked body (RFC 9112, 7.1) by the strict syntax, so that two readers cannot
+// disagree about where it ends. Bytes may come in any portions.
 class ChunkDecoder {
  public:
   enum class State : std::uint8_t { wants_more, data, end, refused };
   struct Step {
     State state;
-    std::size_t consumed;                // Bytes of the input that are done with.
-    std::string_view data;               // With State::data: the last of these bytes.
+    std::size_t consumed;  // The consumed bytes of the input.
+    // With State::data: the data, which are the last of these bytes.
+    std::string_view data;
     Errc error = Errc::malformed_chunk;  // With State::refused.
   };
 
-  // What becomes of a trailer that goes on in the next line (RFC 9112, 5.2). A server refuses it as
-  // it refuses such a header, and a client reads blanks in the place of the line's end.
+  // The treatment of a trailer that continues on the next line (RFC 9112, 5.2). A server refuses
+  // it, as in a header; a client replaces the line's end by spaces.
   enum class Folds : std::uint8_t { refused, replaced };
 
   ChunkDecoder(std::size_t max_trailer_bytes, std::size_t max_trailers,
                Folds folds = Folds::refused) noexcept
       : max_trailer_bytes_(max_trailer_bytes), max_trailers_(max_trailers), folds_(folds) {}
 
-  // Goes on to the next piece of data, of `at_most` bytes, or to the end of the input or the body.
+  // Continues to the next piece of data, of `at_most` bytes, or to the end of the input or of the
+  // body.
   [[nodiscard]] Step next(std::string_view input, std::size_t at_most);
-  // Call it once next() has returned State::end; valid as long as this object.
+  // May be called after next() has returned State::end; the result is valid as long as this object.
   [[nodiscard]] std::span<const Header> trailers() const noexcept { return trailers_; }
 
  private:
@@ -63,9 +65,9 @@ class ChunkDecoder {
   std::size_t max_trailers_;
   Folds folds_;
   At at_ = At::size_begin;
-  std::uint64_t left_ = 0;  // Bytes of the chunk.
+  std::uint64_t left_ = 0;  // The remaining bytes of the chunk.
   std::size_t line_size_ = 0;
-  std::uint64_t waste_ = 0;  // Bytes of size lines for which there was too little data.
+  std::uint64_t waste_ = 0;  // The bytes of size lines that were followed by too little data.
   std::string trailer_text_;
   std::vector<Header> trailers_;
 };

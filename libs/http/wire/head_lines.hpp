@@ -1,4 +1,4 @@
-// Where the head of a message ends, and whether its lines are lines.
+// Finds the end of a message's head, and validates its line ends.
 #pragma once
 
 #include <cstddef>
@@ -7,27 +7,28 @@
 
 namespace weft::http {
 
-// Looks at the lines of a head before a parser does, so that no proxy between the client and us can
-// have seen other lines than we do. It refuses a bare CR or LF, a NUL, and, unless it is wanted, a
-// line that continues the one before (obs-fold). Each byte is looked at once, however slowly they
-// come.
+// Checks the lines of a head before the parser, so that no proxy on the way can have split it into
+// different lines. It refuses a bare CR or LF, a NUL, and, unless allowed, a line that continues
+// the previous one (obs-fold). Each byte is checked once, however slowly the head arrives.
 class HeadLines {
  public:
   enum class Verdict : std::uint8_t { incomplete, complete, refused };
-  // Lines that continue a header. Behind the first line they continue none, and are refused.
+  // The treatment of lines that continue a header. After the first line there is no header to
+  // continue, so they are always refused.
   enum class Folds : std::uint8_t { refused, taken };
 
   explicit HeadLines(Folds folds = Folds::refused) noexcept : folds_(folds) {}
 
-  // `head` begins at the message's first byte and has what it had the last time, and more.
+  // `head` begins at the message's first byte, and contains the bytes of the previous call and any
+  // new ones.
   [[nodiscard]] Verdict look_at(std::string_view head) noexcept;
-  // Once complete: the bytes up to and with the blank line.
+  // Once complete: the size of the head, including the blank line.
   [[nodiscard]] std::size_t size() const noexcept { return line_begin_; }
-  // Where the first line that is not blank begins, and its size without its end; 0 before that is
-  // known. One blank line may come before it.
+  // The offset of the first line that is not blank, and its size without the line end; 0 before
+  // they are known. One blank line may precede it.
   [[nodiscard]] std::size_t first_line() const noexcept { return first_line_; }
   [[nodiscard]] std::size_t first_line_size() const noexcept { return first_line_size_; }
-  // There were lines that continue others.
+  // Returns true if some lines continue a header.
   [[nodiscard]] bool has_folds() const noexcept { return has_folds_; }
 
  private:

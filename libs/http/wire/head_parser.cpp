@@ -16,7 +16,7 @@ struct Sink {
 
 Sink& sink_of(llhttp_t* parser) noexcept { return *static_cast<Sink*>(parser->data); }
 
-// A text comes in one piece, or in pieces that lie one behind the other.
+// The parser reports a text in one piece, or in adjacent pieces.
 void append(std::string_view& text, const char* at, std::size_t size) noexcept {
   text = text.empty()
              ? std::string_view(at, size)
@@ -26,7 +26,7 @@ void append(std::string_view& text, const char* at, std::size_t size) noexcept {
 int on_name(llhttp_t* parser, const char* at, std::size_t size) {
   Sink& sink = sink_of(parser);
   Head& head = *sink.head;
-  // A name follows a value; a further piece of a name follows a piece of it.
+  // A name after a value begins a new header; a name after a name continues it.
   if (head.count == 0 || head.storage()[head.count - 1].value.data() != nullptr) {
     if (head.count == sink.max_headers) {
       sink.too_many = true;
@@ -47,7 +47,7 @@ int on_value(llhttp_t* parser, const char* at, std::size_t size) {
   return 0;
 }
 
-// A value without a byte may come without a piece.
+// For an empty value the parser may report no piece.
 int on_value_end(llhttp_t* parser) {
   Head& head = *sink_of(parser).head;
   if (head.count == 0) return HPE_USER;
@@ -56,7 +56,7 @@ int on_value_end(llhttp_t* parser) {
   return 0;
 }
 
-// The body is not the parser's.
+// The parser does not read the body.
 int on_head_end(llhttp_t* /*parser*/) { return HPE_PAUSED; }
 
 llhttp_settings_t make_settings() noexcept {
@@ -77,8 +77,8 @@ std::string_view without_blanks(std::string_view text) noexcept {
   return text;
 }
 
-// The parser reads the headers alone: it takes some methods and versions only, and the first line
-// has been read by then. This line replaces it.
+// The parser is used for the headers only: it accepts only some methods and versions, and the first
+// line has been parsed already. This line replaces it.
 constexpr std::string_view kFirstLine[] = {"GET / HTTP/1.1\r\n", "HTTP/1.1 200 OK\r\n"};
 
 Fault fault_of(llhttp_errno_t error) noexcept {
@@ -93,7 +93,7 @@ Fault fault_of(llhttp_errno_t error) noexcept {
   }
 }
 
-// `text` begins behind the first line.
+// `text` begins after the first line.
 Fault parse_headers(std::string_view text, llhttp_type_t type, std::size_t max_headers,
                     Head& head) noexcept {
   Sink sink{&head, max_headers};

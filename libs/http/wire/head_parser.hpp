@@ -1,4 +1,4 @@
-// The head of a message, taken apart.
+// Parses the head of a message.
 #pragma once
 
 #include <array>
@@ -14,11 +14,11 @@
 
 namespace weft::http {
 
-// Where a body's end is.
+// How the end of a body is found.
 enum class Framing : std::uint8_t { none, length, chunked, until_close };
 
-// All texts are in the buffer that was parsed. Not initialized as a whole: most requests have few
-// of the headers for which there is room.
+// All texts refer to the buffer that was parsed. The array is not initialized: most requests use
+// few of its headers.
 struct Head {
   std::string_view method;  // A request's.
   std::string_view target;  // A request's.
@@ -30,7 +30,7 @@ struct Head {
   };
   std::unique_ptr<Header[]> larger;  // Null: `own` is used.
 
-  // The meaning of the headers, see head_rules.hpp.
+  // The meaning of the headers; see head_rules.hpp.
   Framing framing = Framing::none;
   std::uint64_t content_length = 0;
   bool has_length = false;
@@ -58,13 +58,13 @@ struct Head {
   [[nodiscard]] std::span<const Header> headers() const noexcept {
     return {larger ? larger.get() : own.data(), count};
   }
-  // Call it before a head is parsed that may have more than Limits::kMaxHeaders.
+  // Must be called before parsing a head that may have more than Limits::kMaxHeaders.
   void make_room(std::size_t headers) { larger = std::make_unique<Header[]>(headers); }
 };
 
-// Takes a whole request head apart, from its first line to its blank line, whose lines HeadLines
-// has found to be right. More than `max_headers`, for which there must be room, are
-// Errc::head_too_large.
+// Parses a complete request head, from its first line to its blank line, after HeadLines has
+// validated its lines. Returns Errc::head_too_large for more than `max_headers` headers, for which
+// there must be room.
 [[nodiscard]] Fault parse_request_head(std::string_view text, std::size_t max_headers,
                                        Head& head) noexcept;
 // The same for a response.

@@ -12,7 +12,7 @@ namespace weft::http {
 
 namespace {
 
-// Takes the items of a list to which `length` must be equal, unless it is empty yet.
+// Adds the items of a list; each must equal `length`, unless that is still empty.
 bool add_lengths(std::string_view list, std::string_view& length) noexcept {
   list = trimmed(list);
   if (list.empty() || list.back() == ',') return false;

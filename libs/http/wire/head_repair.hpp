@@ -1,16 +1,16 @@
-// What servers send in heads that is not as it should be, but can be read in one way only.
+// Repairs errors in heads that servers send and that have only one possible meaning.
 #pragma once
 
 #include <string>
 
 namespace weft::http {
 
-// Puts blanks in the place of each line's end behind which the line goes on (obs-fold; RFC 9112,
-// 5.2), in a head whose lines HeadLines has found.
+// Replaces each line end that is followed by a continuation with spaces (obs-fold; RFC 9112, 5.2),
+// in a head that HeadLines has validated.
 void unfold(std::string& head) noexcept;
 
-// Makes one Content-Length of several that say the same, in lines of their own or in a list
-// (RFC 9110, 8.6). False: they differ, or one of them is empty; then the head is as it was.
+// Merges several equal values of Content-Length, in separate lines or in a list (RFC 9110, 8.6).
+// Returns false, and leaves the head unchanged, if they differ or one is empty.
 [[nodiscard]] bool merge_lengths(std::string& head);
 
 }  // namespace weft::http

@@ -15,7 +15,7 @@ namespace weft::http {
 
 namespace {
 
-// Whether a byte is among digits, letters, and `others`.
+// A table of the digits, the letters and `others`.
 using ByteTable = std::array<bool, 256>;
 
 constexpr ByteTable make_table(std::string_view others) {
@@ -33,22 +33,22 @@ bool all_in(const ByteTable& table, std::string_view text) noexcept {
                      [&](char c) { return table[static_cast<unsigned char>(c)]; });
 }
 
-// The length of a body, which must be said once.
+// The headers that determine the length of a body; each may appear only once.
 struct BodyHeaders {
   unsigned lengths = 0;
   unsigned codings = 0;
   std::string_view coding;
 };
 
-// RFC 9110, 8.6: digits, and nothing else. No list, even of equal values.
+// RFC 9110, 8.6: the value consists of digits only. Lists are refused, even of equal values.
 bool parse_length(std::string_view text, std::uint64_t& length) noexcept {
   if (text.empty() || text.size() > 18) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// The values of all Connection headers. "close" counts, whatever stands before or behind it
-// (RFC 9112, 9.3).
+// Collects the values of all Connection headers. "close" takes effect whatever other values precede
+// or follow it (RFC 9112, 9.3).
 struct Wishes {
   bool close = false;
   bool keep_alive = false;
@@ -62,14 +62,14 @@ struct Wishes {
   }
 };
 
-// `host` becomes that of a target that has one, which counts instead of the Host header.
+// If the target has a host, `host` is set to it; it replaces the Host header.
 bool is_target(std::string_view method, std::string_view target, std::string_view& host) noexcept {
   const bool visible = std::all_of(target.begin(), target.end(),
                                    [](char c) { return c > 0x20 && c < 0x7f && c != '#'; });
   if (!visible) return false;
   if (target == "*") return method == "OPTIONS";
   if (target.starts_with('/')) return true;
-  // absolute-form, as a proxy would be asked.
+  // This is the absolute form, which clients send to a proxy.
   const std::size_t colon = target.find("://");
   if (colon == std::string_view::npos) return false;
   const std::string_view rest = target.substr(colon + 3);
@@ -79,7 +79,7 @@ bool is_target(std::string_view method, std::string_view target, std::string_vie
          !host.empty() && is_host_value(host);
 }
 
-// A transfer coding must be chunked, and nothing but that.
+// The only supported transfer coding is chunked.
 Fault check_coding(std::string_view coding) noexcept {
   if (equal_tokens(coding, "chunked")) return {};
   const std::size_t comma = coding.rfind(',');
@@ -94,7 +94,7 @@ Fault check_coding(std::string_view coding) noexcept {
   return is_token(first) ? Errc::unsupported_coding : Errc::malformed_coding;
 }
 
-// Sets the framing; a fault if two readers could see two bodies.
+// Sets the framing; returns a fault if two readers could disagree about the body.
 Fault frame_body(const BodyHeaders& body, Head& head) noexcept {
   if (body.lengths > 1) return Errc::malformed_length;
   if (body.codings > 1) return Errc::malformed_coding;
@@ -108,7 +108,7 @@ Fault frame_body(const BodyHeaders& body, Head& head) noexcept {
   return {};
 }
 
-// What the headers of a request say beyond Head.
+// The meaning of a request's headers beyond Head.
 struct RequestHeaders {
   BodyHeaders body;
   Wishes wishes;
@@ -162,7 +162,7 @@ Fault read_headers(Head& head, RequestHeaders& facts) noexcept {
   return {};
 }
 
-// "HTTP/1.1", or another digit at its end.
+// Accepts "HTTP/1.1", or another final digit.
 Fault parse_version(std::string_view text, Head& head) noexcept {
   if (text.size() != 8 || !text.starts_with("HTTP/") || !is_digit(text[5]) || text[6] != '.' ||
       !is_digit(text[7])) {
@@ -189,7 +189,7 @@ Fault parse_request_line(std::string_view line, Head& head) noexcept {
   if (const Fault fault = parse_version(line.substr(last + 1), head)) return fault;
   head.method = method;
   head.target = target;
-  // A tunnel is nothing for a server.
+  // A server does not support tunnels.
   return method == "CONNECT" ? Fault(Errc::unsupported_method) : std::nullopt;
 }
 

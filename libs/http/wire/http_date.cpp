@@ -19,7 +19,7 @@ std::string digits(int number, std::size_t count) {
   return text;
 }
 
-// The parts of a date, as they are written.
+// The parts of a date as text.
 struct Parts {
   std::string_view weekday;
   std::string_view day;
@@ -28,7 +28,7 @@ struct Parts {
   std::string_view time;  // "08:49:37"
 };
 
-// The one of the three forms that the length and the punctuation are of.
+// Splits the text by the one of the three forms that its length and punctuation match.
 std::optional<Parts> split(std::string_view text) noexcept {
   const std::size_t comma = text.find(',');
   if (comma == std::string_view::npos) {
@@ -54,7 +54,7 @@ std::optional<Parts> split(std::string_view text) noexcept {
                rest.substr(11, 8)};
 }
 
-// False unless all of `text` is digits, and the number from `least` to `most`.
+// Returns false unless `text` consists of digits and the number is between `least` and `most`.
 bool read_number(std::string_view text, int least, int most, int& number) noexcept {
   const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
     return c >= '0' && c <= '9';
@@ -120,7 +120,7 @@ std::optional<std::int64_t> parse_http_date(std::string_view text, std::int64_t 
   if (is_leap_second) parts.tm_sec = 59;
   const int day = parts.tm_mday;
   const std::int64_t seconds = ::timegm(&parts);
-  // A day that the month does not have has become another one.
+  // mktime() normalizes a day that the month does not have.
   if (parts.tm_mday != day || !is_weekday(words->weekday, parts.tm_wday)) return {};
   return seconds + (is_leap_second ? 1 : 0);
 }

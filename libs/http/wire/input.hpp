@@ -1,4 +1,4 @@
-// The bytes that have come from the peer and have not been used.
+// Holds the bytes that have arrived from the peer and have not been consumed.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 namespace weft::http {
 
-// Bytes in a row. Small messages need no memory but the object's own, which lies on a stack.
-// Texts in what has been consumed stay valid until make_room() or keep() is called.
+// Bytes in a row. Small messages fit into the object itself, which is on a stack. Texts in consumed
+// bytes stay valid until make_room() or keep() is called.
 class Input {
  public:
   Input() noexcept = default;
@@ -22,8 +22,8 @@ class Input {
   [[nodiscard]] std::string_view rest() const noexcept { return {data_ + begin_, end_ - begin_}; }
   void consume(std::size_t size) noexcept { begin_ += size; }
 
-  // Moves the rest to the front and makes room behind it; at most `most` bytes in all.
-  // Returns no room if there are as many already.
+  // Moves the remaining bytes to the front and makes room after them, for at most `most` bytes in
+  // all. Returns no room if that many bytes are present already.
   [[nodiscard]] std::span<char> make_room(std::size_t most) {
     if (begin_ == end_) {
       begin_ = end_ = 0;

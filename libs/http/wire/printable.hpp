@@ -1,4 +1,4 @@
-// Text that goes into messages and logs, whatever its origin.
+// Makes text of any origin safe for messages and logs.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,20 @@
 
 namespace weft::http {
 
-// Puts a question mark in the place of each control character, which would begin another line of a
-// log, or be obeyed by a terminal.
+// Replaces each control character by a question mark, because it could begin another line of a log
+// or control a terminal.
 inline void make_printable(std::span<char> text) noexcept {
   unsigned char before = 0;
   for (char& character : text) {
     const auto code = static_cast<unsigned char>(character);
-    // UTF-8 has U+0080 to U+009F, too.
+    // In UTF-8 the control characters U+0080 to U+009F take two bytes.
     const bool is_second_half = before == 0xC2 && code >= 0x80 && code < 0xA0;
     if (code < 0x20 || code == 0x7F || is_second_half) character = '?';
     before = code;
   }
 }
 
-// A copy of the first 200 bytes. Throws std::bad_alloc.
+// Returns a printable copy of the first 200 bytes. Throws std::bad_alloc.
 [[nodiscard]] inline std::string printable(std::string_view text) {
   std::string copy(text.substr(0, 200));
   make_printable(copy);

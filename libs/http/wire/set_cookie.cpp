@@ -16,13 +16,13 @@ namespace {
 constexpr std::int64_t kMostSeconds = std::int64_t{400} * 24 * 60 * 60;
 constexpr std::size_t kMaxAttributeBytes = 1024;
 
-// Between the parts of a date.
+// Returns whether the character separates the parts of a date.
 bool is_date_delimiter(char c) noexcept {
   return c == '\t' || (c >= 0x20 && c <= 0x2f) || (c >= 0x3b && c <= 0x40) ||
          (c >= 0x5b && c <= 0x60) || (c >= 0x7b && c <= 0x7e);
 }
 
-// Takes `least` to `most` digits. False: there are fewer or more of them.
+// Takes `least` to `most` digits. Returns false if there are fewer or more of them.
 bool take_digits(std::string_view& text, std::size_t least, std::size_t most, int& number) {
   std::size_t count = 0;
   number = 0;
@@ -53,7 +53,7 @@ bool read_month(std::string_view word, int& month) noexcept {
   return found != kNames.end();
 }
 
-// The words of a date, in any order.
+// The parts of a date, which may appear in any order.
 struct Found {
   std::tm parts{};
   bool time = false;
@@ -79,7 +79,8 @@ struct Found {
   }
 };
 
-// Max-Age: a number, whatever its size. Nothing: it is none, and is ignored.
+// Parses Max-Age, a number of any size. Returns nothing if it is malformed, in which case it is
+// ignored.
 std::optional<std::int64_t> parse_max_age(std::string_view text) noexcept {
   const bool is_negative = text.starts_with('-');
   const std::string_view digits = is_negative ? text.substr(1) : text;
@@ -90,7 +91,7 @@ std::optional<std::int64_t> parse_max_age(std::string_view text) noexcept {
   return error == std::errc() ? std::min(seconds, kMostSeconds) : kMostSeconds;
 }
 
-// The attributes that are left.
+// Reads the remaining attributes.
 void read_attributes(std::string_view rest, std::int64_t now, SetCookie& cookie) {
   std::optional<std::int64_t> max_age;
   while (!rest.empty()) {
@@ -140,7 +141,7 @@ std::optional<std::int64_t> parse_cookie_date(std::string_view text) noexcept {
   }
   parts.tm_year -= 1900;
   const std::int64_t seconds = ::timegm(&parts);
-  if (parts.tm_mday != day) return {};  // The month has no such day.
+  if (parts.tm_mday != day) return {};  // The month does not have that day.
   return seconds;
 }
 
@@ -161,7 +162,7 @@ std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t no
   cookie.value = trimmed(equals == std::string_view::npos ? pair : pair.substr(equals + 1));
   const std::size_t size = cookie.name.size() + cookie.value.size();
   if (size == 0 || size > kMaxCookieBytes) return {};
-  // Without a name, a server would read the value as one.
+  // Without a name, a server would take the value for a name.
   if (cookie.name.empty() && !keeps_prefix(cookie.value, false, false)) return {};
   read_attributes(text, now, cookie);
   return cookie;

@@ -1,4 +1,4 @@
-// Cookies in headers, as a user agent reads them (RFC 6265bis, 5).
+// Parses cookies in headers as a user agent does (RFC 6265bis, 5).
 #pragma once
 
 #include <cstddef>
@@ -9,26 +9,29 @@
 
 namespace weft::http {
 
-// A name and a value together.
+// The limit for a name and its value together.
 inline constexpr std::size_t kMaxCookieBytes = 4096;
 
 // The parts of a Set-Cookie header that decide whether a client keeps and sends the cookie.
 struct SetCookie {
   std::string name;
   std::string value;
-  std::string domain;  // In small letters, without a leading dot; empty: the host alone.
-  std::string path;    // Empty: the default.
-  std::optional<std::int64_t> lifetime;  // Seconds from now, at most 400 days; below 1: it is over.
+  // In lower case, without a leading dot; empty if the cookie is for the host alone.
+  std::string domain;
+  std::string path;  // Empty: the default.
+  // In seconds, at most 400 days; below 1 if the cookie has expired.
+  std::optional<std::int64_t> lifetime;
   bool secure = false;
 };
 
-// Takes the header apart; `now` is in seconds since 1970. Nothing: the header is ignored.
+// Parses the header; `now` is in seconds since 1970. Returns nothing if the header must be ignored.
 [[nodiscard]] std::optional<SetCookie> parse_set_cookie(std::string_view text, std::int64_t now);
 
-// Seconds since 1970 by the tolerant rules of RFC 6265bis, 5.1.1.
+// Parses a date by the tolerant rules of RFC 6265bis, 5.1.1, to seconds since 1970.
 [[nodiscard]] std::optional<std::int64_t> parse_cookie_date(std::string_view text) noexcept;
 
-// Whether a cookie has the attributes that its name promises: __Secure-, __Host-.
+// Returns whether a cookie has the attributes that the prefix of its name requires: __Secure-,
+// __Host-.
 [[nodiscard]] bool keeps_prefix(std::string_view name, bool secure, bool host_and_root) noexcept;
 
 }  // namespace weft::http

@@ -23,18 +23,18 @@ bool all_of(std::string_view text, bool (*holds)(char) noexcept) noexcept {
 bool is_name_char(char c) noexcept {
   return is_alphanumeric(c) || c == '-' || c == '.' || c == '_';
 }
-// Whether it goes into a request line as it is.
+// Returns whether the character may appear unencoded in a request line.
 bool is_target_char(char c) noexcept { return c > 0x20 && c < 0x7f && c != '#'; }
 
 std::uint16_t default_port(std::string_view scheme) noexcept {
   return scheme == "https" ? 443 : 80;
 }
 
-// The host and, if there is one, the port.
+// Parses the host and the optional port.
 bool take_authority(std::string_view text, Url& url) {
   Authority parts;
   if (!parse_authority(text, parts)) return false;
-  // Takes only names that the DNS has, and in brackets only addresses of today.
+  // Accepts only names that DNS allows, and only current forms of addresses in brackets.
   const bool is_right = parts.is_literal ? parts.host.find(':') != std::string_view::npos
                                          : all_of(parts.host, is_name_char);
   if (!is_right || parts.port == 0) return false;
@@ -62,7 +62,8 @@ std::string without_dots(std::string_view path) {
   return done;
 }
 
-// Returns it with percent codes for blanks and bytes beyond ASCII, which people write into links.
+// Returns the reference with percent codes for spaces and bytes beyond ASCII, which often appear in
+// links.
 std::string coded(std::string_view reference) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   std::string text;
